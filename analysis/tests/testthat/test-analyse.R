@@ -1,4 +1,4 @@
-test_that("both methods find the 20 packets of a real queue within one", {
+test_that("both methods estimate a real queue of 20 packets to within one packet", {
   folder <- small_campaign()
   quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
   found <- results$summary[part == "buffer"]
@@ -10,7 +10,7 @@ test_that("both methods find the 20 packets of a real queue within one", {
   }
 })
 
-test_that("RTT is a straight line of the receive window with the slope that theory says", {
+test_that("RTT grows linearly with the receive window, with the slope that theory predicts", {
   folder <- small_campaign()
   quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
   line <- results$summary[grepl("^rtt_rwnd", metric)]
@@ -28,7 +28,7 @@ drawn <- function(zone = "UTC") {
   write_figure(plot, path, 2, 2, as.POSIXct("2013-04-17 12:34:56", tz = "UTC"))
 }
 
-test_that("a figure carries the date of its data, not of its drawing, and is the same bytes in any time zone", {
+test_that("a figure's creation date is that of its data, and its bytes do not depend on the time of drawing or the time zone", {
   path <- drawn()
   bytes <- readBin(path, "raw", file.size(path))
   expect_length(grepRaw("/CreationDate (D:20130417123456Z", bytes, fixed = TRUE), 1)
@@ -43,7 +43,7 @@ test_that("a figure's fonts are embedded", {
   expect_match(fonts, "DejaVuSans .* yes yes (yes|no) +[0-9]+ +[0-9]+$")
 })
 
-test_that("progress is one JSON object a line", {
+test_that("progress is printed as one JSON object per line", {
   folder <- small_campaign()
   lines <- utils::capture.output(analyse_campaign(folder, figures = list(), cores = 1L))
   said <- lapply(lines, jsonlite::fromJSON)
@@ -78,13 +78,13 @@ test_that("a trial whose capture cannot be read is left out, and the others are 
   expect_match(results$left_out$reason, "cannot be measured")
 })
 
-test_that("an unknown figure is refused before anything is measured, with the nearest name", {
+test_that("an unknown figure name is an error before anything is measured, with the nearest name", {
   folder <- small_campaign()
   expect_error(analyse_campaign(folder, figures = "bufer-cdf"), "did you mean .buffer-cdf.", class = "samovar_error_name")
   expect_false(dir.exists(file.path(folder, "tables")))
 })
 
-test_that("an unknown level, part or option is refused with the nearest name", {
+test_that("an unknown level, part or option is an error with the nearest name", {
   folder <- small_campaign()
   refused <- \(...) expect_error(analyse_campaign(folder, figures = list(list(figure = "rtt-cdf", ...))), class = "samovar_error_name")
   expect_match(conditionMessage(refused(cc = "cubik")), "did you mean .cubic.")
@@ -94,7 +94,7 @@ test_that("an unknown level, part or option is refused with the nearest name", {
   expect_match(conditionMessage(refused(axis = "lag")), "did you mean .log.")
 })
 
-test_that("every option of the manifest may be given before anything is measured", {
+test_that("every option of the manifest passes the check that precedes measuring", {
   campaign <- read_campaign(small_campaign())
   for (kind in c("figure", "table")) {
     for (name in known_names(kind)) {
@@ -104,7 +104,7 @@ test_that("every option of the manifest may be given before anything is measured
   }
 })
 
-test_that("a figure for which the campaign has no data is left out with the reason", {
+test_that("a figure without data in the campaign is left out with the reason", {
   folder <- small_campaign()
   quietly(analyse_campaign(folder, figures = list(list(figure = "buffer-cdf", rwnd = "9KB")), cores = 1L))
   left <- jsonlite::fromJSON(file.path(folder, "bundle", "analysis.json"), simplifyVector = FALSE)$figures_left_out
@@ -112,7 +112,7 @@ test_that("a figure for which the campaign has no data is left out with the reas
   expect_match(left[[1]]$reason, "no cwnd cycle")
 })
 
-test_that("the table of congestion controls shows published numbers only where the experiment gives them", {
+test_that("the comparison of congestion controls shows published numbers only if the experiment gives them", {
   folder <- small_campaign()
   published <- list(`TP-Link` = list(newreno = list(median = "~150", max = "~240")))
   edit_json(file.path(folder, "plan.json"), \(p) {
@@ -126,7 +126,7 @@ test_that("the table of congestion controls shows published numbers only where t
   expect_equal(table$rows[[1]][[5]], "-")
 })
 
-test_that("a figure draws either form of either method", {
+test_that("buffer-cdf can be drawn for both variants of both methods", {
   folder <- small_campaign()
   forms <- lapply(c("1", "1-local", "2", "2-raw"), \(m) list(figure = "buffer-cdf", method = m, part = "buffer"))
   quietly(analyse_campaign(folder, figures = forms, cores = 1L))
@@ -134,7 +134,7 @@ test_that("a figure draws either form of either method", {
   expect_equal(vapply(figures, \(f) f$name, ""), paste0("buffer-cdf-", c("1", "1-local", "2", "2-raw"), "-buffer"))
 })
 
-test_that("what a capture holds of the time after the trial is left out, by the clock of its own host", {
+test_that("packets and samples after the end of the trial are left out, by the clock of the host that recorded them", {
   folder <- small_campaign()
   manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
   flow <- manifest$resolved$flows[[1]]

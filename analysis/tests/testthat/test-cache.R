@@ -27,7 +27,7 @@ outputs <- function(folder) {
   stats::setNames(tools::md5sum(made), made)
 }
 
-test_that("the code has the same digest in every process", {
+test_that("the hash of the code is the same in every process", {
   paths <- paste(sprintf("'%s'", .libPaths()), collapse = ", ")
   code <- shQuote(sprintf(".libPaths(c(%s)); cat(samovar::code_version())", paths))
   said <- replicate(2, system2(file.path(R.home("bin"), "Rscript"), c("-e", code), stdout = TRUE))
@@ -35,7 +35,7 @@ test_that("the code has the same digest in every process", {
   expect_match(said[1], "^[0-9a-f]{64}$")
 })
 
-test_that("the code's digest covers what measures, however deep, and nothing that draws", {
+test_that("the hash of the code covers all functions that measure, directly or not, and none that draw", {
   reached <- reached_from("measure_trial", asNamespace("samovar"))
   expect_true(all(c("measure_trial", "measure_flow", "read_pcap", "packet_pair_rtt", "%||%") %in% reached))
   expect_equal(grep("^(figure|table|plot|theme|draw)_", reached, value = TRUE), character())
@@ -44,7 +44,7 @@ test_that("the code's digest covers what measures, however deep, and nothing tha
   with_replaced(expect_equal(code_version(), before), theme_samovar = \(...) NULL)
 })
 
-test_that("nothing is measured or drawn by a second analysis, and its files are the same", {
+test_that("a second analysis measures and draws nothing and leaves the same files", {
   folder <- settled_campaign()
   expect_length(analysed(folder), 6)
   before <- outputs(folder)
@@ -55,7 +55,7 @@ test_that("nothing is measured or drawn by a second analysis, and its files are 
   expect_equal(outputs(folder), before)
 })
 
-test_that("two processes write the same files as one", {
+test_that("an analysis with two processes writes the same files as one with a single process", {
   one <- small_campaign()
   two <- small_campaign()
   quietly(analyse_campaign(one, cores = 1L))
@@ -64,21 +64,21 @@ test_that("two processes write the same files as one", {
   expect_gt(length(outputs(one)), 5)
 })
 
-test_that("results read back are those that were measured", {
+test_that("results read from the cache are equal to the measured ones", {
   folder <- small_campaign()
   quietly(first <- analyse_campaign(folder, cores = 1L))
   quietly(second <- analyse_campaign(folder, cores = 1L))
   for (name in c(derived_tables, "summary", "left_out")) expect_equal(second[[name]], first[[name]], info = name)
 })
 
-test_that("a new figure costs no measuring", {
+test_that("adding a figure does not measure any trial again", {
   folder <- settled_campaign()
   analysed(folder, figures = list())
   expect_length(analysed(folder, figures = "rtt-cdf"), 0)
   expect_true(file.exists(file.path(folder, "bundle", "figures", "rtt-cdf.pdf")))
 })
 
-test_that("a changed trial is measured again, and no other", {
+test_that("only a trial that changed is measured again", {
   folder <- settled_campaign()
   analysed(folder, figures = list())
   trial <- trial_named(folder, "window-cubic")
@@ -91,7 +91,7 @@ test_that("a changed trial is measured again, and no other", {
   expect_equal(metrics$value[metrics$metric == "overhead_s" & metrics$trial == basename(trial)], 7)
 })
 
-test_that("a file that is another than its manifest says is never served from the cache, also with its size and time kept", {
+test_that("a file that differs from its manifest is never served from the cache, even with unchanged size and modification time", {
   folder <- settled_campaign()
   analysed(folder, figures = list())
   trial <- trial_named(folder, "window-cubic")
@@ -106,7 +106,7 @@ test_that("a file that is another than its manifest says is never served from th
   expect_match(results$left_out$reason, "src-eth1.pcap.gz differs from its manifest")
 })
 
-test_that("a damaged or half written entry is said, measured again and whole after that", {
+test_that("a damaged or truncated cache entry is reported, and its trial is measured and stored again", {
   folder <- settled_campaign()
   analysed(folder, figures = list())
   entries <- list.files(file.path(cache_folder(folder), "trials"), full.names = TRUE)
@@ -125,7 +125,7 @@ test_that("a damaged or half written entry is said, measured again and whole aft
   expect_equal(outputs(folder), before)
 })
 
-test_that("any byte of a stored value that is changed or cut off makes it damaged", {
+test_that("a stored value is damaged if any byte is changed or cut off", {
   path <- tempfile()
   store_write(list(id = "a", x = as.double(1:50)), path)
   whole <- readBin(path, "raw", file.size(path))
@@ -140,7 +140,7 @@ test_that("any byte of a stored value that is changed or cut off makes it damage
   expect_gte(damaged, 2 * length(whole) - 2)
 })
 
-test_that("a damaged index or table over all trials is made again", {
+test_that("a damaged index or table over all trials is built again", {
   folder <- settled_campaign()
   quietly(first <- analyse_campaign(folder, figures = list(), cores = 1L))
   for (path in c(index_path(folder), drawn_path(folder), list.files(file.path(cache_folder(folder), "stacks"), full.names = TRUE))) {
@@ -150,7 +150,7 @@ test_that("a damaged index or table over all trials is made again", {
   for (name in c(derived_tables, "summary", "left_out")) expect_equal(second[[name]], first[[name]], info = name)
 })
 
-test_that("what is no longer used is kept up to the size of what is, the newest first, and halves go after a day", {
+test_that("unused entries are kept up to the size of the used ones, newest first, and partial files are removed after a day", {
   folder <- tempfile("cache-")
   dir.create(folder)
   made <- file.path(folder, c("used", "newer", "older", "old.part-1", "new.part-2"))
@@ -160,7 +160,7 @@ test_that("what is no longer used is kept up to the size of what is, the newest 
   expect_setequal(list.files(folder), c("used", "newer", "new.part-2"))
 })
 
-test_that("sums are SHA-256 of texts and of files as they lie there, compressed or not", {
+test_that("checksums are the SHA-256 of texts and of files as stored, without decompression", {
   expect_equal(sha256_texts(c("", "abc", strrep("a", 1e6))), c(
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
     "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"

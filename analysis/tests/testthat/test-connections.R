@@ -12,7 +12,7 @@ two_connections <- function(isn) {
   read_pcap(write_capture(frames, t_ns = (seq_along(frames) + 77 * second) * 1e7))
 }
 
-test_that("where ports are used again each connection's bytes count, whatever its first number", {
+test_that("if ports are reused, the bytes of each connection are counted, whatever its initial sequence number", {
   # Within the numbers of the first, beyond them, below them, and half a wrap away.
   for (isn in c(3000, 5e6, 4e9, 2^31 + 900)) {
     x <- two_connections(isn)
@@ -27,7 +27,7 @@ test_that("where ports are used again each connection's bytes count, whatever it
   }
 })
 
-test_that("a capture that begins within the first connection has both", {
+test_that("a capture that starts during the first connection contains the data of both", {
   x <- two_connections(4e9)
   late <- x[-(1:3)]
   data.table::setattr(late, "epoch_s", attr(x, "epoch_s"))
@@ -36,7 +36,7 @@ test_that("a capture that begins within the first connection has both", {
   expect_equal(max(bytes_in_flight(late, flow_a)$flight_bytes), 1000)
 })
 
-test_that("a SYN that is sent again, or stands in the file behind its data, begins no other connection", {
+test_that("a retransmitted SYN, or one that is in the file after its data, does not start a new connection", {
   frames <- conversation(exchange(10))
   again <- read_pcap(write_capture(frames[c(1, 1:23)]))
   behind <- read_pcap(write_capture(frames[c(4, 1:3, 5:23)]))
@@ -47,7 +47,7 @@ test_that("a SYN that is sent again, or stands in the file behind its data, begi
   }
 })
 
-test_that("a refused SYN has no handshake, and what answers for a connection before acknowledges nothing", {
+test_that("a refused SYN has no handshake RTT, and a challenge ACK for an earlier connection acknowledges nothing", {
   refused <- list(list(flags = 2), list(from = "b", ack = 1, flags = 20))
   frames <- c(conversation(refused, isn_a = 9e8), conversation(exchange(10), isn_a = 3e9))
   x <- read_pcap(write_capture(frames, t_ns = seq_along(frames)^2 * 1e6))
@@ -65,7 +65,7 @@ test_that("a refused SYN has no handshake, and what answers for a connection bef
   expect_equal(goodput(x, flow_a)$acked_bytes, 10000)
 })
 
-test_that("a SYN with data is answered with or without them", {
+test_that("the SYN-ACK to a SYN with data may acknowledge the data or only the SYN", {
   for (acked in c(1, 101)) {
     x <- read_pcap(write_capture(conversation(list(list(flags = 2, bytes = 100), list(from = "b", ack = acked, flags = 18))), t_ns = c(0, 25) * 1e6))
     expect_equal(handshake_rtt(x, flow_a), 25)

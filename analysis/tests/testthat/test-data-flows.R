@@ -18,7 +18,7 @@ carrying <- function(sums) {
 
 between <- function(segment, from, to, protocol = 6, ...) ethernet(ipv4(segment, protocol, paste0("10.0.0.", from), paste0("10.0.0.", to), ...))
 
-test_that("the flows that carry data are those of a real capture's sums, with their columns", {
+test_that("data_flows() of a real capture agrees with sums by data.table, in all columns", {
   pair <- committed_pair()
   for (path in c(pair$sender, pair$receiver)) {
     capture <- read_pcap(path)
@@ -26,7 +26,7 @@ test_that("the flows that carry data are those of a real capture's sums, with th
   }
 })
 
-test_that("of drawn packets of many connections the flows that carry data are those of their sums", {
+test_that("data_flows() of random packets of many connections agrees with sums by data.table", {
   set.seed(25)
   frames <- lapply(1:3000, \(i) {
     ends <- sample(4, 2)
@@ -41,7 +41,7 @@ test_that("of drawn packets of many connections the flows that carry data are th
   }
 })
 
-test_that("of two directions with as much payload the one seen first counts, and flows with as much come as they were seen", {
+test_that("with equal payload in both directions the one seen first is the data flow, and flows with equal payload are in order of appearance", {
   capture <- read_pcap(write_capture(list(
     between(tcp(80, 1000, flags = 18), 2, 1), between(tcp(1000, 80, payload = raw(9)), 1, 2), between(tcp(80, 1000, payload = raw(9)), 2, 1),
     between(tcp(7, 8, payload = raw(9)), 3, 4), between(udp(7, 8, raw(50)), 3, 4, 17), between(tcp(5, 6, payload = raw(10)), 1, 4)
@@ -53,7 +53,7 @@ test_that("of two directions with as much payload the one seen first counts, and
   expect_equal(data_flows(capture, c("tcp", "udp"))$payload_bytes, c(50, 10, 9, 9))
 })
 
-test_that("packets without ports carry no flow: echoes, fragments without their first", {
+test_that("packets without ports have no data flow: echo requests and fragments without their first", {
   capture <- read_pcap(write_capture(list(
     between(udp(1, 2, raw(8)), 1, 2, 17, fragment = 0x2000), between(raw(100), 1, 2, 17, id = 2, fragment = 2), between(c(as.raw(c(8, 0)), raw(30)), 1, 2, 1)
   )))
@@ -62,7 +62,7 @@ test_that("packets without ports carry no flow: echoes, fragments without their 
   expect_equal(flows$payload_bytes, 8)
 })
 
-test_that("where headers were cut before the data offset, flows have no payload and the direction with more IP bytes counts", {
+test_that("if headers were cut before the data offset, payload is NA and the direction with more IP bytes is the data flow", {
   talk <- \(port, bytes) list(between(tcp(80, port), 2, 1), between(tcp(port, 80, payload = raw(bytes)), 1, 2), between(tcp(80, port), 2, 1))
   frames <- c(talk(1000, 10), talk(2000, 500), list(between(udp(7, 8, raw(1)), 1, 2, 17)))
   path <- write_capture(frames, snaplen = 46, wire_bytes = lengths(frames))
@@ -73,7 +73,7 @@ test_that("where headers were cut before the data offset, flows have no payload 
   expect_equal(whole$flow, flows$flow[2:3])
 })
 
-test_that("a table that lacks a column is refused with the columns that it takes", {
+test_that("a table without a required column is an error that names the required columns", {
   path <- committed_pair()$sender
   needed <- c("t_ns", "flow", "proto", "src", "sport", "dst", "dport", "payload_bytes")
   expect_equal(data_flows(read_pcap(path, needed)), data_flows(read_pcap(path)))

@@ -1,6 +1,6 @@
 drawn <- function(campaign, options = list()) make_output(list(campaign = campaign), c(figure = "design", options))
 
-test_that("the design has every trial of the plan in order, and tells those that are not analysed apart", {
+test_that("the design figure has every trial of the plan in order, and marks those that are not analysed", {
   folder <- small_campaign()
   unlink(trial_named(folder, "window-newreno-21KB"), recursive = TRUE)
   made <- drawn(read_campaign(folder))
@@ -10,7 +10,7 @@ test_that("the design has every trial of the plan in order, and tells those that
   expect_s3_class(made$plot, "ggplot")
 })
 
-test_that("the axis counts from the first trial to the last, also of parts that have no factor", {
+test_that("the axis spans the first to the last trial, including parts without factors", {
   data <- data.table(factor = factor("cc"), level = factor("cdg"), standing = factor(used_or_not[1]), from = 3L, to = 3L)
   blocks <- data.table(from = c(1L, 3L), to = c(2L, 3L), shaded = c(FALSE, TRUE))
   parts <- data.table(part = c("alone", "main"), from = c(1L, 3L))
@@ -22,13 +22,13 @@ test_that("the axis counts from the first trial to the last, also of parts that 
   expect_equal(order_breaks(c(0.5, 1.5)), 1)
 })
 
-test_that("a part of the design is drawn by its own order", {
+test_that("one part of the design is drawn with its own order", {
   made <- drawn(read_campaign(small_campaign()), list(part = "window"))
   expect_equal(made$data$order, 1:4)
   expect_match(made$caption, "Levels of 4 trials")
 })
 
-test_that("neighbours of one level are one stroke, and another standing begins another", {
+test_that("adjacent trials with the same level are one stroke, unless only one of them was analysed", {
   design <- data.table(order = 1:5, trial = letters[1:5], part = "main", replicate = 1L, block = 1L,
                        standing = used_or_not[c(1, 1, 2, 1, 1)], cc = c("cubic", "cubic", "cubic", "cdg", "cdg"))
   campaign <- list(plan = list(parts = list(list(name = "main", factors = list(cc = list("cubic", "cdg"))))), factors = "cc")
@@ -36,7 +36,7 @@ test_that("neighbours of one level are one stroke, and another standing begins a
   expect_equal(runs[, .(from, to)], data.table(from = c(1L, 3L, 4L), to = c(2L, 3L, 5L)))
 })
 
-test_that("the design is a page that can be drawn, one panel per factor", {
+test_that("the design figure can be written as a page, with one panel per factor", {
   made <- drawn(read_campaign(small_campaign()))
   built <- ggplot2::ggplot_build(made$plot)
   expect_equal(as.character(built$layout$layout$factor), c("cc", "rwnd", "mtu"))

@@ -52,7 +52,7 @@ test_that("packets of every kind are read as tshark reads them", {
   expect_as_tshark(write_capture(frames, t_ns = cumsum(seq_along(frames) * 12345) %% 5e9), 600)
 })
 
-test_that("segments that the snapshot length cut within their TCP header are read as tshark reads them", {
+test_that("segments whose TCP header is truncated are read as tshark reads them", {
   need_tool("tshark")
   whole <- \(p) p[[2]] == 0x0800 && p[[1]][10] == as.raw(6) && p[[1]][7] == as.raw(0x40)
   frames <- lapply(Filter(whole, drawn_frames(500, 54)), \(p) ethernet(p[[1]]))

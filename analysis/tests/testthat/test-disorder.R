@@ -6,7 +6,7 @@ mixed_up <- function(capture, places) {
   data.table::setattr(mixed, "epoch_s", attr(capture, "epoch_s"))
 }
 
-test_that("what a capture tells does not depend on the order of its packets in the file", {
+test_that("measurements of a capture do not depend on the order of its packets in the file", {
   pair <- committed_pair()
   ref <- read_pcap(pair$sender)
   mon <- read_pcap(pair$receiver)

@@ -8,7 +8,7 @@ exported <- function() {
 
 named_in <- function(page) unique(unlist(regmatches(page, gregexpr("`[a-z0-9_]+\\(\\)`", page)))) |> gsub(pattern = "[`()]", replacement = "")
 
-test_that("every export has a help page, every argument is told, and usages are those of the code", {
+test_that("every exported function has a help page that documents every argument, and its usage matches the code", {
   folder <- repository("analysis")
   expect_length(unlist(tools::undoc(dir = folder)), 0)
   expect_length(unlist(tools::codoc(dir = folder)), 0)
@@ -16,12 +16,12 @@ test_that("every export has a help page, every argument is told, and usages are 
   expect_length(unlist(tools::checkDocStyle(dir = folder)), 0)
 })
 
-test_that("sources of R are ASCII", {
+test_that("R source files are ASCII", {
   files <- list.files(repository("analysis", "R"), full.names = TRUE)
   expect_equal(Filter(\(f) any(grepl("[^ -~\t]", readLines(f))), files), character())
 })
 
-test_that("the reference of readers has every reader, the reference of measures every measure, and neither anything else", {
+test_that("the reference page of readers lists every reader, that of measures every measure, and both list nothing else", {
   readers <- readLines(repository("docs", "reference", "readers.md"))
   measures <- readLines(repository("docs", "reference", "measures.md"))
   rows <- grep("^\\| `[a-z0-9_]+\\(\\)`", readers, value = TRUE)
@@ -33,7 +33,7 @@ test_that("the reference of readers has every reader, the reference of measures 
   expect_equal(setdiff(other, exported()), character())
 })
 
-test_that("each reader's row says what it reads, its columns and where the form is from", {
+test_that("the row of each reader says what it reads, its columns and the source of the format", {
   readers <- readLines(repository("docs", "reference", "readers.md"))
   rows <- grep("^\\| `read_[a-z0-9_]+\\(\\)`", readers, value = TRUE)
   cells <- lapply(strsplit(rows, " | ", fixed = TRUE), trimws)

@@ -14,7 +14,7 @@ in_fragments <- function(payload_bytes, id, sport = 1000, version = 4) {
 
 flow_of_fragments <- "10.0.0.1:1000 > 10.0.0.2:53"
 
-test_that("all fragments of a datagram are of its flow: 20 of 8000 bytes have 160000 bytes of payload", {
+test_that("all fragments of a datagram belong to its flow: 20 datagrams of 8000 bytes have 160000 bytes of payload", {
   for (version in c(4, 6)) {
     frames <- unlist(lapply(1:20, in_fragments, payload_bytes = 8000, version = version), recursive = FALSE)
     x <- read_pcap(write_capture(frames, t_ns = seq_along(frames) * 1e6))
@@ -36,7 +36,7 @@ test_that("a lost fragment is a lost packet of its flow", {
   expect_equal(loss_by_flow(ref, mon, flow_of_fragments)[, c(sent_packets, lost_packets)], c(120, 3))
 })
 
-test_that("datagrams whose fragments come mixed up, and echoes beside them, keep apart", {
+test_that("interleaved fragments of several datagrams and echo requests are assigned to the right flows", {
   a <- in_fragments(4000, 1)
   b <- in_fragments(4000, 2, sport = 2000)
   echo <- list(ethernet(ipv4(c(as.raw(c(8, 0, 0, 0)), big(7, 2), big(1, 2), raw(1472)), 1, id = 3, fragment = 0x2000)), ethernet(ipv4(raw(100), 1, id = 3, fragment = 185)))
@@ -48,7 +48,7 @@ test_that("datagrams whose fragments come mixed up, and echoes beside them, keep
   expect_equal(again$sport, rep(c(1000, 3000), each = 3))
 })
 
-test_that("fragments are read alike as a whole, as a stream, in parts and with few columns", {
+test_that("fragments are read the same as a file, as a stream, in parts and with few columns", {
   frames <- unlist(lapply(1:11000, in_fragments, payload_bytes = 2000), recursive = FALSE)
   frames <- unlist(lapply(seq(1, 22000, 20), \(k) c(frames[k + 0:19], in_fragments(5000, k, 4000))), recursive = FALSE)
   frames <- lapply(frames, \(f) f[seq_len(min(length(f), 60))])
@@ -68,7 +68,7 @@ test_that("fragments are read alike as a whole, as a stream, in parts and with f
   expect_equal(names(read_pcap(path, "t_ns")), "t_ns")
 })
 
-test_that("of TCP in fragments bytes delivered are not known, since only the first has a sequence number", {
+test_that("delivered bytes of fragmented TCP are NA, because only the first fragment has a sequence number", {
   segment <- tcp(seq = 1, payload = raw(3000))
   frames <- list(ethernet(ipv4(segment[1:1480], 6, fragment = 0x2000)), ethernet(ipv4(segment[1481:3020], 6, fragment = 185)))
   x <- read_pcap(write_capture(frames))

@@ -5,7 +5,7 @@ untimed_capture <- function() {
   read_pcap(write_bytes(c(n$section(), n$interface(), n$enhanced(frames[[1]], 1.7e15), n$enhanced(frames[[2]], 1.7e15 + 1e6), n$simple(frames[[3]]))))
 }
 
-test_that("a packet without a time is in no window, and its bytes still count where time does not matter", {
+test_that("a packet without a time is in no window, but its bytes count in totals", {
   x <- untimed_capture()
   expect_true(is.na(x$t_ns[3]))
   expect_equal(sum(throughput_windows(x, 1, layer = "payload")$bytes), 100)
@@ -16,14 +16,14 @@ test_that("a packet without a time is in no window, and its bytes still count wh
   expect_equal(c(found$first_s, found$last_s), c(0, 0))
 })
 
-test_that("a packet without a time has no round-trip time and is matched to none", {
+test_that("a packet without a time has no round-trip time and is not matched", {
   x <- untimed_capture()
   expect_equal(data_ack_rtt(x, flow_a)$rtt_ms, 1000)
   expect_equal(attr(packet_pair_rtt(x, x, flow_a), "matched"), 2)
   expect_equal(arrival_order(x, x, flow_a)$sent_packets, 1)
 })
 
-test_that("a capture that another program cuts short while it is read is an error, and R goes on", {
+test_that("a capture that another program truncates during reading is an error that does not end R", {
   frames <- rep(list(ethernet(ipv4(udp(1, 2, raw(1200)), 17))), 2000)
   path <- write_capture(frames)
   bytes <- file.size(path)

@@ -14,7 +14,7 @@ repeating_capture <- function(packets = 40000) {
   read_pcap(write_capture(frames[1 + number %% 400], t_ns = number * 1e3))
 }
 
-test_that("a capture matched with itself is matched throughout, by one thread and by several, though most ids repeat", {
+test_that("a capture matched with itself has a match for every packet, with one thread and with several, though most ids repeat", {
   capture <- repeating_capture()
   flows <- data_flows(capture)$flow
   expect_setequal(flows, levels(capture$flow))
@@ -28,7 +28,7 @@ test_that("a capture matched with itself is matched throughout, by one thread an
   }
 })
 
-test_that("round-trip times of many packets are the same by one thread and by several", {
+test_that("the round-trip times of many packets are the same with one thread and with several", {
   pair <- committed_pair()
   ref <- read_pcap(pair$sender)
   mon <- read_pcap(pair$receiver)

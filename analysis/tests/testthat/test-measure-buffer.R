@@ -16,7 +16,7 @@ estimate <- function(rtt_ms = rep(120, 12), arrivals = steady(), x = cycle()) {
   buffer_by_cycle(x, grown, waits(rtt_ms), at_receiver(arrivals), 20, 1500)
 }
 
-test_that("method 1 is queueing delay times the cycle's mean rate: 100 ms at 1000 packets a second are 100 packets", {
+test_that("method 1 is queueing delay times the cycle's mean rate: 100 ms at 1000 packets per second is 100 packets", {
   found <- estimate()
   expect_equal(found$rtt_max_ms, 120)
   expect_equal(found$rate_bps, 12e6, tolerance = 1e-3)
@@ -25,29 +25,29 @@ test_that("method 1 is queueing delay times the cycle's mean rate: 100 ms at 100
   expect_equal(found$method1_local_packets, 100, tolerance = 0.01)
 })
 
-test_that("RTT_max is the median of the last ten samples, whatever came before and whichever two stand out", {
+test_that("RTT_max is the median of the last ten samples, independent of earlier samples and of single outliers", {
   expect_equal(estimate(c(rep(500, 5), rep(120, 4), 900, rep(120, 4), 30))$rtt_max_ms, 120)
 })
 
-test_that("a link that idled earlier in the cycle lowers the mean rate and leaves the local one", {
+test_that("a link that idled earlier in the cycle lowers the mean rate but not the local rate", {
   found <- estimate(arrivals = rbind(steady(2.0), steady(6, from_s = 3.5)))
   expect_equal(found$method1_local_packets, 100, tolerance = 0.01)
   expect_lt(found$method1_packets, 70)
 })
 
-test_that("the packets that a packet waited for are those that came in while it waited, itself included", {
+test_that("the local variant counts the packets that arrived while a packet waited, including itself", {
   # Nothing came in for half a second before the hundred that the ten samples waited for, and much did before that.
   burst <- rbind(data.table::data.table(t_s = seq(0.0001, 4.4, by = 0.0001), ip_bytes = 1500), steady(6, from_s = 4.87))
   expect_equal(estimate(arrivals = burst)$method1_local_packets, 100, tolerance = 0.01)
 })
 
-test_that("method 2 takes cwnd of one round trip earlier, less what lies on the idle path", {
+test_that("method 2 is cwnd one round trip earlier, less the packets on the idle path", {
   found <- estimate()
   expect_equal(found$method2_raw_packets, 121)
   expect_equal(found$method2_packets, 120 - 20, tolerance = 0.01)
 })
 
-test_that("a collapse before ten RTT samples has no estimate by method 1", {
+test_that("method 1 has no estimate for a reduction of cwnd that has fewer than ten RTT samples before it", {
   found <- estimate(rep(120, 8))
   expect_true(is.na(found$method1_packets))
   expect_true(is.na(found$method1_local_packets))
@@ -75,7 +75,7 @@ measured_with <- function(folder, id, ...) {
   measure_flow(flow, traces, manifest)
 }
 
-test_that("a receiver's clock that is 250 ms ahead and 40 ppm fast gives the same cycles and metrics", {
+test_that("cycles and metrics do not change if the receiver's clock is 250 ms ahead and 40 ppm fast", {
   folder <- small_campaign()
   for (pattern in c("buffer-.*-1500", "buffer-.*-600", "window-cubic")) {
     id <- basename(trial_named(folder, pattern))

@@ -1,7 +1,7 @@
 every_s <- seq(0, 59, by = 1)
 ahead <- \(t_s) t_s * (1 + 40e-6) + 0.25
 
-test_that("a clock that is 250 ms ahead and 40 ppm fast is told from its beacons", {
+test_that("the offset and drift of a clock that is 250 ms ahead and 40 ppm fast are estimated from beacons", {
   set.seed(1)
   found <- clock_offset(heard_beacons(every_s, late_us = abs(rnorm(60, 3, 1))), heard_beacons(every_s, ahead, abs(rnorm(60, 3, 1))))
   expect_equal(nrow(found), 1)
@@ -10,7 +10,7 @@ test_that("a clock that is 250 ms ahead and 40 ppm fast is told from its beacons
   expect_lt(found$error_ns, 5000)
 })
 
-test_that("beacons that a busy host held up for milliseconds do not move the line", {
+test_that("beacons that a busy host delayed by milliseconds do not change the line", {
   set.seed(2)
   late_us <- replace(abs(rnorm(60, 3, 1)), c(5, 20, 21, 44, 60), c(900, 4000, 2500, 8000, 300))
   found <- clock_offset(heard_beacons(every_s), heard_beacons(every_s, ahead, late_us))
@@ -19,7 +19,7 @@ test_that("beacons that a busy host held up for milliseconds do not move the lin
   expect_lt(abs(found$offset_ns + (29.5 * 40e-6 + 0.25) * 1e9), 5000)
 })
 
-test_that("a clock that is stepped has a line before and a line after, and no time between", {
+test_that("a clock step gives a line before it and a line after it, and NA for times in between", {
   stepped <- \(t_s) ahead(t_s) + ifelse(t_s > 30.4, 0.005, 0)
   found <- clock_offset(heard_beacons(every_s), heard_beacons(every_s, stepped))
   expect_equal(found$cause, c("start", "step"))
@@ -30,7 +30,7 @@ test_that("a clock that is stepped has a line before and a line after, and no ti
   expect_true(all(is.na(moved[2:3])))
 })
 
-test_that("a clock that is set back shows some times twice: those are not known, all others are", {
+test_that("times that a clock shows twice because it was set back are NA, all others are converted", {
   t_s <- seq(0, 60, by = 0.1)
   for (back_s in c(0.03, 0.3, 3)) {
     stepped <- \(t_s) ahead(t_s) - ifelse(t_s > 30.43, back_s, 0)
@@ -49,7 +49,7 @@ test_that("a clock that is set back shows some times twice: those are not known,
   }
 })
 
-test_that("a step of the other clock leaves out no more than the time between two beacons", {
+test_that("a step of the other clock makes only the times between two beacons NA", {
   t_s <- seq(0, 60, by = 0.1)
   for (step_s in c(-3, 3)) {
     found <- clock_offset(heard_beacons(t_s, \(t_s) t_s + ifelse(t_s > 30.43, step_s, 0)), heard_beacons(t_s))
@@ -59,14 +59,14 @@ test_that("a step of the other clock leaves out no more than the time between tw
   }
 })
 
-test_that("a clock that was stepped and put back has three lines, though beacons of all show the same times", {
+test_that("a clock that was stepped and stepped back has three lines, though the beacons' times overlap", {
   t_s <- seq(0, 60, by = 0.5)
   found <- clock_offset(heard_beacons(t_s), heard_beacons(t_s, \(t_s) t_s + ifelse(t_s > 20.2 & t_s < 25.2, 1, 0)))
   expect_equal(found$offset_ns, c(0, -1e9, 0))
   expect_equal(found$beacons, c(41L, 10L, 70L))
 })
 
-test_that("two beacons beyond a step make no line: what lies there is not known, and the rest as before", {
+test_that("two beacons after a step have no line: times there are NA, and all others are not affected", {
   for (step_at_s in c(0.7, 59.2)) {
     stepped <- \(t_s) ahead(t_s) + ifelse(t_s > step_at_s, 1, 0)
     t_s <- seq(0, 60, by = 0.5)
@@ -81,7 +81,7 @@ test_that("two beacons beyond a step make no line: what lies there is not known,
   }
 })
 
-test_that("a clock that is given another rate has two lines that meet, and times throughout", {
+test_that("a clock whose rate changes has two lines that meet, and no time is NA", {
   slewed <- \(t_s) t_s + ifelse(t_s > 30, (t_s - 30) * 500e-6, 0)
   found <- clock_offset(heard_beacons(every_s), heard_beacons(every_s, slewed))
   expect_equal(found$cause, c("start", "rate"))
@@ -91,7 +91,7 @@ test_that("a clock that is given another rate has two lines that meet, and times
   expect_false(anyNA(moved$t_ns))
 })
 
-test_that("beacons lost at one host and numbers that occur twice are counted, not used", {
+test_that("beacons lost at one host and duplicate beacon numbers are counted but not used", {
   ref <- heard_beacons(every_s)
   mon <- rbind(heard_beacons(every_s, ahead)[-c(3, 4)], heard_beacons(99, ahead)[, sequence := 10L])
   data.table::setattr(mon, "epoch_s", 1700000000)
@@ -108,7 +108,7 @@ test_that("two beacons are too few for a line", {
   expect_error(clock_offset(data.table::data.table(t_ns = 1), heard_beacons(1:9)), class = "samovar_error_argument")
 })
 
-test_that("any multicast packet in two captures is a beacon, and other packets are none", {
+test_that("any multicast packet in both captures is a beacon, other packets are not", {
   hello <- \(id) ethernet(ipv4(udp(1985, 1985), 17, src = "10.0.0.9", dst = "224.0.0.102", id = id))
   other <- ethernet(ipv4(udp(9, 10), 17))
   frames <- c(lapply(1:20, hello), list(hello(3)), list(other))
@@ -134,7 +134,7 @@ moved_pair <- function() {
                              heard_beacons(span_s + attr(ref, "epoch_s") - epoch_s, moved, epoch_s = epoch_s)))
 }
 
-test_that("one-way delays by skewed clocks are those by one clock, to a microsecond", {
+test_that("one-way delays with skewed clocks are equal to those with one clock, to a microsecond", {
   x <- moved_pair()
   expected <- one_way_delay(x$ref, x$mon, x$flow, x$true)
   found <- one_way_delay(x$ref, x$skewed, x$flow, x$offset)
@@ -143,7 +143,7 @@ test_that("one-way delays by skewed clocks are those by one clock, to a microsec
   expect_true(all(expected$delay_ms > 0))
 })
 
-test_that("forward and backward delay add up to the round-trip time, and do not where the rate is wrong", {
+test_that("forward and backward delay add up to the round-trip time, unless the estimated drift is wrong", {
   x <- moved_pair()
   found <- delay_consistency(x$ref, x$skewed, x$flow, x$offset)
   expect_gt(found$pairs, 300)

@@ -4,7 +4,7 @@ samples <- function(cwnd, ssthresh, state, retransmitted = cumsum(state >= 3)) {
                          ca_state = state, total_retrans_packets = retransmitted)
 }
 
-test_that("a cycle ends where Recovery is entered, though cwnd falls only over the following samples", {
+test_that("a cycle ends at the sample that enters Recovery, though cwnd decreases only over the following samples", {
   x <- samples(c(10, 20, 20, 18, 14, 10, 11, 12, 12, 9, 6), c(Inf, Inf, 10, 10, 10, 10, 10, 10, 6, 6, 6),
                c(0, 0, 3, 3, 3, 0, 0, 0, 3, 3, 0))
   cycles <- cwnd_cycles(x)
@@ -14,45 +14,45 @@ test_that("a cycle ends where Recovery is entered, though cwnd falls only over t
   expect_equal(cycles$start_s, c(0, 0.02))
 })
 
-test_that("the slow start cycle counts only when it is the only one", {
+test_that("the slow start cycle counts only if it is the only one", {
   x <- samples(c(10, 40, 40, 20, 21, 22, 22, 11), c(Inf, Inf, 20, 20, 20, 20, 11, 11), c(0, 0, 3, 0, 0, 0, 3, 0))
   expect_equal(cwnd_cycles(x)$counts, c(FALSE, TRUE))
   expect_equal(cwnd_cycles(x[1:5])$counts, TRUE)
 })
 
-test_that("HyStart setting ssthresh without a loss ends no cycle", {
+test_that("a new ssthresh without loss, as HyStart sets it, does not end a cycle", {
   x <- samples(c(10, 20, 20, 21, 30, 30, 21), c(Inf, Inf, 20, 20, 20, 21, 21), c(0, 0, 0, 0, 0, 3, 0))
   cycles <- cwnd_cycles(x)
   expect_equal(cycles$cwnd_packets, 30)
   expect_equal(cycles$start_s, 0)
 })
 
-test_that("a collapse that the kernel takes back ends no cycle", {
+test_that("a reduction that the kernel undoes does not end a cycle", {
   x <- samples(c(10, 20, 15, 20, 24, 25, 25, 13), c(Inf, Inf, 10, Inf, Inf, Inf, 12, 12), c(0, 0, 3, 0, 0, 0, 3, 0))
   expect_equal(cwnd_cycles(x)$cwnd_packets, 25)
 })
 
-test_that("a time-out within a recovery belongs to the same collapse", {
+test_that("a time-out within a recovery belongs to the same reduction", {
   x <- samples(c(10, 30, 25, 1, 2, 4, 5), c(Inf, Inf, 15, 8, 8, 8, 8), c(0, 0, 3, 4, 4, 4, 0))
   cycles <- cwnd_cycles(x)
   expect_equal(nrow(cycles), 1)
   expect_equal(cycles$cause, "recovery")
 })
 
-test_that("a recovery shorter than the sampling interval shows by its retransmission", {
+test_that("a recovery shorter than the sampling interval is detected by its retransmission", {
   x <- samples(c(10, 30, 15, 16), c(20, 20, 15, 15), c(0, 0, 0, 0), retransmitted = c(0, 0, 1, 1))
   cycles <- cwnd_cycles(x)
   expect_equal(cycles$cause, "recovery")
   expect_equal(cycles$cwnd_packets, 30)
 })
 
-test_that("a reduction without loss, as CDG makes, is a cycle that does not tell of the buffer", {
+test_that("a reduction without loss, as by CDG, ends a cycle that is not used to estimate the buffer", {
   x <- samples(c(10, 20, 15, 14, 15), c(Inf, Inf, 14, 14, 14), c(0, 0, 2, 2, 0))
   expect_equal(cwnd_cycles(x)$cause, "cwr")
   expect_false(cwnd_cycles(x)$counts)
 })
 
-test_that("a socket without a collapse has no cycle", {
+test_that("a socket without a reduction of cwnd has no cycle", {
   expect_equal(nrow(cwnd_cycles(samples(1:5, rep(Inf, 5), rep(0, 5)))), 0)
   expect_equal(nrow(cwnd_cycles(samples(1, Inf, 0))), 0)
 })

@@ -14,31 +14,31 @@ state_of <- function(nic, seen = 0, lost_share = 0) {
   flow_control_state(seen, told$counted, refused, told$held_share, lost_share)
 }
 
-test_that("PAUSE frames that the card swallowed are told from none by its counters", {
+test_that("the card's counters show whether it swallowed PAUSE frames", {
   expect_equal(state_of(interface_at(80e6, 40e6, card = 120)), "swallowed")
   expect_equal(state_of(interface_at(80e6, 40e6, card = 0)), "none")
   expect_equal(state_of(interface_at(80e6, 40e6, card = 120), seen = 120), "seen")
 })
 
-test_that("without a card's counters a ring that overflows on a slower interface tells of PAUSE frames, on one at its full rate of none", {
+test_that("without a card's counters, an overflowing ring indicates PAUSE frames if the interface slows down, and none if it keeps its full rate", {
   expect_equal(state_of(interface_at(80e6, 40e6)), "swallowed")
   expect_equal(state_of(interface_at(80e6, 80e6)), "none")
   expect_equal(samovar:::flow_control_counters(interface_at(80e6, 40e6), "em1")$held_share, 0.5, tolerance = 0.02)
 })
 
-test_that("packets lost beyond a ring that never filled tell of a device without flow control, and nothing lost tells nothing", {
+test_that("packet loss elsewhere while the ring never filled indicates no flow control, and without loss the state is undecided", {
   expect_equal(state_of(interface_at(80e6, 40e6, refused = 0), lost_share = 0.1), "none")
   expect_equal(state_of(interface_at(80e6, 40e6, refused = 0)), "not told")
   expect_equal(flow_control_state(0, NA, NA, NA, 0.1), "not told")
 })
 
-test_that("what a card sent, and how long it paused, are no PAUSE frames received", {
+test_that("PAUSE frames that the card sent, and durations of pauses, do not count as received PAUSE frames", {
   x <- interface_at(80e6, 40e6, refused = 0)
   x[, card.tx_flow_control_xoff := 7 * t_ns][, card.rx_pause_duration := t_ns][, card.mac_stats.xoff_recvd := c(rep(3, .N - 1L), 5)]
   expect_equal(samovar:::flow_control_counters(x, "em1")$counted, 2)
 })
 
-test_that("the state is told for each trial from the largest of its flows' witnesses", {
+test_that("the state of a trial uses the largest counts among its flows", {
   told <- data.table::data.table(
     trial = c("a", "a", "a", "b", "b"), metric = c("pause_frames_seen", "pause_frames_seen", "local_drops_packets", "pause_frames_seen", "pause_frames_counted"),
     value = c(0, 4, 0, 0, 9)

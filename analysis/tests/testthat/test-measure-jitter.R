@@ -1,4 +1,4 @@
-test_that("jitter is the difference of the round-trip times of consecutive packets", {
+test_that("jitter is the difference between the round-trip times of consecutive packets", {
   expect_equal(rtt_jitter(data.frame(rtt_ms = c(10, 12, 11, 11))), c(2, 1, 0))
   expect_length(rtt_jitter(data.frame(rtt_ms = 5)), 0)
 })
@@ -11,14 +11,14 @@ voice <- function(delays_ms, apart_s = 3600, ppm = 0) {
   list(ref = read_pcap(write_capture(frames, t_ns = sent_ns)), mon = read_pcap(write_capture(frames, t_ns = round(arrived_ns), epoch_s = 1700000000 + apart_s)))
 }
 
-test_that("RFC 3550's jitter is the one of its recursion, step by step", {
+test_that("interarrival jitter follows the recursion of RFC 3550 step by step", {
   x <- voice(c(10, 14, 10, 26))
   found <- interarrival_jitter(x$ref, x$mon, "10.0.0.1:9 > 10.0.0.2:10")
   expect_equal(found$transit_change_ms, c(0, 4, -4, 16))
   expect_equal(found$jitter_ms, c(0, 0.25, 0.25 * 15 / 16 + 0.25, (0.25 * 15 / 16 + 0.25) * 15 / 16 + 1))
 })
 
-test_that("a clock that is an hour off does not change it, one that is 40 ppm fast by less than a microsecond a packet", {
+test_that("interarrival jitter does not depend on a clock's offset, and a drift of 40 ppm changes it by less than a microsecond per packet", {
   set.seed(4)
   delays <- runif(50, 5, 15)
   jitter <- \(...) interarrival_jitter(voice(delays, ...)$ref, voice(delays, ...)$mon, "10.0.0.1:9 > 10.0.0.2:10")$jitter_ms
@@ -26,7 +26,7 @@ test_that("a clock that is an hour off does not change it, one that is 40 ppm fa
   expect_lt(max(abs(jitter(0, 40) - jitter(0))), 20 * 40e-6 + 1e-6)
 })
 
-test_that("two UDP flows of one way each are paired, and echoes with their answers", {
+test_that("two one-way UDP flows are paired, and echo requests with their replies", {
   there <- \(i) ethernet(ipv4(udp(9, 10, big(i, 12)), 17, id = i))
   back <- \(i) ethernet(ipv4(udp(77, 78, big(i, 12)), 17, src = "10.0.0.2", dst = "10.0.0.1", id = i))
   echo <- \(type, i) { a <- c("10.0.0.1", "10.0.0.2"); if (type == 0) a <- rev(a)
@@ -41,7 +41,7 @@ test_that("two UDP flows of one way each are paired, and echoes with their answe
   expect_equal(packet_pair_rtt(ref, mon, "10.0.0.1 > 10.0.0.2")$rtt_ms, 19.999)
 })
 
-test_that("a server's report on the ports of a UDP flow is not taken for what returns", {
+test_that("a server's report on the ports of a UDP flow is not used as the return flow", {
   there <- \(i) ethernet(ipv4(udp(9, 10, big(i, 12)), 17, id = i))
   back <- \(i) ethernet(ipv4(udp(77, 78, big(i, 12)), 17, src = "10.0.0.2", dst = "10.0.0.1", id = i))
   report <- ethernet(ipv4(udp(10, 9, big(99, 12)), 17, src = "10.0.0.2", dst = "10.0.0.1", id = 999))

@@ -1,17 +1,17 @@
 samples <- function(cwnd, rwnd, flight) data.table::data.table(t_s = seq_along(cwnd), cwnd_bytes = cwnd, rwnd_bytes = rwnd, in_flight_bytes = flight, segment_bytes = 1000)
 
-test_that("swnd is the lesser window, and what is not used of it the application's", {
+test_that("swnd is the smaller window, and a sender that does not use it is limited by the application", {
   found <- flow_limits(samples(c(10e3, 10e3, 50e3, 10e3), c(20e3, 8e3, 20e3, 20e3), c(10e3, 8e3, 19.5e3, 9e3)))
   expect_equal(found$swnd_bytes, c(10e3, 8e3, 20e3, 10e3))
   expect_equal(as.character(found$limit), c("cwnd", "rwnd", "rwnd", "application"))
 })
 
-test_that("a window beyond what the idle path holds is the link's limit: 8 Mbit/s for 20 ms are 20000 bytes", {
+test_that("a window that exceeds the idle path's bandwidth-delay product is limited by the link: 8 Mbit/s times 20 ms is 20000 bytes", {
   found <- flow_limits(samples(c(19e3, 20e3, 90e3), rep(40e3, 3), c(19e3, 20e3, 40e3)), rate_bps = 8e6, rtt_min_ms = 20)
   expect_equal(as.character(found$limit), c("cwnd", "link", "link"))
 })
 
-test_that("shares are of the time with data under way, and one window that is not known leaves the moment open", {
+test_that("shares refer to the time with data in flight, and the limit is NA while a window is unknown", {
   limits <- flow_limits(data.table::data.table(t_s = c(0, 1, 3, 4, 10), cwnd_bytes = c(5e3, 5e3, 5e3, NA, 5e3), rwnd_bytes = 9e3, in_flight_bytes = c(5e3, 1e3, 0, 5e3, 5e3), segment_bytes = 1e3))
   expect_equal(as.character(limits$limit), c("cwnd", "application", "application", NA, "cwnd"))
   found <- limit_shares(limits)
@@ -20,7 +20,7 @@ test_that("shares are of the time with data under way, and one window that is no
   expect_null(limit_shares(limits[0]))
 })
 
-test_that("windows of all loggers come out in bytes; a kernel that says 0 throughout is helped by the capture", {
+test_that("windows of all loggers are in bytes, and come from the capture if the kernel reports 0 throughout", {
   info <- data.table::data.table(t_s = 1:2, cwnd_packets = 10, snd_mss_bytes = 1448, snd_wnd_bytes = 0, unacked_packets = 4)
   offered <- data.table::data.table(t_s = c(0, 1.5), window_bytes = c(5000, 7000))
   found <- sender_windows(info, offered)
@@ -30,7 +30,7 @@ test_that("windows of all loggers come out in bytes; a kernel that says 0 throug
   expect_equal(sender_windows(data.table::data.table(t_s = 1, cwnd_packets = 2, snd_wnd_bytes = 9, in_flight_bytes = 3), segment_bytes = 500)$cwnd_bytes, 1000)
 })
 
-test_that("a real flow behind a small window is limited by it, one behind a large window by the link", {
+test_that("a real flow with a small window is limited by the window, one with a large window by the link", {
   folder <- small_campaign()
   share <- function(pattern, name) {
     manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, pattern))]]

@@ -3,13 +3,13 @@ frames_at <- function(t_s, quanta = 1000) {
   data.table::setattr(x, "epoch_s", 1700000000)
 }
 
-test_that("a PAUSE frame of 1000 quanta silences 100 Mbit/s for 5.12 ms, and one of 0 ends it", {
+test_that("a PAUSE frame of 1000 quanta stops 100 Mbit/s for 5.12 ms, and one of 0 quanta ends the pause", {
   found <- pause_intervals(frames_at(c(1, 2, 2.002), c(1000, 1000, 0)), 100e6)
   expect_equal(found$paused_s, c(0.00512, 0.002))
   expect_equal(found$from_ns, c(1e9, 2e9))
 })
 
-test_that("frames that follow each other before the pause is over make one pause, and a tenth of a second of silence ends an episode", {
+test_that("frames that arrive before a pause is over belong to it, and a tenth of a second without frames ends an episode", {
   found <- pause_intervals(frames_at(c(1, 1.004, 1.008, 1.05, 3)), 100e6)
   expect_equal(found$paused_s, c(0.01312, 0.00512, 0.00512))
   expect_equal(found$frames, c(3L, 1L, 1L))
@@ -17,7 +17,7 @@ test_that("frames that follow each other before the pause is over make one pause
   expect_equal(nrow(pause_intervals(frames_at(numeric()), 1e8)), 0)
 })
 
-test_that("PAUSE frames are found in a capture and in a logger's trace alike", {
+test_that("PAUSE frames are found both in a capture and in a logger's trace", {
   capture <- read_pcap(write_capture(list(pause_frame(1000), ethernet(ipv4(udp(1, 2), 17)), pause_frame(0)), t_ns = c(1, 2, 3) * 1e6))
   trace <- read_pause_frames(text_file(c("t_ns,interface,direction,src,opcode,classes,quanta", "1700000000001000000,eth1,in,a,0x0001,,1000",
                                          "1700000000002000000,eth1,in,a,0x0101,1,1 0 0 0 0 0 0 0", "1700000000003000000,eth1,in,a,0x0001,,0")))
@@ -26,7 +26,7 @@ test_that("PAUSE frames are found in a capture and in a logger's trace alike", {
   expect_error(pause_intervals(data.table::data.table(t_ns = 1), 1e8), class = "samovar_error_argument")
 })
 
-test_that("the time to the first drop is taken from the first PAUSE frame of its episode", {
+test_that("the time to the first drop is measured from the first PAUSE frame of its episode", {
   drops <- frames_at(c(1.15, 1.16, 9.2))[, .(t_ns, packets = c(1, 5, 2))]
   data.table::setattr(drops, "epoch_s", 1700000000)
   found <- pause_to_drop(frames_at(c(1, 1.05, 1.1, 1.14, 5, 5.01, 9, 9.08, 9.16)), drops)
@@ -34,7 +34,7 @@ test_that("the time to the first drop is taken from the first PAUSE frame of its
   expect_equal(found$drops, c(6, 0, 2))
 })
 
-test_that("drops are what the interface's counter grew by, dated by the first packet that never arrived", {
+test_that("the number of drops is the growth of the interface's counter, and their time that of the first packet that never arrived", {
   nic <- data.table::data.table(t_ns = (0:5) * 1e8, interface = rep("eth1", 6), tx_dropped = c(3, 3, 7, 7, 8, 8))
   data.table::setattr(nic, "epoch_s", 1700000000)
   expect_equal(local_drops(nic)[, .(t_ns, packets)], data.table::data.table(t_ns = c(2e8, 4e8), packets = c(4, 1)), ignore_attr = TRUE)
@@ -43,7 +43,7 @@ test_that("drops are what the interface's counter grew by, dated by the first pa
   expect_null(local_drops())
 })
 
-test_that("a FreeBSD host's drops are SIFTR's collapses for want of buffers", {
+test_that("a FreeBSD host's drops are the collapses of cwnd by ENOBUFS in SIFTR", {
   x <- read_siftr(text_file(siftr_lines("siftr-14.0-cdg-cut.log.gz")))
   expect_equal(nrow(local_drops(siftr = x)), 0)
   refused <- data.table::copy(x)
@@ -54,7 +54,7 @@ test_that("a FreeBSD host's drops are SIFTR's collapses for want of buffers", {
   expect_equal(found$t_ns, refused$t_ns[late[5]])
 })
 
-test_that("by skewed clocks both methods find buffers of 2720 and of 911 frames to one percent", {
+test_that("with skewed clocks both methods estimate buffers of 2720 and of 911 frames to one percent", {
   for (built in list(list(2720, 1500, 80e6, 35e6, 1.2), list(2720, 600, 80e6, 31e6, 0.5), list(911, 1500, 60e6, 35e6, 0.7), list(911, 600, 50e6, 31e6, 0.4))) {
     trial <- device_trial(built[[1]], built[[2]], built[[3]], built[[4]], seconds = built[[5]])
     files <- device_captures(trial)
@@ -76,7 +76,7 @@ test_that("by skewed clocks both methods find buffers of 2720 and of 911 frames 
   }
 })
 
-test_that("without a PAUSE frame there is no estimate", {
+test_that("there is no estimate without a PAUSE frame", {
   trial <- device_trial(5000, 1500, 80e6, 35e6, seconds = 0.1)
   files <- device_captures(trial)
   ref <- read_pcap(files$sender)
@@ -84,7 +84,7 @@ test_that("without a PAUSE frame there is no estimate", {
   expect_null(buffer_by_pause(ref, read_pcap(files$receiver), data_flows(ref, "udp")$flow, assumed_offset(ref), ref, 1500))
 })
 
-test_that("captures that end before the buffer has come out of the device give no estimate", {
+test_that("there is no estimate if the captures end before the device's buffer was emptied", {
   trial <- device_trial(400, 1500, 80e6, 40e6, seconds = 0.5)
   files <- device_captures(trial)
   ref <- read_pcap(files$sender)
@@ -119,7 +119,7 @@ device_manifest <- function(mtu) {
                     file("dst-beacons.csv", "logger", "dst", "beacons"), file("src-nic.csv", "logger", "src", "nic")))
 }
 
-test_that("a trial's files give its metrics: buffer, clocks, drops and the time to the first", {
+test_that("a trial's files give its metrics: buffer, clocks, drops and the time to the first drop", {
   trial <- device_trial(911, 1500, 80e6, 35e6, ring = 256, seconds = 0.5)
   found <- measure_trial(device_folder(trial), device_manifest(1500))
   value <- \(name) found$metrics[metric == name]$value

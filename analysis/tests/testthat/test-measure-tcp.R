@@ -1,6 +1,6 @@
 stamped <- function(from, bytes = 0, value, echo, ...) list(from = from, bytes = bytes, options = option_timestamps(value, echo), ...)
 
-test_that("a time stamp's round-trip time is from its first packet to its first echo, whatever is repeated later", {
+test_that("a timestamp's RTT is from the first packet that carries the value to its first echo, ignoring repetitions", {
   steps <- list(
     stamped("a", 100, 7, 1, seq = 1), stamped("a", 100, 7, 1, seq = 101), stamped("b", 0, 1, 7, ack = 101), stamped("b", 0, 1, 7, ack = 201),
     stamped("a", 100, 9, 1, seq = 201), stamped("b", 0, 2, 7, ack = 201), stamped("b", 0, 2, 9, ack = 301), stamped("a", 0, 11, 2), stamped("b", 0, 3, 11)
@@ -13,7 +13,7 @@ test_that("a time stamp's round-trip time is from its first packet to its first 
   expect_equal(nrow(timestamp_rtt(read_pcap(write_capture(conversation(list(list(bytes = 5))))), flow_a)), 0)
 })
 
-test_that("on a real flow the time stamps' median is the one of data and acknowledgements, but for acknowledgements that waited", {
+test_that("on a real flow the median RTT of timestamps is that of data and acknowledgements, except for delayed acknowledgements", {
   ref <- read_pcap(committed_pair()$sender)
   flow <- data_flows(ref)$flow[1]
   stamps <- timestamp_rtt(ref, flow)
@@ -23,14 +23,14 @@ test_that("on a real flow the time stamps' median is the one of data and acknowl
 
 handshake <- list(list(flags = 2), list(from = "b", ack = 1, flags = 18), list(seq = 1, ack = 1))
 
-test_that("a flow takes from its SYN to the acknowledgement of its last byte", {
+test_that("the completion time of a flow is from its SYN to the acknowledgement of its last byte", {
   steps <- c(handshake, list(list(seq = 1, bytes = 1000), list(seq = 1001, bytes = 500, flags = 17), list(from = "b", seq = 1, ack = 1001), list(from = "b", seq = 1, ack = 1502)))
   x <- read_pcap(write_capture(conversation(steps), t_ns = c(1000, 1020, 1021, 1021, 1022, 1041, 1043) * 1e6))
   expect_equal(flow_completion(x, flow_a)[, .(start_s, done_s, completion_s, handshake, acknowledged, closed)],
                data.table::data.table(start_s = 0, done_s = 0.043, completion_s = 0.043, handshake = TRUE, acknowledged = TRUE, closed = TRUE))
 })
 
-test_that("without SYN or last acknowledgement a flow takes from its first to its last data, and says so", {
+test_that("without the SYN or the last acknowledgement the completion time is from first to last data, and the result shows it", {
   x <- read_pcap(write_capture(conversation(list(list(seq = 1, bytes = 10), list(seq = 11, bytes = 10), list(from = "b", ack = 11))), t_ns = c(0, 5, 9) * 1e6))
   found <- flow_completion(x, flow_a)
   expect_equal(found$completion_s, 0.005)
@@ -40,7 +40,7 @@ test_that("without SYN or last acknowledgement a flow takes from its first to it
   expect_true(is.na(flow_completion(x, flow_b)$completion_s))
 })
 
-test_that("bytes in flight are the end of what was sent less what was acknowledged, over the wrap of sequence numbers", {
+test_that("bytes in flight are the end of sent data less what was acknowledged, also when sequence numbers wrap", {
   steps <- list(list(seq = 1, bytes = 1000), list(seq = 1001, bytes = 1000), list(from = "b", ack = 1001), list(seq = 1, bytes = 1000), list(from = "b", ack = 2001))
   for (isn in c(1000, 2^32 - 1500)) {
     x <- read_pcap(write_capture(conversation(steps, isn_a = isn), t_ns = 1:5 * 1e6))
@@ -49,7 +49,7 @@ test_that("bytes in flight are the end of what was sent less what was acknowledg
   }
 })
 
-test_that("an acknowledgement with another window is a window update and no duplicate", {
+test_that("an acknowledgement with another window is a window update, not a duplicate", {
   ack <- \(number, window = 1000, ...) list(from = "b", ack = number, window = window, ...)
   steps <- c(list(list(seq = 1, bytes = 1000), list(seq = 1001, bytes = 1000), list(seq = 2001, bytes = 1000), ack(1001), ack(1001), ack(1001, 1200), ack(1001, 1200), ack(1001, 1200)),
              list(list(seq = 1001, bytes = 1000), ack(3001, 1200), ack(3001, 1200)))
@@ -58,7 +58,7 @@ test_that("an acknowledgement with another window is a window update and no dupl
   expect_equal(c(found$duplicate_acks, found$window_updates, found$triple_duplicates), c(3, 1, 1))
 })
 
-test_that("most in flight and duplicate acknowledgements are tshark's", {
+test_that("the maximum of bytes in flight and the number of duplicate acknowledgements are equal to tshark's", {
   need_tool("tshark")
   path <- plain_copy(committed_pair()$sender)
   x <- read_pcap(path)
@@ -71,7 +71,7 @@ test_that("most in flight and duplicate acknowledgements are tshark's", {
   expect_equal(duplicate_acks(x, flow)$duplicate_acks, sum(!is.na(theirs$duplicate[theirs$flow == reverse_flow(flow)])))
 })
 
-test_that("most in flight is tcptrace's outstanding data", {
+test_that("the maximum of bytes in flight is equal to tcptrace's outstanding data", {
   need_tool("tcptrace")
   path <- microsecond_copy(committed_pair()$sender)
   x <- read_pcap(path)
@@ -84,7 +84,7 @@ test_that("most in flight is tcptrace's outstanding data", {
   expect_equal(max(bytes_in_flight(x, flow)$flight_bytes), as.double(row[[columns[1]]]), tolerance = 1e-3)
 })
 
-test_that("throughput at the link, of frames, of IP and of payload is what one computes by hand", {
+test_that("throughput of link, frames, IP and payload is equal to the values computed by hand", {
   # Three packets of 1000 bytes of payload, two seconds: 1028 of IP, 1042 of frame, 1066 of the medium. The last acknowledgement does not count.
   packet <- \(id) ethernet(ipv4(udp(1, 2, raw(1000)), 17, id = id))
   x <- read_pcap(write_capture(lapply(1:3, packet), t_ns = c(0, 1, 2) * 1e9))
@@ -94,7 +94,7 @@ test_that("throughput at the link, of frames, of IP and of payload is what one c
   expect_equal(throughput_levels(small, "10.0.0.1:1 > 10.0.0.2:2")$link_bps, 16 * 84)
 })
 
-test_that("where headers were cut before the data offset, throughput is that of all packets that may carry data, and their payload not known", {
+test_that("if headers were cut before the data offset, throughput counts all packets that may carry data, and payload throughput is NA", {
   frames <- conversation(list(list(flags = 2), list(seq = 1, bytes = 1000), list(from = "b", ack = 1001), list(seq = 1001, bytes = 1000)))
   x <- read_pcap(write_capture(frames, t_ns = c(0, 1, 1.5, 2) * 1e9, snaplen = 46, wire_bytes = lengths(frames)))
   found <- throughput_levels(x, flow_a)
@@ -104,7 +104,7 @@ test_that("where headers were cut before the data offset, throughput is that of 
   expect_equal(nrow(data_ack_rtt(x, flow_a)), 0)
 })
 
-test_that("without flags nothing is known to be acknowledged, and a flow ends with its last data", {
+test_that("without flags no data counts as acknowledged, and a flow ends with its last data", {
   frames <- conversation(list(list(flags = 2), list(seq = 1, bytes = 1000), list(from = "b", ack = 1001), list(seq = 1001, bytes = 1000), list(from = "b", ack = 2001)))
   x <- read_pcap(write_capture(frames, t_ns = (0:4) * 1e9, snaplen = 47, wire_bytes = lengths(frames)))
   expect_equal(unlist(flow_completion(x, flow_a)[, .(completion_s, handshake, acknowledged)], use.names = FALSE), c(2, 0, 0))
@@ -115,7 +115,7 @@ numbered <- function(order, t_ns = seq_along(order) * 1e6) {
   read_pcap(write_capture(lapply(order, \(i) ethernet(ipv4(udp(1, 2, big(i, 12)), 17, id = i))), t_ns = t_ns))
 }
 
-test_that("what was overtaken is reordered, what never came is lost, what left last is not judged", {
+test_that("overtaken packets are reordered, missing packets are lost, and missing packets at the end are not judged", {
   flow <- "10.0.0.1:1 > 10.0.0.2:2"
   found <- arrival_order(numbered(1:10), numbered(c(1, 2, 4, 5, 3, 7, 8)), flow)
   expect_equal(found[, .(sent_packets, arrived_packets, lost_packets, unjudged_packets, reordered_packets, extent_packets)],
@@ -124,7 +124,7 @@ test_that("what was overtaken is reordered, what never came is lost, what left l
   expect_equal(c(same$lost_packets, same$reordered_packets, same$extent_packets), c(0, 0, 0))
 })
 
-test_that("matched, lost and not judged are all that was sent, on real captures too", {
+test_that("matched, lost and unjudged packets add up to the sent packets, also in real captures", {
   for (pair in all_pairs()) {
     ref <- read_pcap(pair$sender)
     mon <- read_pcap(pair$receiver)

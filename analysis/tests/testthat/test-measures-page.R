@@ -11,14 +11,14 @@ exported_measures <- function(sources) {
   sub(" <-.*", "", lines[at + 1])
 }
 
-test_that("the reference lists every exported measure, and nothing that is not", {
+test_that("the reference page lists every exported measure and nothing else", {
   at <- package_folder()
   page <- readLines(at[1])
   listed <- unique(unlist(regmatches(page, gregexpr("^### `([a-z0-9_]+)\\(\\)`", page))))
   expect_setequal(gsub("^### `|\\(\\)`", "", listed), exported_measures(at[2]))
 })
 
-test_that("each measure's section has an equation or a rule, its units and its source", {
+test_that("the section of each measure has an equation or a rule, its units and its source", {
   page <- paste(readLines(package_folder()[1]), collapse = "\n")
   for (section in strsplit(page, "\n### ", fixed = TRUE)[[1]][-1]) {
     name <- sub("\\(\\).*", "", section)
@@ -28,7 +28,7 @@ test_that("each measure's section has an equation or a rule, its units and its s
   }
 })
 
-test_that("each measure's help names its source and what it returns", {
+test_that("the help page of each measure has its source and its return value", {
   at <- package_folder()
   for (name in exported_measures(at[2])) {
     files <- list.files(at[3], full.names = TRUE)

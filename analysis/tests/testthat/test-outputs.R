@@ -29,7 +29,7 @@ test_that("the options of the manifest are the arguments of the functions, with 
   }
 })
 
-test_that("metrics that nobody described are refused", {
+test_that("a metric that is not in the manifest is an error", {
   expect_error(metric_rows("bulk", list(rtt_meadian_ms = 1)), "did you mean .rtt_median_ms.", class = "samovar_error_name")
 })
 
@@ -62,7 +62,7 @@ test_that("a project adds metrics and figures with its own manifest and R files"
   expect_equal(nrow(again$metrics[metric == "small_share"]), 0)
 })
 
-test_that("a project cannot redefine what the package has, and its functions must exist", {
+test_that("a project cannot redefine entries of the package, and its functions must exist", {
   on.exit(use_project(NULL))
   project <- own_project()
   unlink(file.path(project, "small.R"))

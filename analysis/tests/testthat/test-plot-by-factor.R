@@ -1,22 +1,22 @@
-test_that("levels of an axis are numbers where they are rates or numbers, and words in the order of the plan otherwise", {
+test_that("an axis of rates or numbers is numeric, any other has its levels in the order of the plan", {
   expect_equal(level_axis(c("500Kbit", "40Mbit"), NULL, "udp"), list(at = c(0.5, 40), title = "udp (Mbit/s)"))
   expect_equal(level_axis(c("4", "12"), NULL, "stations")$at, c(4, 12))
   expect_equal(levels(level_axis(c("pie", "codel"), c("codel", "fq", "pie"), "aqm")$at), c("codel", "pie"))
 })
 
-test_that("a metric is called by its words and its unit", {
+test_that("the title of a metric has its words and its unit", {
   expect_equal(metric_title("rtt_median_ms", "ms"), "RTT median (ms)")
   expect_equal(metric_title("loss_share", "%"), "Loss (%)")
   expect_equal(metric_title("goodput_bps", "Mbit/s"), "Goodput (Mbit/s)")
 })
 
-test_that("windows of a series are joined to whole ones of the width asked for", {
+test_that("windows of a series are combined to complete windows of the requested width", {
   series <- data.table::data.table(trial = "a", flow = "x", t_s = seq(0.25, 11.75, by = 0.5), mid = rep(c(1, 3, 9), c(10, 10, 4)))
   expect_equal(wider_windows(series, 5)$mbps, c(1, 3))
   expect_equal(nrow(wider_windows(series, 30)), 0)
 })
 
-test_that("a campaign is drawn by factor, by flow and in windows, beside published numbers", {
+test_that("figures and tables can be drawn by factor, by flow and in windows, next to published numbers", {
   folder <- small_campaign()
   plan <- file.path(folder, "plan.json")
   edit_json(plan, \(p) {

@@ -15,7 +15,7 @@ pictures <- function(path) {
   do.call(rbind, lapply(strsplit(trimws(lines), " +"), \(f) data.frame(type = f[3], width = as.integer(f[4]), height = as.integer(f[5]), dpi = as.integer(f[13]))))
 }
 
-test_that("many points are one picture at 300 dots per inch, and their axes and legend are text", {
+test_that("many points are drawn as one image at 300 dots per inch, with axes and legend as text", {
   need_tool("pdfimages")
   path <- drawn(plot_samples(samples(20000), "RTT (ms)"))
   found <- pictures(path)
@@ -25,17 +25,17 @@ test_that("many points are one picture at 300 dots per inch, and their axes and 
   expect_true(all(c("Time (s)", "Flow") %in% words))
 })
 
-test_that("few points are vectors", {
+test_that("few points are drawn as vectors", {
   need_tool("pdfimages")
   expect_null(pictures(drawn(plot_samples(samples(2000), "RTT (ms)"))))
 })
 
-test_that("a million points, or lines through them, are less than a megabyte", {
+test_that("a figure of a million points, or of lines through them, is smaller than a megabyte", {
   many <- samples(1e6)
   for (form in c("points", "line", "step")) expect_lt(file.size(drawn(plot_samples(many, "RTT (ms)", form))), 1e6)
 })
 
-test_that("another process draws the same bytes", {
+test_that("two processes write the same bytes", {
   code <- sprintf("library(samovar); set.seed(1); x <- data.table::data.table(t_s = 1:3e4, value = stats::runif(3e4), flow = 'a')
                    for (form in c('points', 'step')) write_figure(plot_samples(x, 'y', form), file.path('%%s', form), 6, 3, as.POSIXct(9, origin = '1970-01-01'))")
   sums <- lapply(1:2, \(k) {
@@ -49,7 +49,7 @@ test_that("another process draws the same bytes", {
   expect_equal(sums[[1]], sums[[2]])
 })
 
-test_that("a dot covers the pixels around its own, the later row is on top, and what lies outside is left out", {
+test_that("a dot covers the pixels around its own, later rows are on top, and points outside are left out", {
   picture <- dots_picture(c(0.55, 0.55, 0.05), c(0.55, 0.55, 0.95), c("#FF0000", "#0000FF", "#00FF00"), c(10L, 10L), 3)
   expect_equal(dim(picture), c(10L, 10L))
   rows <- matrix(as.integer(picture), 10, byrow = TRUE)
@@ -61,7 +61,7 @@ test_that("a dot covers the pixels around its own, the later row is on top, and 
   expect_equal(as.integer(writeBin(native_colour("#0102FF"), raw(), endian = "little")), c(1L, 2L, 255L, 255L))
 })
 
-test_that("a thinned line touches the same height in every column as the whole one", {
+test_that("a thinned line has the same extremes in every pixel column as the full one", {
   x <- seq(0, 10, length.out = 50000)
   y <- sin(40 * x) + ifelse(seq_along(x) %in% c(17, 33333), 9, 0)
   rows <- thinned_rows(x, y, 500)
@@ -72,7 +72,7 @@ test_that("a thinned line touches the same height in every column as the whole o
   expect_equal(heights(rows), heights(seq_along(x)))
 })
 
-test_that("a line of few samples is drawn of all of them", {
+test_that("a line of few samples is not thinned", {
   built <- ggplot2::ggplot_build(plot_samples(samples(2000), "RTT (ms)", "line"))$data[[1]]
   expect_equal(nrow(built), 2000)
 })

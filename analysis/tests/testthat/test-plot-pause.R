@@ -29,7 +29,7 @@ test_that("cwnd with PAUSE frames, the time to a drop and jitter are drawn as ve
   expect_equal(nrow(made[[2]]$data), 2)
 })
 
-test_that("a campaign without PAUSE frames leaves their figures out, with the reason", {
+test_that("figures of PAUSE frames are left out with the reason if the campaign has none", {
   folder <- small_campaign()
   quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
   expect_error(make_output(results, list(figure = "cwnd-pause")), "no trial has both", class = "samovar_no_data")

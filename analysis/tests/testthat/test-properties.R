@@ -28,7 +28,7 @@ drawn_traffic <- function(seed, packets = 300) {
 traffic <- lapply(1:6, drawn_traffic)
 for_each_seed <- function(check) for (seed in seq_along(traffic)) check(traffic[[seed]], seed)
 
-test_that("matched, lost and not judged are what was sent, and lost is what the path lost", {
+test_that("matched, lost and unjudged packets add up to the sent packets, and lost packets are those that the path dropped", {
   for_each_seed(\(x, seed) {
     found <- arrival_order(x$ref, x$mon, flow_a)
     expect_equal(found$arrived_packets + found$lost_packets + found$unjudged_packets, x$sent, info = seed)
@@ -38,18 +38,18 @@ test_that("matched, lost and not judged are what was sent, and lost is what the 
   })
 })
 
-test_that("what was overtaken is reordered and not lost, over the wrap of sequence numbers and IP ids", {
+test_that("overtaken packets are reordered and not lost, also when sequence numbers and IP ids wrap", {
   for_each_seed(\(x, seed) expect_equal(arrival_order(x$ref, x$mon, flow_a)$reordered_packets, x$overtaken, info = seed))
 })
 
-test_that("packets that the path doubled change neither loss nor round-trip times", {
+test_that("packets duplicated by the path change neither loss nor round-trip times", {
   for_each_seed(\(x, seed) {
     expect_equal(arrival_order(x$ref, x$doubled, flow_a)$lost_packets, arrival_order(x$ref, x$mon, flow_a)$lost_packets, info = seed)
     expect_equal(packet_pair_rtt(x$ref, x$doubled, flow_a)$rtt_ms, packet_pair_rtt(x$ref, x$mon, flow_a)$rtt_ms, info = seed)
   })
 })
 
-test_that("an offset of the other clock does not change a round-trip time, a skew of 40 ppm changes none by more than 40 ppm of the stay", {
+test_that("a clock offset does not change a round-trip time, and a skew of 40 ppm changes it by at most 40 ppm of the stay at the receiver", {
   for_each_seed(\(x, seed) {
     expected <- packet_pair_rtt(x$ref, x$mon, flow_a)$rtt_ms
     expect_identical(packet_pair_rtt(x$ref, move_clock(x$mon, -7.3e9), flow_a)$rtt_ms, expected, info = seed)
@@ -59,11 +59,11 @@ test_that("an offset of the other clock does not change a round-trip time, a ske
   })
 })
 
-test_that("no round-trip time is below what the path takes", {
+test_that("no round-trip time is below the delay of the path", {
   for_each_seed(\(x, seed) expect_gte(min(packet_pair_rtt(x$ref, x$mon, flow_a)$rtt_ms), 20))
 })
 
-test_that("the sum over windows is the bytes, whatever their width and layer", {
+test_that("the bytes of all windows add up to the total, for every width and layer", {
   for_each_seed(\(x, seed) {
     for (layer in c("ip", "frame", "payload")) for (width_s in c(0.003, 0.1, 7)) {
       expect_equal(sum(throughput_windows(x$mon, width_s, layer = layer)$bytes), sum(x$mon[[paste0(layer, "_bytes")]]), info = paste(seed, layer, width_s))
@@ -71,7 +71,7 @@ test_that("the sum over windows is the bytes, whatever their width and layer", {
   })
 })
 
-test_that("goodput is every byte once, however the packets came", {
+test_that("goodput counts every byte once, in whichever order the packets arrived", {
   for_each_seed(\(x, seed) {
     came <- x$mon[flow == flow_a]
     expect_equal(goodput(x$mon, flow_a)$unique_bytes, sum(came$payload_bytes), info = seed)

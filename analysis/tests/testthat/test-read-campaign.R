@@ -4,7 +4,7 @@ judged <- function(manifest, verdict, reason) {
   manifest
 }
 
-test_that("trials come with their levels as text, in the order of the plan", {
+test_that("levels of trials are text, and trials are in the order of the plan", {
   campaign <- read_campaign(small_campaign())
   expect_equal(campaign$factors, c("cc", "rwnd", "mtu"))
   expect_equal(nrow(campaign$trials), 6)
@@ -12,7 +12,7 @@ test_that("trials come with their levels as text, in the order of the plan", {
   expect_equal(nrow(campaign$left_out), 0)
 })
 
-test_that("an invalid, a missing, a half written and a shortened trial are left out, each with its reason", {
+test_that("invalid, missing, partly written and truncated trials are left out, each with its reason", {
   folder <- small_campaign()
   invalid <- trial_named(folder, "window-newreno-15KB")
   edit_json(file.path(invalid, "manifest.json"), \(m) judged(m, "invalid", "12 capture drops"))
@@ -33,7 +33,7 @@ test_that("an invalid, a missing, a half written and a shortened trial are left 
   expect_equal(nrow(left), 4)
 })
 
-test_that("a result that the plan asks for no longer is not read, and nothing is said to be missing", {
+test_that("a result that is no longer in the plan is not read, and nothing is reported as missing", {
   folder <- small_campaign()
   edit_json(file.path(folder, "plan.json"), \(plan) {
     plan$trials <- plan$trials[-3]
@@ -45,14 +45,14 @@ test_that("a result that the plan asks for no longer is not read, and nothing is
   expect_equal(nrow(campaign$left_out), 0)
 })
 
-test_that("a suspect trial stays", {
+test_that("a suspect trial is analysed", {
   folder <- small_campaign()
   path <- file.path(trial_named(folder, "window-cubic"), "manifest.json")
   edit_json(path, \(m) judged(m, "suspect", "clock off by 3 ms"))
   expect_equal(nrow(read_campaign(folder)$trials), 6)
 })
 
-test_that("a campaign that was cut short says what it lacks", {
+test_that("a missing folder, a truncated plan.json and a missing plan.json are errors", {
   folder <- small_campaign()
   expect_error(read_campaign(file.path(folder, "nowhere")), "no such folder", class = "samovar_error_campaign")
   plan <- file.path(folder, "plan.json")
@@ -62,7 +62,7 @@ test_that("a campaign that was cut short says what it lacks", {
   expect_error(read_campaign(folder), "no plan.json", class = "samovar_error_campaign")
 })
 
-test_that("a campaign without a whole trial says why each is left out", {
+test_that("a campaign without a complete trial is an error with the reason for each trial", {
   folder <- small_campaign()
   unlink(list.files(file.path(folder, "trials"), "manifest.json", recursive = TRUE, full.names = TRUE))
   expect_error(read_campaign(folder), "none of its 6 planned trials.*no manifest.json \\(6\\)", class = "samovar_error_campaign")

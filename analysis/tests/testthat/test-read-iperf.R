@@ -2,13 +2,13 @@
 
 fixture <- function(name) test_path("data", name)
 
-test_that("a number of bytes or a rate below 0, which went over 31 bits, is not known", {
+test_that("a number of bytes or a rate below 0, from an overflow of 31 bits, is NA", {
   x <- read_iperf(text_file(c("20240101120000,10.0.0.1,5001,10.0.0.2,45000,3,0.0-1.0,1000000,8000000", "20240101120001,10.0.0.1,5001,10.0.0.2,45000,3,1.0-2.0,-1000000,-8000000")))
   expect_equal(x$bytes, c(1e6, NA))
   expect_equal(x$rate_bps, c(8e6, NA))
 })
 
-test_that("of a server's file of several tests each is read by its number", {
+test_that("each of several tests in a server's file is read by its number", {
   path <- fixture("iperf3-server-three.json")
   expect_error(read_iperf3(path), "holds 3 tests of iperf3; expected test = 1 to 3", class = "samovar_error_log")
   expect_error(read_iperf3(path, 4), "test = 1 to 3", class = "samovar_error_log")
@@ -28,7 +28,7 @@ test_that("of a server's file of several tests each is read by its number", {
   expect_false(identical(attr(read_iperf3(stream, 1), "totals"), attr(read_iperf3(stream, 2), "totals")))
 })
 
-test_that("a test of both ways at once has the totals of each", {
+test_that("a bidirectional test has the totals of each direction", {
   client <- attr(read_iperf3(fixture("iperf3-bidir-client.json")), "totals")
   expect_equal(client$side, c("sender", "receiver", "sender-reverse", "receiver-reverse"))
   expect_equal(client$bytes, c(1378746368, 1377435648, 1173094400, 1170341888))

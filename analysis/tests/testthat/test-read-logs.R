@@ -1,7 +1,7 @@
 fixture <- function(name) test_path("data", name)
 values <- function(x, ...) unlist(as.list(x)[c(...)], use.names = FALSE)
 
-test_that("iperf 2's CSV tells streams, intervals and totals apart, as it interleaves them", {
+test_that("iperf 2's CSV is separated into streams, intervals and totals, though its lines are interleaved", {
   x <- read_iperf(fixture("iperf-client.csv"))
   expect_equal(nrow(x), 10)
   expect_equal(x[total == TRUE, bytes], c(1152778300, 565313596))
@@ -9,14 +9,14 @@ test_that("iperf 2's CSV tells streams, intervals and totals apart, as it interl
   expect_equal(values(x[1], "sport", "dport", "start_s", "end_s", "rate_bps"), c(59874, 5601, 0, 0.5, 2434794432))
 })
 
-test_that("iperf 2's UDP reports have jitter and loss, and a client's -1 is none", {
+test_that("iperf 2's UDP reports have jitter and loss, and a client's -1 is NA", {
   x <- read_iperf(fixture("iperf-udp-server.csv"))
   expect_equal(values(x[3], "jitter_ms", "lost_packets", "packets", "total"), c(0.008, 0, 344, 1))
   client <- read_iperf(text_file("20261121185545,127.0.0.1,38249,127.0.0.1,5603,1,0.0-2.0,505680,2011490,0.000,0,-1,-0.000,0"))
   expect_true(is.na(client$packets) && is.na(client$lost_packets))
 })
 
-test_that("iperf 2's text says the same in rounded units", {
+test_that("iperf 2's text report has the same values as its CSV, in rounded units", {
   x <- read_iperf(fixture("iperf-client.txt"))
   expect_equal(x[1, .(stream, src, sport, dport, bytes, rate_bps)], data.table(stream = 2, src = "127.0.0.1", sport = 48682, dport = 5605, bytes = 136 * 2^20, rate_bps = 2.28e9))
   expect_equal(x[sum == FALSE & total == TRUE, .N], 2)
@@ -28,7 +28,7 @@ test_that("iperf 2's text says the same in rounded units", {
   expect_equal(values(comma, "end_s", "bytes", "rate_bps"), c(1, 1.12 * 2^20, 9.44e6))
 })
 
-test_that("iperf3's JSON gives an interval per stream with its ends", {
+test_that("iperf3's JSON has an interval per stream with its addresses and ports", {
   x <- read_iperf3(fixture("iperf3-client.json"))
   truth <- jsonlite::fromJSON(fixture("iperf3-client.json"), simplifyVector = FALSE)
   expect_equal(nrow(x), sum(lengths(lapply(truth$intervals, \(i) i$streams))))
@@ -43,7 +43,7 @@ test_that("iperf3's JSON gives an interval per stream with its ends", {
   expect_true(all(!is.na(udp$jitter_ms)))
 })
 
-test_that("JSON that ends early, is deep or has no interval is refused with what iperf3 said", {
+test_that("JSON that is truncated, deeply nested or without intervals is an error with iperf3's own message", {
   text <- readLines(fixture("iperf3-client.json"))
   expect_error(read_iperf3(text_file(text[1:40])), ":40: ends within its JSON", class = "samovar_error_log")
   expect_error(read_iperf3(text_file(strrep("[", 1e5))), "nested deeper", class = "samovar_error_log")
@@ -53,7 +53,7 @@ test_that("JSON that ends early, is deep or has no interval is refused with what
 
 stream_lines <- function(name) readLines(fixture(paste0("iperf3-stream-", name, ".json")))
 
-test_that("iperf3's stream of events gives the table of its whole object", {
+test_that("iperf3's JSON stream of events gives the same table as its single JSON object", {
   lines <- stream_lines("full")
   events <- startsWith(lines, '{"event":')
   whole <- read_iperf3(text_file(lines[!events]))
@@ -69,7 +69,7 @@ test_that("iperf3's stream of events gives the table of its whole object", {
   expect_equal(attr(client, "totals")[, .(side, bytes)], data.table(side = c("sender", "receiver"), bytes = c(truth[[4]]$data$sum_sent$bytes, truth[[4]]$data$sum_received$bytes)))
 })
 
-test_that("of a stream that was broken off what came is read, with iperf3's complaint", {
+test_that("the intervals of an interrupted JSON stream are read, with iperf3's error message", {
   x <- read_iperf3(fixture("iperf3-stream-interrupted.json"))
   expect_equal(nrow(x), 4)
   expect_match(attr(x, "error"), "interrupt")
@@ -88,7 +88,7 @@ test_that("of a stream that was broken off what came is read, with iperf3's comp
   expect_match(attr(stopped, "error"), "interrupt - the server")
 })
 
-test_that("streams damaged in the middle or without an interval are refused with their line", {
+test_that("a JSON stream that is damaged in the middle or has no interval is an error with the line number", {
   lines <- stream_lines("client")
   refuse <- \(text, what) expect_error(read_iperf3(text_file(text)), what, class = "samovar_error_log")
   refuse(c(lines[1:2], "warning: x", lines[3:4]), ":3: is not an event of --json-stream")
@@ -99,7 +99,7 @@ test_that("streams damaged in the middle or without an interval are refused with
   refuse(c('{"event":"error","data":"unable to connect to server: Connection refused"}', '{"event":"end","data":{}}'), "has no interval \\(iperf3: unable to connect")
 })
 
-test_that("nuttcp's intervals add up to times, of key=value pairs and of text", {
+test_that("nuttcp's intervals are added up to times, from key=value pairs and from text", {
   x <- read_nuttcp(fixture("nuttcp.txt"))
   expect_equal(x$end_s, c(0.5, 1, 1.5, 2))
   expect_equal(values(x[4], "start_s", "bytes", "rate_bps", "retransmissions", "rtt_ms", "tx_cpu_share"), c(0, 3271.8125 * 2^20, 13718.8263e6, 0, 0.09, 0.39))
@@ -110,7 +110,7 @@ test_that("nuttcp's intervals add up to times, of key=value pairs and of text", 
   expect_equal(values(text[4], "bytes", "rtt_ms", "rx_cpu_share"), c(1804.6875 * 2^20, 0.14, 0.24))
 })
 
-test_that("nttcp's two lines of totals are found among its chatter", {
+test_that("nttcp's two lines of totals are found among its other output", {
   x <- read_nttcp(text_file(c(
     "nttcp-l: nttcp, version 1.47", "nttcp-l: transmitted 8388608 bytes", "     Bytes  Real s   CPU s Real-MBit/s  CPU-MBit/s   Calls  Real-C/s   CPU-C/s",
     "l  8388608    4.73    4.60     14.2004     14.5911    2048    433.36     445.3", "nttcp-l: try to get outstanding messages from 1 remote clients",
@@ -137,7 +137,7 @@ test_that("ping's replies are read in any language, with counts from its summary
   expect_equal(c(attr(german, "sent"), attr(german, "received")), c(4, 2))
 })
 
-test_that("an answer that came back short, or without a time, is an answer", {
+test_that("a truncated reply and a reply without a time count as replies", {
   x <- read_ping(fixture("ping-truncated.txt"))
   expect_equal(x$sequence, c(1, 2, 2, 3, 3, 4))
   expect_equal(x$answer, c("reply", "reply", "reply", "reply", "duplicate", "reply"))
@@ -151,7 +151,7 @@ test_that("an answer that came back short, or without a time, is an answer", {
   expect_equal(c(nrow(quiet), attr(quiet, "sent")), c(0, 4))
 })
 
-test_that("a time only told to be below a limit is an answer whose time is not known", {
+test_that("a reply whose time is only known to be below a limit has an unknown RTT", {
   x <- read_ping(text_file(c(
     "56 bytes from 2001:A:B:C:D:E:F:B : icmp_seq=1 time<1 ms", "64 bytes from router (10.0.0.2): icmp_seq=2 ttl=64 time<1 ms", "64 bytes from 10.0.0.2: icmp_seq=3 ttl=64 time=2 ms",
     "64 bytes from 10.0.0.2: icmp_seq=4 ttl=64 time<1 ms (DUP!)", "From 10.0.0.9 icmp_seq=5 Destination Host Unreachable", "Request timeout for icmp_seq 6"
@@ -161,13 +161,13 @@ test_that("a time only told to be below a limit is an answer whose time is not k
   expect_equal(x$rtt_below_ms, c(1, 1, NA, 1, NA, NA))
 })
 
-test_that("who answered a ping is told by its address, whatever names, zones and signs stand around it", {
+test_that("the address that answered a ping is read from between names, zones and punctuation", {
   before <- c("64 bytes from host.example (10.0.0.2):", "64 bytes from fe80::1%eth0:", "16 bytes from 2001:db8::5,", "64 bytes from a.example (2001:db8::7):")
   x <- read_ping(text_file(paste0(before, " icmp_seq=", 1:4, " ttl=64 time=1.5 ms")))
   expect_equal(x$from, c("10.0.0.2", "fe80::1%eth0", "2001:db8::5", "2001:db8::7"))
 })
 
-test_that("httperf's report becomes one row", {
+test_that("httperf's report is one row", {
   x <- read_httperf(text_file(c(
     "Total: connections 50 requests 5050 replies 5000 test-duration 9.193 s", "", "Connection rate: 5.4 conn/s (183.9 ms/conn, <=50 concurrent connections)",
     "Connection time [ms]: min 8364.0 avg 8757.5 max 9014.7 median 8899.5 stddev 231.9", "Connection time [ms]: connect 89.9",
@@ -182,7 +182,7 @@ test_that("httperf's report becomes one row", {
   expect_true(is.na(x$request_bytes))
 })
 
-test_that("web10g is read by names, and by position where there are none", {
+test_that("web10g is read by column names, or by position if there are none", {
   sample <- as.character(1:60)
   sample[1:6] <- c("1395884781.250001", "7", "10.0.0.1", "5000", "10.0.0.2", "80")
   unnamed <- read_web10g(text_file(paste(sample, collapse = ",")))
@@ -194,7 +194,7 @@ test_that("web10g is read by names, and by position where there are none", {
   expect_equal(values(named, "srtt_us", "sample_rtt_us", "V10"), c(23000, 47000, 10))
 })
 
-test_that("the loggers' other traces are read with numbers as numbers", {
+test_that("numbers in the other loggers' traces are read as numbers", {
   probe <- read_tcp_probe(text_file(c("t_ns,src,sport,dst,dport,data_bytes,snd_nxt,snd_una,cwnd_packets,ssthresh_packets,snd_wnd_bytes,srtt_us,rcv_wnd_bytes,cookie",
                                       "1795272676836408367,10.0.0.1,5000,10.0.0.2,80,0,4294967295,7,10,2147483647,65535,250,65535,1a")))
   expect_equal(values(probe, "t_ns", "snd_nxt", "cwnd_packets", "ssthresh_packets", "srtt_us"), c(836408367, 4294967295, 10, Inf, 250))
@@ -210,7 +210,7 @@ test_that("the loggers' other traces are read with numbers as numbers", {
   expect_equal(clock$number, c(-12.5, NA))
 })
 
-test_that("PAUSE frames as FreeBSD's recipe tells them of a capture are those that are read from the capture itself", {
+test_that("PAUSE frames logged by FreeBSD's recipe are equal to those read from the capture", {
   told <- read_pause_frames(test_path("data", "pause-frames-freebsd.csv"))
   expect_equal(told$direction, c("in", "in", "in", "in", "in", "out"))
   expect_equal(told$pause_quanta, c(65535, 0, 4660, NA, NA, 255))
@@ -229,12 +229,12 @@ readers <- list(
   read_tcp_info = "ping.txt", read_queue = "iperf-client.csv"
 )
 
-test_that("every reader of a log or trace is among those that are given damaged files", {
+test_that("every reader of a log or trace is tested with damaged files", {
   elsewhere <- c("read_pcap", "read_pcap_parts", "read_siftr", "read_ss", "read_campaign")
   expect_setequal(c(names(readers), elsewhere), grep("^read_", getNamespaceExports("samovar"), value = TRUE))
 })
 
-test_that("every reader rejects empty and foreign files with the file and what is expected", {
+test_that("every reader raises an error for empty and foreign files, with the file and what is expected", {
   empty <- text_file(character(), end = "")
   for (name in names(readers)) {
     read <- getExportedValue("samovar", name)
@@ -245,7 +245,7 @@ test_that("every reader rejects empty and foreign files with the file and what i
   }
 })
 
-test_that("damaged logs end in a table or an error of ours, whatever reads them", {
+test_that("every reader of logs returns a table or raises a samovar error for damaged files", {
   set.seed(20261121)
   path <- tempfile()
   strange <- character()
@@ -261,7 +261,7 @@ test_that("damaged logs end in a table or an error of ours, whatever reads them"
   expect_equal(setdiff(strange, ""), character())
 })
 
-test_that("damaged traces of loggers keep their whole rows", {
+test_that("the complete rows of damaged logger traces are read", {
   set.seed(3)
   rows <- c("t_ns,cpu,busy_share,softirq_share,steal_share", sprintf("17952726%011.0f,0,0.5,0.1,", 1e9 * 1:20))
   source <- charToRaw(paste0(paste(rows, collapse = "\n"), "\n"))

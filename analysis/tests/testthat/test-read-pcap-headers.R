@@ -2,7 +2,7 @@
 
 read_all <- function(frames, ...) read_pcap(write_capture(frames, ...), "all")
 
-test_that("one and two VLAN tags give their numbers", {
+test_that("the VLAN ids of one and two tags are read", {
   x <- read_all(list(
     ethernet(ipv4(udp(), 17)), vlan(ipv4(udp(), 17)),
     ethernet(c(big(0xf065, 2), big(0x8100, 2), big(8, 2), big(0x0800, 2), ipv4(udp(), 17)), 0x88a8)
@@ -11,7 +11,7 @@ test_that("one and two VLAN tags give their numbers", {
   expect_equal(x$vlan_inner, c(NA, NA, 8L))
 })
 
-test_that("DSCP, ECN and time to live are those of the header", {
+test_that("DSCP, ECN and time to live are read from the header", {
   four <- ipv4(udp(), 17)
   four[2] <- as.raw(46 * 4 + 1)
   six <- ipv6(udp(), 17)
@@ -23,7 +23,7 @@ test_that("DSCP, ECN and time to live are those of the header", {
   expect_equal(x$ttl, c(64L, 64L))
 })
 
-test_that("fragments tell their offset and whether more follow", {
+test_that("fragments have their offset and whether more follow", {
   piece <- \(offset, more) c(as.raw(c(17, 0)), big(offset * 8 + more, 2), raw(4))
   x <- read_all(list(
     ethernet(ipv4(udp(), 17)), ethernet(ipv4(udp(), 17, fragment = 0x2000)), ethernet(ipv4(raw(24), 17, fragment = 3, id = 2)),
@@ -34,7 +34,7 @@ test_that("fragments tell their offset and whether more follow", {
   expect_equal(x$sport, c(1000L, 1000L, NA, 1000L, 1000L))
 })
 
-test_that("IPv4 options lengthen the header and are no payload", {
+test_that("IPv4 options are part of the header, not of the payload", {
   packet <- ipv4(c(as.raw(rep(1, 8)), tcp(payload = raw(3))), 6)
   packet[1] <- as.raw(0x47)
   x <- read_all(list(ethernet(packet)))
@@ -42,7 +42,7 @@ test_that("IPv4 options lengthen the header and are no payload", {
   expect_equal(x$payload_bytes, 3L)
 })
 
-test_that("every kind of IPv6 extension header is passed through", {
+test_that("every kind of IPv6 extension header is skipped", {
   kinds <- c(0, 43, 60, 135, 139, 140)
   chain <- \(kind) ethernet(ipv6(c(as.raw(c(6, 1)), raw(14), tcp(payload = raw(9))), kind), 0x86dd)
   authentication <- ethernet(ipv6(c(as.raw(c(6, 4)), raw(22), tcp(payload = raw(9))), 51), 0x86dd)
@@ -51,7 +51,7 @@ test_that("every kind of IPv6 extension header is passed through", {
   expect_equal(x$payload_bytes, rep(9L, 7))
 })
 
-test_that("TCP options are told by kind, malformed ones too", {
+test_that("TCP options are listed by kind, including malformed ones", {
   sack <- \(left, right) c(as.raw(c(1, 1, 5, 18)), big(left, 4), big(right, 4), big(1, 4), big(2, 4))
   with <- \(options, flags = 16) ethernet(ipv4(tcp(flags = flags, options = options), 6))
   x <- read_all(list(
@@ -65,7 +65,7 @@ test_that("TCP options are told by kind, malformed ones too", {
   expect_true(all(is.na(x$sack_left[-4])))
 })
 
-test_that("echo requests and replies give their numbers", {
+test_that("echo requests and replies have their identifier and sequence number", {
   echo <- \(type, id, seq) c(as.raw(c(type, 0, 0, 0)), big(id, 2), big(seq, 2), raw(8))
   x <- read_all(list(
     ethernet(ipv4(echo(8, 77, 65535), 1)), ethernet(ipv4(echo(3, 77, 1), 1)), ethernet(ipv6(echo(129, 5, 6), 58), 0x86dd)
@@ -77,7 +77,7 @@ test_that("echo requests and replies give their numbers", {
   expect_equal(x$payload_bytes, rep(8L, 3))
 })
 
-test_that("PFC tells classes and quanta, other MAC control its opcode", {
+test_that("PFC frames have classes and quanta, other MAC control frames their opcode", {
   control <- \(opcode, rest) c(as.raw(c(0x01, 0x80, 0xc2, 0, 0, 1)), raw(6), big(0x8808, 2), big(opcode, 2), rest)
   quanta <- c(0, 100, 0, 65535, 0, 0, 0, 7)
   x <- read_all(list(
@@ -93,7 +93,7 @@ test_that("PFC tells classes and quanta, other MAC control its opcode", {
   expect_equal(classes$t_ns, rep(x$t_ns[1], 3))
 })
 
-test_that("superpackets are told by a length of 0 or one that no link carries", {
+test_that("superpackets are recognised by an IP length of 0 or one that no link carries", {
   x <- read_all(list(
     ethernet(ipv4(tcp(payload = raw(3)), 6)), ethernet(ipv4(tcp(), 6, length = 0)), ethernet(ipv4(tcp(), 6, length = 2948)),
     ethernet(ipv4(tcp(), 6, length = 65212)), ethernet(ipv6(tcp(), 6, payload = 0), 0x86dd), ethernet(ipv6(raw(), 59), 0x86dd)
@@ -112,7 +112,7 @@ segments <- list(
 )
 cut_at <- \(snaplen, frames = segments) read_all(frames, snaplen = snaplen, wire_bytes = lengths(frames))
 
-test_that("of a TCP header that the snapshot length cut every field is there that was captured whole", {
+test_that("every completely captured field of a truncated TCP header is read", {
   whole <- cut_at(200)
   needs <- c(sport = 4, dport = 4, seq = 8, ack = 12, payload_bytes = 13, flags = 14, window = 16)
   for (captured in 0:20) {
@@ -128,7 +128,7 @@ test_that("of a TCP header that the snapshot length cut every field is there tha
   expect_false(any(cut_at(34 + 44)$header_cut))
 })
 
-test_that("options that the snapshot length cut off are told, those before the cut are read", {
+test_that("TCP options cut by the snapshot length are marked, those before the cut are read", {
   expect_equal(cut_at(54)$options, c(1024L, 0L, 1024L))
   expect_equal(cut_at(47)$options, c(1024L, 0L, 1024L))
   expect_equal(cut_at(46)$options, rep(NA_integer_, 3))
@@ -138,19 +138,19 @@ test_that("options that the snapshot length cut off are told, those before the c
   expect_equal(cut_at(78)$options, cut_at(200)$options)
 })
 
-test_that("of a SACK option that the snapshot length cut the first block is read when it is whole", {
+test_that("the first block of a truncated SACK option is read if it is complete", {
   sack <- c(as.raw(c(1, 1, 5, 18)), big(4000, 4), big(5000, 4), big(1000, 4), big(2000, 4))
   frames <- list(ethernet(ipv4(tcp(options = sack), 6)))
   expect_equal(unlist(cut_at(66, frames)[, .(sack_left, sack_right, sack_blocks, options)], use.names = FALSE), c(4000, 5000, 2, 1024 + 8))
   expect_true(is.na(cut_at(65, frames)$sack_left))
 })
 
-test_that("a segment too short for a header has no payload, whatever was captured", {
+test_that("a segment that is too short for a TCP header has no payload, whatever was captured", {
   short <- list(ethernet(ipv4(raw(10), 6)), ethernet(ipv4(raw(20), 6)))
   for (snaplen in c(36, 42, 60)) expect_equal(cut_at(snaplen, short)$payload_bytes, c(0L, 0L))
 })
 
-test_that("two captures of one snapshot length match where it cut TCP headers, also within the checksum that the sender's lacks", {
+test_that("two captures with the same snapshot length match where it cuts TCP headers, also within the checksum that is missing at the sender", {
   frame <- \(checksum, seq) {
     segment <- tcp(seq = seq, payload = raw(40))
     segment[17:18] <- as.raw(checksum)
@@ -163,7 +163,7 @@ test_that("two captures of one snapshot length match where it cut TCP headers, a
   }
 })
 
-test_that("a header that the snapshot length cut is told for its packet alone", {
+test_that("a truncated header is marked for its own packet only", {
   x <- read_all(list(ethernet(ipv4(tcp(), 6)), ethernet(ipv4(udp(), 17))), snaplen = 45,
                 wire_bytes = c(54, 54))
   expect_equal(x$header_cut, c(TRUE, FALSE))

@@ -1,6 +1,6 @@
 # Compressed files, parts, and what is known of memory.
 
-test_that("a zstd stream gives the same table as a plain file, also when it is cut", {
+test_that("a zstd stream gives the same table as a plain file, also if it is cut", {
   plain <- plain_copy(committed_pair()$sender)
   whole <- read_pcap(plain, "all")
   packed <- zstd_copy(plain)
@@ -17,7 +17,7 @@ test_that("a zstd stream gives the same table as a plain file, also when it is c
   expect_match(attr(read_pcap(write_bytes(bytes)), "truncated_note"), "zstd stream is damaged")
 })
 
-test_that("frames and members in a row are one stream", {
+test_that("consecutive zstd frames and gzip members are one stream", {
   bytes <- capture_bytes(list(ethernet(ipv4(udp(), 17)), ethernet(ipv4(udp(), 17))))
   halves <- list(bytes[1:50], bytes[-(1:50)])
   packed <- lapply(halves, \(half) {
@@ -34,7 +34,7 @@ test_that("frames and members in a row are one stream", {
   expect_equal(nrow(read_pcap(write_bytes(members))), 2L)
 })
 
-test_that("a zstd frame that asks for more memory than is reasonable is refused", {
+test_that("a zstd frame that asks for an unreasonable amount of memory is an error", {
   file <- write_bytes(capture_bytes(list(ethernet(ipv4(udp(payload = raw(1000)), 17)))))
   need_tool("zstd")
   packed <- tempfile(fileext = ".zst")
@@ -42,7 +42,7 @@ test_that("a zstd frame that asks for more memory than is reasonable is refused"
   expect_error(read_pcap(packed), "cannot be read: the zstd stream is damaged .*memory")
 })
 
-test_that("parts of a capture are the rows of the whole", {
+test_that("the rows of all parts of a capture are the rows of the whole", {
   for (path in c(committed_pair()$sender, plain_copy(committed_pair()$sender))) {
     whole <- read_pcap(path)
     parts <- read_pcap_parts(path, \(part) part, packets = 997)
@@ -56,7 +56,7 @@ test_that("parts of a capture are the rows of the whole", {
   expect_equal(read_pcap_parts(write_capture(list()), nrow), list())
 })
 
-test_that("only columns that are asked for are given", {
+test_that("only the requested columns are returned", {
   path <- write_capture(list(ethernet(ipv4(udp(), 17))))
   expect_named(read_pcap(path, c("t_ns", "ttl")), c("t_ns", "ttl"))
   usual <- names(read_pcap(path))

@@ -37,7 +37,7 @@ test_that("a compressed capture gives the same table as a plain one", {
   expect_equal(attr(compressed, "truncated"), FALSE)
 })
 
-test_that("byte order and precision of the file do not change what was seen", {
+test_that("byte order and time resolution of the file do not change the packets", {
   expected <- read_pcap(write_capture(list(ethernet(one_tcp)), t_ns = 123456789))
   expect_equal(expected$t_ns, 123456789)
   expect_equal(attr(expected, "epoch_s"), 1700000000)
@@ -49,7 +49,7 @@ test_that("byte order and precision of the file do not change what was seen", {
   expect_equal(attr(coarse, "precision"), "us")
 })
 
-test_that("every link type leads to the same packet", {
+test_that("the same packet is read from every link type", {
   expected <- read_pcap(write_capture(list(ethernet(one_tcp))))[, columns_of_interest, with = FALSE]
   expect_equal(expected$payload_bytes, 5L)
   expect_equal(as.character(expected$flow), flow_a)
@@ -79,7 +79,7 @@ test_that("IPv6 packets are read through their extension headers", {
   expect_equal(x$sport, c(1000L, 1000L, NA))
 })
 
-test_that("a fragment whose first is not there, or of another datagram, has no ports", {
+test_that("a fragment has no ports if the first fragment of its datagram is missing", {
   x <- read_pcap(write_capture(list(
     ethernet(ipv4(udp(payload = raw(16)), 17, fragment = 0x2000)), ethernet(ipv4(raw(24), 17, fragment = 3, id = 2))
   )))
@@ -88,7 +88,7 @@ test_that("a fragment whose first is not there, or of another datagram, has no p
   expect_equal(x$payload_bytes, c(16L, 24L))
 })
 
-test_that("TCP and UDP between the same ends are two flows", {
+test_that("TCP and UDP between the same addresses and ports are two flows", {
   packets <- list(ipv4(tcp(5, 6), 6), ipv4(udp(5, 6), 17), ipv4(udp(6, 5), 17))
   x <- read_pcap(write_capture(lapply(packets, ethernet)))
   names <- c("10.0.0.1:5 > 10.0.0.2:6", "10.0.0.1:5 > 10.0.0.2:6 (udp)", "10.0.0.1:6 > 10.0.0.2:5")
@@ -96,7 +96,7 @@ test_that("TCP and UDP between the same ends are two flows", {
   expect_equal(reverse_flow(levels(x$flow)[2]), "10.0.0.2:6 > 10.0.0.1:5 (udp)")
 })
 
-test_that("a superpacket without an IP length has that of its frame", {
+test_that("a superpacket without an IP length has the length of its frame", {
   x <- read_pcap(write_capture(list(ethernet(ipv4(tcp(), 6, length = 0))), wire_bytes = 70000))
   expect_equal(x$ip_bytes, 69986L)
   expect_equal(x$payload_bytes, 69946L)
@@ -108,7 +108,7 @@ test_that("the padding of short frames does not change a packet's id", {
   expect_equal(x$id[1], x$id[2])
 })
 
-test_that("what a router changes is not in the id and what a sender changes is", {
+test_that("a packet's id ignores the fields that routers change and depends on those that the sender sets", {
   id_of <- \(packet) read_pcap(write_capture(list(ethernet(packet))))$id
   routed <- one_tcp
   routed[9] <- as.raw(63) # time to live
@@ -122,13 +122,13 @@ test_that("what a router changes is not in the id and what a sender changes is",
   }
 })
 
-test_that("PAUSE frames tell their quanta", {
+test_that("PAUSE frames are read with their quanta", {
   x <- read_pcap(write_capture(list(pause_frame(0xffff), pause_frame(0))))
   expect_equal(as.character(x$proto), c("pause", "pause"))
   expect_equal(x$window, c(65535L, 0L))
 })
 
-test_that("SYN options are read and the scale is held at 14", {
+test_that("SYN options are read, and the window scale is limited to 14", {
   x <- read_pcap(write_capture(list(
     ethernet(ipv4(tcp(flags = 2, options = c(option_mss(1460), option_scale(7))), 6)),
     ethernet(ipv4(tcp(flags = 2, options = option_scale(200)), 6)),
@@ -138,7 +138,7 @@ test_that("SYN options are read and the scale is held at 14", {
   expect_equal(x$wscale, c(7L, 14L, NA))
 })
 
-test_that("a file that ends anywhere in its last record gives the packets before it", {
+test_that("a file that is cut anywhere in its last record has the packets before it", {
   bytes <- capture_bytes(list(ethernet(one_tcp), ethernet(one_tcp), ethernet(one_tcp)))
   record <- 16 + 14 + length(one_tcp)
   whole <- read_pcap(write_bytes(bytes))
@@ -153,7 +153,7 @@ test_that("a file that ends anywhere in its last record gives the packets before
   expect_match(attr(x, "truncated_note"), sprintf("ends inside a record \\(byte %d\\)", length(bytes) - record))
 })
 
-test_that("a gzip stream that was cut gives the packets before the cut", {
+test_that("a gzip stream that is cut has the packets before the cut", {
   path <- committed_pair()$receiver
   bytes <- readBin(path, "raw", file.size(path))
   whole <- read_pcap(path)
@@ -167,7 +167,7 @@ test_that("a gzip stream that was cut gives the packets before the cut", {
   }
 })
 
-test_that("packets cut at any byte are read as far as they go", {
+test_that("the captured part of a packet is read, wherever the snapshot length cut it", {
   frames <- list(vlan(one_tcp), ethernet(ipv4(udp(), 17)), ethernet(ipv6(tcp(), 6), 0x86dd), pause_frame(9))
   for (snaplen in 1:90) {
     x <- read_pcap(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames)))
@@ -177,7 +177,7 @@ test_that("packets cut at any byte are read as far as they go", {
   }
 })
 
-test_that("noise in a capture is read without harm", {
+test_that("random bytes in a capture do no harm", {
   set.seed(20130417)
   noise <- \(n) as.raw(sample(0:255, n, replace = TRUE))
   frames <- c(
@@ -189,7 +189,7 @@ test_that("noise in a capture is read without harm", {
   for (link in c(0, 1, 101, 113, 276)) expect_equal(nrow(read_pcap(write_capture(frames, link = link))), 4000L)
 })
 
-test_that("a record with an impossible length ends the reading, not the session", {
+test_that("a record with an impossible length ends the reading without ending R", {
   bytes <- capture_bytes(list(ethernet(one_tcp), ethernet(one_tcp)))
   second <- 24 + 16 + 14 + length(one_tcp)
   bytes[second + 9:12] <- as.raw(0xff)
@@ -205,7 +205,7 @@ test_that("a capture without packets is an empty table", {
   expect_equal(nrow(data_flows(x)), 0L)
 })
 
-test_that("a file that is not a capture is rejected with what is expected", {
+test_that("a file that is not a capture is an error that names the expected formats", {
   refuse <- \(bytes, text) expect_error(read_pcap(write_bytes(as.raw(bytes))), text, class = "samovar_error_capture")
   refuse(integer(), "is empty; expected a capture in pcap")
   refuse(charToRaw("hello, world, this is text"), "not a packet capture; expected a capture in pcap")
@@ -222,7 +222,7 @@ test_that("a file that is not a capture is rejected with what is expected", {
   expect_error(read_pcap(NULL), "path of a capture", class = "samovar_error_argument")
 })
 
-test_that("the data flows are the direction with more payload, largest first", {
+test_that("data flows are the direction with more payload of each connection, the largest first", {
   flows <- data_flows(read_pcap(committed_pair()$sender))
   expect_equal(nrow(flows), 3L)
   expect_true(all(grepl("> 172.16.11.2:5201$", flows$flow)))

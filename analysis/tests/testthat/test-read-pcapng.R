@@ -16,7 +16,7 @@ test_that("a pcapng file gives the table of the pcap file with the same packets"
   }
 })
 
-test_that("each interface has its own resolution, offset, link type and name", {
+test_that("each interface has its own time resolution, offset, link type and name", {
   n <- ng()
   minus <- rev(c(rep(as.raw(0xff), 7), as.raw(0xfe))) # -2 s
   x <- read_pcap(write_bytes(c(
@@ -42,7 +42,7 @@ test_that("each interface has its own resolution, offset, link type and name", {
   expect_equal(attr(x, "snaplen_bytes"), 96)
 })
 
-test_that("unknown blocks and options are passed over and obsolete packet blocks are read", {
+test_that("unknown blocks and options are skipped, and obsolete packet blocks are read", {
   n <- ng()
   x <- read_pcap(write_bytes(c(
     n$section(), n$block(0x0bad, raw(8)), n$interface(1, 0, n$option(77, raw(5)), n$option(2, charToRaw("x"))),
@@ -67,7 +67,7 @@ test_that("a simple packet block has no time and is cut at the interface's snaps
   expect_equal(attr(x, "untimed_packets"), 1)
 })
 
-test_that("sections count their interfaces anew, each in its own byte order", {
+test_that("each section numbers its interfaces from 0, in its own byte order", {
   a <- ng("little")
   b <- ng("big")
   x <- read_pcap(write_bytes(c(
@@ -79,7 +79,7 @@ test_that("sections count their interfaces anew, each in its own byte order", {
   expect_equal(x$seq, c(7, 7))
 })
 
-test_that("packets that the capture missed are told by interface", {
+test_that("packets that the capture missed are reported per interface", {
   n <- ng()
   x <- read_pcap(write_bytes(c(
     n$section(), n$interface(), n$interface(), n$enhanced(packet, 1),
@@ -89,7 +89,7 @@ test_that("packets that the capture missed are told by interface", {
   expect_equal(attr(x, "interfaces")$system_drops, c(NA, 40))
 })
 
-test_that("a damaged pcapng file gives what is whole and says where it ends", {
+test_that("a damaged pcapng file gives its intact packets and where it ends", {
   n <- ng()
   head <- c(n$section(), n$interface(), n$enhanced(packet, 1))
   after <- \(bytes, why) {
@@ -112,7 +112,7 @@ test_that("a damaged pcapng file gives what is whole and says where it ends", {
   after(c(n$number(0x0a0d0d0a, 4), n$number(28, 4), n$number(0x1a2b3c4d, 4), n$number(2, 2), raw(14)), "version 2")
 })
 
-test_that("times beyond a double's and 64 bits' range are held at their ends", {
+test_that("times beyond the range of a double or of 64 bits are clamped", {
   n <- ng()
   far <- c(rep(as.raw(0xff), 7), as.raw(0x7f))
   x <- read_pcap(write_bytes(c(
@@ -122,7 +122,7 @@ test_that("times beyond a double's and 64 bits' range are held at their ends", {
   expect_equal(x$t_ns, c(0, 2e18))
 })
 
-test_that("packets of a link type that is not known are told, a file of them alone is refused", {
+test_that("packets of an unknown link type are counted, and a file with only such packets is an error", {
   n <- ng()
   head <- c(n$section(), n$interface(189), n$enhanced(packet, 1e6))
   expect_error(read_pcap(write_bytes(head)), "link type 189; expected Ethernet", class = "samovar_error_capture")
@@ -132,7 +132,7 @@ test_that("packets of a link type that is not known are told, a file of them alo
   expect_equal(attr(x, "link_type"), "unknown (189), ethernet")
 })
 
-test_that("a file that editcap wrote as pcapng reads as the capture it was made from", {
+test_that("a pcapng file written by editcap is read like the capture that it was made from", {
   need_tool("editcap")
   from <- plain_copy(committed_pair()$sender)
   to <- tempfile(fileext = ".pcapng")

@@ -3,7 +3,7 @@ new <- siftr_lines("siftr-14.0-cdg-cut.log.gz")
 integrity <- function(x) attr(x, "integrity")
 records <- function(lines) grep("^[io],", lines, value = TRUE)
 
-test_that("a whole log gives the counts, RTTs and window that were computed for it apart", {
+test_that("a complete log has the independently computed counts, RTTs and window", {
   x <- read_siftr(whole_siftr())
   bulk <- x[flow == "172.16.10.2:46740 > 172.16.11.2:5201"]
   expect_equal(c(nrow(bulk), bulk[, sum(direction == "out")], bulk[, sum(direction == "in")]), c(25469, 16698, 8771))
@@ -14,7 +14,7 @@ test_that("a whole log gives the counts, RTTs and window that were computed for 
   expect_equal(integrity(x)$records, 25509 - 10)
 })
 
-test_that("a record of 1.2.4 is read field by field, its times in microseconds", {
+test_that("a record of 1.2.4 is read field by field, with times converted to microseconds", {
   x <- read_siftr(text_file(c(old[1], "o,0xbb65b0bf,1795269403.222385,172.16.10.2,56722,172.16.11.2,5201,750064,749368,0,1473408,1500928,6,6,4,1460,5075,1,537920481,362,1860396,1621476,1500880,0,1473368,0,0,0", old[length(old)])))
   expect_equal(attr(x, "epoch_s"), 1795269403)
   expect_equal(x$t_ns, 222385000)
@@ -28,14 +28,14 @@ test_that("a record of 1.2.4 is read field by field, its times in microseconds",
   expect_equal(as.character(x$state), "ESTABLISHED")
 })
 
-test_that("a record of 1.3.0 has no hash, and its times are microseconds already", {
+test_that("a record of 1.3.0 has no hash, and its times already are in microseconds", {
   x <- read_siftr(text_file(c(new[1], "o,1795267976.270963,172.16.10.2,45737,172.16.11.2,5201,1073725440,14480,2,65535,1500880,6,6,4,1460,74000,1,16778209,422000,33580,0,1500880,0,0,0,866519386,63")))
   expect_equal(c(x$srtt_us, x$rto_us, x$ssthresh_bytes, x$cwnd_bytes, x$flags2, x$flow_id, x$flow_type),
                c(74000, 422000, Inf, 14480, 2, 866519386, 63))
   expect_false("hash" %in% names(x))
 })
 
-test_that("layouts are told apart by version and number of fields", {
+test_that("a layout is identified by version and number of fields", {
   layout <- \(lines) integrity(read_siftr(text_file(lines)))$layout
   expect_equal(layout(old), "1.2.4-flowid")
   expect_equal(layout(as_layout(old, \(f) f[1:26])), "1.2.4")
@@ -45,7 +45,7 @@ test_that("layouts are told apart by version and number of fields", {
   expect_equal(layout(as_layout(new, \(f) c(f, "4294967295", "17", "1448"))), "1.3.0-data")
 })
 
-test_that("what a layout adds is read, and -1 for no unsmoothed RTT is none", {
+test_that("the additional fields of a layout are read, and an unsmoothed RTT of -1 is NA", {
   ertt <- read_siftr(text_file(as_layout(old, \(f) c(f[1:26], if (f[1] == "i") "-1" else "2400"))))
   expect_equal(unique(ertt$ertt_us[ertt$direction == "out"]), 2400 * 1e6 / 32000)
   expect_true(all(is.na(ertt$ertt_us[ertt$direction == "in"])))
@@ -65,29 +65,29 @@ test_that("siftr2's hexadecimal records get their times from the header and thei
   expect_equal(integrity(x)$skipped, 3)
 })
 
-test_that("IPv6 addresses have one form, whatever the version prints", {
+test_that("IPv6 addresses have one form, whatever form the version prints", {
   swap <- \(f) replace(f, c(4, 6), c("fd00:0:0:0:0:0:0:1", "fd00:0:0:0:0:0:0:2"))
   x <- read_siftr(text_file(as_layout(old[c(1, 3)], swap)))
   expect_match(as.character(x$flow), "[fd00::1]:", fixed = TRUE)
 })
 
-test_that("windows that nothing has set are missing, not of a gigabyte", {
+test_that("a window that was never set, which the log has as 1 GB, is missing", {
   x <- read_siftr(text_file(as_layout(new[1:3], \(f) replace(f, 8, "1073725440"))))
   expect_true(all(is.na(x$cwnd_bytes)) && all(is.na(x$swnd_bytes)))
   expect_true(all(x$ssthresh_bytes == Inf))
 })
 
-test_that("cwnd above the peer's window bounds nothing: swnd is the lesser", {
+test_that("swnd is the smaller of cwnd and the window of the peer", {
   x <- read_siftr(text_file(as_layout(new[1:2], \(f) replace(f, c(8, 10), c("4194240", "1500928")))))
   expect_equal(c(x$cwnd_bytes, x$swnd_bytes), c(4194240, 1500928))
 })
 
-test_that("an RTT of zero is no sample yet", {
+test_that("an RTT of zero is missing, because there is no sample yet", {
   x <- read_siftr(text_file(as_layout(new[1:2], \(f) replace(f, 16, "0"))))
   expect_true(is.na(x$srtt_us))
 })
 
-test_that("a log without footer, or with fewer records than counted, is not whole", {
+test_that("a log without footer, or with fewer records than the footer counts, is incomplete", {
   lines <- c(new[1], records(new))
   expect_false(integrity(read_siftr(text_file(lines)))$whole)
   counts <- \(n) sprintf("disable_time_secs=1\tdisable_time_usecs=2\tnum_inbound_tcp_pkts=%d\tnum_outbound_tcp_pkts=7\ttotal_tcp_pkts=9\ttotal_skipped_tcp_pkts=7\tflow_list=,", n)
@@ -108,26 +108,26 @@ test_that("a footer in another file belongs to the header before it", {
   expect_error(read_siftr(text_file(old[length(old)])), "only a footer of SIFTR", class = "samovar_error_siftr")
 })
 
-test_that("records of 1.3.0 need no header, but are not whole then", {
+test_that("records of 1.3.0 can be read without a header, but the log counts as incomplete", {
   x <- read_siftr(text_file(new[-1]))
   expect_equal(nrow(x), length(records(new)))
   expect_false(integrity(x)$header)
 })
 
-test_that("two enablings in one file are told apart", {
+test_that("two enablings of SIFTR in one file are reported separately", {
   x <- read_siftr(text_file(c(new, old)))
   expect_equal(integrity(x)$layout, c("1.3.0", "1.2.4-flowid"))
   expect_equal(integrity(x)$records, c(length(records(new)), length(records(old))))
   expect_equal(nrow(x), sum(integrity(x)$records))
 })
 
-test_that("first lines of other flows are flows of their own", {
+test_that("records of other flows at the beginning of the log are separate flows", {
   x <- read_siftr(text_file(old))
   expect_equal(as.character(x$flow[1]), "10.0.2.15:22 > 10.0.2.2:40134")
   expect_true("172.16.10.2:56722 > 172.16.11.2:5201" %in% levels(x$flow))
 })
 
-test_that("a record out of time order is counted and sorted", {
+test_that("records out of time order are counted and sorted", {
   lines <- new[c(1, 3, 2)]
   x <- read_siftr(text_file(lines))
   expect_equal(integrity(x)$backwards, 1)
@@ -135,27 +135,27 @@ test_that("a record out of time order is counted and sorted", {
   expect_true(all(x$t_ns >= 0))
 })
 
-test_that("lines that are no record are counted, with the first one's number", {
+test_that("malformed lines are counted, with the number of the first one", {
   x <- read_siftr(text_file(c(new[1:3], "i,17952,interleaved", new[4], "", new[5:7])))
   expect_equal(unlist(integrity(x)[, .(malformed, first_malformed_line, records)], use.names = FALSE), c(1, 4, 6 - sum(!grepl("^[io],", new[5:7]))))
   expect_false(integrity(x)$whole)
 })
 
-test_that("a last line that was cut off is left out", {
+test_that("a truncated last line is left out", {
   path <- text_file(c(new[1:3], substr(new[4], 1, nchar(new[4]) - 1)), end = "")
   x <- read_siftr(path)
   expect_equal(nrow(x), 2)
   expect_true(integrity(x)$cut)
 })
 
-test_that("line ends of Windows and gzip make no difference", {
+test_that("gzip and Windows line endings do not change the result", {
   x <- read_siftr(text_file(new))
   expect_equal(read_siftr(text_file(new, end = "\r\n", sep = "\r\n")), x, ignore_attr = "path")
   packed <- test_path("data", "siftr-14.0-cdg-cut.log.gz")
   expect_equal(read_siftr(packed), x, ignore_attr = "path")
 })
 
-test_that("a file that is not a log is rejected with file, line and what is expected", {
+test_that("a file that is not a SIFTR log is an error with the file, the line and what is expected", {
   expect_error(read_siftr("nowhere.log"), "no such file", class = "samovar_error_file")
   expect_error(read_siftr(1), "must be the path", class = "samovar_error_argument")
   expect_error(read_siftr(text_file(character(), end = "")), "is empty; expected a log of SIFTR", class = "samovar_error_siftr")
@@ -166,7 +166,7 @@ test_that("a file that is not a log is rejected with file, line and what is expe
   expect_error(read_siftr(text_file(rep(new[1], 300))), "more than 256", class = "samovar_error_siftr")
 })
 
-test_that("collapses of a real log are told apart by flag and ssthresh", {
+test_that("the causes of cwnd reductions in a real log follow from the flags and ssthresh", {
   k <- siftr_collapses(read_siftr(whole_siftr()))
   expect_equal(k$cause, rep("recovery", 13))
   expect_equal(k$t_ns[1:2], c(721525000, 946905000))
@@ -179,7 +179,7 @@ test_that("collapses of a real log are told apart by flag and ssthresh", {
 })
 
 # FreeBSD's own record of a lack of buffers could not be had: these are a real connection's records, changed as tcp_output() does.
-test_that("cwnd of a segment with ssthresh and flags as before is a lack of buffers, until cwnd grows", {
+test_that("cwnd of one segment with unchanged ssthresh and flags is a local lack of buffers, until cwnd grows", {
   steady <- grep("^o,", new, value = TRUE)[10]
   at <- \(t, cwnd, ssthresh, rto = 300123, flags = 996) {
     f <- strsplit(steady, ",")[[1]]
@@ -197,7 +197,7 @@ test_that("cwnd of a segment with ssthresh and flags as before is a lack of buff
   expect_equal(nrow(cause(at(1, 90000, 44888), at(2, 45000, 44888))), 0)
 })
 
-test_that("damaged logs end in a table or an error of ours, never otherwise", {
+test_that("reading a damaged log returns a table or raises a samovar error", {
   set.seed(20261121)
   sources <- list(charToRaw(paste0(paste(old[c(1:6, length(old))], collapse = "\n"), "\n")),
                   charToRaw(paste0(paste(new[c(1:6, length(new))], collapse = "\n"), "\n")))

@@ -1,6 +1,6 @@
 fixture <- function(name) test_path("data", name)
 
-test_that("samples of iproute2 6.1 are read with the time lines between them", {
+test_that("samples of iproute2 6.1 are read with the timestamps between them", {
   x <- read_ss(fixture("ss-6.1.txt"))
   expect_equal(nrow(x), 12)
   expect_equal(attr(x, "epoch_s"), 1795288592)
@@ -14,7 +14,7 @@ test_that("samples of iproute2 6.1 are read with the time lines between them", {
   expect_true("127.0.0.1" %in% levels(x$src) && !any(grepl("ffff", levels(x$src))))
 })
 
-test_that("one line per socket (-O), and memory before the rest (-m), make no difference", {
+test_that("one line per socket (-O), and memory before the rest (-m), do not change the result", {
   one <- read_ss(fixture("ss-6.1-one-line.txt"))
   expect_equal(nrow(one), 2)
   expect_equal(as.character(one$cc), c("bbr", "bbr"))
@@ -24,7 +24,7 @@ test_that("one line per socket (-O), and memory before the rest (-m), make no di
   expect_equal(as.character(memory$cc), c("bbr", "bbr"))
 })
 
-test_that("rates with prefixes and retransmissions of older versions are read", {
+test_that("rates with prefixes and the retransmissions of older versions are read", {
   x <- read_ss(text_file(c(
     "State Recv-Q Send-Q    Local Address:Port     Peer Address:Port", "ESTAB 0      0      192.168.178.24:52180      10.20.7.9:5432",
     "\t cubic wscale:7,7 rto:236 rtt:34.812/2.104 ato:40 mss:1348 cwnd:10 ssthresh:7 send 3.1Mbps lastsnd:12 pacing_rate 6.2Mbps retrans:1/61 lost:2 rcv_space:14480 minrtt:33.9",
@@ -37,7 +37,7 @@ test_that("rates with prefixes and retransmissions of older versions are read", 
   expect_equal(as.character(x$cc), c("cubic", "cubic"))
 })
 
-test_that("a cut last sample is left out, strange lines are counted, and other files are refused", {
+test_that("a truncated last sample is left out, unknown lines are counted, and other files are an error", {
   lines <- readLines(fixture("ss-6.1.txt"))
   whole <- read_ss(text_file(lines[1:6]))
   expect_equal(nrow(read_ss(text_file(c(lines[1:5], substr(lines[6], 1, 60)), end = ""))), nrow(whole) - 1)
@@ -46,7 +46,7 @@ test_that("a cut last sample is left out, strange lines are counted, and other f
   expect_error(read_ss(text_file("hello")), ":1: is not output of ss", class = "samovar_error_log")
 })
 
-test_that("damaged output of ss ends in a table or an error of ours", {
+test_that("reading damaged output of ss returns a table or raises a samovar error", {
   set.seed(1)
   source <- readBin(fixture("ss-6.1.txt"), "raw", 3000)
   path <- tempfile()

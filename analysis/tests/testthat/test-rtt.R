@@ -24,7 +24,7 @@ pairs_by_definition <- function(ref, mon, flow) {
   data.table::rbindlist(rows)
 }
 
-test_that("packet pairs are those of the definition", {
+test_that("packet pairs agree with their definition", {
   for (pair in all_pairs()) {
     x <- read_pair(pair)
     for (flow in data_flows(x$ref)$flow) {
@@ -35,7 +35,7 @@ test_that("packet pairs are those of the definition", {
   }
 })
 
-test_that("packet pair times do not change by a bit when the receiver's clock is shifted", {
+test_that("a shift of the receiver's clock does not change packet pair times by a single bit", {
   x <- read_pair(committed_pair())
   expected <- rtt_by_flow(x$ref, x$mon)
   expect_equal(attr(expected, "floored"), 0)
@@ -46,7 +46,7 @@ test_that("packet pair times do not change by a bit when the receiver's clock is
   }
 })
 
-test_that("a receiver's clock that runs 40 ppm off changes a time by no more than the stay at the receiver allows", {
+test_that("a drift of 40 ppm of the receiver's clock changes a time by at most 40 ppm of the stay at the receiver", {
   x <- read_pair(committed_pair())
   expected <- rtt_by_flow(x$ref, x$mon)
   stays_ms <- 45 # Linux acknowledges at most 40 ms late
@@ -59,7 +59,7 @@ test_that("a receiver's clock that runs 40 ppm off changes a time by no more tha
   }
 })
 
-test_that("what was matched and what was not is what was sent, and what was not is what the queue dropped", {
+test_that("matched and unmatched packets add up to the sent packets, and unmatched packets are those that the queue dropped", {
   for (pair in all_pairs()) {
     x <- read_pair(pair)
     matching <- attr(rtt_by_flow(x$ref, x$mon), "matching")
@@ -75,7 +75,7 @@ test_that("what was matched and what was not is what was sent, and what was not 
   }
 })
 
-test_that("all flows at once give what each gives alone", {
+test_that("the times of all flows at once are equal to those of each flow alone", {
   x <- read_pair(committed_pair())
   together <- rtt_by_flow(x$ref, x$mon)
   for (name in levels(together$flow)) {
@@ -84,7 +84,7 @@ test_that("all flows at once give what each gives alone", {
   }
 })
 
-test_that("captures in the wrong order are told", {
+test_that("captures in the wrong order are reported", {
   x <- read_pair(committed_pair())
   flow <- data_flows(x$ref)$flow[1]
   expect_warning(packet_pair_rtt(x$mon, x$ref, flow), "capture at the sender", class = "samovar_warning_direction")
@@ -93,7 +93,7 @@ test_that("captures in the wrong order are told", {
   expect_error(packet_pair_rtt(computed, x$mon, flow), "not a capture", class = "samovar_error_argument")
 })
 
-test_that("packets with one id are matched first in first out and counted as ambiguous", {
+test_that("packets with the same id are matched first in, first out and counted as ambiguous", {
   same <- ethernet(ipv4(udp(9, 10), 17))
   ref <- read_pcap(write_capture(rep(list(same), 4), t_ns = c(1, 2, 3, 4) * 1e6))
   mon <- read_pcap(write_capture(rep(list(same), 3), t_ns = c(11, 12, 13) * 1e6, epoch_s = 5))
@@ -103,7 +103,7 @@ test_that("packets with one id are matched first in first out and counted as amb
   expect_equal(loss$unjudged_packets, 1)
 })
 
-test_that("a counter that wraps does not match a packet to one that was lost a wrap ago", {
+test_that("after an id counter wraps, a packet is not matched to an earlier lost packet with the same id", {
   # 5 s between the two packets with id 7, of which the first is lost; the others tell the spread of the clocks.
   packet <- \(id) ethernet(ipv4(udp(9, 10), 17, id = id))
   answer <- ethernet(ipv4(udp(10, 9), 17, src = "10.0.0.2", dst = "10.0.0.1"))
@@ -116,7 +116,7 @@ test_that("a counter that wraps does not match a packet to one that was lost a w
   expect_equal(attr(rtt, "ambiguous"), 2)
 })
 
-test_that("a packet that reaches the receiver with the time stamp of its answer is not strictly before it", {
+test_that("a packet that arrives with the same time stamp as its answer does not count as before it", {
   a <- \(id) ethernet(ipv4(udp(9, 10), 17, id = id))
   b <- ethernet(ipv4(udp(10, 9), 17, src = "10.0.0.2", dst = "10.0.0.1"))
   ref <- read_pcap(write_capture(list(a(1), a(2), b), t_ns = c(10, 20, 100)))
@@ -126,7 +126,7 @@ test_that("a packet that reaches the receiver with the time stamp of its answer 
   expect_equal(rtt$t_ns, 55)
 })
 
-test_that("data and acknowledgement times are tcptrace's", {
+test_that("RTTs of data and acknowledgements are equal to tcptrace's", {
   need_tool("tcptrace")
   for (pair in all_pairs()) {
     for (path in c(pair$sender, pair$receiver)) {
@@ -146,7 +146,7 @@ test_that("data and acknowledgement times are tcptrace's", {
   }
 })
 
-test_that("every single sample is tcptrace's, in its order", {
+test_that("every single RTT sample is equal to tcptrace's, in the same order", {
   need_tool("tcptrace")
   for (pair in all_pairs()) {
     coarse <- microsecond_copy(pair$sender)
@@ -160,7 +160,7 @@ test_that("every single sample is tcptrace's, in its order", {
   }
 })
 
-test_that("a retransmitted segment and those that waited for it give no sample", {
+test_that("a retransmitted segment and those whose acknowledgement waited for it give no sample", {
   steps <- list(
     list(seq = 1, bytes = 100), list(seq = 101, bytes = 100), list(seq = 201, bytes = 100),
     list(from = "b", seq = 1, ack = 101), # acknowledges the first
@@ -173,7 +173,7 @@ test_that("a retransmitted segment and those that waited for it give no sample",
   expect_equal(rtt$bytes, c(100, 100))
 })
 
-test_that("an acknowledgement of half a segment or of a probe of a closed window gives no sample", {
+test_that("an acknowledgement of half a segment or of a zero window probe gives no sample", {
   steps <- list(
     list(seq = 1, bytes = 100), list(from = "b", seq = 1, ack = 51), list(from = "b", seq = 1, ack = 101, window = 0),
     list(seq = 101, bytes = 1), list(from = "b", seq = 1, ack = 102)
@@ -181,7 +181,7 @@ test_that("an acknowledgement of half a segment or of a probe of a closed window
   expect_equal(nrow(data_ack_rtt(read_pcap(write_capture(conversation(steps))), flow_a)), 0L)
 })
 
-test_that("sequence numbers that wrap give the same samples", {
+test_that("wrapping sequence numbers do not change the samples", {
   # Ten segments in flight, the fifth sent again, then their acknowledgements one by one.
   sent <- lapply(c(0:9, 4), \(k) list(seq = 1 + 500 * k, bytes = 500))
   steps <- c(sent, lapply(0:9, \(k) list(from = "b", seq = 1, ack = 501 + 500 * k)))
@@ -196,13 +196,13 @@ handshake <- list(
   list(seq = 1, ack = 1, options = option_timestamps(101, 900))
 )
 
-test_that("the handshake's time is from the SYN to its answer at either end", {
+test_that("the handshake RTT is from the SYN to its answer, at either end", {
   capture <- read_pcap(write_capture(conversation(handshake), t_ns = c(0, 25e6, 26e6)))
   expect_equal(handshake_rtt(capture, flow_a), 25)
   expect_equal(handshake_rtt(capture, flow_b), 1)
 })
 
-test_that("of SYNs sent twice the one that was answered counts, if time stamps tell", {
+test_that("if a SYN was sent twice, the timestamps option selects the one that was answered", {
   second <- utils::modifyList(handshake[[1]], list(options = option_timestamps(1100, 0)))
   again <- c(handshake[1], list(second), handshake[2:3])
   capture <- \(steps) read_pcap(write_capture(conversation(steps), t_ns = c(0, 1e9, 1.025e9, 1.026e9)))
@@ -214,7 +214,7 @@ test_that("of SYNs sent twice the one that was answered counts, if time stamps t
   expect_true(is.na(handshake_rtt(read_pcap(write_capture(conversation(again[1]))), flow_a)))
 })
 
-test_that("the handshake's time is tcptrace's", {
+test_that("the handshake RTT is equal to tcptrace's", {
   need_tool("tcptrace")
   for (pair in all_pairs()) {
     coarse <- microsecond_copy(pair$sender)

@@ -5,7 +5,7 @@ traces_of <- function(logger, path) {
   list(t_start_s = 1795268292, path = \(name, of = NULL) if (name == logger && identical(of, "src")) path else character(), within = \(x, host) x)
 }
 
-test_that("a FreeBSD sender's cwnd comes from SIFTR, in full segments, on the trial's clock", {
+test_that("a FreeBSD sender's cwnd is read from SIFTR, in full segments, on the trial's clock", {
   path <- whole_siftr()
   x <- samovar:::tcp_samples(bulk, traces_of("siftr", path))
   log <- read_siftr(path)[sport == 46740 & !is.na(cwnd_bytes)]
@@ -15,7 +15,7 @@ test_that("a FreeBSD sender's cwnd comes from SIFTR, in full segments, on the tr
   expect_equal(x$t_s[1], attr(read_siftr(path), "epoch_s") + log$t_ns[1] / 1e9 - 1795268292, tolerance = 1e-5)
 })
 
-test_that("cycles of cwnd are the recoveries that SIFTR's flags tell", {
+test_that("cycles of cwnd are the recoveries marked by SIFTR's flags", {
   x <- samovar:::tcp_samples(bulk, traces_of("siftr", whole_siftr()))
   cycles <- cwnd_cycles(x)
   expect_equal(cycles$cause, rep("recovery", 13))
@@ -24,7 +24,7 @@ test_that("cycles of cwnd are the recoveries that SIFTR's flags tell", {
   expect_true(all(abs(cycles$end_s - (attr(k, "epoch_s") + k$t_ns / 1e9 - 1795268292)) < 0.05))
 })
 
-test_that("a time-out within a recovery is state 4, and a lack of buffers is CWR, no loss", {
+test_that("a time-out within a recovery is state 4, and a local lack of buffers is CWR, not a loss", {
   x <- read_siftr(text_file(siftr_lines("siftr-14.0-cdg-cut.log.gz")))
   samples <- samovar:::samples_of_siftr(x, bulk)
   at <- siftr_collapses(x)[cause == "timeout", t_ns]
@@ -41,7 +41,7 @@ test_that("a time-out within a recovery is state 4, and a lack of buffers is CWR
   expect_false(any(cwnd_cycles(samples)$cause %in% c("recovery", "timeout")))
 })
 
-test_that("metrics and series of a sender are made from SIFTR as from TCP_INFO", {
+test_that("a sender has the same metrics and series from SIFTR as from TCP_INFO", {
   x <- samovar:::tcp_samples(bulk, traces_of("siftr", whole_siftr()))
   m <- samovar:::sender_metrics(list(sender = x))
   expect_equal(m$srtt_median_ms, 58.593, tolerance = 0.01)
@@ -51,7 +51,7 @@ test_that("metrics and series of a sender are made from SIFTR as from TCP_INFO",
   expect_equal(max(series$high), max(x$cwnd_packets))
 })
 
-test_that("TCP's tracepoint serves where nothing else was logged", {
+test_that("TCP's tracepoint is used if no other logger recorded the sender", {
   rows <- sprintf("17952682920%08.0f,172.16.10.2,46740,172.16.11.2,5201,0,%d,1,%d,%s,65535,250,65535,1a", 1e6 * 1:6, 2000, c(10, 12, 14, 7, 8, 9),
                   c(rep("2147483647", 3), rep("7", 3)))
   path <- text_file(c("t_ns,src,sport,dst,dport,data_bytes,snd_nxt,snd_una,cwnd_packets,ssthresh_packets,snd_wnd_bytes,srtt_us,rcv_wnd_bytes,cookie", rows))

@@ -1,20 +1,20 @@
-test_that("the interval of six values is their range, at 96.9 %", {
+test_that("the confidence interval of six values is their range, at 96.9 %", {
   found <- median_interval(c(5, 1, 4, 2, 6, 3))
   expect_equal(found[c("median", "lo", "hi", "n")], list(median = 3.5, lo = 1, hi = 6, n = 6L))
   expect_equal(found$confidence, 1 - 2 / 64)
 })
 
-test_that("the interval of twenty values is the sixth to the fifteenth, as in Conover's table", {
+test_that("the confidence interval of twenty values is the sixth to the fifteenth, as in Conover's table", {
   found <- median_interval(20:1)
   expect_equal(c(found$lo, found$hi), c(6, 15))
   expect_gte(found$confidence, 0.95)
 })
 
-test_that("three to five values give their range and say how little it holds", {
+test_that("the interval of three to five values is their range, with its actual confidence level", {
   expect_equal(median_interval(c(3, 1, 2))[c("lo", "hi", "confidence")], list(lo = 1, hi = 3, confidence = 0.75))
 })
 
-test_that("two values have a median and no interval, none have nothing", {
+test_that("two values have a median but no interval, no values have neither", {
   expect_equal(median_interval(c(1, 2, NA))[c("median", "lo", "hi", "n")], list(median = 1.5, lo = NA_real_, hi = NA_real_, n = 2L))
   expect_equal(median_interval(numeric())$n, 0)
 })
@@ -27,7 +27,7 @@ test_that("a replicate counts once, however many flows it has", {
   expect_equal(found$n, 2L)
 })
 
-test_that("a line of RTT on window is told by its R^2 and its slope against 8 / rate", {
+test_that("the line of RTT over window is summarised by its R^2 and by its slope relative to 8 / rate", {
   x <- data.table::data.table(rwnd = c("a", "b", "c"), rwnd_max_bytes = c(50e3, 1e5, 2e5), goodput_bps = 8e6,
                               rtt_median_ms = c(50, 100, 200))
   found <- window_line(x)
@@ -36,7 +36,7 @@ test_that("a line of RTT on window is told by its R^2 and its slope against 8 / 
   expect_null(window_line(x[1:2]))
 })
 
-test_that("a bootstrap's interval is the same for the same seed, and leaves R's own numbers alone", {
+test_that("a bootstrap interval is reproducible with its seed and does not change the state of R's random numbers", {
   set.seed(11)
   before <- .Random.seed
   values <- c(9, 10, 11, 10, 12, 30)
@@ -49,7 +49,7 @@ test_that("a bootstrap's interval is the same for the same seed, and leaves R's 
   expect_false(identical(bootstrap_interval(many, mean, seed = 8L)$lo, bootstrap_interval(many, mean, seed = 7L)$lo))
 })
 
-test_that("a bootstrap of the mean of normal values holds it as often as it says", {
+test_that("the bootstrap interval of a mean of normal values covers the mean as often as its confidence level", {
   set.seed(5)
   held <- vapply(1:200, \(k) {
     found <- bootstrap_interval(rnorm(30), mean, seed = k, resamples = 500L)
@@ -59,12 +59,12 @@ test_that("a bootstrap of the mean of normal values holds it as often as it says
   expect_true(is.na(bootstrap_interval(c(1, 2, NA))$lo))
 })
 
-test_that("quantiles are those of R", {
+test_that("quantiles are equal to R's", {
   x <- c(5, 1, 9, 2, 2, 8)
   expect_equal(quantiles_of(x, c(0, 0.1, 0.5, 0.9, 1)), stats::quantile(x, c(0, 0.1, 0.5, 0.9, 1), names = FALSE))
 })
 
-test_that("a summary says how many trials stand behind each number and how they were judged", {
+test_that("a summary has the number of trials behind each value and their verdicts", {
   metrics <- data.table::data.table(trial = letters[1:7], part = "p", cc = "cubic", replicate = 1:7, flow = "x", metric = "m", unit = "ms", value = 1:7,
                                     verdict = rep(c("valid", "suspect"), c(5, 2)))
   found <- summarise_metrics(metrics, "cc")
@@ -73,7 +73,7 @@ test_that("a summary says how many trials stand behind each number and how they 
   expect_equal(found$seed, summary_seed)
 })
 
-test_that("flows are summarised apart, and those of a counted one by its label too", {
+test_that("flows are summarised separately, and members of a counted flow also by its label", {
   metrics <- data.table::data.table(trial = rep(c("a", "b"), each = 4), part = "p", cc = "cubic", flow = c("bulk-1", "bulk-2", "voip", ""), metric = "m", unit = "ms",
                                     value = c(1, 3, 100, 50, 5, 7, 200, 60))
   found <- summarise_flows(metrics, "cc")
@@ -82,7 +82,7 @@ test_that("flows are summarised apart, and those of a counted one by its label t
   expect_true(all(found$n == 2))
 })
 
-test_that("a table's count of trials names those that were doubted", {
+test_that("a table's number of trials includes how many are suspect", {
   values <- data.table::data.table(level = "a", trial = c("x", "x", "y"), verdict = c("valid", "valid", "suspect"))
   expect_equal(trial_count(values, "a"), "2 (1 suspect)")
   expect_equal(trial_count(values[1:2], "a"), "1")

@@ -37,7 +37,7 @@ as_stream <- function(path, columns = "all") {
   setattr(read_pcap(packed, columns), "path", path)
 }
 
-test_that("a capture reads alike by one thread, by several and as a stream", {
+test_that("a capture gives the same table with one thread, with several and as a stream", {
   for (path in c(long_capture(), many_interfaces())) {
     one <- of_threads(1, read_pcap(path, "all"))
     expect_gt(nrow(one), 65536)
@@ -46,7 +46,7 @@ test_that("a capture reads alike by one thread, by several and as a stream", {
   }
 })
 
-test_that("packets that hold records are not taken for what they hold, wherever a thread begins", {
+test_that("packets whose payload contains capture records are read as packets, wherever a thread starts", {
   record <- \(bytes) capture_bytes(list(bytes), t_ns = 1e6)[-(1:24)]
   short <- record(ethernet(ipv4(udp(), 17)))
   long <- record(ethernet(ipv4(udp(payload = rep(short, 60000 %/% length(short))), 17)))
@@ -67,12 +67,12 @@ full_collections_of_reading <- function(path, threads) {
   length(grep("^Garbage collection.*level 2", said))
 }
 
-test_that("R makes room for a wide table at once, not column by column", {
+test_that("reading a wide table triggers at most one full garbage collection", {
   path <- long_capture(200000)
   for (threads in 1:2) expect_lte(full_collections_of_reading(path, threads), 1)
 })
 
-test_that("a capture that goes on otherwise than it began is read whole", {
+test_that("a capture whose packet sizes change is read completely", {
   of_size <- \(bytes, times) rep(capture_bytes(list(ethernet(raw(bytes))), t_ns = 1e6)[-(1:24)], times)
   path <- tempfile(fileext = ".pcap")
   header <- capture_bytes(list(raw(60)))[1:24]
@@ -83,7 +83,7 @@ test_that("a capture that goes on otherwise than it began is read whole", {
   }
 })
 
-test_that("flows are numbered as they appear in the capture, whichever thread saw them", {
+test_that("flows are numbered in the order in which they appear in the capture, with any number of threads", {
   capture <- of_threads(4, read_pcap(long_capture(), c("flow", "src", "header_cut")))
   expect_identical(unique(as.character(capture$flow)), levels(capture$flow))
   expect_identical(unique(as.character(capture$src[1:80000])), paste0("10.0.0.", c(1, 2, 9, 3, 4)))

@@ -1,6 +1,6 @@
 one_packet <- function(bytes) ethernet(ipv4(udp(9, 10, raw(bytes - 28)), 17))
 
-test_that("the windows' bytes add up to the capture's, for every layer and width", {
+test_that("the bytes of all windows add up to the capture's, for every layer and width", {
   for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
     capture <- read_pcap(path)
     totals <- capture[!is.na(flow), .(
@@ -15,7 +15,7 @@ test_that("the windows' bytes add up to the capture's, for every layer and width
   }
 })
 
-test_that("empty windows count as zero and the last is marked as partial", {
+test_that("empty windows have zero bytes, and an incomplete last window is marked as partial", {
   packets <- lapply(c(100, 200, 300), one_packet)
   capture <- read_pcap(write_capture(packets, t_ns = c(0.4, 0.6, 3.0) * 1e9))
   windows <- throughput_windows(capture, 1)
@@ -26,7 +26,7 @@ test_that("empty windows count as zero and the last is marked as partial", {
   expect_equal(attr(windows, "origin_ns"), 0.4e9)
 })
 
-test_that("windows begin with the earliest packet, also where the file begins with another", {
+test_that("windows start at the earliest packet, even if it is not the first in the file", {
   packets <- lapply(c(100, 200, 300), one_packet)
   capture <- read_pcap(write_capture(packets, t_ns = c(2.5, 0.5, 1) * 1e9))
   windows <- throughput_windows(capture, 1)
@@ -35,7 +35,7 @@ test_that("windows begin with the earliest packet, also where the file begins wi
   expect_equal(throughput_windows(capture, 1, by = "src")$bytes, c(500, 0, 100))
 })
 
-test_that("a range that fits the width has no partial window and leaves out what is beyond it", {
+test_that("a range that is a multiple of the width has no partial window, and packets outside the range are left out", {
   packets <- lapply(c(100, 200, 300, 400), one_packet)
   capture <- read_pcap(write_capture(packets, t_ns = c(0, 1, 1.5, 3) * 1e9))
   windows <- throughput_windows(capture, 0.5, from_s = 1, to_s = 3)
@@ -47,7 +47,7 @@ test_that("a range that fits the width has no partial window and leaves out what
   expect_equal(throughput_windows(capture, 4, from_s = 1, to_s = 5)$bytes, 900)
 })
 
-test_that("windows over all packets together need no flow", {
+test_that("windows over all packets together do not need the flow column", {
   capture <- read_pcap(committed_pair()$sender)
   expect_equal(sum(throughput_windows(capture, 0.5, by = NULL, layer = "frame")$bytes), sum(capture$frame_bytes))
   by_source <- throughput_windows(capture, 0.5, by = "src")
@@ -55,7 +55,7 @@ test_that("windows over all packets together need no flow", {
   expect_true(all(c("src", "t_s") %in% names(by_source)))
 })
 
-test_that("a width that is none is refused", {
+test_that("an invalid width is an error", {
   capture <- read_pcap(write_capture(list(one_packet(100))))
   for (width in list(0, -1, NA_real_, "1", c(1, 2))) {
     expect_error(throughput_windows(capture, width), "number of seconds above 0", class = "samovar_error_argument")
@@ -63,7 +63,7 @@ test_that("a width that is none is refused", {
   }
 })
 
-test_that("tcpstat's windows are followed to the last digit", {
+test_that("windows of tcpstat are reproduced to the last digit", {
   need_tool("tcpstat")
   for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
     plain <- plain_copy(path)
@@ -84,7 +84,7 @@ test_that("tcpstat's windows are followed to the last digit", {
   }
 })
 
-test_that("bytes sent once and again are tcptrace's", {
+test_that("unique and retransmitted bytes are equal to tcptrace's", {
   need_tool("tcptrace")
   for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
     coarse <- microsecond_copy(path)
@@ -100,7 +100,7 @@ test_that("bytes sent once and again are tcptrace's", {
   }
 })
 
-test_that("what the receiver acknowledged is what was sent once", {
+test_that("acknowledged bytes are the unique bytes sent", {
   capture <- read_pcap(committed_pair()$sender)
   closed <- capture[bitwAnd(flags, 1L) > 0L, as.character(unique(flow))]
   for (flow in intersect(data_flows(capture)$flow, closed)) {
@@ -110,7 +110,7 @@ test_that("what the receiver acknowledged is what was sent once", {
   expect_gt(length(closed), 2)
 })
 
-test_that("sequence numbers that wrap do not change what was delivered", {
+test_that("wrapping sequence numbers do not change the delivered bytes", {
   steps <- c(lapply(0:19, \(k) list(seq = 1 + 400 * k, bytes = 400)), list(list(seq = 1 + 400 * 7, bytes = 600)))
   sums <- \(isn) goodput(read_pcap(write_capture(conversation(steps, isn_a = isn))), flow_a)
   expect_equal(sums(2^32 - 3000), sums(1000))
@@ -119,7 +119,7 @@ test_that("sequence numbers that wrap do not change what was delivered", {
   expect_equal(sums(1000)$retransmitted_packets, 1)
 })
 
-test_that("a gap that is filled later is out of order and not a retransmission", {
+test_that("a segment that fills a gap later is out of order, not a retransmission", {
   steps <- list(list(seq = 1, bytes = 100), list(seq = 201, bytes = 100), list(seq = 101, bytes = 100))
   sums <- goodput(read_pcap(write_capture(conversation(steps))), flow_a)
   expect_equal(sums$unique_bytes, 300)
@@ -127,7 +127,7 @@ test_that("a gap that is filled later is out of order and not a retransmission",
   expect_equal(sums$out_of_order_packets, 1)
 })
 
-test_that("goodput counts what a cut header tells: sequence number and data offset", {
+test_that("goodput needs only the sequence number and data offset of a truncated header", {
   steps <- list(
     list(seq = 0, bytes = 1000, options = option_timestamps(1, 0)), list(from = "b", ack = 1000, options = option_timestamps(9, 1)),
     list(seq = 1000, bytes = 500), list(seq = 1000, bytes = 500), list(seq = 2000, bytes = 100, flags = 17), list(seq = 1500, bytes = 500)
@@ -142,7 +142,7 @@ test_that("goodput counts what a cut header tells: sequence number and data offs
   for (snaplen in c(46, 44, 40)) expect_true(all(is.na(at(snaplen)[, .(unique_bytes, payload_bytes, data_packets, retransmitted_bytes, first_s, goodput_bps)])), info = snaplen)
 })
 
-test_that("a real capture cut to its IP and TCP headers, and within the latter, has the goodput, flows and data RTTs of the whole", {
+test_that("a real capture truncated to IP and TCP headers, or within the TCP header, has the same goodput, flows and data RTTs", {
   need_tool("editcap")
   path <- committed_pair()$sender
   whole <- read_pcap(path)
@@ -161,7 +161,7 @@ test_that("a real capture cut to its IP and TCP headers, and within the latter, 
   }
 })
 
-test_that("of a flow whose headers were cut before the data offset what IP tells is measured, and the rest is missing", {
+test_that("a flow whose headers were cut before the data offset has the metrics that need only IP, and the others are NA", {
   need_tool("editcap")
   cut <- lapply(committed_pair()[c("sender", "receiver")], \(path) {
     copy <- tempfile(fileext = ".pcap")

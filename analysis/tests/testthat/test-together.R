@@ -7,7 +7,7 @@ together <- function(sizes, rate_bps) {
   unlist(metrics_together(list(sizes = sizes, manifest = list(resolved = list(path = list(down = list(rate_bps = rate_bps)))))))
 }
 
-test_that("two flows that share a path alike have what was computed by hand", {
+test_that("two flows that share a path equally have the values computed by hand", {
   # 50 and 50 MB in 10 s of a path of 100 Mbit/s.
   found <- together(sizes_of(c(TRUE, TRUE), c(0, 0), c(50e6, 50e6), c(10, 10)), 100e6)
   expect_equal(found[["throughput_total_bps"]], 80e6)
@@ -16,7 +16,7 @@ test_that("two flows that share a path alike have what was computed by hand", {
   expect_equal(found[["fairness_jain"]], 1)
 })
 
-test_that("the first of three downloads is set against the downloads alone, the upload against nothing", {
+test_that("the domination share of the first of three downloads ignores the upload", {
   # Downloads of 60, 20 and 20 MB from 0, 10 and 20 s on, an upload of 300 MB; all end at 40 s.
   sizes <- sizes_of(c(TRUE, TRUE, TRUE, FALSE), c(0, 10, 20, 5), c(60e6, 20e6, 20e6, 300e6), rep(40, 4))
   found <- together(sizes, 40e6)
@@ -28,17 +28,17 @@ test_that("the first of three downloads is set against the downloads alone, the 
   expect_equal(found[["fairness_jain"]], sum(rates)^2 / (4 * sum(rates^2)))
 })
 
-test_that("one flow has no fairness and dominates nobody", {
+test_that("a single flow has no fairness index and no domination share", {
   found <- together(sizes_of(TRUE, 0, 1e6, 1), NULL)
   expect_equal(found[["throughput_total_bps"]], 8e6)
   expect_true(all(is.na(found[c("fairness_jain", "domination_share", "link_utilisation_share")])))
 })
 
-test_that("no flow leaves no metric", {
+test_that("without flows there are no metrics", {
   expect_null(together(NULL, 1e6))
 })
 
-test_that("packets of one instant have no rate, and their flow none beside others", {
+test_that("a flow whose packets all have the same time has no rate, and is left out of metrics over all flows", {
   packets <- rep(list(ethernet(ipv4(udp(9, 10, raw(72)), 17))), 3)
   at_once <- read_pcap(write_capture(packets, t_ns = c(1, 1, 1) * 1e9))
   name <- as.character(at_once$flow[1])

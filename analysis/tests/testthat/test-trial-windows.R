@@ -11,7 +11,7 @@ two_flows <- function() {
   read_pcap(write_capture(c(early$frames, late$frames)[order], t_ns = c(early$t_ns, late$t_ns)[order]))
 }
 
-test_that("every flow has the same windows on the trial's clock, zero where it sent nothing", {
+test_that("every flow has the same windows on the trial's clock, with zero bytes where it sent nothing", {
   found <- trial_windows(two_flows(), 1700000000, 1, to_s = 10)
   expect_equal(found[, .N, by = flow]$N, c(10L, 10L))
   expect_equal(found[flow == flow_of_port(3)]$bytes, c(rep(0, 5), rep(10000, 3), rep(0, 2)))
@@ -20,20 +20,20 @@ test_that("every flow has the same windows on the trial's clock, zero where it s
   expect_equal(mean(found[flow == flow_of_port(1)]$throughput_bps), 80000)
 })
 
-test_that("a flow that was asked for and not seen is zero throughout, and a trial's start after the capture's leaves out what came before", {
+test_that("a requested flow without packets is zero in all windows, and packets before the start of the trial are left out", {
   found <- trial_windows(two_flows(), 1700000002.5, 0.5, to_s = 3, flows = c(flow_of_port(1), "10.9.9.9:1 > 10.0.0.2:2"))
   expect_equal(found[flow == flow_of_port(1)]$packets, rep(5, 6))
   expect_equal(found[flow == "10.9.9.9:1 > 10.0.0.2:2"]$bytes, rep(0, 6))
 })
 
-test_that("a window that the span or a cut capture covers in part says so", {
+test_that("a window that is only partly covered by the time span or by a truncated capture is marked as partial", {
   expect_equal(trial_windows(two_flows(), 1700000000, 1, to_s = 2.5, flows = flow_of_port(1))$partial, c(FALSE, FALSE, TRUE))
   cut <- two_flows()
   data.table::setattr(cut, "truncated", TRUE)
   expect_equal(which(trial_windows(cut, 1700000000, 1, to_s = 12, flows = flow_of_port(1))$partial), 10:12)
 })
 
-test_that("the sum over windows is the bytes of the capture, whatever the width and layer", {
+test_that("the bytes of all windows add up to the bytes of the capture, for every width and layer", {
   x <- read_pcap(committed_pair()$sender)
   for (width_s in c(0.013, 0.1, 0.7)) for (layer in c("ip", "frame", "payload")) {
     found <- trial_windows(x, attr(x, "epoch_s"), width_s, layer = layer)
@@ -41,7 +41,7 @@ test_that("the sum over windows is the bytes of the capture, whatever the width 
   }
 })
 
-test_that("a capture is trimmed by the trial's clock and stays a capture", {
+test_that("trimming by the trial's clock returns a capture", {
   kept <- trim_capture(two_flows(), 1700000000, 5, 7)
   expect_equal(nrow(kept), 40)
   expect_equal(attr(kept, "epoch_s"), 1700000000)
@@ -49,7 +49,7 @@ test_that("a capture is trimmed by the trial's clock and stays a capture", {
   expect_equal(goodput(kept, flow_of_port(1))$data_packets, 0)
 })
 
-test_that("a capture in which rows were looked up can be looked up again when it was trimmed", {
+test_that("a capture that was indexed by a lookup can be looked up again after trimming", {
   x <- two_flows()[, third := seq_len(.N) %% 3L]
   x[third == 1L] # data.table keeps for the next time which rows these are, by their numbers
   expect_false(is.null(attr(x, "index")))
@@ -57,7 +57,7 @@ test_that("a capture in which rows were looked up can be looked up again when it
   expect_equal(kept[third == 1L]$t_ns, kept$t_ns[kept$third == 1L])
 })
 
-test_that("a window with a packet whose payload is not known is NA, and so by packets of all flows; what has none is none", {
+test_that("bytes are NA in a window with a packet of unknown payload, per flow and for all flows together; other windows are not affected", {
   # Of 46 bytes a frame of IPv4 has its TCP header's data offset not: a segment has payload or options, an acknowledgement of 20 bytes none.
   arp <- ethernet(raw(28), 0x0806)
   frames <- list(ethernet(ipv4(tcp(payload = raw(100)), 6)), arp, ethernet(ipv4(tcp(), 6)), arp, ethernet(ipv4(tcp(payload = raw(50)), 6)))

@@ -9,7 +9,7 @@ offers <- function(scale_a, scale_b, snaplen = 2000) {
   advertised_window(read_pcap(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames))), flow_a)
 }
 
-test_that("windows are scaled when both SYNs offer it, those of the SYN never, and resets do not count", {
+test_that("windows are scaled if both SYNs have the option, except those of the SYNs; resets are ignored", {
   window <- offers(option_scale(3), option_scale(9))
   expect_equal(window$window_bytes, c(65000, 500 * 512, 600 * 512))
   expect_equal(window$t_ns, c(2, 4, 6) * 1e6)
@@ -17,20 +17,20 @@ test_that("windows are scaled when both SYNs offer it, those of the SYN never, a
   expect_equal(attr(window, "wscale"), 9L)
 })
 
-test_that("windows are not scaled when either end does not offer it", {
+test_that("windows are not scaled if either end did not offer scaling", {
   for (window in list(offers(raw(), option_scale(9)), offers(option_scale(3), raw()))) {
     expect_equal(window$window_bytes, c(65000, 500, 600))
     expect_equal(attr(window, "wscale"), 0L)
   }
 })
 
-test_that("without the handshake windows are given unscaled and the scale as unknown", {
+test_that("without the handshake windows are unscaled and the scale is NA", {
   window <- advertised_window(read_pcap(write_capture(conversation(list(list(from = "b", window = 500))))), flow_a)
   expect_equal(window$window_bytes, 500)
   expect_true(is.na(attr(window, "wscale")))
 })
 
-test_that("where the snapshot length cut off the options of a SYN the scale is not known, and where it cut off windows there are none", {
+test_that("the scale is NA if the snapshot length cut a SYN's options, and there are no windows if it cut the windows", {
   for (snaplen in c(50, 54, 57)) {
     window <- offers(option_scale(3), option_scale(9), snaplen)
     expect_equal(window$window_bytes, c(65000, 500, 600))
@@ -41,7 +41,7 @@ test_that("where the snapshot length cut off the options of a SYN the scale is n
   expect_true(is.na(attr(none, "max_bytes")))
 })
 
-test_that("the largest and smallest windows are tcptrace's", {
+test_that("the largest and smallest windows are equal to tcptrace's", {
   need_tool("tcptrace")
   for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
     coarse <- microsecond_copy(path)
