@@ -170,7 +170,7 @@ def make_plan(
         except (FormulaError, SameTrialsError) as error:
             raise _located(error, resolved) from error
         begin = sum(map(len, parts))
-        slots += [Slot(begin + treatment, replicate, block) for treatment, replicate, block in own]
+        slots += [slot._replace(treatment=begin + slot.treatment) for slot in own] if begin else own
         parts.append(treatments)
         changing.append((costly, own))
         heads.append(
