@@ -1,4 +1,4 @@
-# Real captures: the committed pair always, a fresh pair of this kernel where namespaces can be made.
+# Real captures: a committed pair, and a new pair from this kernel if network namespaces can be created.
 
 traces_folder <- function() {
   folder <- test_path("..", "..", "..", "tests", "traces")
@@ -16,7 +16,7 @@ committed_pair <- function() {
 
 fresh <- new.env()
 
-# Two seconds over a bottleneck of 20 Mbit/s, made once per test run.
+# Two seconds of traffic over a bottleneck of 20 Mbit/s, captured once per test run.
 fresh_pair <- function() {
   if (is.null(fresh$pair)) fresh$pair <- make_fresh_pair()
   if (is.character(fresh$pair)) skip(fresh$pair)
@@ -64,8 +64,8 @@ plain_copy <- function(path) {
   copy
 }
 
-# The older tools count microseconds: libpcap rounds a nanosecond file down for them, so tables that are compared with
-# theirs are read from the file that tcpdump writes with microseconds.
+# The older tools have microseconds: libpcap rounds down for them when the file has nanoseconds. Tables that are compared with
+# theirs are therefore read from the microsecond file that tcpdump writes.
 microsecond_copy <- function(path) {
   copy <- tempfile(fileext = ".pcap")
   status <- system2("tcpdump", c("-r", plain_copy(path), "-w", copy), stdout = FALSE, stderr = FALSE)
@@ -73,7 +73,7 @@ microsecond_copy <- function(path) {
   copy
 }
 
-# One row per direction of a connection with tcptrace's numbers.
+# One row per direction of a connection, with tcptrace's values.
 tcptrace_table <- function(path) {
   lines <- system2("tcptrace", c("-n", "-lr", "--csv", path), stdout = TRUE, stderr = FALSE)
   lines <- sub(",[[:space:]]*$", "", lines[nzchar(lines) & !startsWith(lines, "#")])
@@ -90,7 +90,7 @@ tcptrace_table <- function(path) {
   data.table::rbindlist(sides)
 }
 
-# Every sample's first sequence number and whole milliseconds, as `tcptrace -Z` dumps them, by connection and side.
+# First sequence number and whole milliseconds of every sample, as `tcptrace -Z` prints them, by connection and side.
 tcptrace_samples <- function(path) {
   folder <- tempfile("rtt-")
   dir.create(folder)
@@ -102,7 +102,7 @@ tcptrace_samples <- function(path) {
   lapply(stats::setNames(files, sub("_.*", "", files)), read)
 }
 
-# The capture that a clock with another offset and rate would have written, in whole nanoseconds.
+# The capture as a clock with another offset and rate would have recorded it, in whole nanoseconds.
 move_clock <- function(capture, offset_ns = 0, ppm = 0) {
   moved <- data.table::copy(capture)
   epoch_s <- attr(capture, "epoch_s")

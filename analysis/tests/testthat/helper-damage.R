@@ -1,4 +1,4 @@
-# Bytes changed, lost, doubled or cut off, as disks and killed programs do, and as nobody would.
+# Damage files: bytes changed, removed, duplicated or cut off, as by failing disks and killed programs, or at random.
 damaged <- function(bytes) {
   for (k in seq_len(sample(4, 1))) {
     n <- length(bytes)

@@ -1,8 +1,8 @@
 # A device that holds `buffer` frames and sends PAUSE frames when it is full, between a host with a ring of `ring` descriptors and a slower link:
-# what the captures, the beacons and the counters of such a trial hold, each host by its own clock.
+# the captures, beacons and counters that such a trial records, each with the clock of its host.
 #
-# One second is exact arithmetic: packets leave every `8 mtu / sent_bps`, the link serves one every `8 mtu / link_bps`. The truth is then what
-# the device was built with.
+# Times are computed exactly: a packet is sent every `8 mtu / sent_bps` seconds, and the link carries one every `8 mtu / link_bps`. The true buffer
+# size is that of the simulated device.
 device_trial <- function(buffer, mtu, sent_bps, link_bps, ring = 512, seconds = 3, idle_s = 0.001, clock = list(offset_s = 0.25, ppm = 40)) {
   gap <- 8 * mtu / sent_bps
   service <- 8 * mtu / link_bps
@@ -15,7 +15,7 @@ device_trial <- function(buffer, mtu, sent_bps, link_bps, ring = 512, seconds = 
   )
 }
 
-# When each frame leaves the device (NA: the ring refused it), and when PAUSE frames come in at the host.
+# When each frame leaves the device (NA: the ring rejected it), and when PAUSE frames reach the host.
 forward_frames <- function(sent, service, buffer, ring) {
   leaves <- rep(NA_real_, length(sent))
   last <- -Inf
@@ -36,7 +36,7 @@ forward_frames <- function(sent, service, buffer, ring) {
 
 le <- function(x, bytes) vapply(seq_len(bytes) - 1, \(k) floor(x / 256^k) %% 256, numeric(length(x)))
 
-# UDP packets numbered in id and payload, 54 bytes of each kept.
+# UDP packets numbered in id and payload, captured with a snapshot length of 54 bytes.
 udp_records <- function(t_s, number, mtu, epoch_s) {
   frame <- ethernet(ipv4(udp(5001, 5001, raw(12)), 17, src = "172.16.10.2", dst = "172.16.11.2", length = mtu))
   frame[39:40] <- big(mtu - 20, 2)
@@ -66,7 +66,7 @@ write_records <- function(..., path = tempfile(fileext = ".pcap")) {
   path
 }
 
-# The two captures of a device's trial, by the clocks of their hosts.
+# The two captures of a device's trial, with the clocks of their hosts.
 device_captures <- function(trial, folder = tempfile("device-")) {
   dir.create(folder, showWarnings = FALSE)
   number <- seq_along(trial$sent_s)
@@ -78,7 +78,7 @@ device_captures <- function(trial, folder = tempfile("device-")) {
   )
 }
 
-# Beacons that two hosts heard: `at_s` true times, `clock` what a host's clock says then, some held up as a busy host holds them.
+# Beacons that two hosts received: `at_s` are true times, `clock` converts them to a host's clock, `late_us` is the delay on a busy host.
 heard_beacons <- function(at_s, clock = identity, late_us = 0, epoch_s = 1700000000) {
   x <- data.table::data.table(t_ns = round(clock(at_s) * 1e9 + late_us * 1e3), direction = "in", src = "10.0.0.9", id = 1, sequence = seq_along(at_s))
   data.table::setattr(x, "epoch_s", epoch_s)

@@ -1,4 +1,4 @@
-# Frames and capture files made byte by byte, for what no quiet network shows.
+# Frames and capture files made byte by byte, for traffic that is hard to produce on a real network.
 
 big <- function(x, bytes) {
   out <- raw(bytes)
@@ -11,7 +11,7 @@ big <- function(x, bytes) {
 
 address4 <- function(text) as.raw(as.integer(strsplit(text, ".", fixed = TRUE)[[1]]))
 
-# IPv4 with whatever transport follows; `payload_bytes` are claimed by the length field and follow as zeros unless cut.
+# IPv4 with any transport; the length field covers `payload_bytes`, which follow as zeros unless cut.
 ipv4 <- function(transport, protocol, src = "10.0.0.1", dst = "10.0.0.2", id = 1, fragment = 0,
                  length = 20L + base::length(transport)) {
   c(as.raw(c(0x45, 0)), big(length, 2), big(id, 2), big(fragment, 2), as.raw(c(64, protocol, 0, 0)),
@@ -48,7 +48,7 @@ pause_frame <- function(quanta) {
   c(as.raw(c(0x01, 0x80, 0xc2, 0, 0, 1)), raw(6), big(0x8808, 2), big(1, 2), big(quanta, 2), raw(42))
 }
 
-# `frames`: a list of raw vectors; `t_ns` since `epoch_s`; `wire_bytes`: their length before they were cut to `snaplen`.
+# `frames`: a list of raw vectors; `t_ns` since `epoch_s`; `wire_bytes`: their length before truncation to `snaplen`.
 capture_bytes <- function(frames, t_ns = seq_along(frames) * 1e6, epoch_s = 1700000000, link = 1,
                           precision = "ns", order = "little", snaplen = 262144, wire_bytes = lengths(frames)) {
   word <- \(x) if (order == "little") rev(big(x, 4)) else big(x, 4)
@@ -72,7 +72,7 @@ write_bytes <- function(bytes, compressed = FALSE) {
   path
 }
 
-# A connection told as a table: one row per packet, `from` "a" (10.0.0.1:1000) or "b" (10.0.0.2:80).
+# A connection from a table: one row per packet, `from` "a" (10.0.0.1:1000) or "b" (10.0.0.2:80).
 conversation <- function(steps, isn_a = 1000, isn_b = 5000) {
   lapply(steps, \(step) {
     usual <- list(from = "a", seq = 0, ack = 0, flags = 16, bytes = 0, window = 1000, options = raw(), id = 1)

@@ -1,4 +1,4 @@
-# Runs code with functions of the package replaced by others.
+# Run code with functions of the package replaced by others.
 with_replaced <- function(code, ...) {
   space <- asNamespace("samovar")
   others <- list(...)

@@ -1,4 +1,4 @@
-# Real logs: one of FreeBSD 14.0 whole, cuts of a 13.2 and another 14.0 with the footers of their whole logs.
+# Real logs: a complete one of FreeBSD 14.0, and excerpts of a 13.2 and another 14.0 log with the footers of the complete logs.
 siftr_lines <- function(name) lines_of(gzfile(test_path("data", name)))
 
 lines_of <- function(connection) {
@@ -18,7 +18,7 @@ text_file <- function(lines, end = "\n", sep = "\n") {
   path
 }
 
-# The header and records of another layout, made of a 1.2.4 log with 28 fields.
+# Header and records in another layout, made from a 1.2.4 log with 28 fields.
 as_layout <- function(lines, change) {
   record <- grepl("^[io],", lines)
   lines[record] <- vapply(strsplit(lines[record], ","), \(f) paste(change(f), collapse = ","), "")

@@ -1,8 +1,8 @@
-# What tshark reads in each packet: one row a packet, one column a field, the first where a field occurs more than once.
+# Fields of each packet as tshark reads them: one row per packet, one column per field, the first value if a field occurs more than once.
 
 tshark_table <- function(path, fields) {
   asked <- c(rbind("-e", fields))
-  # Nothing is put together over packets, and nothing above the transport is looked into.
+  # No reassembly, and no dissection above the transport layer.
   plainly <- c("-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE", "-o", "tcp.relative_sequence_numbers:FALSE",
                "-o", "tcp.desegment_tcp_streams:FALSE", "-o", "tcp.analyze_sequence_numbers:FALSE")
   lines <- system2("tshark", c("-n", "-r", path, plainly, "-T", "fields", "-E", "occurrence=f", "-E", "separator=/t", asked),
@@ -11,7 +11,7 @@ tshark_table <- function(path, fields) {
                     fill = TRUE, blank.lines.skip = FALSE)
 }
 
-# Numbers as tshark writes them: decimal, 0x, True and False.
+# Numbers in tshark's notation: decimal, 0x, True and False.
 number_of <- function(text) {
   out <- suppressWarnings(as.numeric(text))
   out[text %in% c("True", "1")] <- 1
@@ -21,7 +21,7 @@ number_of <- function(text) {
 
 either <- function(a, b) ifelse(is.na(a), b, a)
 
-# The table and tshark, column by column.
+# Compare a table with tshark, column by column.
 expect_as_tshark <- function(path, min_packets = 1) {
   ours <- read_pcap(path, "all")
   fields <- c(
@@ -65,7 +65,7 @@ expect_as_tshark <- function(path, min_packets = 1) {
   same("wscale", t$tcp.options.wscale.shift)
   same("sack_left", t$tcp.options.sack_le)
   same("sack_right", t$tcp.options.sack_re)
-  # An IPv6 packet is a fragment by having the header, also one that holds all of it (RFC 6946).
+  # An IPv6 packet with a fragment header is a fragment, even if it contains the whole datagram (RFC 6946).
   units <- number_of(either(t$ip.frag_offset, t$ipv6.fraghdr.offset))
   more <- number_of(either(t$ip.flags.mf, t$ipv6.fraghdr.more)) == 1
   is_fragment <- units > 0 | more | !is.na(t$ipv6.fraghdr.offset)

@@ -1,6 +1,6 @@
-# What is kept between analyses: used where nothing has changed, made again where anything has.
+# Caches of an analysis: used if nothing has changed, otherwise computed again.
 
-# The package's own functions in place of which others stand for a test.
+# Return the ids of trials that `code` measures; cached trials are not measured.
 count_measured <- function(code) {
   measured <- character()
   real <- measure_trial
@@ -13,7 +13,7 @@ count_measured <- function(code) {
 
 analysed <- function(folder, ...) count_measured(quietly(analyse_campaign(folder, cores = 1L, ...)))
 
-# A campaign whose files were written long enough ago for their state to be remembered.
+# A campaign whose files are old enough for their states to be stored in the index.
 settled_campaign <- function() {
   folder <- small_campaign()
   changed <- max(file.info(list.files(folder, recursive = TRUE, full.names = TRUE))$ctime)

@@ -1,11 +1,11 @@
-# Connections one after the other between the same addresses and ports.
+# Successive connections between the same addresses and ports.
 
 exchange <- function(segments) {
   steps <- lapply(seq_len(segments), \(k) list(list(seq = 1 + (k - 1) * 1000, ack = 1, bytes = 1000), list(from = "b", seq = 1, ack = 1 + k * 1000)))
   c(list(list(flags = 2), list(from = "b", ack = 1, flags = 18), list(seq = 1, ack = 1)), unlist(steps, recursive = FALSE))
 }
 
-# Two connections of ten segments each, 10 ms a packet, the second begun a second after the first.
+# Two connections of ten segments each, one packet every 10 ms; the second starts a second after the first.
 two_connections <- function(isn) {
   frames <- c(conversation(exchange(10)), conversation(exchange(10), isn_a = isn, isn_b = 7e8))
   second <- seq_along(frames) > 23
@@ -13,7 +13,7 @@ two_connections <- function(isn) {
 }
 
 test_that("if ports are reused, the bytes of each connection are counted, whatever its initial sequence number", {
-  # Within the numbers of the first, beyond them, below them, and half a wrap away.
+  # The second initial sequence number is within the range of the first connection, above it, below it, and half the sequence space away.
   for (isn in c(3000, 5e6, 4e9, 2^31 + 900)) {
     x <- two_connections(isn)
     space <- goodput(x, flow_a)
@@ -51,13 +51,13 @@ test_that("a refused SYN has no handshake RTT, and a challenge ACK for an earlie
   refused <- list(list(flags = 2), list(from = "b", ack = 1, flags = 20))
   frames <- c(conversation(refused, isn_a = 9e8), conversation(exchange(10), isn_a = 3e9))
   x <- read_pcap(write_capture(frames, t_ns = seq_along(frames)^2 * 1e6))
-  # The second SYN is the third packet.
+  # The third packet is the second SYN.
   expect_equal(handshake_rtt(x, flow_a), 16 - 9)
   expect_equal(max(bytes_in_flight(x, flow_a)$flight_bytes), 1000)
   only_refused <- read_pcap(write_capture(frames[1:2]))
   expect_true(is.na(handshake_rtt(only_refused, flow_a)))
 
-  # The host at the other end still has the old connection and says so (RFC 5961, section 4); the SYN is sent again.
+  # The other host still has the old connection and sends a challenge ACK (RFC 5961, section 4); the SYN is retransmitted.
   challenge <- list(list(from = "b", ack = 1e6))
   syn <- conversation(exchange(10), isn_a = 3e9)
   x <- read_pcap(write_capture(c(syn[1], conversation(challenge, isn_a = 3e9), syn)))

@@ -1,4 +1,4 @@
-# The flows that carry data, against sums of plain data.table.
+# Data flows, compared with sums by data.table.
 
 flow_sums <- function(capture, kinds) {
   counted <- capture[as.character(proto) %in% kinds & !is.na(flow) & !is.na(sport)]
@@ -6,7 +6,7 @@ flow_sums <- function(capture, kinds) {
               first_ns = t_ns[1], last_ns = t_ns[.N]), by = .(flow = as.character(flow))]
 }
 
-# One flow of each connection, told one by one.
+# One flow of each connection, chosen flow by flow.
 carrying <- function(sums) {
   kept <- vapply(seq_len(nrow(sums)), \(i) {
     other <- which(sums$flow == reverse_flow(sums$flow[i]))

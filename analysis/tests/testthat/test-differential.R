@@ -1,6 +1,6 @@
-# The table against tshark's reading of the same packets.
+# Compare tables with tshark's reading of the same packets.
 
-# Packets of every kind, with numbers drawn from the whole of their range.
+# Packets of every kind, with random numbers from the whole range of each field.
 drawn_frames <- function(count, seed) {
   set.seed(seed)
   pick <- \(...) sample(c(...), 1)
@@ -57,7 +57,7 @@ test_that("segments whose TCP header is truncated are read as tshark reads them"
   whole <- \(p) p[[2]] == 0x0800 && p[[1]][10] == as.raw(6) && p[[1]][7] == as.raw(0x40)
   frames <- lapply(Filter(whole, drawn_frames(500, 54)), \(p) ethernet(p[[1]]))
   for (snaplen in c(50, 52, 54, 58, 66, 70)) expect_as_tshark(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames)), 100)
-  # Of less tshark tells ports alone: what is there must be what it reads in the whole packets.
+  # tshark reads only the ports of more truncated headers: fields that are read must equal those of the whole packets.
   theirs <- tshark_table(write_capture(frames), c("tcp.seq_raw", "tcp.ack_raw", "tcp.len"))
   for (snaplen in 42:49) {
     ours <- read_pcap(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames)))

@@ -1,6 +1,6 @@
-# With several CPUs a capture's order is not quite that of its time stamps.
+# On a host with several CPUs the packets of a capture are not exactly in order of time.
 
-# The same packets, each up to so many places from where it belongs.
+# The same packets, each moved by up to `places` places.
 mixed_up <- function(capture, places) {
   mixed <- capture[order(seq_len(.N) + 1.5 * ((seq_len(.N) * 7919) %% places))]
   data.table::setattr(mixed, "epoch_s", attr(capture, "epoch_s"))
@@ -15,7 +15,7 @@ test_that("measurements of a capture do not depend on the order of its packets i
     packet_pair_rtt(ref, mon, flow)$rtt_ms, data_ack_rtt(ref, flow)$rtt_ms, goodput(ref, flow), bytes_in_flight(ref, flow)$flight_bytes, duplicate_acks(ref, flow),
     flow_completion(ref, flow), interarrival_jitter(ref, mon, flow)$jitter_ms, arrival_order(ref, mon, flow), throughput_levels(mon, flow)
   )
-  # Of one instant each keeps its place among the others, so that there is one order of time.
+  # Without packets of equal times there is only one order of time.
   once <- \(x) data.table::setattr(x[!duplicated(t_ns)], "epoch_s", attr(x, "epoch_s"))
   ref <- once(ref)
   mon <- once(mon)

@@ -1,4 +1,4 @@
-# What R CMD check would say of the help pages, and more, without its minutes: `make r-check` is the whole of it.
+# The checks of help pages by R CMD check, and more, in seconds; `make r-check` runs R CMD check itself.
 repository <- function(...) file.path(traces_folder(), "..", "..", ...)
 
 exported <- function() {
@@ -26,7 +26,7 @@ test_that("the reference page of readers lists every reader, that of measures ev
   measures <- readLines(repository("docs", "reference", "measures.md"))
   rows <- grep("^\\| `[a-z0-9_]+\\(\\)`", readers, value = TRUE)
   expect_setequal(named_in(sub("^([^|]*[|][^|]*)[|].*", "\\1", rows)), grep("^read_", exported(), value = TRUE))
-  # What neither reads, measures nor draws: finding figures by name, and what keeps results.
+  # Exported functions that neither read, measure nor draw: names of figures, and caches.
   other <- c("analyse_campaign", "code_version", "known_names", "write_figure", "theme_samovar", "geom_many_points")
   rest <- grep("^(read|plot)_", setdiff(exported(), other), invert = TRUE, value = TRUE)
   expect_equal(setdiff(rest, named_in(c(measures, readers))), character())

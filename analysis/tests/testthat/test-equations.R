@@ -1,5 +1,5 @@
-# Each equation that the five reports measure by, with numbers small enough to compute on paper. Equations 3 of CAIA-TR-160923A (how large a buffer
-# should be) and 1 to 6 of CAIA-TR-121113A (what CDG does in the kernel) measure nothing.
+# The equations that the five reports use to measure, with numbers that can be checked by hand. Equations 3 of CAIA-TR-160923A (recommended
+# buffer size) and 1 to 6 of CAIA-TR-121113A (CDG's algorithm) are not measurements and are not tested.
 
 as_beacons <- function(t_ns) {
   x <- data.table::data.table(t_ns, direction = "in", src = "10.0.0.9", id = 1, sequence = seq_along(t_ns))
@@ -12,7 +12,7 @@ test_that("CAIA-TR-130121A, 1: beacons received 3 ms later on the other clock ar
   expect_equal(found$drift_ppm, 0)
 })
 
-# Ten datagrams of 1000 bytes a millisecond apart. The first takes 1 ms, then the link serves one in 4 ms: number k waits behind the others.
+# Ten datagrams of 1000 bytes, a millisecond apart. The first takes 1 ms, then the link carries one every 4 ms, and the others queue.
 held_back <- function(late_ns = 0) {
   sent_ns <- 0:9 * 1e6
   arrived_ns <- 1e6 + 0:9 * 4e6
@@ -68,7 +68,7 @@ test_that("CAIA-TR-160923A, 1: with cwnd 30000 and rwnd 20000 bytes the sender m
 test_that("CAIA-TR-160923A, 2, 4 and 5: at 8 Mbit/s and 20 ms, a full queue of 100 packets of 1000 bytes delays by 100 ms, and a larger window adds nothing", {
   manifest <- list(resolved = list(mtu_bytes = 1000, path = list(rtt_s = 0.02, down = list(rate_bps = 8e6, buffer_packets = 100))))
   theory <- rwnd_theory(list(manifests = list(a = manifest)), data.table::data.table(id = "a"), c(1000, 960000))
-  # 20000 bytes of packets, of which 960 in 1000 are data, fill the idle path; 120000 the queue as well.
+  # 20000 bytes of packets, 960 of every 1000 of them payload, fill the idle path; 120000 fill the queue as well.
   at <- \(data_bytes) stats::approx(theory$rwnd_bytes, theory$value, data_bytes)$y
   share <- (1000 - tcp_header_bytes) / 1000
   expect_equal(at(10000 * share), 20)

@@ -1,6 +1,6 @@
-# Datagrams beyond the MTU, of which the first fragment alone has ports.
+# Datagrams that exceed the MTU: only the first fragment has ports.
 
-# A UDP datagram of so much payload, in IPv4 or IPv6 packets of 1480 bytes behind their header.
+# A UDP datagram with `payload_bytes` of payload, in IPv4 or IPv6 fragments of 1480 bytes.
 in_fragments <- function(payload_bytes, id, sport = 1000, version = 4) {
   datagram <- udp(sport, 53, as.raw(seq_len(payload_bytes) %% 251))
   from <- seq(0, length(datagram) - 1, 1480)
@@ -43,7 +43,7 @@ test_that("interleaved fragments of several datagrams and echo requests are assi
   x <- read_pcap(write_capture(c(a[1], b[1], echo[1], b[3], a[2], echo[2], a[3], b[2])))
   expect_equal(x$sport, c(1000, 2000, NA, 2000, 1000, NA, 1000, 2000))
   expect_equal(unique(as.character(x$flow[c(3, 6)])), "10.0.0.1 > 10.0.0.2")
-  # The same number, used again by another flow.
+  # Another flow uses the same identification later.
   again <- read_pcap(write_capture(c(a, in_fragments(4000, 1, sport = 3000))))
   expect_equal(again$sport, rep(c(1000, 3000), each = 3))
 })
@@ -52,7 +52,7 @@ test_that("fragments are read the same as a file, as a stream, in parts and with
   frames <- unlist(lapply(1:11000, in_fragments, payload_bytes = 2000), recursive = FALSE)
   frames <- unlist(lapply(seq(1, 22000, 20), \(k) c(frames[k + 0:19], in_fragments(5000, k, 4000))), recursive = FALSE)
   frames <- lapply(frames, \(f) f[seq_len(min(length(f), 60))])
-  # More than one part of 32768 packets, cut within a datagram.
+  # More packets than one part of 32768 holds, with the boundary inside a datagram.
   path <- write_capture(rep(frames, 2), wire_bytes = rep(1514, 2 * length(frames)))
   whole <- read_pcap(path)
   expect_gt(nrow(whole), 2 * 22000)

@@ -1,4 +1,4 @@
-# Two packets with a time, then one of a simple packet block, which has none.
+# Two packets with a time, then one of a simple packet block, which has no time.
 untimed_capture <- function() {
   n <- ng()
   frames <- conversation(list(list(seq = 1, bytes = 100), list(from = "b", ack = 101), list(seq = 101, bytes = 50)))
@@ -28,7 +28,7 @@ test_that("a capture that another program truncates during reading is an error t
   path <- write_capture(frames)
   bytes <- file.size(path)
   cut <- \(part) if (file.size(path) == bytes) writeBin(readBin(path, "raw", 5000), path)
-  # Parts are read from the file as they are asked for: the second lies where the file no longer is.
+  # Parts are read on demand: the second part is beyond the new end of the file.
   expect_error(read_pcap_parts(path, cut, packets = 100), "became shorter while it was read", class = "samovar_error_capture")
   expect_equal(nrow(read_pcap(write_capture(frames[1:3]))), 3)
 })

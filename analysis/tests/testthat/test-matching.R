@@ -1,4 +1,4 @@
-# Matching shares its packets out by id, a few thousand in each: these captures have many shares, of one thread or of several.
+# Matching divides packets by id into shares of a few thousand: these captures have many shares, for one thread or several.
 
 of_threads <- function(n, code) {
   before <- options(samovar.threads = n)
@@ -6,7 +6,7 @@ of_threads <- function(n, code) {
   force(code)
 }
 
-# Segments of four flows, of which each number comes twice or three times.
+# Segments of four flows; each sequence number occurs many times.
 repeating_capture <- function(packets = 40000) {
   number <- seq_len(packets)
   frame <- \(n, seq) ethernet(ipv4(tcp(sport = n, seq = seq, payload = raw(100), options = option_timestamps(n, seq)), 6, src = paste0("10.0.0.", n)))

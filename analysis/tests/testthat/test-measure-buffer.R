@@ -1,10 +1,10 @@
-# A link of 1000 packets of 1500 bytes per second: each takes 1 ms. The queue holds 100 when cwnd collapses at 5 s.
+# A link that carries 1000 packets of 1500 bytes per second: each takes 1 ms. The queue holds 100 packets when cwnd is reduced at 5 s.
 steady <- function(until_s = 6, from_s = 0) data.table::data.table(t_s = seq(from_s + 0.001, until_s, by = 0.001), ip_bytes = 1500)
 cycle <- function(cwnd = 121, start_s = 0.5) {
   data.table::data.table(cycle = 1L, start_s = start_s, before_s = 5, end_s = 5.01, cwnd_packets = cwnd, cause = "recovery",
                          first = FALSE, counts = TRUE)
 }
-# The receiver's clock is 7 s behind the sender's, and a packet comes in there 10 ms before its answer is seen.
+# The receiver's clock is 7 s behind the sender's; a packet arrives there 10 ms before the sender gets its answer.
 behind_s <- 7
 at_receiver <- function(arrivals) data.table::copy(arrivals)[, t_s := t_s - behind_s]
 waits <- function(rtt_ms, every_s = 0.0021) {
@@ -36,7 +36,7 @@ test_that("a link that idled earlier in the cycle lowers the mean rate but not t
 })
 
 test_that("the local variant counts the packets that arrived while a packet waited, including itself", {
-  # Nothing came in for half a second before the hundred that the ten samples waited for, and much did before that.
+  # Many packets, then none for half a second, then the hundred packets that each of the ten samples waited for.
   burst <- rbind(data.table::data.table(t_s = seq(0.0001, 4.4, by = 0.0001), ip_bytes = 1500), steady(6, from_s = 4.87))
   expect_equal(estimate(arrivals = burst)$method1_local_packets, 100, tolerance = 0.01)
 })
@@ -65,7 +65,7 @@ test_that("the trial's estimate is the median over the cycles that count", {
   expect_equal(buffer_of_trial(cycles)$buffer_method1_packets, 100)
 })
 
-# The trial as it would be had the receiver's clock been another.
+# Measure a trial as if the receiver had another clock.
 measured_with <- function(folder, id, ...) {
   manifest <- read_campaign(folder)$manifests[[id]]
   flow <- manifest$resolved$flows[[1]]
@@ -83,7 +83,7 @@ test_that("cycles and metrics do not change if the receiver's clock is 250 ms ah
     expect_equal(measured_with(folder, id, offset_ns = 0.25e9)[c("metrics", "cycles", "rtt")],
                  expected[c("metrics", "cycles", "rtt")], tolerance = 1e-9)
     skewed <- measured_with(folder, id, offset_ns = 0.25e9, ppm = 40)
-    # One packet of the seconds or of the waits that are counted may fall to the other side of their edge.
+    # At the edge of a window, one packet more or less may be counted.
     expect_equal(skewed$metrics$metric, expected$metrics$metric)
     one_packet <- grepl("^buffer_", expected$metrics$metric)
     expect_lt(max(abs(skewed$metrics$value - expected$metrics$value)[one_packet]), 1)

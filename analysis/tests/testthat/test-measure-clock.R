@@ -41,7 +41,7 @@ test_that("times that a clock shows twice because it was set back are NA, all ot
     at_s <- seq(0.013, 59, by = 0.01)
     moved_s <- on_clock(heard_beacons(at_s, stepped), found)$t_ns / 1e9
     expect_lt(max(abs(moved_s - at_s), na.rm = TRUE), 1e-6)
-    # Shown twice, and what may have been within a tenth of a second before the step and after it.
+    # NA are the times that the clock showed twice, and up to a tenth of a second before the step and after it.
     unknown <- at_s[is.na(moved_s)]
     expect_true(all(at_s[at_s > 30.44 - back_s & at_s < 30.42 + back_s] %in% unknown))
     expect_gt(min(unknown), 30.4 - back_s - 0.11)
@@ -120,7 +120,7 @@ test_that("any multicast packet in both captures is a beacon, other packets are 
   expect_equal(found$drift_ppm, -40, tolerance = 1e-3)
 })
 
-# A pair of real captures by one clock, and the receiver's as another clock would have written it.
+# A pair of real captures with one clock, and the receiver's capture as another clock would have recorded it.
 moved_pair <- function() {
   pair <- committed_pair()
   ref <- read_pcap(pair$sender)
@@ -148,11 +148,11 @@ test_that("forward and backward delay add up to the round-trip time, unless the 
   found <- delay_consistency(x$ref, x$skewed, x$flow, x$offset)
   expect_gt(found$pairs, 300)
   expect_true(found$consistent)
-  # What a clock that is 40 ppm fast gains while a packet waits for at most 45 ms at the receiver is in the RTT.
+  # The RTT includes what a clock that is 40 ppm fast gains while a packet stays at most 45 ms at the receiver.
   expect_lt(found$max_us, 40e-6 * 45e3 + 0.1)
   wrong <- data.table::copy(x$offset)[, drift_ppm := drift_ppm + 20000]
   expect_false(delay_consistency(x$ref, x$skewed, x$flow, wrong)$consistent)
-  # An offset that is wrong by 5 ms cancels in the sum, and shows as delays below zero.
+  # An offset that is wrong by 5 ms cancels in the sum but causes negative delays.
   shifted <- data.table::copy(x$offset)[, offset_ns := offset_ns + 5e6]
   told <- delay_consistency(x$ref, x$skewed, x$flow, shifted)
   expect_true(told$consistent)

@@ -1,4 +1,4 @@
-# An interface that sends `fast` bit/s for a second and `slow` bit/s for another, in which its ring refuses packets.
+# An interface that sends at `fast` bit/s for a second and at `slow` bit/s for another, during which its ring rejects packets.
 interface_at <- function(fast, slow, refused = 5, card = NULL) {
   t_s <- seq(0, 2, by = 0.01)
   sent <- ifelse(t_s <= 1, fast * t_s, fast + slow * (t_s - 1)) / 8

@@ -3,7 +3,7 @@ test_that("jitter is the difference between the round-trip times of consecutive 
   expect_length(rtt_jitter(data.frame(rtt_ms = 5)), 0)
 })
 
-# Packets sent every 20 ms, each with its own delay, by clocks that are an hour apart.
+# Packets sent every 20 ms, each with its own delay; the two clocks are an hour apart.
 voice <- function(delays_ms, apart_s = 3600, ppm = 0) {
   frames <- lapply(seq_along(delays_ms), \(i) ethernet(ipv4(udp(9, 10, big(i, 12)), 17, id = i)))
   sent_ns <- seq_along(frames) * 20e6
@@ -32,7 +32,7 @@ test_that("two one-way UDP flows are paired, and echo requests with their replie
   echo <- \(type, i) { a <- c("10.0.0.1", "10.0.0.2"); if (type == 0) a <- rev(a)
     ethernet(ipv4(c(as.raw(c(type, 0, 0, 0, 0, 7)), big(i, 2), raw(16)), 1, src = a[1], dst = a[2], id = i)) }
   frames <- list(there(1), back(1), there(2), back(2), echo(8, 1), echo(0, 1))
-  # Ten milliseconds each way; what comes back leaves 3 ms after what came in.
+  # Ten milliseconds in each direction; the answer leaves 3 ms after the packet arrived.
   ref <- read_pcap(write_capture(frames, t_ns = c(0, 23, 40, 63, 80, 100) * 1e6))
   mon <- read_pcap(write_capture(frames, t_ns = c(10, 13, 50, 53, 90, 90.001) * 1e6, epoch_s = 1.6e9))
   name <- "10.0.0.1:9 > 10.0.0.2:10"
@@ -50,7 +50,7 @@ test_that("a server's report on the ports of a UDP flow is not used as the retur
   mon <- seen(c(unlist(lapply(1:30, \(i) list(there(i), back(i))), recursive = FALSE), list(report)))
   expect_equal(way_back(mon, name), "10.0.0.2:77 > 10.0.0.1:78")
   expect_equal(way_back(mon, "10.0.0.2:77 > 10.0.0.1:78"), name)
-  # A call's other end answers on the same ports, whatever else is sent.
+  # The other end of a call answers on the same ports, even if there is more traffic on other ports.
   answer <- \(i) ethernet(ipv4(udp(10, 9, big(i, 12)), 17, src = "10.0.0.2", dst = "10.0.0.1", id = 500 + i))
   call <- seen(unlist(lapply(1:30, \(i) c(list(there(i), back(i), back(100 + i)), if (i %% 5 == 0) list(answer(i)))), recursive = FALSE))
   expect_equal(way_back(call, name), "10.0.0.2:10 > 10.0.0.1:9")

@@ -68,7 +68,7 @@ test_that("with skewed clocks both methods estimate buffers of 2720 and of 911 f
     expect_equal(found$method1_raw_packets, built[[1]], tolerance = 0.01)
     expect_equal(found$method2_packets, built[[1]], tolerance = 0.003)
     expect_equal(found$rate_bps, built[[4]], tolerance = 1e-3)
-    # Clocks that nobody set right: what was sent and what arrived are then a quarter of a second apart, in both terms.
+    # With clocks that are not aligned, sent and arrived packets are counted a quarter of a second apart.
     blind <- buffer_by_pause(ref, read_pcap(files$receiver), data_flows(ref, "udp")$flow, assumed_offset(ref), ref, built[[2]])
     expect_equal(blind$method1_packets, built[[1]], tolerance = 0.01)
     expect_equal(blind$method2_packets, built[[1]], tolerance = 0.01)
@@ -95,7 +95,7 @@ test_that("there is no estimate if the captures end before the device's buffer w
   expect_equal(until(last_s + 1e-6)$method1_packets, 400, tolerance = 0.01)
 })
 
-# A campaign's trial on such a device, measured from its files alone.
+# A campaign with a trial on such a device, measured from its files only.
 device_folder <- function(trial) {
   folder <- tempfile("campaign-")
   at <- file.path(folder, "trials", "t1", "traces")
@@ -127,7 +127,7 @@ test_that("a trial's files give its metrics: buffer, clocks, drops and the time 
   expect_equal(value("buffer_delay_packets"), 911, tolerance = 0.003)
   expect_equal(value("buffer_pause_raw_packets"), 911, tolerance = 0.01)
   expect_equal(value("local_drops_packets"), sum(trial$refused))
-  # A ring of 256 fills at 80 less 35 Mbit/s: 256 / 3750 s.
+  # A ring of 256 descriptors fills at 80 - 35 Mbit/s: 256 / 3750 s.
   expect_equal(value("pause_to_drop_median_s"), 256 / 3750, tolerance = 0.01)
   expect_equal(value("clock_drift_ppm"), -40, tolerance = 1e-3)
   expect_equal(value("owd_min_ms"), 1 + 8e3 * 1500 / 35e6, tolerance = 0.01)

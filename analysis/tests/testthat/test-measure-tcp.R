@@ -7,7 +7,7 @@ test_that("a timestamp's RTT is from the first packet that carries the value to 
   )
   x <- read_pcap(write_capture(conversation(steps), t_ns = c(0, 5, 30, 31, 40, 50, 65, 70, 90) * 1e6))
   found <- timestamp_rtt(x, flow_a)
-  # The acknowledgement with stamp 11 carries no data: nobody has to answer it.
+  # The acknowledgement with TSval 11 carries no data and is therefore not acknowledged.
   expect_equal(found$rtt_ms, c(30, 25))
   expect_equal(found$t_ns, c(30, 65) * 1e6)
   expect_equal(nrow(timestamp_rtt(read_pcap(write_capture(conversation(list(list(bytes = 5))))), flow_a)), 0)
@@ -54,7 +54,7 @@ test_that("an acknowledgement with another window is a window update, not a dupl
   steps <- c(list(list(seq = 1, bytes = 1000), list(seq = 1001, bytes = 1000), list(seq = 2001, bytes = 1000), ack(1001), ack(1001), ack(1001, 1200), ack(1001, 1200), ack(1001, 1200)),
              list(list(seq = 1001, bytes = 1000), ack(3001, 1200), ack(3001, 1200)))
   found <- duplicate_acks(read_pcap(write_capture(conversation(steps))), flow_a)
-  # The last one acknowledges nothing that is outstanding: it keeps the connection alive.
+  # The last acknowledgement is a keep-alive: no data is outstanding.
   expect_equal(c(found$duplicate_acks, found$window_updates, found$triple_duplicates), c(3, 1, 1))
 })
 
@@ -85,7 +85,7 @@ test_that("the maximum of bytes in flight is equal to tcptrace's outstanding dat
 })
 
 test_that("throughput of link, frames, IP and payload is equal to the values computed by hand", {
-  # Three packets of 1000 bytes of payload, two seconds: 1028 of IP, 1042 of frame, 1066 of the medium. The last acknowledgement does not count.
+  # Three packets of 1000 bytes of payload in two seconds: 1028 bytes of IP, 1042 of frame, 1066 on the medium.
   packet <- \(id) ethernet(ipv4(udp(1, 2, raw(1000)), 17, id = id))
   x <- read_pcap(write_capture(lapply(1:3, packet), t_ns = c(0, 1, 2) * 1e9))
   found <- throughput_levels(x, "10.0.0.1:1 > 10.0.0.2:2")

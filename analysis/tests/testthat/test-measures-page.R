@@ -1,4 +1,4 @@
-# The reference of measures against the package: exported functions of files measure-* and summarise*, with their help.
+# The reference page of measures must list the exported functions of the files measure-* and summarise*, and agree with their help.
 package_folder <- function() {
   folder <- file.path(traces_folder(), "..", "..")
   file.path(folder, c(page = "docs/reference/measures.md", sources = "analysis/R", help = "analysis/man"))

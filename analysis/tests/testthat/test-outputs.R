@@ -1,4 +1,4 @@
-# The manifest of metrics, figures and tables against the functions of the package, and the manifest of a project.
+# The manifest of metrics, figures and tables, compared with the functions of the package; and the manifest of a project.
 
 test_that("every entry of the manifest has a function, and every figure and table function an entry", {
   space <- asNamespace("samovar")

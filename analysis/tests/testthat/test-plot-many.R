@@ -9,7 +9,7 @@ drawn <- function(plot) {
   path
 }
 
-# Pictures of a PDF: their width, height and dots per inch.
+# Images of a PDF: width, height and dots per inch.
 pictures <- function(path) {
   lines <- system2("pdfimages", c("-list", path), stdout = TRUE)[-(1:2)]
   do.call(rbind, lapply(strsplit(trimws(lines), " +"), \(f) data.frame(type = f[3], width = as.integer(f[4]), height = as.integer(f[5]), dpi = as.integer(f[13]))))
@@ -57,7 +57,7 @@ test_that("a dot covers the pixels around its own, later rows are on top, and po
   expect_equal(which(rows == blue, arr.ind = TRUE)[, c("row", "col")] |> apply(2, range), cbind(row = c(4L, 6L), col = c(5L, 7L)))
   expect_equal(sum(rows == native_colour("#FF0000")), 0)
   expect_equal(rows[1, 1:3], c(native_colour("#00FF00"), native_colour("#00FF00"), 0L))
-  # R reads the number as the colour it was made of: the first byte in memory is red.
+  # R interprets the number as the original colour: the first byte in memory is red.
   expect_equal(as.integer(writeBin(native_colour("#0102FF"), raw(), endian = "little")), c(1L, 2L, 255L, 255L))
 })
 

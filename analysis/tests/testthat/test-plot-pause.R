@@ -1,4 +1,4 @@
-# A measured campaign, with PAUSE frames put into one of its trials.
+# A measured campaign, with PAUSE frames added to one of its trials.
 paused_results <- function() {
   folder <- small_campaign()
   quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))

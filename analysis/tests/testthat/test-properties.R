@@ -1,6 +1,6 @@
-# What holds of any traffic: generated packets whose path loses, doubles and overtakes, by clocks that disagree.
+# Properties that hold for any traffic: random packets over a path that loses, duplicates and reorders them, captured with different clocks.
 
-# Data of one flow and an acknowledgement of each packet that arrives. Sequence numbers may wrap, IP ids do.
+# Data of one flow and an acknowledgement of each packet that arrives. IP ids wrap, sequence numbers may wrap.
 drawn_traffic <- function(seed, packets = 300) {
   set.seed(seed)
   first_seq <- sample(c(1000, 2^32 - 50 * 1000, 2^31 - 7), 1)
@@ -19,12 +19,12 @@ drawn_traffic <- function(seed, packets = 300) {
     sent = packets, lost = sum(lost), overtaken = sum(arrived_ns[-length(came)] > rev(cummin(rev(arrived_ns)))[-1]),
     ref = in_order(c(lapply(seq_len(packets), segment), lapply(came, answer)), c(sent_ns, home_ns)),
     mon = in_order(c(lapply(came, segment), lapply(came, answer)), c(arrived_ns, back_ns)),
-    # Some of the data came a second time, as a link does that repeats what it thinks was lost.
+    # Some data packets arrive twice, as on a link that repeats packets it believes lost.
     doubled = in_order(c(lapply(came, segment), lapply(came, answer), lapply(came[twice], segment)), c(arrived_ns, back_ns, arrived_ns[twice] + 1e3))
   )
 }
 
-# Drawn once: no measure changes its captures.
+# Generated once, because no measure changes its captures.
 traffic <- lapply(1:6, drawn_traffic)
 for_each_seed <- function(check) for (seed in seq_along(traffic)) check(traffic[[seed]], seed)
 

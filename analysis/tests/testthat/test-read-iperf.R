@@ -1,4 +1,4 @@
-# Several tests of iperf3 in one file, tests of both ways, counters of iperf 2 that went over.
+# Several iperf3 tests in one file, bidirectional tests, and counters of iperf 2 that overflowed.
 
 fixture <- function(name) test_path("data", name)
 
@@ -15,10 +15,10 @@ test_that("each of several tests in a server's file is read by its number", {
   tests <- lapply(1:3, read_iperf3, path = path)
   expect_equal(vapply(tests, attr, "", "protocol"), c("TCP", "UDP", "TCP"))
   expect_equal(vapply(tests, \(x) x$dport[1], 0), c(41374, 55706, 41390))
-  # What a server prints of the client's side is 0: it does not know.
+  # A server prints 0 for the client's values, which it does not know.
   for (x in tests) expect_equal(sum(x$bytes), attr(x, "totals")[side == "receiver", bytes])
   for (x in tests) expect_true(is.na(attr(x, "totals")[side == "sender", bytes]))
-  # A server that was stopped after one test adds an object of its own.
+  # A server that is stopped after one test adds another object.
   lines <- readLines(path)
   one <- text_file(c(lines[seq_len(which(lines == "{")[2] - 1)], utils::tail(lines, length(lines) - which(lines == "{")[4] + 1)))
   expect_equal(read_iperf3(one), tests[[1]], ignore_attr = TRUE)

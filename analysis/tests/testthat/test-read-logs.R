@@ -81,7 +81,7 @@ test_that("the intervals of an interrupted JSON stream are read, with iperf3's e
   expect_null(attr(killed, "error"))
   expect_equal(nrow(read_iperf3(text_file(lines[1:4], end = ""))), 3)
   expect_equal(nrow(read_iperf3(text_file(c(lines[1:4], '{"ev'), end = ""))), 3)
-  # A server that is stopped adds an error and an empty end behind its test.
+  # A server that is stopped adds an error and an empty end after its test.
   server <- stream_lines("server")
   stopped <- read_iperf3(text_file(server[c(4:8)]))
   expect_equal(attr(stopped, "totals")$bytes, c(NA, 131072, NA))

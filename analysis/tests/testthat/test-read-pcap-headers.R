@@ -1,4 +1,4 @@
-# What frames made byte by byte say in the columns that are given on request.
+# The columns on request, from frames made byte by byte.
 
 read_all <- function(frames, ...) read_pcap(write_capture(frames, ...), "all")
 
@@ -104,7 +104,7 @@ test_that("superpackets are recognised by an IP length of 0 or one that no link 
   expect_true(read_pcap(path, mtu_bytes = 1500)$superpacket)
 })
 
-# Segments with time stamps, SACK and others, whole and as a snapshot length leaves them.
+# Segments with timestamps, SACK and other options, complete and truncated by the snapshot length.
 segments <- list(
   ethernet(ipv4(tcp(seq = 7, ack = 9, flags = 24, options = option_timestamps(5, 6), payload = raw(100)), 6)),
   ethernet(ipv4(tcp(seq = 2^32 - 1, ack = 2^31, flags = 256 + 17, window = 65535), 6, id = 2)),
@@ -118,7 +118,7 @@ test_that("every completely captured field of a truncated TCP header is read", {
   for (captured in 0:20) {
     x <- cut_at(34 + captured)
     for (field in names(needs)) {
-      # The second packet is 40 bytes long: no payload fits in.
+      # The second packet is 40 bytes long and cannot have a payload.
       missing <- captured < needs[[field]] & (field != "payload_bytes" | whole$ip_bytes > 40)
       expect_equal(x[[field]], replace(whole[[field]], missing, NA), info = paste(field, captured))
     }
@@ -132,7 +132,7 @@ test_that("TCP options cut by the snapshot length are marked, those before the c
   expect_equal(cut_at(54)$options, c(1024L, 0L, 1024L))
   expect_equal(cut_at(47)$options, c(1024L, 0L, 1024L))
   expect_equal(cut_at(46)$options, rep(NA_integer_, 3))
-  x <- cut_at(62) # between MSS and window scale of the third, and within the time stamps of the first
+  x <- cut_at(62) # between MSS and window scale of the third, and within the timestamps of the first
   expect_equal(x$options, c(1024L, 0L, 1024L + 1L + 2L))
   expect_equal(c(x$mss_bytes[3], x$wscale[3]), c(1460L, 7L))
   expect_equal(cut_at(78)$options, cut_at(200)$options)

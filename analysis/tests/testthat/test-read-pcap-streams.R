@@ -1,4 +1,4 @@
-# Compressed files, parts, and what is known of memory.
+# Compressed files, reading in parts, and memory limits.
 
 test_that("a zstd stream gives the same table as a plain file, also if it is cut", {
   plain <- plain_copy(committed_pair()$sender)

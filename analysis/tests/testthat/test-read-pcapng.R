@@ -21,7 +21,7 @@ test_that("each interface has its own time resolution, offset, link type and nam
   minus <- rev(c(rep(as.raw(0xff), 7), as.raw(0xfe))) # -2 s
   x <- read_pcap(write_bytes(c(
     n$section(n$option(1, charToRaw("made by hand"))),
-    n$interface(1, 96, n$option(2, charToRaw("eth0"))), # microseconds when nothing is said
+    n$interface(1, 96, n$option(2, charToRaw("eth0"))), # microseconds are the default
     n$interface(101, 0, n$option(9, as.raw(0)), n$option(14, minus)),
     n$interface(113, 128, n$option(9, as.raw(0x80 + 10))), n$interface(1, 0, n$option(9, as.raw(12)), n$option(14, n$number(1700000000, 8))),
     n$enhanced(packet, at * 1e6, 0), n$enhanced(packet[-(1:14)], 1700000005, 1),

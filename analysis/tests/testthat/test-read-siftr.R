@@ -178,7 +178,7 @@ test_that("the causes of cwnd reductions in a real log follow from the flags and
   expect_equal(siftr_collapses(read_siftr(text_file(old)))[, .N, by = cause]$cause, c("recovery", "timeout"))
 })
 
-# FreeBSD's own record of a lack of buffers could not be had: these are a real connection's records, changed as tcp_output() does.
+# No log of a real lack of buffers was available: these are records of a real connection, changed in the way tcp_output() would.
 test_that("cwnd of one segment with unchanged ssthresh and flags is a local lack of buffers, until cwnd grows", {
   steady <- grep("^o,", new, value = TRUE)[10]
   at <- \(t, cwnd, ssthresh, rto = 300123, flags = 996) {

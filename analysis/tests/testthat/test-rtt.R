@@ -1,6 +1,6 @@
 read_pair <- function(pair) list(ref = read_pcap(pair$sender), mon = read_pcap(pair$receiver), drops = pair$drops)
 
-# The definition word by word: last outgoing packet that reached mon strictly before each return, each used once.
+# The definition, literally: the last outgoing packet that reached mon strictly before each return, each used once.
 pairs_by_definition <- function(ref, mon, flow) {
   matched <- \(name) {
     r <- ref[as.character(ref$flow) == name]
@@ -104,7 +104,7 @@ test_that("packets with the same id are matched first in, first out and counted 
 })
 
 test_that("after an id counter wraps, a packet is not matched to an earlier lost packet with the same id", {
-  # 5 s between the two packets with id 7, of which the first is lost; the others tell the spread of the clocks.
+  # 5 s between the two packets with id 7, of which the first is lost; the others determine the difference of the clocks.
   packet <- \(id) ethernet(ipv4(udp(9, 10), 17, id = id))
   answer <- ethernet(ipv4(udp(10, 9), 17, src = "10.0.0.2", dst = "10.0.0.1"))
   sent <- list(packet(7), packet(8), packet(9), packet(7), answer)
@@ -165,7 +165,7 @@ test_that("a retransmitted segment and those whose acknowledgement waited for it
     list(seq = 1, bytes = 100), list(seq = 101, bytes = 100), list(seq = 201, bytes = 100),
     list(from = "b", seq = 1, ack = 101), # acknowledges the first
     list(seq = 101, bytes = 100), # the second was lost
-    list(from = "b", seq = 1, ack = 301), # ends where the third does, which waited for the second
+    list(from = "b", seq = 1, ack = 301), # the end of the third, whose acknowledgement waited for the second
     list(seq = 301, bytes = 100), list(from = "b", seq = 1, ack = 401)
   )
   rtt <- data_ack_rtt(read_pcap(write_capture(conversation(steps), t_ns = seq_along(steps) * 1e6)), flow_a)
@@ -182,7 +182,7 @@ test_that("an acknowledgement of half a segment or of a zero window probe gives 
 })
 
 test_that("wrapping sequence numbers do not change the samples", {
-  # Ten segments in flight, the fifth sent again, then their acknowledgements one by one.
+  # Ten segments in flight, the fifth retransmitted, then acknowledgements one by one.
   sent <- lapply(c(0:9, 4), \(k) list(seq = 1 + 500 * k, bytes = 500))
   steps <- c(sent, lapply(0:9, \(k) list(from = "b", seq = 1, ack = 501 + 500 * k)))
   samples <- \(isn) data_ack_rtt(read_pcap(write_capture(conversation(steps, isn_a = isn))), flow_a)

@@ -1,6 +1,6 @@
 bulk <- list(label = "bulk", from = "src", from_address = "172.16.10.2", to_address = "172.16.11.2", port = 5201)
 
-# Traces of a trial as open_traces() gives them, with one logger's file.
+# Traces of a trial as from open_traces(), with the file of one logger.
 traces_of <- function(logger, path) {
   list(t_start_s = 1795268292, path = \(name, of = NULL) if (name == logger && identical(of, "src")) path else character(), within = \(x, host) x)
 }

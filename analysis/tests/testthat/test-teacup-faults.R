@@ -1,6 +1,6 @@
-# The fifteen faults of TEACUP 1.1's analysis that changed results, each with a test that would have caught it here. Of 11 and 12 a part lies
-# before any trial: netem's own limit is tested in tests/unit/test_path.py, a bandwidth-delay product of other packets than the path's and units
-# that were not understood in tests/unit/test_formula.py and test_units.py.
+# The fifteen faults of TEACUP 1.1's analysis that changed results, each with a test that would have caught it here. Numbers 11 and 12 are partly
+# about planning, and tested there: netem's own limit in tests/unit/recipes/test_bottleneck.py, a bandwidth-delay product with the wrong packet
+# size and units that are not understood in tests/unit/experiment/test_formulas.py and test_units.py.
 
 constant_flow <- function(rate_bps, seconds, on = \(t_s) TRUE, port = 1, bytes = 1000) {
   t_s <- seq(0, seconds - 1e-9, by = 8 * bytes / rate_bps)
@@ -110,7 +110,7 @@ test_that("11: packets dropped by netem are reported in addition to the drops of
 test_that("12: half a millisecond of delay is not rounded, and a bandwidth-delay product uses the packet size of its path, not 600 bytes", {
   manifest <- list(resolved = list(mtu_bytes = 1500, path = list(rtt_s = 0.0005, down = list(rate_bps = 12e6, buffer_packets = 10))))
   theory <- rwnd_theory(list(manifests = list(a = manifest)), data.table::data.table(id = "a"), c(100, 50000))
-  # At 12 Mbit/s a packet of 1500 bytes takes a millisecond: ten of them behind half a millisecond.
+  # At 12 Mbit/s a packet of 1500 bytes takes a millisecond: a full queue of ten adds 10 ms to the delay of half a millisecond.
   expect_equal(range(theory$value), c(0.5, 10.5))
   windows <- data.table::data.table(t_s = 0:1, cwnd_bytes = c(749, 751), rwnd_bytes = 1e6, in_flight_bytes = c(749, 751), segment_bytes = 100)
   expect_equal(as.character(flow_limits(windows, 12e6, 0.5)$limit), c("cwnd", "link"))

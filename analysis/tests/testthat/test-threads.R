@@ -1,5 +1,5 @@
-# The same numbers however many threads there are. A part of a capture has 32,768 packets: these captures have three, and
-# flows, interfaces and cut packets that are first seen in each.
+# The result does not depend on the number of threads. A part of a capture has 32,768 packets: these captures have three parts, and
+# flows, interfaces and truncated packets that first occur in each of them.
 
 of_threads <- function(n, code) {
   before <- options(samovar.threads = n)
@@ -7,7 +7,7 @@ of_threads <- function(n, code) {
   force(code)
 }
 
-# Packets of four flows, in another order in each third, so that no part counts them as the whole does.
+# Packets of four flows, in a different order in each third, so that each part numbers flows differently from the whole.
 long_capture <- function(per_third = 30000) {
   frame <- \(n, seq) ethernet(ipv4(tcp(sport = n, seq = seq, options = option_timestamps(n, seq)), 6, src = paste0("10.0.0.", n)))
   record <- \(bytes) capture_bytes(list(bytes), t_ns = 1e6)[-(1:24)]
@@ -51,14 +51,14 @@ test_that("packets whose payload contains capture records are read as packets, w
   short <- record(ethernet(ipv4(udp(), 17)))
   long <- record(ethernet(ipv4(udp(payload = rep(short, 60000 %/% length(short))), 17)))
   path <- tempfile(fileext = ".pcap")
-  # More packets than a part has, and then bytes for three threads to begin in.
+  # More packets than one part has, then enough bytes for three threads to start in.
   writeBin(c(capture_bytes(list(raw(60)))[1:24], rep(short, 40000), rep(long, 900), short), path)
   capture <- of_threads(3, read_pcap(path))
   expect_identical(nrow(capture), 40901L)
   expect_identical(capture, as_stream(path, NULL))
 })
 
-# How often R, as it is when it starts, looks through all it holds while it reads.
+# Number of full garbage collections while a new R process reads a capture.
 full_collections_of_reading <- function(path, threads) {
   code <- sprintf("library(samovar); options(samovar.threads = %d); invisible(gc()); before <- gcinfo(TRUE); capture <- read_pcap('%s', 'all')",
                   threads, path)

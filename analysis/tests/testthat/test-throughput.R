@@ -31,7 +31,7 @@ test_that("windows start at the earliest packet, even if it is not the first in 
   capture <- read_pcap(write_capture(packets, t_ns = c(2.5, 0.5, 1) * 1e9))
   windows <- throughput_windows(capture, 1)
   expect_equal(windows$bytes, c(500, 0, 100))
-  expect_equal(attr(windows, "origin_ns"), -1.5e9) # epoch_s is of the file's first packet
+  expect_equal(attr(windows, "origin_ns"), -1.5e9) # epoch_s is that of the file's first packet
   expect_equal(throughput_windows(capture, 1, by = "src")$bytes, c(500, 0, 100))
 })
 
@@ -137,7 +137,7 @@ test_that("goodput needs only the sequence number and data offset of a truncated
   whole <- at(2000)
   expect_equal(unlist(whole[, .(unique_bytes, data_packets, retransmitted_packets, out_of_order_packets, acked_bytes)], use.names = FALSE), c(2100, 5, 1, 1, 0))
   for (snaplen in c(48:54, 60, 70)) expect_equal(at(snaplen), whole, info = snaplen)
-  # Without flags nobody knows what an acknowledgement is; without the data offset, how much is data.
+  # Without flags acknowledgements cannot be recognised; without the data offset the payload is unknown.
   expect_equal(at(47), data.table::copy(whole)[, acked_bytes := 0])
   for (snaplen in c(46, 44, 40)) expect_true(all(is.na(at(snaplen)[, .(unique_bytes, payload_bytes, data_packets, retransmitted_bytes, first_s, goodput_bps)])), info = snaplen)
 })
@@ -173,7 +173,7 @@ test_that("a flow whose headers were cut before the data offset has the metrics 
   expect_equal(data_flows(cut$receiver)$flow[1], flow)
   expected <- capture_metrics(list(near = whole$sender, far = whole$receiver, name = flow))
   found <- capture_metrics(list(near = cut$sender, far = cut$receiver, name = flow))
-  # SYN and acknowledgements may carry data, as far as one can tell: all have options.
+  # SYN and acknowledgements have options, and may carry data as far as the reader can know.
   packets <- rows_of_flow(whole$receiver, flow, c("t_ns", "ip_bytes"))[ip_bytes > 40]
   expect_equal(found$throughput_bps, 8 * sum(packets$ip_bytes) / diff(range(packets$t_ns)) * 1e9)
   expect_equal(found[c("loss_share", "reordered_share")], expected[c("loss_share", "reordered_share")])

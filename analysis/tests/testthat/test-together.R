@@ -8,7 +8,7 @@ together <- function(sizes, rate_bps) {
 }
 
 test_that("two flows that share a path equally have the values computed by hand", {
-  # 50 and 50 MB in 10 s of a path of 100 Mbit/s.
+  # 50 MB each in 10 s over a path of 100 Mbit/s.
   found <- together(sizes_of(c(TRUE, TRUE), c(0, 0), c(50e6, 50e6), c(10, 10)), 100e6)
   expect_equal(found[["throughput_total_bps"]], 80e6)
   expect_equal(found[["link_utilisation_share"]], 0.8)
@@ -17,7 +17,7 @@ test_that("two flows that share a path equally have the values computed by hand"
 })
 
 test_that("the domination share of the first of three downloads ignores the upload", {
-  # Downloads of 60, 20 and 20 MB from 0, 10 and 20 s on, an upload of 300 MB; all end at 40 s.
+  # Downloads of 60, 20 and 20 MB that start at 0, 10 and 20 s, and an upload of 300 MB; all end at 40 s.
   sizes <- sizes_of(c(TRUE, TRUE, TRUE, FALSE), c(0, 10, 20, 5), c(60e6, 20e6, 20e6, 300e6), rep(40, 4))
   found <- together(sizes, 40e6)
   expect_equal(found[["domination_share"]], 0.6)

@@ -51,14 +51,14 @@ test_that("trimming by the trial's clock returns a capture", {
 
 test_that("a capture that was indexed by a lookup can be looked up again after trimming", {
   x <- two_flows()[, third := seq_len(.N) %% 3L]
-  x[third == 1L] # data.table keeps for the next time which rows these are, by their numbers
+  x[third == 1L] # data.table stores the row numbers of this lookup as an index
   expect_false(is.null(attr(x, "index")))
   kept <- trim_capture(x, 1700000000, 5, 7)
   expect_equal(kept[third == 1L]$t_ns, kept$t_ns[kept$third == 1L])
 })
 
 test_that("bytes are NA in a window with a packet of unknown payload, per flow and for all flows together; other windows are not affected", {
-  # Of 46 bytes a frame of IPv4 has its TCP header's data offset not: a segment has payload or options, an acknowledgement of 20 bytes none.
+  # A snapshot length of 46 bytes cuts the TCP data offset: a longer segment has payload or options, one of 40 bytes of IP has neither.
   arp <- ethernet(raw(28), 0x0806)
   frames <- list(ethernet(ipv4(tcp(payload = raw(100)), 6)), arp, ethernet(ipv4(tcp(), 6)), arp, ethernet(ipv4(tcp(payload = raw(50)), 6)))
   cut <- frames

@@ -49,7 +49,7 @@ test_that("the largest and smallest windows are equal to tcptrace's", {
     theirs <- tcptrace_table(coarse)
     for (i in seq_len(nrow(theirs))) {
       window <- advertised_window(capture, reverse_flow(theirs$flow[i]))
-      # tcptrace forgets the SYN's window once it has seen a scaled one.
+      # tcptrace drops the SYN's window after the first scaled one.
       scaled <- window[t_ns > min(capture[flow == theirs$flow[i], t_ns])]
       expect_equal(max(scaled$window_bytes), as.double(theirs$max_win_adv[i]), info = theirs$flow[i])
     }
