@@ -1,5 +1,6 @@
 """Experiment, testbed and configuration files: typed and resolved, or all errors with their places."""
 
+from samovar.errors import unknown as unknown
 from samovar.experiment import keys as keys
 from samovar.experiment.checks.check_traffic import is_whole as is_whole
 from samovar.experiment.checks.part_values import GENERATOR_KEYS as GENERATOR_KEYS
@@ -29,6 +30,7 @@ from samovar.experiment.keys import Experiment as Experiment
 from samovar.experiment.keys import Factor as Factor
 from samovar.experiment.keys import Flow as Flow
 from samovar.experiment.keys import Form as Form
+from samovar.experiment.keys import Hop as Hop
 from samovar.experiment.keys import Ipmi as Ipmi
 from samovar.experiment.keys import Key as Key
 from samovar.experiment.keys import Level as Level
@@ -62,6 +64,7 @@ from samovar.experiment.keys import parse_parameter as parse_parameter
 from samovar.experiment.keys import parse_type as parse_type
 from samovar.experiment.keys import read_parameter as read_parameter
 from samovar.experiment.keys import settable as settable
+from samovar.experiment.keys import shortest_path as shortest_path
 from samovar.experiment.keys import type_in as type_in
 from samovar.experiment.keys import whole_number as whole_number
 from samovar.experiment.keys import with_device as with_device
@@ -80,7 +83,6 @@ from samovar.experiment.load import load_study_report as load_study_report
 from samovar.experiment.load import load_testbed as load_testbed
 from samovar.experiment.load import read_experiment as read_experiment
 from samovar.experiment.load import resolve_experiment as resolve_experiment
-from samovar.experiment.nearest import unknown as unknown
 from samovar.experiment.outputs import COMMON_OPTIONS as COMMON_OPTIONS
 from samovar.experiment.outputs import PROJECT_MANIFEST as PROJECT_MANIFEST
 from samovar.experiment.outputs import Metric as Metric
@@ -90,8 +92,6 @@ from samovar.experiment.outputs import Trace as Trace
 from samovar.experiment.outputs import package_outputs as package_outputs
 from samovar.experiment.outputs import project_outputs as project_outputs
 from samovar.experiment.secrets import redacted as redacted
-from samovar.experiment.shortest_path import Hop as Hop
-from samovar.experiment.shortest_path import shortest_path as shortest_path
 from samovar.experiment.starter import write_starter as write_starter
 from samovar.experiment.values import Buffer as Buffer
 from samovar.experiment.values import Directional as Directional

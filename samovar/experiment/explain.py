@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from samovar.errors import DefinitionError, Problem
+from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment.checks.check_values import setting_parameters
 from samovar.experiment.checks.part_values import RECIPE_KINDS, PartToCheck, is_setting, setters_of
 from samovar.experiment.checks.validate import Validation
@@ -30,7 +30,6 @@ from samovar.experiment.keys import (
 from samovar.experiment.layers.host_settings import LayerValue
 from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys, nodes_at, values_below
 from samovar.experiment.load import ResolvedExperiment
-from samovar.experiment.nearest import unknown
 from samovar.experiment.values import PerHost
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, Text, node_at
 

@@ -18,7 +18,7 @@ from functools import reduce
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from samovar import units
-from samovar.experiment.nearest import unknown
+from samovar.errors import unknown
 from samovar.experiment.values import Buffer, Distribution
 from samovar.units import ETHERNET_MTU_BYTES, LARGEST, UnitError, format_duration, format_share
 

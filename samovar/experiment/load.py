@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from samovar.errors import DefinitionError, Problem
+from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment.checks import check_experiment
 from samovar.experiment.checks.check_outputs import check_output_names
 from samovar.experiment.checks.check_testbed import check_testbed
@@ -19,7 +19,6 @@ from samovar.experiment.layers.host_settings import SettingsByHost, resolve_sett
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.layers.overrides import override_layers
 from samovar.experiment.layers.reuse import MergedExperiment, merge_reused, read_profiles
-from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.yaml_tree import Map, plain, read_yaml, yaml_names, yaml_path
 

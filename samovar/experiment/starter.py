@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from samovar.errors import DefinitionError, Problem
+from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment.checks.part_values import setters_of
 from samovar.experiment.keys import is_free, parse_name
 from samovar.experiment.load import read_experiment
-from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml_tree import yaml_names, yaml_path
 from samovar.units import UnitError
 

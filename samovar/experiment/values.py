@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
-from samovar.experiment.nearest import unknown
+from samovar.errors import unknown
 from samovar.units import UnitError
 
 T = TypeVar("T")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from itertools import product
 from math import prod
 
+from samovar.errors import unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.part_values import PartToCheck
 from samovar.experiment.checks.validate import Validation, errors_of
-from samovar.experiment.nearest import unknown
 
 MOST_TRIALS = 2_000_000
 MOST_COUNTED = 20_000  # treatments that are tried to see whether the exclude lines leave any

@@ -7,10 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.errors import Problem
+from samovar.errors import Problem, unknown
 from samovar.experiment.checks.validate import Loc, Validation
 from samovar.experiment.keys import Expect, Experiment, Part, included_treatments
-from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import COMMON_OPTIONS, OutputOption, Outputs
 from samovar.experiment.yaml_tree import Map, Seq, Text
 

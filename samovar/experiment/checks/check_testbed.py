@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
+from samovar.errors import nearest
 from samovar.experiment.checks.validate import Validation
 from samovar.experiment.keys import NetworkInterface, Testbed
-from samovar.experiment.nearest import nearest
 
 Interfaces = Sequence[tuple[str, str, NetworkInterface]]
 """The interfaces of a testbed, each after its host and name."""

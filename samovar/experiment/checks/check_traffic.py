@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import ceil
 
+from samovar.errors import unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.part_values import PartToCheck, PartValue
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.nearest import unknown
-from samovar.experiment.shortest_path import shortest_path
+from samovar.experiment.keys import shortest_path
 from samovar.experiment.values import Buffer, Directional
 from samovar.units import format_duration, format_share
 

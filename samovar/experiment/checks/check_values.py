@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from samovar.errors import Problem
+from samovar.errors import Problem, unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.part_values import (
     GENERATOR_KEYS,
@@ -24,7 +24,6 @@ from samovar.experiment.checks.part_values import (
 from samovar.experiment.checks.validate import Loc, errors_of, position_at
 from samovar.experiment.formula import Formula, canonical
 from samovar.experiment.keys import ParameterInfo, RecipeCatalogue
-from samovar.experiment.nearest import unknown
 from samovar.experiment.values import Distribution, LevelText
 from samovar.experiment.yaml_tree import Map
 

@@ -13,10 +13,9 @@ from typing import Any, Generic, TypeVar, cast, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from samovar.errors import Problem
+from samovar.errors import Problem, nearest, unknown
 from samovar.experiment.keys import Strict, bare, is_union, keys_of, own_keys
 from samovar.experiment.layers.merge import unknown_key
-from samovar.experiment.nearest import nearest, unknown
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, text
 from samovar.units import quoted
 

@@ -69,6 +69,7 @@ from samovar.experiment.keys.recipe_parameters import settable as settable
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS
 from samovar.experiment.keys.testbed_file import OPERATING_SYSTEMS as OPERATING_SYSTEMS
 from samovar.experiment.keys.testbed_file import Adapter as Adapter
+from samovar.experiment.keys.testbed_file import Hop as Hop
 from samovar.experiment.keys.testbed_file import Ipmi as Ipmi
 from samovar.experiment.keys.testbed_file import NetworkInterface as NetworkInterface
 from samovar.experiment.keys.testbed_file import Power as Power
@@ -76,6 +77,7 @@ from samovar.experiment.keys.testbed_file import Testbed as Testbed
 from samovar.experiment.keys.testbed_file import hosts_of as hosts_of
 from samovar.experiment.keys.testbed_file import is_plural as is_plural
 from samovar.experiment.keys.testbed_file import places_of as places_of
+from samovar.experiment.keys.testbed_file import shortest_path as shortest_path
 from samovar.experiment.keys.testbed_file import with_device as with_device
 from samovar.experiment.keys.value_types import NAME as NAME
 from samovar.experiment.keys.value_types import WORD as WORD

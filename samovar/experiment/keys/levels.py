@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, PlainValidator
 
 from samovar import units
+from samovar.errors import unknown
 from samovar.experiment.formula import dimension_of
 from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
 from samovar.experiment.keys.key_table import Strict, entry, own_keys
 from samovar.experiment.keys.value_types import LIST, PER_HOST, WORD, Name, Places, Word
-from samovar.experiment.nearest import unknown
 from samovar.experiment.values import (
     Directional,
     DistributionText,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from samovar.errors import nearest, unknown
 from samovar.experiment.keys.value_types import (
     DELAY_OR_FORMULA,
     INTEGER,
@@ -16,7 +17,6 @@ from samovar.experiment.keys.value_types import (
     SWITCH,
     ValueType,
 )
-from samovar.experiment.nearest import nearest, unknown
 from samovar.units import UnitError
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 import shlex
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
@@ -14,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import WrapValidator, model_validator
 
+from samovar.errors import unknown
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.part_keys import NetworkPath
@@ -37,7 +39,6 @@ from samovar.experiment.keys.value_types import (
     named,
     whole_number,
 )
-from samovar.experiment.nearest import unknown
 from samovar.experiment.values import Buffer, Directional
 from samovar.units import UnitError, quoted
 
@@ -398,3 +399,42 @@ def places_of(testbed: Testbed, at: tuple[str, ...]) -> tuple[str, ...]:
 def is_plural(testbed: Testbed, name: str) -> bool:
     """Return whether a name means every host of a role."""
     return name not in testbed.hosts and name.removesuffix("s") in ROLES and name not in ROLES
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One hop: out of a host's interface, over a link, into an interface of the next host."""
+
+    host: str
+    out_interface: str
+    link: str
+    next_host: str
+    in_interface: str
+
+
+def shortest_path(testbed: Testbed, start: str, end: str) -> tuple[Hop, ...] | None:
+    """Return the hops from one host to another (empty to itself), None without a path.
+
+    Of equally short paths it is the one whose hosts and interfaces come first in the file.
+    """
+    paths: dict[str, tuple[Hop, ...]] = {start: ()}
+    queue = deque([start])
+    while queue:
+        here = queue.popleft()
+        if here == end:
+            return paths[here]
+        if here != start and testbed.hosts[here].role != "router":
+            continue
+        for hop in _hops_from(testbed, here):
+            if hop.next_host not in paths:
+                paths[hop.next_host] = (*paths[here], hop)
+                queue.append(hop.next_host)
+    return None
+
+
+def _hops_from(testbed: Testbed, host: str) -> Iterator[Hop]:
+    for out_name, out in testbed.hosts[host].interfaces.items():
+        for other, machine in testbed.hosts.items():
+            for in_name, interface in machine.interfaces.items():
+                if other != host and interface.link == out.link:
+                    yield Hop(host, out_name, out.link, other, in_name)

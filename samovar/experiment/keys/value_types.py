@@ -17,8 +17,8 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from samovar import units
+from samovar.errors import unknown
 from samovar.experiment.formula import NAMES, Formula, read_amount
-from samovar.experiment.nearest import unknown
 from samovar.experiment.values import Buffer, Directional, ErrorCollector, PerHost, read_distribution
 from samovar.units import UnitError, quoted
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from samovar.errors import Problem
+from samovar.errors import Problem, unknown
 from samovar.experiment.keys import FLOW_ENDS, NetworkPath, PartKeys, keys_of
-from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml_tree import Map, Node, Seq, Text, text
 
 DESIGN = ("factors", "exclude", "include")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from samovar.errors import DefinitionError, Problem
+from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment.keys import FLOW_FIELDS, PATH_FIELDS, SETTINGS, Order, is_free, keys_of
 from samovar.experiment.layers.merge import (
     DESIGN,
@@ -21,7 +21,6 @@ from samovar.experiment.layers.merge import (
     merge_maps,
     nested_keys,
 )
-from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, map_at, node_at, parse_value
 
 Steps = tuple[str, ...]

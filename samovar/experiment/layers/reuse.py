@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from samovar.errors import DefinitionError, Problem
+from samovar.errors import DefinitionError, Problem, nearest, unknown
 from samovar.experiment.layers.merge import (
     FRAGMENT_KEYS,
     MAIN,
@@ -19,7 +19,6 @@ from samovar.experiment.layers.merge import (
     merge_maps,
     unknown_key,
 )
-from samovar.experiment.nearest import nearest, unknown
 from samovar.experiment.yaml_tree import (
     Map,
     Node,
