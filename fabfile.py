@@ -92,26 +92,27 @@ def plan(
     trial: str = "",
 ) -> None:
     """Show the trials of an experiment in order, their cost, and what the testbed cannot run."""
-    from samovar.cli import plan_commands
+    from samovar.cli import Request, plan_commands
 
+    request = Request(experiment, profile, testbed, set_)
     options = {"as_json": json, "as_csv": csv, "every_trial": all_, "new_campaign": new}
-    end(plan_commands.plan(ROOT, experiment, set_, profile, testbed, trial=trial, **options))
+    end(plan_commands.plan(ROOT, request, trial=trial, **options))
 
 
 @task(help=PLAN, iterable=REPEATABLE)
 def check(c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "") -> None:
     """Check that the hosts have what an experiment needs, without changing them."""
-    from samovar.cli import plan_commands
+    from samovar.cli import Request, plan_commands
 
-    end(plan_commands.check(ROOT, experiment, set_, profile, testbed))
+    end(plan_commands.check(ROOT, Request(experiment, profile, testbed, set_)))
 
 
 @task(help=PLAN, iterable=REPEATABLE)
 def sudoers(c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "") -> None:
     """Print the sudoers rules for running an experiment as a user other than root."""
-    from samovar.cli import plan_commands
+    from samovar.cli import Request, plan_commands
 
-    end(plan_commands.sudoers(ROOT, experiment, set_, profile, testbed))
+    end(plan_commands.sudoers(ROOT, Request(experiment, profile, testbed, set_)))
 
 
 @task(help={"host": "a host of the testbed", "action": "on, off, cycle or status", **TESTBED, **FORCE})
@@ -153,9 +154,9 @@ def explain(
     testbed: str = "",
 ) -> None:
     """Show which file and line sets a value of an experiment, and the values that it overrides."""
-    from samovar.cli import plan_commands
+    from samovar.cli import Request, plan_commands
 
-    end(plan_commands.explain(ROOT, experiment, key, set_, profile, testbed, trial))
+    end(plan_commands.explain(ROOT, Request(experiment, profile, testbed, set_), key, trial))
 
 
 @task(
@@ -182,10 +183,11 @@ def run(
     events: str = "",
 ) -> None:
     """Run the trials of an experiment; after an interrupt or a change, run those that are missing."""
-    from samovar.cli import campaign_commands
+    from samovar.cli import Request, campaign_commands
 
+    request = Request(experiment, profile, testbed, set_)
     options = {"new_campaign": new, "allow_partial": allow_partial, "fail_fast": fail_fast, "force": force}
-    end(campaign_commands.run(ROOT, experiment, set_, profile, testbed, events=events, **options))
+    end(campaign_commands.run(ROOT, request, events=events, **options))
 
 
 @task(help={**TESTBED, "force": "take over hosts that another campaign has reserved"})

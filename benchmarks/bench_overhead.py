@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from samovar import lab  # noqa: E402
 from samovar.campaign.verdict import NOT_OVERHEAD  # noqa: E402
-from samovar.cli import Controller, RunRequest  # noqa: E402
+from samovar.cli import Controller, Request, RunRequest  # noqa: E402
 from samovar.events import Event, silent  # noqa: E402
 from samovar.experiment import load_testbed  # noqa: E402
 
@@ -109,7 +109,7 @@ def measured(kernel: str, replicates: int, uml: Path | None) -> list[str]:
             access = lab.read_access(controller.connections.lab_folder("lab"))
             assert access
             meter = Meter(access.process.pid)
-            study = controller.project.plan("overhead", "", "", [])
+            study = controller.project.plan(Request("overhead"))
             resume = controller.project.resume_point(study, new=True)
             summary = controller.run(RunRequest(study, resume), meter.hear)
             overheads_s = [float(told["overhead_s"]) for told in manifests(summary.folder)]

@@ -12,12 +12,8 @@ from samovar.errors import AnalysisError
 from samovar.events import Emit, Event
 from samovar.experiment import PROJECT_MANIFEST
 
-LIBRARY = ".rlib"
-SCRIPT = "analyse.R"
 HEAP = "--min-vsize=512M"
 """Memory that R allocates before its first garbage collection; most captures need less."""
-LAST = "bundle/analysis.json"
-"""The last file that the analysis writes, below the campaign's folder."""
 
 
 def analyse(campaign: Path, root: Path, emit: Emit) -> None:
@@ -25,14 +21,14 @@ def analyse(campaign: Path, root: Path, emit: Emit) -> None:
 
     Raises AnalysisError with R's message if it fails, or if R or the project's R package is missing.
     """
-    script = root / "analysis" / "inst" / SCRIPT
-    library = root / LIBRARY
+    library = root / ".rlib"
     if not (library / "samovar").is_dir():
         raise AnalysisError(f"{library}: the R package is not installed; run `make install`")
     emit(Event("analysis-started", {"trials": sum(1 for _ in (campaign / "trials").glob("*/manifest.json"))}))
     own = [str(root / "analysis")] if (root / PROJECT_MANIFEST).exists() else []
-    last = campaign / LAST
+    last = campaign / "bundle" / "analysis.json"  # the analysis writes no file after it
     before_ns = last.stat().st_mtime_ns if last.exists() else None
+    script = root / "analysis" / "inst" / "analyse.R"
     _run_r([HEAP, str(script), str(campaign), *own], library, emit)
     if not last.exists() or last.stat().st_mtime_ns == before_ns:
         raise AnalysisError(f"R ended without finishing the analysis: it has not written {last}")
@@ -61,11 +57,13 @@ def _run_r(arguments: list[str], library: Path, emit: Emit) -> None:
             try:
                 assert process.stdout
                 for line in process.stdout:
-                    event = _event(line)
-                    if event:
-                        emit(event)
-                    else:
+                    try:
+                        values = json.loads(line)
+                        event = Event(str(values.pop("event")), values)
+                    except (ValueError, KeyError, AttributeError, TypeError):
                         messages.append(line)
+                    else:
+                        emit(event)
             except BaseException:
                 process.kill()
                 raise
@@ -73,11 +71,3 @@ def _run_r(arguments: list[str], library: Path, emit: Emit) -> None:
             errors.seek(0)
             message = ("".join(messages) + errors.read()).strip()[-4000:]
             raise AnalysisError(f"R ended with code {process.returncode}:\n{message}")
-
-
-def _event(line: str) -> Event | None:
-    try:
-        values = json.loads(line)
-        return Event(str(values.pop("event")), values)
-    except (ValueError, KeyError, AttributeError, TypeError):
-        return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+
+from rich.cells import cell_len
 
 from samovar.units import quoted
 
@@ -44,28 +45,21 @@ class Problem:
         """
         if not self.text or not self.column:
             return None
-        characters = self.text.replace("\t", " ")
-        line = "".join(c if c.isprintable() or unicodedata.combining(c) else "·" for c in characters)
+        line = "".join(c if c.isprintable() else "·" for c in self.text.replace("\t", " "))
         at = min(self.column, len(line) + 1) - 1
         first, last = 0, len(line)
-        excess = cells(line) - width
+        excess = cell_len(line) - width
         if excess > 0:
             excess += 2  # an ellipsis on either side
         while excess > 0:
             if at - first > last - at:
-                excess -= cells(line[first])
+                excess -= cell_len(line[first])
                 first += 1
             else:
                 last -= 1
-                excess -= cells(line[last])
+                excess -= cell_len(line[last])
         left, right = ("…" if first else ""), ("…" if last < len(line) else "")
-        return f"{left}{line[first:last]}{right}", " " * cells(left + line[first:at]) + "^"
-
-
-def cells(text: str) -> int:
-    """Return the width of a text in terminal cells (UAX 11; combining characters take none)."""
-    shown = (character for character in text if not unicodedata.combining(character))
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in shown)
+        return f"{left}{line[first:last]}{right}", " " * cell_len(left + line[first:at]) + "^"
 
 
 class DefinitionError(SamovarError):

@@ -5,6 +5,6 @@ arguments, print, and return an exit code. fabfile.py is a program that calls th
 """
 
 from samovar.cli.controller import Controller
-from samovar.cli.project import PlannedExperiment, RunRequest
+from samovar.cli.project import PlannedExperiment, Request, RunRequest
 
-__all__ = ["Controller", "PlannedExperiment", "RunRequest"]
+__all__ = ["Controller", "PlannedExperiment", "Request", "RunRequest"]

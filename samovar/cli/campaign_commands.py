@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from samovar import schema as generated_files
@@ -15,7 +15,7 @@ from samovar.campaign.collection import verify as verify_campaign
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import holder
 from samovar.cli.program import command, event_display, open_controller, show, show_json
-from samovar.cli.project import RunRequest
+from samovar.cli.project import Request, RunRequest
 from samovar.cli.show_status import CampaignStatus, status_json, status_lines, verification_lines
 from samovar.experiment import STUDIES, load_testbed
 from samovar.report import exit_status, make_bundle, make_study
@@ -28,10 +28,7 @@ MOST_FAILURES = 40
 @command
 def run(
     root: Path,
-    experiment: str,
-    overrides: Sequence[str] = (),
-    profile: str = "",
-    testbed: str = "",
+    request: Request,
     *,
     new_campaign: bool = False,
     allow_partial: bool = False,
@@ -41,11 +38,11 @@ def run(
 ) -> int:
     """Run the trials of an experiment that its campaign does not have yet; begin one if there is none."""
     controller = open_controller(root)
-    planned = controller.project.plan(experiment, profile, testbed, overrides)
+    planned = controller.project.plan(request)
     resume = controller.project.resume_point(planned, new_campaign)
-    request = RunRequest(planned, resume, allow_partial, fail_fast, force)
     command = run_command(planned.plan) + " --allow-partial" * allow_partial + " --fail-fast" * fail_fast
-    return int(not run_campaign(root, request, command, events).complete)
+    asked = RunRequest(planned, resume, allow_partial, fail_fast, force)
+    return int(not run_campaign(root, asked, command, events).complete)
 
 
 def run_campaign(root: Path, request: RunRequest, same_command: str, events: str = "") -> Summary:
@@ -70,7 +67,7 @@ def run_campaign(root: Path, request: RunRequest, same_command: str, events: str
 def demo(root: Path) -> int:
     """Run experiments/demo.yaml in the virtual lab, analyse it and make its PDF."""
     controller = open_controller(root)
-    planned = controller.project.plan("demo", "", "")
+    planned = controller.project.plan(Request("demo"))
     resume = controller.project.resume_point(planned)
     if resume.nothing_to_do:
         resume = controller.project.resume_point(planned, new=True)

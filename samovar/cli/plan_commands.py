@@ -8,7 +8,7 @@ from pathlib import Path
 from samovar.campaign import changed_recipes
 from samovar.campaign.availability import Finding, blocked_trials
 from samovar.cli.program import command, event_display, open_controller, show, show_json
-from samovar.cli.project import PlannedExperiment, Project
+from samovar.cli.project import PlannedExperiment, Project, Request
 from samovar.cli.show_plan import PlanPreview, plan_csv, plan_json, plan_lines, trial_lines
 from samovar.cli.text import columns, key_title, value_text
 from samovar.experiment import Explanation
@@ -33,10 +33,7 @@ def new(root: Path, name: str, base: str = "") -> None:
 @command
 def plan(
     root: Path,
-    experiment: str,
-    overrides: Sequence[str] = (),
-    profile: str = "",
-    testbed: str = "",
+    request: Request,
     *,
     as_json: bool = False,
     as_csv: bool = False,
@@ -45,7 +42,7 @@ def plan(
     trial: str = "",
 ) -> int:
     """Show a plan, or one trial of it; the exit code is 1 when no trial can run."""
-    planned = open_controller(root).project.plan(experiment, profile, testbed, overrides)
+    planned = open_controller(root).project.plan(request)
     if trial:
         found = planned.plan.find(trial)
         show_json(found.as_json()) if as_json else show(trial_lines(found))
@@ -80,27 +77,16 @@ def preview_plan(root: Path, planned: PlannedExperiment, new_campaign: bool) -> 
 
 
 @command
-def explain(
-    root: Path,
-    experiment: str,
-    key: str,
-    overrides: Sequence[str] = (),
-    profile: str = "",
-    testbed: str = "",
-    trial: str = "",
-) -> None:
+def explain(root: Path, request: Request, key: str, trial: str = "") -> None:
     """Show where the value of a key comes from, and which other values it overrides."""
-    project = open_controller(root).project
-    show(explanation_lines(project.explain(experiment, key, trial, profile, testbed, overrides)))
+    show(explanation_lines(open_controller(root).project.explain(request, key, trial)))
 
 
 @command
-def check(
-    root: Path, experiment: str, overrides: Sequence[str] = (), profile: str = "", testbed: str = ""
-) -> int:
+def check(root: Path, request: Request) -> int:
     """Query every host for what an experiment needs; the exit code is 1 when something is missing."""
     controller = open_controller(root)
-    planned = controller.project.plan(experiment, profile, testbed, overrides)
+    planned = controller.project.plan(request)
     with event_display(root) as display:
         facts, findings = controller.preflight.check(planned, display)
     show(facts_lines(facts))
@@ -109,12 +95,10 @@ def check(
 
 
 @command
-def sudoers(
-    root: Path, experiment: str, overrides: Sequence[str] = (), profile: str = "", testbed: str = ""
-) -> None:
+def sudoers(root: Path, request: Request) -> None:
     """Print the sudoers rules that each host needs for a user who is not root."""
     controller = open_controller(root)
-    for one in controller.project.plan(experiment, profile, testbed, overrides).by_testbed:
+    for one in controller.project.plan(request).by_testbed:
         show(controller.preflight.sudoers(one))
 
 

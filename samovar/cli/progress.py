@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from io import FileIO
-from statistics import fmean
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -32,6 +30,7 @@ from samovar.cli.show_status import (
     SYMBOLS,
     grid_lines,
     grid_of,
+    place_text,
     remaining_s,
     trial_states,
 )
@@ -63,13 +62,11 @@ class RunningTrial:
 
     def line(self, now_s: float) -> str:
         """Return a line about the trial."""
-        passed_s = now_s - self.since_s
-        testbed = f" on {self.testbed}" if self.testbed else ""
-        attempt = f", attempt {self.attempt}" if self.attempt > 1 else ""
         of = f" of {clock(self.traffic_s)}" if self.phase == "traffic" else ""
         rates = [f"{format_rate(round(bps), 3)}/s into {host}" for host, bps in self.received_bps.items()]
         throughput = f" · {', '.join(rates)}" if rates else ""
-        return f"» {self.id}{testbed}{attempt}: {self.phase} {clock(passed_s)}{of}{throughput}"
+        passed = f"{self.phase} {clock(now_s - self.since_s)}"
+        return f"» {self.id}{place_text(self.testbed, self.attempt)}: {passed}{of}{throughput}"
 
 
 class CampaignProgress:
@@ -96,8 +93,8 @@ class CampaignProgress:
     @property
     def remaining_s(self) -> float:
         """Seconds until all trials are done: planned traffic and the mean overhead of trials so far."""
-        overhead_s = fmean(self._overheads_s) if self._overheads_s else self._assumed_overhead_s
-        return remaining_s(self._open_traffic_s, overhead_s, self.testbeds - len(self._idle))
+        testbeds = self.testbeds - len(self._idle)
+        return remaining_s(self._open_traffic_s, self._overheads_s, testbeds, self._assumed_overhead_s)
 
     def update(self, event: Event, now_s: float) -> None:
         """Take an event into account; events that do not concern progress are ignored."""
@@ -120,6 +117,7 @@ class CampaignProgress:
                 trial.received_bps = values["received_bps"]
             case "trial-finished":
                 self._finish(id_, values)
+                self._close(self.running.pop(id_, None))
             case "trial-again":
                 self._open_traffic_s.append(values["seconds"])
             case "trial-refused":
@@ -138,19 +136,18 @@ class CampaignProgress:
             self.failures.pop(id_, None)
         else:
             self.failures[id_] = "; ".join(values["reasons"])
-        trial = self.running.pop(id_, None)
-        self._close(trial.traffic_s if trial else None)
 
-    def _close(self, traffic_s: float | None) -> None:
-        """Remove one open trial, one with this traffic time if there is one."""
-        if traffic_s in self._open_traffic_s:
-            self._open_traffic_s.remove(traffic_s)
-        elif self._open_traffic_s:
-            self._open_traffic_s.pop(0)
+    def _close(self, trial: RunningTrial | None) -> None:
+        """Remove the traffic time of a trial from the open ones; any of them if the trial has not started."""
+        times_s = self._open_traffic_s
+        if times_s:
+            times_s.remove(trial.traffic_s if trial and trial.traffic_s in times_s else times_s[0])
 
     def lines(self, now_s: float, width: int, height: int) -> Iterator[str]:
         """Show the campaign in `height` lines; only the grid of trials depends on the width."""
-        yield self._headline()
+        remaining = f"{clock(self.remaining_s)} remaining" if self._open_traffic_s else ""
+        done = f"{self.done} of {self.planned} trials done"
+        yield " · ".join(filter(None, (done, remaining, self.title)))
         yield from (trial.line(now_s) for trial in self.running.values())
         failures = list(self.failures.items())[-FEW_FAILURES:]
         yield from (f"✗ {id_}: {' '.join(reason.split())}" for id_, reason in failures)
@@ -160,12 +157,6 @@ class CampaignProgress:
         room = max(3, min(round(height * GRID_SHARE), height - used - 2))
         yield from grid_lines(grid_of(self._plan, self._states) if self._plan else {}, width, room)
 
-    def _headline(self) -> str:
-        parts = [f"{self.done} of {self.planned} trials done"]
-        if self._open_traffic_s:
-            parts.append(f"{clock(self.remaining_s)} remaining")
-        return " · ".join(filter(None, [*parts, self.title]))
-
 
 MESSAGES: Mapping[str, str] = {
     "lab-starting": "lab {testbed}: starting {hosts} hosts on the {kernel} kernel {release} …",
@@ -173,6 +164,13 @@ MESSAGES: Mapping[str, str] = {
     "lab-stopped": "lab {testbed}: stopped",
     "campaign-created": "campaign {folder}",
     "campaign-resumed": "resuming campaign {folder}",
+    "trials-open": "{open} of {asked} trials to run, about {remaining}",
+    "trial-started": "» {id}: started{place}",
+    "trial-finished": "{symbol} {count} {id}: {state}, {times}{why}",
+    "trial-refused": "✗ {id}: not started{why}",
+    "path-measured": "path of {trial} measured in {seconds:.1f} s: {found}",
+    "window-measured": "{host} receiving from {sender}, measured in {seconds:.1f} s: {found}",
+    "analysis-started": "analysis of {trials} trials …",
     "testbed-idle": "{testbed}: no trials left to run",
     "campaign-stopped": "✗ campaign stopped: {reason}",
     "lease-taken": "? {host}: taken over from {owner}: {reason}",
@@ -189,7 +187,14 @@ MESSAGES: Mapping[str, str] = {
     "trial-again": "↻ {id}: attempt {attempt} of {of} follows",
     "warning": "? {text}",
 }
-"""The line that is printed for an event; `_message` has those that are more than a template."""
+"""The line that is printed for an event, with its values and those that `_message` adds."""
+BARS: Mapping[str, str] = {
+    "analysis-started": "analysis",
+    "analysed": "analysis {trial}",
+    "figures": "figures {figure}",
+    "verifying": "verify",
+}
+"""The events that move the progress bar, with its label."""
 
 
 class EventDisplay:
@@ -235,6 +240,8 @@ class EventDisplay:
         with self._lock:
             self._also(event)
             self._campaign.update(event, self._now())
+            if event.name in BARS:
+                self._move_bar(event)
             text = self._message(event)
         if text:  # outside the lock: drawing takes it while it holds the console's
             self.line(text)
@@ -261,50 +268,35 @@ class EventDisplay:
             lines = list(self._campaign.lines(self._now(), width, height)) if self._campaign.planned else []
         return Group(*(styled(line) for line in lines))
 
-    def _show_bar(self, label: str, done: int | None = None, total: int | None = None) -> None:
+    def _move_bar(self, event: Event) -> None:
         task = self._bar.tasks[0].id if self._bar.tasks else self._bar.add_task("")
-        self._bar.update(task, description=harmless(label), completed=done, total=total)
+        values: Any = {"figure": "", **event.values}
+        label, total = BARS[event.name].format_map(values), values.get("of", values.get("trials"))
+        self._bar.update(task, description=harmless(label), completed=values.get("done"), total=total)
 
     def _message(self, event: Event) -> str:
-        """Return the line of an event, empty if it has none; events of an analysis move the bar."""
+        """Return the line of an event, empty if it has none."""
         values: Any = event.values
-        reasons = "; ".join(values.get("reasons", ()))
+        campaign, reasons = self._campaign, "; ".join(values.get("reasons", ()))
+        added = {
+            "remaining": clock(campaign.remaining_s),
+            "why": f" ({reasons})" if reasons else "",
+            "place": place_text(values.get("testbed", ""), values.get("attempt", 1)),
+        }
         match event.name:
-            case "trials-open":
-                duration = clock(self._campaign.remaining_s)
-                return f"{values['open']} of {values['asked']} trials to run, about {duration}"
-            case "trial-started" if not self._is_live:
-                attempt = values.get("attempt", 1)
-                testbed = f" on {values['testbed']}" if values.get("testbed") else ""
-                again = f", attempt {attempt}" if attempt > 1 else ""
-                return f"» {values['id']}: started{testbed}{again}"
+            case "trial-started" if self._is_live:
+                return ""
             case "trial-finished":
-                campaign = self._campaign
                 state = values["verdict"] if values["outcome"] == "completed" else values["outcome"]
-                times = f"{values['overhead_s']:.1f} s overhead, {clock(campaign.remaining_s)} remaining"
                 count = f"{campaign.done}/{campaign.planned}".rjust(2 * len(str(campaign.planned)) + 1)
-                why = f" ({reasons})" if reasons else ""
-                return f"{SYMBOLS[state]} {count} {values['id']}: {state}, {times}{why}"
-            case "trial-refused":
-                return f"✗ {values['id']}: not started ({reasons})"
+                times = f"{values['overhead_s']:.1f} s overhead, {added['remaining']} remaining"
+                added |= {"state": state, "symbol": SYMBOLS[state], "count": count, "times": times}
             case "path-measured":
-                found = "; ".join([*values["missed"], *values["left_out"]]) or "as requested"
-                return f"path of {values['trial']} measured in {values['seconds']:.1f} s: {found}"
+                added["found"] = "; ".join([*values["missed"], *values["left_out"]]) or "as requested"
             case "window-measured":
                 by = f"{values['ratio']}/256 of the buffer" if values.get("ratio") else "that of the route"
-                found = "; ".join(values["left_out"]) or f"the receive window is {by}"
-                hosts = f"{values['host']} receiving from {values['sender']}"
-                return f"{hosts}, measured in {values['seconds']:.1f} s: {found}"
-            case "analysis-started":
-                self._show_bar("analysis", 0, values["trials"])
-                return f"analysis of {values['trials']} trials …"
-            case "analysed":
-                self._show_bar(f"analysis {values['trial']}", values["done"], values["of"])
-            case "figures":
-                self._show_bar(f"figures {values.get('figure', '')}")
-            case "verifying":
-                self._show_bar("verify", values["done"], values["of"])
-        return MESSAGES.get(event.name, "").format_map(values)
+                added["found"] = "; ".join(values["left_out"]) or f"the receive window is {by}"
+        return MESSAGES.get(event.name, "").format_map({**values, **added})
 
 
 def styled(line: str) -> Text:
@@ -316,7 +308,8 @@ def styled(line: str) -> Text:
 def open_event_stream(where: str, now: Callable[[], float] = time.time) -> Iterator[Emit]:
     """Open a file that events are appended to as JSON, or standard output for `-`; nothing for an empty name.
 
-    Raises CampaignError if it cannot be opened. A write error later ends the stream, not the campaign.
+    Each event is written at once. Raises CampaignError if the file cannot be opened; a write error later ends
+    the stream, not the campaign. Only one thread at a time may send an event, as EventDisplay does.
     """
     if not where:
         yield silent
@@ -325,23 +318,17 @@ def open_event_stream(where: str, now: Callable[[], float] = time.time) -> Itera
         out = open(os.dup(sys.stdout.fileno()) if where == "-" else where, "ab", buffering=0)  # noqa: SIM115
     except OSError as error:
         raise CampaignError(f"{where}: events cannot be written: {error.strerror}") from error
-    with out:
-        yield EventStream(out, now)
+    broken = False
 
-
-class EventStream:
-    """Writes each event at once as a line of JSON; any thread may send one."""
-
-    def __init__(self, out: FileIO, now: Callable[[], float]) -> None:
-        self._out, self._now, self._lock, self._broken = out, now, threading.Lock(), False
-
-    def __call__(self, event: Event) -> None:
-        """Write one event."""
-        record = {"schema": SCHEMA, "t_s": round(self._now(), 6), "event": event.name, **event.values}
+    def write(event: Event) -> None:
+        nonlocal broken
+        record = {"schema": SCHEMA, "t_s": round(now(), 6), "event": event.name, **event.values}
         line = json.dumps(record, ensure_ascii=False, default=str).encode() + b"\n"
-        with self._lock:
-            try:
-                while line and not self._broken:  # a raw file may accept a part of it
-                    line = line[self._out.write(line) or 0 :]
-            except OSError:
-                self._broken = True  # the reader is gone or the disk is full: the campaign continues
+        try:
+            while line and not broken:  # a raw file may accept a part of it
+                line = line[out.write(line) or 0 :]
+        except OSError:
+            broken = True  # the reader is gone or the disk is full: the campaign continues
+
+    with out:
+        yield write

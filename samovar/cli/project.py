@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from samovar.campaign import (
     PLAN,
@@ -40,6 +41,19 @@ from samovar.experiment import (
 )
 from samovar.plan import Plan, explain_trial, make_plan, on_testbed
 from samovar.recipes import Catalogue
+
+
+class Request(NamedTuple):
+    """Which experiment a command is about, and what it changes.
+
+    `testbed` may be several names with commas between them; empty is the experiment's own. `overrides` are
+    the arguments of --set, KEY=VALUE.
+    """
+
+    experiment: str
+    profile: str = ""
+    testbed: str = ""
+    overrides: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -128,41 +142,29 @@ class Project:
         """Write a starter experiment, or one that extends `base`; raises DefinitionError."""
         return write_starter(self.root / "templates", self.root / "experiments", name, base)
 
-    def plan(
-        self, name: str, profile: str = "", testbed: str = "", overrides: Sequence[str] = ()
-    ) -> PlannedExperiment:
-        """Load and plan an experiment; raises DefinitionError or PlanError.
-
-        `testbed` may be several names with commas between them. `overrides` are the arguments of --set,
-        KEY=VALUE.
-        """
-        names = sorted({one.strip() for one in testbeds_of(testbed)})
-        if testbed and not all(names):
+    def plan(self, request: Request) -> PlannedExperiment:
+        """Load and plan an experiment; raises DefinitionError or PlanError."""
+        names = sorted({one.strip() for one in testbeds_of(request.testbed)})
+        if request.testbed and not all(names):
             message = "empty name before or after a comma; write testbeds as in lab,dumbbell"
-            raise DefinitionError([Problem(f"--testbed {testbed}", 0, 0, message)])
-        planned = [self._plan(self._load(name, profile, one, overrides)) for one in names]
+            raise DefinitionError([Problem(f"--testbed {request.testbed}", 0, 0, message)])
+        planned = [self._plan(self._load(request._replace(testbed=one))) for one in names]
         return share_between_testbeds(planned) if len(planned) > 1 else planned[0]
 
-    def _load(self, name: str, profile: str, testbed: str, overrides: Sequence[str]) -> ResolvedExperiment:
-        options = LoadOptions(profile or None, parse_overrides(overrides), self.config, self.outputs)
-        path = _find(name, self.experiments(), "experiment", "experiments/")
-        return load_experiment(path, self.catalogue, self.testbed_path(testbed) if testbed else None, options)
+    def _load(self, request: Request) -> ResolvedExperiment:
+        path = _find(request.experiment, self.experiments(), "experiment", "experiments/")
+        testbed = self.testbed_path(request.testbed) if request.testbed else None
+        overrides = parse_overrides(request.overrides)
+        options = LoadOptions(request.profile or None, overrides, self.config, self.outputs)
+        return load_experiment(path, self.catalogue, testbed, options)
 
     def _plan(self, own: ResolvedExperiment) -> PlannedExperiment:
         plan = make_plan(own, self.catalogue, self.outputs)
         return PlannedExperiment(own.experiment, own.testbed, plan, sources=own.files)
 
-    def explain(
-        self,
-        name: str,
-        key: str,
-        trial: str = "",
-        profile: str = "",
-        testbed: str = "",
-        overrides: Sequence[str] = (),
-    ) -> list[Explanation]:
+    def explain(self, request: Request, key: str, trial: str = "") -> list[Explanation]:
         """Return the sources of a key's value, in one trial if its id or the beginning of it is given."""
-        own = self._load(name, profile, testbed, overrides)
+        own = self._load(request)
         explainer = Explainer(own, self.catalogue, self.config)
         if not trial:
             return explainer.explain(key)

@@ -38,15 +38,27 @@ ASSUMED_OVERHEAD_S = 3.0
 """Time of a trial beyond its traffic, until one has been measured."""
 
 
-def remaining_s(traffic_s: Collection[float], overhead_s: float, testbeds: int) -> float:
+def remaining_s(
+    traffic_s: Collection[float],
+    overheads_s: Collection[float],
+    testbeds: int,
+    assumed_s: float = ASSUMED_OVERHEAD_S,
+) -> float:
     """Return in seconds how long the open trials take on several testbeds; at least as long as the longest.
 
-    `traffic_s` has the traffic time of each open trial, `overhead_s` is added to each.
+    `traffic_s` has the traffic time of each open trial. Added to each is the mean of the measured overheads,
+    or the assumed one until one is measured.
     """
     if not traffic_s:
         return 0.0
+    overhead_s = fmean(overheads_s) if overheads_s else assumed_s
     work_s = sum(traffic_s) + len(traffic_s) * overhead_s
     return parallel_s(work_s, len(traffic_s), testbeds, max(traffic_s) + overhead_s)
+
+
+def place_text(testbed: str, attempt: int = 1) -> str:
+    """Return the testbed of a trial, if several share the campaign, and the attempt after the first."""
+    return (f" on {testbed}" if testbed else "") + (f", attempt {attempt}" if attempt > 1 else "")
 
 
 # --- the grid
@@ -144,9 +156,8 @@ class CampaignStatus:
     def remaining_s(self) -> float:
         """Seconds until all trials are done: planned traffic, and the mean overhead of trials so far."""
         measured = [t.overhead_s for t in self.state.with_status("completed") if t.overhead_s is not None]
-        overhead_s = fmean(measured) if measured else ASSUMED_OVERHEAD_S
         testbeds = max(1, len(testbeds_of(self.plan.testbed)) - len(self.state.idle))
-        return remaining_s([trial.resolved.duration_s for trial in self.open], overhead_s, testbeds)
+        return remaining_s([trial.resolved.duration_s for trial in self.open], measured, testbeds)
 
 
 def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) -> Iterator[str]:
@@ -160,9 +171,9 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
     yield from grid_lines(grid_of(plan, states), width, 10**6 if every_trial else 30)
     for trial in state.with_status("in flight"):
         phase = f"phase {list(trial.phases)[-1]} done" if trial.phases else "no phase done yet"
-        testbed = f" on {trial.testbed}" if trial.testbed else ""
         word = "running" if status.is_running else "cut off"
-        yield f"» {trial.id}{testbed}: {word}, started {clock(status.now_s - trial.t_start_s)} ago, {phase}"
+        started = f"started {clock(status.now_s - trial.t_start_s)} ago"
+        yield f"» {trial.id}{place_text(trial.testbed)}: {word}, {started}, {phase}"
     yield from _failure_lines(state, states)
     if every_trial:
         yield ""

@@ -94,44 +94,41 @@ def bundle_files(folder: Path) -> list[Path]:
 
 def _crate(document: Json, bundle: Path, files: list[Path], t_s: float) -> Json:
     """Return the RO-Crate metadata of files in a bundle; its paths are relative to the bundle."""
+    version = "https://w3id.org/ro/crate/1.1"
+
+    def entity(id_: str, kind: str, **values: object) -> Json:
+        return {"@id": id_, "@type": kind, **values}
+
+    def refer(entities: list[Json]) -> list[Json]:
+        return [{"@id": one["@id"]} for one in entities]
+
+    here = {"@id": "./"}
     entities = [
-        {
-            "@id": file.relative_to(bundle).as_posix(),
-            "@type": "File",
-            "name": file.name,
-            "contentSize": str(file.stat().st_size),
-            "encodingFormat": FORMATS.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "text/plain",
-            "sha256": sha256_of(file),
-        }
+        entity(
+            file.relative_to(bundle).as_posix(),
+            "File",
+            name=file.name,
+            contentSize=str(file.stat().st_size),
+            encodingFormat=FORMATS.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "text/plain",
+            sha256=sha256_of(file),
+        )
         for file in files
     ]
-    versions = {"samovar": document["samovar"], **document["software"]}
     software = [
-        {"@id": f"#software-{name}", "@type": "SoftwareApplication", "name": name, "softwareVersion": version}
-        for name, version in versions.items()
+        entity(f"#software-{name}", "SoftwareApplication", name=name, softwareVersion=number)
+        for name, number in {"samovar": document["samovar"], **document["software"]}.items()
     ]
-    metadata = {
-        "@id": CRATE,
-        "@type": "CreativeWork",
-        "about": {"@id": "./"},
-        "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
-    }
-    dataset = {
-        "@id": "./",
-        "@type": "Dataset",
-        "name": f"{document['title']} ({document['campaign']})",
-        "description": document["description"] or document["title"],
-        "identifier": f"{document['experiment']}/{document['campaign']}",
-        "datePublished": datetime.fromtimestamp(t_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "hasPart": [{"@id": entity["@id"]} for entity in entities],
-        "mentions": [{"@id": "#analysis"}],
-    }
-    action = {
-        "@id": "#analysis",
-        "@type": "CreateAction",
-        "name": "Measurement, analysis and typesetting of the report",
-        "instrument": [{"@id": entity["@id"]} for entity in software],
-        "result": [{"@id": "./"}],
-    }
-    graph = [metadata, dataset, *entities, action, *software]
-    return {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph}
+    work = "Measurement, analysis and typesetting of the report"
+    action = entity("#analysis", "CreateAction", name=work, instrument=refer(software), result=[here])
+    dataset = entity(
+        "./",
+        "Dataset",
+        name=f"{document['title']} ({document['campaign']})",
+        description=document["description"] or document["title"],
+        identifier=f"{document['experiment']}/{document['campaign']}",
+        datePublished=datetime.fromtimestamp(t_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        hasPart=refer(entities),
+        mentions=refer([action]),
+    )
+    metadata = entity(CRATE, "CreativeWork", about=here, conformsTo={"@id": version})
+    return {"@context": f"{version}/context", "@graph": [metadata, dataset, *entities, action, *software]}

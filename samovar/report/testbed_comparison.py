@@ -37,25 +37,21 @@ def comparison_rows(file: Path, testbeds: Mapping[str, str]) -> Iterator[list[st
     """
     flows: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
     with file.open(newline="", encoding="utf-8") as lines:
-        for row in csv.DictReader(lines):
+        reader = csv.DictReader(lines)
+        names = list(reader.fieldnames or ())
+        factors = names[names.index("part") + 1 : names.index("replicate")]
+        for row in reader:
             trial, metric = row["trial"], row["metric"]
             if metric in COMPARED_METRICS and trial in testbeds and row["value"] not in ("", "NA"):
-                by_testbed = flows.setdefault((_treatment(row), metric, row["unit"]), {})
-                trials = by_testbed.setdefault(testbeds[trial], {})
+                levels = ["" if row["part"] == "main" else row["part"], *(row[name] for name in factors)]
+                key = (" ".join(filter(None, levels)) or "all", metric, row["unit"])
+                trials = flows.setdefault(key, {}).setdefault(testbeds[trial], {})
                 trials.setdefault(trial, []).append(float(row["value"]))
     for (treatment, metric, unit), by_testbed in flows.items():
         samples = {name: list(map(mean, trials.values())) for name, trials in by_testbed.items()}
         if len(samples) > 1:
             cells = [_cell(samples.get(name, ()), unit) for name in sorted(set(testbeds.values()))]
             yield [treatment, metric, *cells, _differ(list(samples.values()))]
-
-
-def _treatment(row: Mapping[str, str]) -> str:
-    """Return part (unless it is `main`) and levels of a row of metrics.csv."""
-    names = list(row)
-    levels = [row[name] for name in names[names.index("part") + 1 : names.index("replicate")]]
-    part = [] if row["part"] == "main" else [row["part"]]
-    return " ".join([*part, *(level for level in levels if level)]) or "all"
 
 
 def _cell(values: Sequence[float], unit: str) -> str:

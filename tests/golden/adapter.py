@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from samovar.cli import Request
 from samovar.cli.project import Project
 from samovar.recipes import TrialScripts
 
@@ -28,7 +29,7 @@ def project(root: Path) -> Project:
 @cache
 def plan_of(root: Path, experiment: str, profile: str, testbed: str) -> Any:
     """Plan an experiment."""
-    return project(root).plan(experiment, profile, testbed).plan
+    return project(root).plan(Request(experiment, profile, testbed)).plan
 
 
 def plan_bytes(root: Path, experiment: str, profile: str, testbed: str) -> bytes:

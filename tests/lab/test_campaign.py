@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.verdict import NOT_OVERHEAD
+from samovar.cli import Request
 from samovar.errors import LabError
 from samovar.events import silent
 from tests.lab.campaigns import Checkout, make_checkout
@@ -105,7 +106,7 @@ def test_the_samplers_meet_their_interval_and_see_the_queue_fill(plain: Checkout
 
 def test_the_preflight_finds_nothing_missing_in_the_lab_and_changes_nothing(plain: Checkout) -> None:
     before = plain.campaign("plain")
-    study = plain.controller.project.plan("plain", "", "")
+    study = plain.controller.project.plan(Request("plain"))
     with plain.controller.connections.sessions_with_lab(study, silent) as sessions, sessions:
         facts = plain.controller.preflight.facts(sessions, study.plan)
         assert plain.controller.preflight.compare(study, facts, plain.controller.preflight.cost(study)) == []
@@ -208,7 +209,7 @@ def test_what_cannot_run_is_refused_before_anything_changes(
 def test_a_testbed_that_does_not_answer_is_named(tmp_path: Path) -> None:
     made = make_checkout(tmp_path)
     made.define("silent", "{cc: [cubic]}")
-    study = made.controller.project.plan("silent", "", "")
+    study = made.controller.project.plan(Request("silent"))
     with pytest.raises(LabError, match=r"fab lab\.up"), made.controller.connections.sessions(study.testbed):
         pass
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.journal import Entry
-from samovar.cli import RunRequest
+from samovar.cli import Request, RunRequest
 from samovar.events import silent
 from tests.lab.campaigns import Checkout, make_checkout
 
@@ -160,7 +160,7 @@ def test_a_host_that_an_edited_trial_left_changed_is_put_back_by_the_plan_of_tha
         checkout.wait_until_idle(host)
 
     _define(checkout, name, buffer="30packets", controls="[newreno]")
-    study = checkout.controller.project.plan(name, "", "")
+    study = checkout.controller.project.plan(Request(name))
     standing = checkout.controller.project.resume_point(study)
     assert standing.folder == checkout.campaign(name)
     summary = checkout.controller.run(RunRequest(study, standing), silent)

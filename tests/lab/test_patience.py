@@ -16,6 +16,7 @@ import pytest
 
 from samovar.campaign.folder import read_state
 from samovar.campaign.interrupts import TWICE_S
+from samovar.cli import Request
 from samovar.events import silent
 from samovar.experiment import load_testbed
 from samovar.hosts.target import LEASE
@@ -294,7 +295,7 @@ def _programs(checkout: Checkout, host: str, testbed: str) -> set[str]:
 
 def test_plan_and_check_ask_the_hosts_of_both_labs(two_labs: Checkout) -> None:
     two_labs.define("asked", "{cc: [newreno]}")
-    study = two_labs.controller.project.plan("asked", "", "lab,twin")
+    study = two_labs.controller.project.plan(Request("asked", "", "lab,twin"))
     facts, findings = two_labs.controller.preflight.check(study, silent)
     assert list(facts) == [f"{name}: {host}" for name in ("lab", "twin") for host in HOSTS]
     assert not any(finding.stops for finding in findings)

@@ -14,6 +14,7 @@ import pytest
 
 from samovar import lab
 from samovar.campaign.journal import Entry, fold
+from samovar.cli import Request
 from tests.lab.campaigns import ROOT, Checkout
 
 pytestmark = pytest.mark.proof  # each boot of the lab's kernel takes its time
@@ -132,7 +133,7 @@ def test_a_campaign_reboots_as_often_as_planned_and_leaves_the_host_as_it_was_fo
     checkout: Checkout,
 ) -> None:
     _define(checkout, "levels", FACTORS)
-    plan = checkout.controller.project.plan("levels", "", "").plan
+    plan = checkout.controller.project.plan(Request("levels")).plan
     assert (plan.changes.reboots, plan.changes.naive_reboots) == (3, 5)
     assert len(list(groupby(trial.treatment["loader"] for trial in plan.trials))) == 2
 

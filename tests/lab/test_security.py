@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from samovar.analyse import analyse
+from samovar.cli import Request
 from samovar.events import silent
 from samovar.report import make_bundle
 from tests.lab.campaigns import Checkout
@@ -42,7 +43,7 @@ factors: {{cc: [newreno, cubic], mtu: [600], limit: {{recipe: shaper, parameter:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     made = make_ordinary(tmp_path_factory.mktemp("checkout"))
     made.write("plain", EXPERIMENT.format(name="plain", duration_s=2))
-    study = made.controller.project.plan("plain", "", "")
+    study = made.controller.project.plan(Request("plain"))
     made.controller.connections.lab_up(study.testbed, study.plan, silent)
     try:
         prepare(made)
@@ -52,7 +53,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 
 def sudoers(checkout: Checkout) -> list[str]:
-    return list(checkout.controller.preflight.sudoers(checkout.controller.project.plan("plain", "", "")))
+    return list(checkout.controller.preflight.sudoers(checkout.controller.project.plan(Request("plain"))))
 
 
 @dataclass(frozen=True)

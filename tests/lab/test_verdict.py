@@ -24,7 +24,7 @@ from samovar.campaign.journal import Entry, read_journal
 from samovar.campaign.policy import Policy, policy_of
 from samovar.campaign.run import CampaignRun, Summary
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
-from samovar.cli import PlannedExperiment
+from samovar.cli import PlannedExperiment, Request
 from samovar.events import Event, silent
 from samovar.hosts import Sessions, discard_result
 from samovar.recipes import Catalogue, TrialScripts
@@ -169,7 +169,7 @@ def _no_trial(id_: str) -> TrialScripts:
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     checkout = make_checkout(tmp_path_factory.mktemp("checkout"))
     checkout.write("judged", TEXT)
-    study, controller = checkout.controller.project.plan("judged", "", ""), checkout.controller
+    study, controller = checkout.controller.project.plan(Request("judged")), checkout.controller
     folder = controller.connections.lab_folder("lab")
     lab.up(study.testbed, folder, lab.KernelNeeds(frozenset({"cubic"}), frozenset({"tbf"})), silent)
     try:

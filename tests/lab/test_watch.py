@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from samovar import lab
+from samovar.cli import Request
 from samovar.events import silent
 from tests.lab.campaigns import ROOT, make_checkout
 from tests.lab.test_verdict import TEXT, Judge, Ran
@@ -29,7 +30,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     text = TEXT.replace("duration: 3s", f"duration: {LONG_S}s").replace("late: 60s", "late: 60s, disk: 200MB")
     checkout.write("judged", text)
     study, folder = (
-        checkout.controller.project.plan("judged", "", ""),
+        checkout.controller.project.plan(Request("judged")),
         checkout.controller.connections.lab_folder("lab"),
     )
     lab.up(study.testbed, folder, lab.KernelNeeds(frozenset({"cubic"}), frozenset({"tbf"})), silent)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller
+from samovar.cli import Controller, Request
 from samovar.cli.plan_commands import explanation_lines
 from samovar.experiment import (
     LoadOptions,
@@ -123,7 +123,7 @@ def test_what_a_page_says_that_explain_prints_is_what_it_prints(tmp_path: Path) 
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     (text,) = [text for _, text in blocks("# experiments/longer.yaml")]
     (tmp_path / "experiments" / "longer.yaml").write_text(text)
-    found = Controller(tmp_path).project.explain("longer", "path.rtt", overrides=["path.rtt=1ms"])
+    found = Controller(tmp_path).project.explain(Request("longer", overrides=["path.rtt=1ms"]), "path.rtt")
     assert "\n".join(explanation_lines(found)).replace(f"{tmp_path}/", "") == shown.rstrip()
 
 

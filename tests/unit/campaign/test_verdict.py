@@ -42,7 +42,7 @@ from samovar.campaign.verdict.path_checks import (
 )
 from samovar.campaign.verdict.pcap_reader import read_capture
 from samovar.campaign.verdict.program_checks import check_start_times
-from samovar.cli import Controller
+from samovar.cli import Controller, Request
 from samovar.errors import DefinitionError
 from samovar.experiment import Config, Thresholds, load_experiment, load_testbed
 from samovar.hosts import ScriptResult
@@ -537,10 +537,10 @@ def test_a_trial_that_was_refused_for_its_path_is_open_with_the_reason() -> None
 
 
 def test_a_threshold_can_be_set_on_the_command_line() -> None:
-    study = Controller(ROOT).project.plan("demo", "", "", ["verdict.cpu=80%", "calibrate=on"])
+    study = Controller(ROOT).project.plan(Request("demo", "", "", ["verdict.cpu=80%", "calibrate=on"]))
     assert (study.experiment.verdict.cpu, study.experiment.calibrate) == (0.8, "on")
     with pytest.raises(DefinitionError, match="did you mean 'cpu'"):
-        Controller(ROOT).project.plan("demo", "", "", ["verdict.cpuu=80%"])
+        Controller(ROOT).project.plan(Request("demo", "", "", ["verdict.cpuu=80%"]))
 
 
 def test_large_segments_are_accepted_if_an_offload_was_requested(tmp_path: Path) -> None:

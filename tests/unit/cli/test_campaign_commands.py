@@ -12,7 +12,7 @@ from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import fold
 from samovar.campaign.recovery import Restored
 from samovar.campaign.run import Summary
-from samovar.cli import campaign_commands
+from samovar.cli import Request, campaign_commands
 from samovar.cli.campaign_commands import complete_lines, restored_lines, summary_lines
 from samovar.cli.plan_commands import menu_lines
 from samovar.cli.project import Project, RunRequest
@@ -67,7 +67,7 @@ def test_run_shows_events_and_summary_and_returns_1_if_trials_are_missing(
     monkeypatch.setattr(campaign_commands, "open_controller", lambda root: OneTrialDone(tmp_path))
     events = tmp_path / "events.jsonl"
     code = campaign_commands.run(
-        tmp_path, "x", ["rwnd=1MB"], "quick", events="-" if to_stdout else str(events)
+        tmp_path, Request("x", "quick", "", ["rwnd=1MB"]), events="-" if to_stdout else str(events)
     )
     out, err = capfd.readouterr()
     for_people, for_programs = (err, out) if to_stdout else (out, events.read_text())

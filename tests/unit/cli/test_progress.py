@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from rich.cells import cell_len
 from rich.console import Console, Group
 
 from samovar.campaign.collection.verify import FileProblem, Verification
@@ -35,7 +36,7 @@ from samovar.cli.show_status import (
     trial_states,
     verification_lines,
 )
-from samovar.errors import CampaignError, cells
+from samovar.errors import CampaignError
 from samovar.events import STREAM_EVENTS, Event, events_page, line_schema
 from samovar.plan import PartPlan, Plan, Trial
 from tests.unit.plan_values import lasting, plan_of
@@ -161,7 +162,7 @@ ROWS = {f"cc{n} {n}KB": ("valid", "invalid", "open") for n in range(8)}
 def test_a_grid_uses_the_available_width(width: int, first: str) -> None:
     lines = list(grid_lines(ROWS, width, 20))
     assert lines[0] == first
-    assert all(cells(line) <= max(width, cells(legend(ROWS["cc0 0KB"] * 8))) for line in lines)
+    assert all(cell_len(line) <= max(width, cell_len(legend(ROWS["cc0 0KB"] * 8))) for line in lines)
 
 
 def test_a_grid_of_too_many_rows_prefers_those_that_are_not_all_valid() -> None:
@@ -264,7 +265,7 @@ def test_the_live_view_fits_the_terminal(width: int, height: int) -> None:
     with console.capture() as drawn:
         console.print(Group(*map(styled, board().lines(6.0, width, height))))
     lines = drawn.get().splitlines()
-    assert all(cells(line) <= width for line in lines)
+    assert all(cell_len(line) <= width for line in lines)
     assert len(lines) <= max(height, 9)
 
 

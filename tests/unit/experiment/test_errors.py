@@ -1,8 +1,9 @@
 """Problems are shown with their line and a caret; long lines are cut."""
 
 import pytest
+from rich.cells import cell_len
 
-from samovar.errors import DefinitionError, Problem, cells
+from samovar.errors import DefinitionError, Problem
 from samovar.experiment.yaml_tree import parse_yaml
 
 
@@ -34,15 +35,15 @@ def test_a_long_line_is_cut_around_the_caret(column: int) -> None:
     text = "".join(chr(ord("a") + index % 26) for index in range(200))
     line, caret = shown(text, column)
     assert line[len(caret) - 1] == text[column - 1]
-    assert cells(line) <= 60
+    assert cell_len(line) <= 60
     assert line.startswith("…") == (column > 40)
     assert line.endswith("…") == (column < 160)
 
 
 def test_a_long_line_of_wide_characters_is_cut_to_the_same_width() -> None:
     line, caret = shown("力" * 100 + "x" + "力" * 100, 101)
-    assert 56 <= cells(line) <= 60
-    assert cells(line[: line.index("x")]) == len(caret) - 1
+    assert 56 <= cell_len(line) <= 60
+    assert cell_len(line[: line.index("x")]) == len(caret) - 1
 
 
 def test_every_problem_is_followed_by_its_line_sorted_by_place() -> None:

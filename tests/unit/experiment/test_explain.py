@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller
+from samovar.cli import Controller, Request
 from samovar.cli.plan_commands import explanation_lines
 from samovar.errors import DefinitionError, PlanError, SamovarError
 from samovar.experiment import LoadOptions, load_config, load_experiment, parse_overrides
@@ -199,12 +199,12 @@ def test_an_unknown_key_is_refused_with_the_nearest(folder: Folder, key: str, sa
 
 def test_a_trial_has_one_level_and_the_resolved_value(folder: Folder) -> None:
     controller = Controller(folder.root)
-    trial = next(one for one in controller.project.plan("study", "", "").plan.trials if "cubic" in one.id)
-    (at_sender, *_) = controller.project.explain("study", "cc", trial.id)
+    trial = next(one for one in controller.project.plan(Request("study")).plan.trials if "cubic" in one.id)
+    (at_sender, *_) = controller.project.explain(Request("study"), "cc", trial.id)
     assert at_sender.values[0].text == "cubic"
     assert at_sender.values[0].layer == "level of factor cc"
     assert ("src", "cubic") in at_sender.in_trial
-    (buffer,) = controller.project.explain("study", "path.buffer", trial.id)
+    (buffer,) = controller.project.explain(Request("study"), "path.buffer", trial.id)
     assert ("down", "546 packets") in buffer.in_trial
 
 
@@ -214,12 +214,12 @@ def test_a_trial_has_one_level_and_the_resolved_value(folder: Folder) -> None:
 )
 def test_an_unknown_trial_is_refused(folder: Folder, trial: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
-        Controller(folder.root).project.explain("study", "cc", trial)
+        Controller(folder.root).project.explain(Request("study"), "cc", trial)
 
 
 def test_overrides_are_explained_as_they_are_planned(folder: Folder) -> None:
     with pytest.raises(SamovarError, match="--set duration=1"):
-        Controller(folder.root).project.explain("study", "duration", overrides=("duration=1",))
+        Controller(folder.root).project.explain(Request("study", overrides=("duration=1",)), "duration")
 
 
 def test_a_top_level_value_of_a_part_is_listed_once(folder: Folder) -> None:
@@ -294,15 +294,15 @@ def test_settings_and_factors_are_explained_one_by_one(folder: Folder) -> None:
 
 def test_keys_of_the_whole_experiment_are_explained_for_a_trial(folder: Folder) -> None:
     controller = Controller(folder.root)
-    trial = next(iter(controller.project.plan("study", "", "").plan.trials))
-    (seed,) = controller.project.explain("study", "order.seed", trial.id)
+    trial = next(iter(controller.project.plan(Request("study")).plan.trials))
+    (seed,) = controller.project.explain(Request("study"), "order.seed", trial.id)
     assert seed.values[0].text == "1"
 
 
 def test_a_testbed_of_the_command_line_overrides_that_of_the_file(folder: Folder) -> None:
     text = (ROOT / "hosts" / "lab.yaml").read_text(encoding="utf-8")
     (folder.root / "hosts" / "other.yaml").write_text(text.replace("testbed: lab", "testbed: other"))
-    found = Controller(folder.root).project.explain("study", "testbed", testbed="other")
+    found = Controller(folder.root).project.explain(Request("study", testbed="other"), "testbed")
     lines = [" ".join(line.split()).replace(f"{folder.root}/", "") for line in explanation_lines(found)]
     assert lines == [
         "testbed = other",
@@ -313,10 +313,12 @@ def test_a_testbed_of_the_command_line_overrides_that_of_the_file(folder: Folder
 
 def test_a_value_of_a_trial_is_written_in_full_and_equal_hosts_together(folder: Folder) -> None:
     controller = Controller(folder.root)
-    trial = next(one for one in controller.project.plan("study", "", "").plan.trials if "cubic-1MB" in one.id)
+    trial = next(
+        one for one in controller.project.plan(Request("study")).plan.trials if "cubic-1MB" in one.id
+    )
 
     def head(key: str) -> str:
-        return next(explanation_lines(controller.project.explain("study", key, trial.id)))
+        return next(explanation_lines(controller.project.explain(Request("study"), key, trial.id)))
 
     assert head("path.rate") == "one: path.rate = down 40000000 bit/s"
     assert head("path.loss") == "one: path.loss = down 1%, up 0%"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from samovar.campaign.availability.requirements import host_needs
 from samovar.campaign.availability.unsupported_paths import unsupported_paths
+from samovar.cli import Request
 from samovar.cli.project import Project
 from samovar.errors import DefinitionError, PlanError
 from samovar.experiment import load_experiment, load_testbed
@@ -223,7 +224,7 @@ def plan_all_that_rests_on(path: Path, project: Project) -> None:
     name = path.stem if path.parent.name == "experiments" else "demo"
     texts = {one.stem: one.read_text("utf-8", errors="replace") for one in project.experiments()}
     using = [one for one, text in texts.items() if path.parent.name != "experiments" and path.stem in text]
-    plan = project.plan(using[0] if using else name, "", "").plan
+    plan = project.plan(Request(using[0] if using else name)).plan
     unsupported_paths(plan, project.catalogue)
     host_needs(plan, project.catalogue)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller
+from samovar.cli import Controller, Request
 from samovar.errors import DefinitionError
 from samovar.experiment import load_experiment, load_testbed
 
@@ -24,7 +24,7 @@ def controller(tmp_path: Path) -> Controller:
 def test_a_new_experiment_can_be_planned_at_once(controller: Controller) -> None:
     path = controller.project.new_experiment("mine")
     assert path == controller.project.root / "experiments" / "mine.yaml"
-    plan = controller.project.plan("mine", "", "").plan
+    plan = controller.project.plan(Request("mine")).plan
     assert (plan.experiment, len(plan.trials)) == ("mine", 6)
 
 
@@ -60,7 +60,10 @@ def _without(text: str, key: str) -> str:
 def test_a_new_extension_can_be_planned_at_once(controller: Controller) -> None:
     text = controller.project.new_experiment("mine", "demo").read_text(encoding="utf-8")
     assert "extends: demo" in text
-    own, base = controller.project.plan("mine", "", "").plan, controller.project.plan("demo", "", "").plan
+    own, base = (
+        controller.project.plan(Request("mine")).plan,
+        controller.project.plan(Request("demo")).plan,
+    )
     assert [trial.resolved for trial in own.trials] == [trial.resolved for trial in base.trials]
 
 
@@ -76,7 +79,7 @@ def test_every_commented_out_key_of_a_new_extension_is_valid(controller: Control
     assert len(offered) == 6
     for line in offered:
         path.write_text(text + line)
-        assert controller.project.plan("mine", "", "").plan.experiment == "mine", line
+        assert controller.project.plan(Request("mine")).plan.experiment == "mine", line
 
 
 def test_an_existing_file_is_not_overwritten(controller: Controller) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller, PlannedExperiment
+from samovar.cli import Controller, PlannedExperiment, Request
 from samovar.errors import PlanError
 from samovar.report.testbed_comparison import comparison_rows
 
@@ -58,10 +58,10 @@ def _ids(study: PlannedExperiment) -> list[str]:
 
 
 def test_a_trial_has_one_id_on_all_testbeds_and_its_hosts_on_each(controller: Controller) -> None:
-    study = controller.project.plan("shared", "", "twin,lab")
+    study = controller.project.plan(Request("shared", "", "twin,lab"))
     (twin,) = study.others
     assert study.plan.testbed == "lab,twin"
-    assert _ids(study) == _ids(twin) == _ids(controller.project.plan("shared", "", "lab"))
+    assert _ids(study) == _ids(twin) == _ids(controller.project.plan(Request("shared", "", "lab")))
     for here, there in zip(study.plan.trials, twin.plan.trials, strict=True):
         assert (here.treatment, here.replicate) == (there.treatment, there.replicate)
         assert [flow.from_host for flow in (*here.resolved.flows, *there.resolved.flows)] == ["src", "west"]
@@ -69,7 +69,9 @@ def test_a_trial_has_one_id_on_all_testbeds_and_its_hosts_on_each(controller: Co
 
 
 def test_the_order_of_the_testbeds_names_does_not_change_the_campaign(controller: Controller) -> None:
-    one, other = (controller.project.plan("shared", "", names) for names in ("twin,lab", "lab, twin"))
+    one, other = (
+        controller.project.plan(Request("shared", "", names)) for names in ("twin,lab", "lab, twin")
+    )
     assert one.plan.to_json() == other.plan.to_json()
     assert one.sources == other.sources
     assert {"testbeds/lab/plan.json", "testbeds/twin/plan.json", "testbeds/twin/testbed.yaml"} <= set(
@@ -88,7 +90,7 @@ def test_testbeds_that_differ_in_more_than_names_and_addresses_are_refused(
     controller: Controller, names: str, complaint: str
 ) -> None:
     with pytest.raises(PlanError, match="cannot share a campaign of shared") as caught:
-        controller.project.plan("shared", "", names)
+        controller.project.plan(Request("shared", "", names))
     assert complaint in str(caught.value)
 
 
