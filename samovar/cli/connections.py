@@ -90,7 +90,7 @@ class Connections:
         if host not in machines:
             raise TestbedError(unknown("host", host, machines))
         if action not in POWER_ACTIONS:
-            raise TestbedError(unknown("action of power", action, POWER_ACTIONS))
+            raise TestbedError(unknown("power action", action, POWER_ACTIONS))
         if action in POWER_LOSS and machines[host].power is not None:
             command = f"fab power {host} {action} --testbed {testbed.name}"
             self._require_idle(testbed, command, emit, force)

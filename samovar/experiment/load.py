@@ -48,7 +48,7 @@ class ResolvedExperiment:
 class LoadOptions:
     """What an experiment is loaded with beside its files: profile, `--set`, config.yaml, known outputs.
 
-    Without `outputs`, metrics, figures and tables are those of the R package.
+    If `outputs` is None, the known metrics, figures and tables are those of the R package.
     """
 
     profile: str | None = None

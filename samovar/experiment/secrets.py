@@ -47,7 +47,7 @@ def find_secrets(text: str) -> Iterator[Secret]:
 
 
 def redacted(text: str, environment: Mapping[str, str]) -> str:
-    """Return a text with `…` for what looks like a secret and for secrets in an environment."""
+    """Return a text in which `…` replaces what looks like a secret and the secrets of an environment."""
     for pattern in _PATTERNS.values():
         text = pattern.sub(REDACTED, text)
     secrets = [

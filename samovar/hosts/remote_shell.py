@@ -182,7 +182,7 @@ class RemoteShell:
         self._request(lambda mark: take_over_text(before, mark), deadline_s, "take-over")
 
     def bye(self) -> None:
-        """End the shell without running the script that was stored for the loss of the controller."""
+        """End the shell; the script that the host runs when it loses its controller is not run."""
         until = time.monotonic() + KILL_GRACE_S
         with suppress(TimeoutError, ConnectionLostError):  # the shell is gone already
             self._send(BYE_TEXT, until)

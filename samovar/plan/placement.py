@@ -16,7 +16,7 @@ LAST_PORT = 65535
 
 @dataclass(frozen=True)
 class Route:
-    """The route of a flow: its hosts, the interfaces that it leaves and enters by, their addresses.
+    """The route of a flow: its two end hosts, the interface of each, and their addresses.
 
     `directions` are those in which it passes the bottleneck, `down` and `up`.
     """

@@ -51,7 +51,7 @@ class SudoCommand:
 
 
 def checked_pattern(text: str) -> str:
-    """Return the pattern of a header; raises ValueError for one that sudoers(5) does not accept."""
+    """Return a `root` pattern of a recipe's header; raises ValueError if no rule of sudoers(5) can say it."""
     unknown = [token for token in re.findall("<([^>]*)>", text) if token not in _TOKENS]
     if unknown:
         raise ValueError(f"unknown <{unknown[0]}>; expected <{'>, <'.join(_TOKENS[:-1])}> or <{_TOKENS[-1]}>")

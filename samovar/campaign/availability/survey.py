@@ -65,7 +65,8 @@ def require_reachable(plans: Sequence[Plan], surveys: Sequence[HostSurvey], fail
 def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: Emit) -> None:
     """Connect to every host, and switch on those that do not answer and have a power switch.
 
-    Each of these has its boot_timeout to answer. Hosts that stay silent are found when they are used.
+    Each of these has its boot_timeout to answer. A host that stays silent is no error here,
+    but when it is first used.
     """
     given_up = threading.Event()
     try:

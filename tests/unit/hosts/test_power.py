@@ -165,7 +165,7 @@ def test_a_password_that_others_may_read_is_refused(tmp_path: Path, monkeypatch:
 def test_fab_power_refuses_unknown_names() -> None:
     for arguments, said in (
         (["power", "nohost", "on"], "unknown host 'nohost'; known: dst, rtr, src"),
-        (["power", "src", "up"], "unknown action of power 'up'; known: cycle, off, on, status"),
+        (["power", "src", "up"], "unknown power action 'up'; known: cycle, off, on, status"),
         (["power", "src", "on", "--testbed", "lab"], "src: no power in the testbed file"),
     ):
         command = [str(Path(sys.executable).with_name("fab")), *arguments]
