@@ -118,7 +118,7 @@ class Explainer:
 
     def owners(self, name: str) -> Owners:
         """Return, for each key that contains others, its own keys (a model) and its recipes' parameters."""
-        part = PartToCheck(self._checked, self.testbed, self.catalogue, name, self.experiment.parts[name])
+        part = PartToCheck(self._checked, self.testbed, self.catalogue, self.experiment.parts[name])
         owners = {}
         for owner in owners_of(part.model):
             recipes = part.recipes_of(owner) if owner.partition(".")[0] in RECIPE_KINDS else ()

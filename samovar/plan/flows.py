@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 
 from samovar.errors import PlanError
 from samovar.experiment import FLOW_ENDS, Distribution, Flow, Member, RecipeCatalogue
-from samovar.plan.level_precedence import TreatmentValues, declared_parameters, parameters_of_type
+from samovar.plan.level_precedence import (
+    TreatmentError,
+    TreatmentValues,
+    declared_parameters,
+    parameters_of_type,
+)
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.placement import Route, ports_of
 
@@ -91,9 +96,12 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
             raise PlanError(f"flow {flow.label}: two flows have this label; give each its own")
         first = windows.setdefault((flow.from_host, flow.to_host), flow)
         if first.rwnd_bytes != flow.rwnd_bytes:
-            between = f"between {flow.from_host} and {flow.to_host}"
-            message = f"flows {first.label} and {flow.label} have different rwnd {between}"
-            raise PlanError(f"{message}; use the same: a window applies to all that a peer sends")
+            message = (
+                f"flow {flow.label}: flow {first.label} from {flow.from_host} to {flow.to_host} has another"
+            )
+            message = f"{message} rwnd, or none; give both the same, as a window is set per peer"
+            message = ", ".join(filter(None, (message, values.labels())))
+            raise TreatmentError(values.context.name, "traffic flow", flow.group, message)
     return flows
 
 

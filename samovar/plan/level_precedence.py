@@ -49,8 +49,8 @@ EXCLUSIVE_ARRIVALS = {"until": "count", "count": "until"}
 """Keys of arrivals that exclude each other."""
 
 
-class FormulaError(PlanError):
-    """A formula has no value in a treatment; carries the part, the key and the formula's text."""
+class TreatmentError(PlanError):
+    """A value is impossible in a treatment; carries the part, words of the key and the text of the value."""
 
     def __init__(self, part: str, where: str, text: str, message: str) -> None:
         self.part, self.where, self.text = part, where, text
@@ -138,9 +138,9 @@ class TreatmentValues:
         except UnitError as error:
             raise self._formula_error(where, str(amount), error) from error
 
-    def _formula_error(self, where: str, text: str, error: UnitError) -> FormulaError:
+    def _formula_error(self, where: str, text: str, error: UnitError) -> TreatmentError:
         message = ", ".join(filter(None, (f"{self.context.name}: {where}: {error}", self.labels())))
-        return FormulaError(self.context.name, where, text, message)
+        return TreatmentError(self.context.name, where, text, message)
 
     def get(self, name: str, /) -> object:
         """Return the value that a formula names, formulas as they are; None if it is not set."""

@@ -23,7 +23,7 @@ from samovar.experiment import (
     package_outputs,
     unknown,
 )
-from samovar.plan.level_precedence import FormulaError, PartContext
+from samovar.plan.level_precedence import PartContext, TreatmentError
 from samovar.plan.model import Changes, PlanValue, Trial
 from samovar.plan.order import (
     CostlySettings,
@@ -167,7 +167,7 @@ def make_plan(
             plots = nested(costly.reboot.values()), nested(costly.either.values())
             own = ordered(order.kind, order.seed, name, len(treatments), part.replicates, *plots)
             ids += ids_of(treatments, own)
-        except (FormulaError, SameTrialsError) as error:
+        except (TreatmentError, SameTrialsError) as error:
             raise _located(error, resolved) from error
         begin = sum(map(len, parts))
         slots += [slot._replace(treatment=begin + slot.treatment) for slot in own] if begin else own
@@ -196,10 +196,10 @@ def make_plan(
     )
 
 
-def _located(error: FormulaError | SameTrialsError, resolved: ResolvedExperiment) -> SamovarError:
-    """Return the error with the place in a file of its factor or formula; the same error if that is unknown.
+def _located(error: TreatmentError | SameTrialsError, resolved: ResolvedExperiment) -> SamovarError:
+    """Return the error with the place in a file of its factor or value; the same error if that is unknown.
 
-    Of several equal formulas, it is the one whose keys have most words in common with those of the error.
+    Of several equal texts, it is the one whose keys have most words in common with those of the error.
     """
     part = node_at(resolved.experiment.complete, "parts", error.part)
     if isinstance(error, SameTrialsError):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from samovar.experiment.checks.check_design import check_design, check_size
 from samovar.experiment.checks.check_outputs import OutputChecks
 from samovar.experiment.checks.check_traffic import check_path, check_traffic
-from samovar.experiment.checks.check_values import check_formulas, check_values
+from samovar.experiment.checks.check_values import check_values
 from samovar.experiment.checks.part_values import PartToCheck
 from samovar.experiment.checks.validate import Validation
 from samovar.experiment.keys import Experiment, RecipeCatalogue, Testbed
@@ -28,8 +28,10 @@ def check_experiment(
     if checked.model is None:
         return
     for name, model in checked.model.parts.items():
-        part = PartToCheck(checked, testbed, catalogue, name, model)
-        for check in (check_values, check_design, check_path, check_traffic, check_formulas):
-            check(part)
+        part = PartToCheck(checked.below("parts", name), testbed, catalogue, model)
+        check_values(part)
+        check_design(part)
+        check_path(part)
+        check_traffic(part)
     check_size(checked, checked.model)
     OutputChecks(checked, checked.model, outputs).run(keys)

@@ -43,10 +43,10 @@ def check_design(part: PartToCheck) -> None:
 def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
     """Report a factor without levels, its unknown hosts, and levels and labels that it has twice."""
     where = ("factors", factor.name)
-    if not factor.levels and part.intact(*where):
-        part.report(where, f"factor '{factor.name}' has no levels; give at least one")
+    if not factor.levels and part.checked.intact(*where):
+        part.checked.report(where, f"factor '{factor.name}' has no levels; give at least one")
     for index, end in enumerate(factor.at):
-        part.check_name((*where, "at", index), "host or role", end, part.end_names)
+        part.checked.check_name((*where, "at", index), "host or role", end, part.end_names)
     labels: dict[str, str] = {}  # by the level's values
     for index, level in enumerate(factor.levels):
         at = (*where, "levels", index)
@@ -56,10 +56,10 @@ def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
         first = labels.get(values)
         if first is not None:
             same = "is a duplicate" if first == level.label else f"is the same as '{first}'"
-            part.report(at, f"{factor.name}: level '{level.label}' {same}; remove it")
+            part.checked.report(at, f"{factor.name}: level '{level.label}' {same}; remove it")
         elif level.label in labels.values():
             message = f"label '{level.label}' is that of another level; choose another"
-            part.report(at, f"{factor.name}: {message}")
+            part.checked.report(at, f"{factor.name}: {message}")
         labels.setdefault(values, level.label)
 
 
@@ -68,17 +68,17 @@ def _check_conflicts(part: PartToCheck) -> None:
     for target, factors in part.setters.items():
         for factor in factors[1:]:
             message = f"factor '{factor.name}' sets {target}, which '{factors[0].name}' sets"
-            part.report(("factors", factor.name), f"{message}; remove one of them", key=True)
+            part.checked.report(("factors", factor.name), f"{message}; remove one of them", key=True)
     for flow in part.model.traffic:
         ending = part.setters_of(*(f"traffic.{flow.label}.{key}" for key in keys.FLOW_ENDS))
         for factor in ending[1:]:
             message = f"factors '{ending[0].name}' and '{factor.name}' both end flow '{flow.label}'"
             advice = "remove one, or link their levels in one factor"
-            part.report(("factors", factor.name), f"{message}; {advice}", key=True)
+            part.checked.report(("factors", factor.name), f"{message}; {advice}", key=True)
     ends = [(flow.size_bytes, flow.duration_s, flow.until) for flow in part.model.traffic]
     if "duration" in part.setters and all(any(one is not None for one in end) for end in ends):
         message = "factor 'duration' has no effect, as every flow has its own end; remove it"
-        part.report(("factors", part.setters["duration"][0].name), message, key=True)
+        part.checked.report(("factors", part.setters["duration"][0].name), message, key=True)
 
 
 def _check_exclude(part: PartToCheck) -> None:
@@ -89,11 +89,11 @@ def _check_exclude(part: PartToCheck) -> None:
         same = next(earlier, None)
         if same is not None:
             message = f"line {same + 1} excludes all that this line excludes; remove one"
-            part.report(("exclude", index), message)
+            part.checked.report(("exclude", index), message)
     if sound and not part.model.include and prod(len(one.levels) for one in factors.values()) <= MOST_COUNTED:
         every = product(*(factor.levels for factor in factors.values()))
         if all(keys.is_excluded(part.model, dict(zip(factors, levels, strict=True))) for levels in every):
-            part.report(("exclude",), "every treatment is excluded; at least one must be left")
+            part.checked.report(("exclude",), "every treatment is excluded; at least one must be left")
 
 
 def _has_levels(part: PartToCheck, index: int, line: Line) -> bool:
@@ -101,16 +101,16 @@ def _has_levels(part: PartToCheck, index: int, line: Line) -> bool:
     sound = True
     for name, wanted in line.items():
         at = ("exclude", index, name)
-        if not part.check_name(at, "factor", name, part.model.factors, key=True):
+        if not part.checked.check_name(at, "factor", name, part.model.factors, key=True):
             sound = False
             continue
         labels = part.model.factors[name].labels
         for place, label in enumerate(wanted):
             if label not in labels:
                 sound = False
-                if part.valid("factors", name):  # else it may be the level with an error
+                if part.checked.valid("factors", name):  # else it may be the level with an error
                     message = unknown(f"level of {name}", label, labels)
-                    part.report((*at, place), f"{message}; the line matches nothing")
+                    part.checked.report((*at, place), f"{message}; the line matches nothing")
     return sound
 
 
@@ -125,23 +125,23 @@ def _check_include(part: PartToCheck) -> None:
     for index, line in enumerate(part.model.include):
         at = ("include", index)
         for name in line.keys() - factors.keys():
-            part.report((*at, name), unknown("factor", name, factors), key=True)
+            part.checked.report((*at, name), unknown("factor", name, factors), key=True)
         missing = [name for name in factors if name not in line]
         if missing:
             message = f"the line has no level for {', '.join(missing)}; give one for every factor"
-            part.report(at, message)
+            part.checked.report(at, message)
         treatment: dict[str, keys.Level] = {}
         for name in factors.keys() & line.keys():
             try:
                 treatment[name] = keys.included_level(part.model, name, line[name])
             except ValueError as error:
                 for steps, message, _ in errors_of(error):
-                    part.report((*at, name, *steps), f"{name}: {message}")
-        if not part.valid(*at):
+                    part.checked.report((*at, name, *steps), f"{name}: {message}")
+        if not part.checked.valid(*at):
             continue
         labels = tuple(treatment[name].label for name in factors)
         known = all(level in factors[name].levels for name, level in treatment.items())
         if known and not any(keys.matches(excluded, treatment) for excluded in part.model.exclude):
-            part.report(at, f"treatment {' '.join(labels)} exists already; remove the line")
+            part.checked.report(at, f"treatment {' '.join(labels)} exists already; remove the line")
         elif seen.setdefault(labels, index) != index:
-            part.report(at, f"treatment {' '.join(labels)} is included twice; remove one")
+            part.checked.report(at, f"treatment {' '.join(labels)} is included twice; remove one")

@@ -24,11 +24,11 @@ BUFFER_UNITS = {"packets": ("buffer_packets", "546packets"), "bytes": ("buffer_b
 def check_traffic(part: PartToCheck) -> None:
     """Report what is wrong with the flows, captures and loggers of a part."""
     traffic = part.model.traffic
-    if not traffic and part.intact("traffic"):
-        part.report(("traffic",), "traffic is empty; it needs at least one flow")
+    if not traffic and part.checked.intact("traffic"):
+        part.checked.report(("traffic",), "traffic is empty; it needs at least one flow")
     counts_vary = {f"traffic.{flow.label}.count" for flow in traffic} & part.setters.keys()
     if traffic and not counts_vary and all(flow.count == 0 for flow in traffic):
-        part.report(("traffic", 0, "count"), "count: no flow is left; at least one must remain")
+        part.checked.report(("traffic", 0, "count"), "count: no flow is left; at least one must remain")
     for index, flow in enumerate(traffic):
         at = ("traffic", index)
         _check_ends(part, at, flow)
@@ -36,7 +36,6 @@ def check_traffic(part: PartToCheck) -> None:
         _check_end(part, at, flow)
         _check_durations(part, flow)
     _check_labels_and_ports(part)
-    _check_windows(part)
     _check_stop(part)
     _check_recorders(part, "captures", part.model.captures)
     _check_recorders(part, "loggers", part.model.loggers)
@@ -45,13 +44,13 @@ def check_traffic(part: PartToCheck) -> None:
 def _check_ends(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
     """Report ends that are one host or not connected: as written, and by levels if one factor sets them."""
     for message in _path_errors(part, flow):
-        part.report((*where, "to"), message)
+        part.checked.report((*where, "to"), message)
     fields = {f"traffic.{flow.label}.from": "from_end", f"traffic.{flow.label}.to": "to_end"}
     setters = part.setters_of(*fields)
     for level in setters[0].levels if len(setters) == 1 else ():
         ends = {field: str(level.texts[key]) for key, field in fields.items() if key in level.texts}
         for message in _path_errors(part, flow.model_copy(update=ends)) if ends else ():
-            part.report(("factors", setters[0].name), f"{level.label}: {message}", key=True)
+            part.checked.report(("factors", setters[0].name), f"{level.label}: {message}", key=True)
 
 
 def _path_errors(part: PartToCheck, flow: keys.Flow) -> Iterator[str]:
@@ -79,10 +78,10 @@ def _check_count(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
     plural = testbed is not None and any(keys.is_plural(testbed, end) for end in (flow.from_end, flow.to_end))
     if flow.every_s and flow.count is None and not plural and not varies:
         message = f"flow '{flow.label}' is one flow; add count, or remove every"
-        part.report((*where, "every"), message, key=True)
+        part.checked.report((*where, "every"), message, key=True)
     if flow.arrivals is not None and not plural and varies:
         message = f"flow '{flow.label}' has arrivals; its count cannot be a factor"
-        part.report((*where, "arrivals"), message, key=True)
+        part.checked.report((*where, "arrivals"), message, key=True)
 
 
 def _check_end(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
@@ -90,11 +89,11 @@ def _check_end(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
     cycle = _until_cycle(part, flow)
     if cycle and flow.label == min(cycle):
         message = f"the end of flow '{flow.label}' depends on itself ({' -> '.join((*cycle, cycle[0]))})"
-        part.report((*where, "until"), f"{message}; use size or duration instead")
+        part.checked.report((*where, "until"), f"{message}; use size or duration instead")
     stops = any(map(part.values_of, ("stop.after", "stop.when", "duration")))
-    if not stops and not _has_end(part, flow) and part.checked.intact():
+    if not stops and not _has_end(part, flow) and not part.checked.left_out:
         message = f"flow '{flow.label}' never ends; add size or duration here, or duration at the top"
-        part.report(where, message)
+        part.checked.report(where, message)
 
 
 def _has_end(part: PartToCheck, flow: keys.Flow) -> bool:
@@ -131,7 +130,7 @@ def _check_durations(part: PartToCheck, flow: keys.Flow) -> None:
                     f"{format_duration(one.value)} of flow '{flow.label}': {name} counts in steps of {step}; "
                     f"use {format_duration(next_s)}, or another multiple of {step}"
                 )
-                part.report(one.where, message)
+                part.checked.report(one.where, message)
                 break
 
 
@@ -150,44 +149,25 @@ def _check_labels_and_ports(part: PartToCheck) -> None:
         for label in (flow.label, *(member.label for member in members)):
             if labels.setdefault(label, index) != index:
                 message = f"flow '{flow.label}' has the label '{label}' of another flow; rename one"
-                part.report((*at, "flow"), message)
+                part.checked.report((*at, "flow"), message)
                 break
         for member in members:
             owner = ports.setdefault((member.to_host, member.port), index) if member.port else index
             if owner != index:
                 other = part.model.traffic[owner].label
                 message = f"port {member.port} at {member.to_host} is used by flow '{other}'; choose another"
-                part.report((*at, "port"), message)
+                part.checked.report((*at, "port"), message)
                 break
         if members and members[-1].port and members[-1].port > LAST_PORT:
             ends = f"the ports of {len(members)} flows from {flow.port} end at {members[-1].port}"
-            part.report((*at, "port"), f"{ends}; the last port is {LAST_PORT}")
-
-
-def _check_windows(part: PartToCheck) -> None:
-    """Report flows between the same hosts with different windows: a window is set per peer, not per flow."""
-    seen: dict[tuple[str, str], int] = {}
-    reported: set[int] = set()
-    for index, flow in enumerate(part.model.traffic):
-        for member in part.members_of(flow):
-            first_index = seen.setdefault((member.from_host, member.to_host), index)
-            first = part.model.traffic[first_index]
-            at, other = (index, first) if flow.rwnd_bytes is not None else (first_index, flow)
-            varies = part.setters.keys() & {f"traffic.{first.label}.rwnd", f"traffic.{flow.label}.rwnd"}
-            if at in reported or varies or first.rwnd_bytes == flow.rwnd_bytes:
-                continue  # the plan checks which levels meet
-            reported.add(at)
-            has = "no rwnd" if other.rwnd_bytes is None else "another rwnd"
-            message = f"flow '{other.label}' from {member.from_host} to {member.to_host} has {has}"
-            message += "; both need the same, as a window is set per peer"
-            part.report(("traffic", at, "rwnd"), message)
+            part.checked.report((*at, "port"), f"{ends}; the last port is {LAST_PORT}")
 
 
 def _check_stop(part: PartToCheck) -> None:
     flow = part.flows.get(part.model.stop.when or "") if part.model.stop else None
     if flow is not None and not part.values_of("duration") and not _has_end(part, flow):
         message = f"flow '{flow.label}' has no end that could end the trial; give it size or duration"
-        part.report(("stop", "when"), message)
+        part.checked.report(("stop", "when"), message)
 
 
 def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Capture | keys.Logger]) -> None:
@@ -200,15 +180,15 @@ def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Captu
         again = [f"{what} at {host}" if what else host for host in hosts if (host, what) in seen]
         seen |= {(host, what) for host in hosts}
         if again:
-            part.report(where, f"{_first(again)} is recorded already; remove one")
+            part.checked.report(where, f"{_first(again)} is recorded already; remove one")
         for host in hosts:
             interfaces = part.testbed.hosts[host].interfaces if part.testbed else {}
             if not interfaces:
                 message = f"host {host} has no testbed interface; there is no traffic to record"
-                part.report((*where, "at"), message)
+                part.checked.report((*where, "at"), message)
             elif one.interface is not None and one.interface not in interfaces:
                 message = unknown(f"interface of {host}", one.interface, interfaces)
-                part.report((*where, "interface"), message)
+                part.checked.report((*where, "interface"), message)
 
 
 # The path
@@ -224,19 +204,19 @@ def check_path(part: PartToCheck) -> None:
     else:
         if testbed is not None and testbed.bottleneck is None:
             message = f"testbed '{testbed.name}' has no bottleneck; remove path, or choose another testbed"
-            part.report(("path",), message, key=True)
+            part.checked.report(("path",), message, key=True)
         for key, value in (("rate", path.rate_bps), ("buffer", path.buffer)):
-            if not value and part.intact():
+            if not value and part.checked.intact():
                 _check_needed(part, key)
         for key, message in _without_effect(part, path):
-            part.report(("path", key), message)
+            part.checked.report(("path", key), message)
     for one, message in _impossible(part):
-        part.report(one.where, f"{one.key}: {message}")
+        part.checked.report(one.where, f"{one.key}: {message}")
     selectors = [(one.flow, one.from_end, one.to_end) for one in path.classes]
     for index, selector in enumerate(selectors):
         if selectors.index(selector) != index:
             message = "another class is for the same packets already; merge them"
-            part.report(("path", "classes", index), message)
+            part.checked.report(("path", "classes", index), message)
     for one in part.values_of("path.buffer"):
         if isinstance(one.value, Buffer):
             _check_buffer(part, one, one.value)
@@ -249,9 +229,9 @@ def _check_router_only(part: PartToCheck, link: str) -> None:
     refused = f"needs a router; the bottleneck is link '{link}', which takes {', '.join(takes)}"
     for key in keys.ROUTER_ONLY:
         if part.model.path and known[key].attribute in part.model.path.model_fields_set:
-            part.report(("path", key), f"path.{key} {refused}", key=True)
+            part.checked.report(("path", key), f"path.{key} {refused}", key=True)
         for factor in part.setters_of(f"path.{key}"):
-            part.report(("factors", factor.name), f"path.{key} {refused}", key=True)
+            part.checked.report(("factors", factor.name), f"path.{key} {refused}", key=True)
 
 
 def _check_needed(part: PartToCheck, key: str) -> None:
@@ -260,12 +240,12 @@ def _check_needed(part: PartToCheck, key: str) -> None:
     setters = part.setters_of(target)
     if not setters:
         message = f"path has no {key}; add {key}: ... here, or a factor {target}"
-        part.report(("path",), message, key=True)
+        part.checked.report(("path",), message, key=True)
     for factor in setters:
         for index, level in enumerate(factor.levels):
             if target not in level.texts:
                 message = f"level '{level.label}' has no {target}, and path no {key}; add one of them"
-                part.report(("factors", factor.name, "levels", index), message)
+                part.checked.report(("factors", factor.name, "levels", index), message)
 
 
 def _without_effect(part: PartToCheck, path: keys.NetworkPath) -> Iterator[tuple[str, str]]:
@@ -318,7 +298,7 @@ def _check_buffer(part: PartToCheck, one: PartValue, buffer: Buffer) -> None:
     if part.device_link:
         if buffer.packets is None:
             message = f"link '{part.device_link}' queues frames; give the buffer as 2720packets or 1 BDP"
-            part.report(one.where, message)
+            part.checked.report(one.where, message)
         return
     takes = {
         aqm: part.catalogue.parameters("aqm", aqm, system) or {}
@@ -334,4 +314,4 @@ def _check_buffer(part: PartToCheck, one: PartValue, buffer: Buffer) -> None:
         able = sorted(name for name, parameters in takes.items() if needed in parameters)
         message = f"aqm {unable[0]} counts {other}; give the buffer as {example} or 1 BDP"
         use = f", or use an aqm that counts {unit}: {', '.join(able)}" if able else ""
-        part.report(one.where, message + use)
+        part.checked.report(one.where, message + use)

@@ -6,9 +6,7 @@ config.yaml and by testbeds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from samovar.errors import Problem, unknown
 from samovar.experiment import keys
@@ -18,13 +16,11 @@ from samovar.experiment.checks.part_values import (
     Parameters,
     PartToCheck,
     PartValue,
-    part_values,
     setting_values,
 )
 from samovar.experiment.checks.validate import Loc, errors_of, position_at
-from samovar.experiment.formula import Formula, canonical
 from samovar.experiment.keys import ParameterInfo, RecipeCatalogue
-from samovar.experiment.values import Distribution, LevelText
+from samovar.experiment.values import LevelText
 from samovar.experiment.yaml_tree import Map
 
 NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
@@ -42,7 +38,6 @@ NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
     (keys.Logger, "logger"): "logger",
 }
 """What the values of keys name."""
-MOST_STEPS = 10_000  # of the search for values that depend on themselves
 Refusal = tuple[Loc, bool, str]
 """The place of a problem in a part, whether it is at the key there, and the message."""
 
@@ -52,13 +47,13 @@ def check_values(part: PartToCheck) -> None:
     for one in (one for values in part.values.values() for one in values):
         group = one.target.partition(".")[0]
         known = one.factor is None or keys.is_target(one.target, part.model)
-        if group in ("traffic", "loggers") and not known and not part.intact(group):
+        if group in ("traffic", "loggers") and not known and not part.checked.intact(group):
             continue  # its flow or logger may be the one that was left out
-        incomplete = one.factor is not None and not part.intact("factors", one.factor.name)
+        incomplete = one.factor is not None and not part.checked.intact("factors", one.factor.name)
         refusals = _setting_of_part(part, one) if one.of_hosts else _refusals(part, one)
         for place, at_key, message in refusals:
             if not incomplete or (place, at_key) != one.key_place:
-                part.report(place, message, key=at_key, once=True)  # levels of a range share a place
+                part.checked.report(place, message, key=at_key, once=True)  # levels of a range share a place
 
 
 def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
@@ -220,102 +215,3 @@ def setting_parameters(catalogue: RecipeCatalogue, *systems: str) -> dict[str, P
         for recipe in sorted(catalogue.names("setting", system))
         for name, info in keys.settable(catalogue, "setting", recipe, system).items()
     }
-
-
-# Formulas
-
-
-class _Values:
-    """The values that the names of a part may have, by name; `path.rate.down` names one direction."""
-
-    def __init__(self, values: Iterable[PartValue]) -> None:
-        self.by_name: dict[str, list[PartValue]] = {}
-        self.steps = 0  # of the search for values that depend on themselves
-        for one in values:
-            name = one.target
-            if keys.is_directed(name):
-                name = f"{name}.{one.step or 'down'}"
-            elif one.step:
-                name = f"{name}@{one.step}"  # no name means the value of one host
-            self.by_name.setdefault(name, []).append(one)
-            if isinstance(one.value, Distribution):  # its name means the mean, its parameters may be formulas
-                self.by_name[name] += [replace(one, value=number) for number in one.value.parameters]
-
-    def formulas(self) -> Iterator[tuple[str, PartValue, Formula]]:
-        """Yield every formula with the name whose value it is."""
-        for name, every in self.by_name.items():
-            yield from ((name, one, one.value) for one in every if isinstance(one.value, Formula))
-
-    def has(self, name: str) -> bool:
-        """Return whether a name can have a value."""
-        down = name.removesuffix(".up") + ".down"
-        if name.startswith("path.buffer.") and down in self.by_name:
-            return "path.rate.up" in self.by_name or name == down
-        return name == "mtu" or name in self.by_name
-
-    def inputs(self, name: str) -> tuple[str, ...]:
-        """Return the names whose values a name is computed from: itself, unless it is derived."""
-        if name.startswith("BDP."):
-            return (f"path.rate.{name.removeprefix('BDP.')}", *self.inputs("path.rtt"))
-        if name == "path.rtt" and "path.delay.down" in self.by_name and "path.rtt" not in self.by_name:
-            return ("path.delay.down", "path.delay.up")
-        return (name,)
-
-    def missing(self, name: str, part: keys.Part) -> str | None:
-        """Return the message for a name that has no value in the part; None if it has one."""
-        known = canonical(name)
-        label, labels = known.removeprefix("traffic.").rpartition(".")[0], [one.label for one in part.traffic]
-        if known.startswith("traffic.") and label not in labels:
-            return unknown("flow", label, labels)
-        missing = [one for one in self.inputs(known) if not self.has(one)]
-        if not missing:
-            return None
-        key = missing[0].removesuffix(".down")
-        return f"{name} has no value here, as the part has no {key}; add it, as a value or a factor"
-
-    def cycle(
-        self,
-        name: str,
-        possible: PartValue,
-        trail: tuple[str, ...] = (),
-        levels: Mapping[str, keys.Level | None] = MappingProxyType({}),
-    ) -> tuple[str, ...]:
-        """Return the names on a way from a value back to itself, or nothing.
-
-        The search goes depth first through formulas, in which a factor has the same level throughout.
-        """
-        self.steps += 1
-        if name in trail:
-            return (*trail, name) if trail[0] == name else ()
-        if not isinstance(possible.value, Formula) or self.steps > MOST_STEPS:
-            return ()
-        if possible.factor:
-            levels = {**levels, possible.factor.name: possible.level}
-        inputs = (one for used in possible.value.names for one in self.inputs(canonical(used)))
-        others = ((one, other) for one in inputs for other in self.by_name.get(one, ()))
-        for input_name, other in others:
-            factor = other.factor.name if other.factor else ""
-            if levels.get(factor, other.level) == other.level:
-                found = self.cycle(input_name, other, (*trail, name), levels)
-                if found:
-                    return found
-        return ()
-
-
-def check_formulas(part: PartToCheck) -> None:
-    """Report names in formulas that have no value in the part, and values that depend on themselves."""
-    device = part.testbed.device if part.testbed else None
-    whole = part.model.model_copy(update={"path": keys.with_device(part.model.path, device)})
-    values = _Values(part_values(whole))
-    for _, possible, formula in values.formulas():
-        for one in formula.names:
-            message = values.missing(one, part.model)
-            if message:
-                part.report(possible.where, f"'{formula.text}': {message}")
-    reported: set[frozenset[str]] = set()
-    for owner, possible, _ in values.formulas():
-        values.steps = 0
-        cycle = values.cycle(owner, possible)
-        if cycle and frozenset(cycle) not in reported:
-            reported.add(frozenset(cycle))
-            part.report(possible.where, f"the value depends on itself ({' -> '.join(cycle)})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -93,32 +93,13 @@ class PartValue:
 class PartToCheck:
     """One part of an experiment, with its testbed (None when unknown) and the recipes.
 
-    Places are counted from the part.
+    `checked` is the validation of the experiment, with places counted from the part.
     """
 
     checked: Validation[keys.Experiment]
     testbed: keys.Testbed | None
     catalogue: RecipeCatalogue
-    name: str
     model: keys.Part
-
-    def report(self, loc: Loc, message: str, *, key: bool = False, once: bool = False) -> None:
-        """Add a problem at the value, or at the key, of a place; with `once`, only the first there."""
-        self.checked.report(("parts", self.name, *loc), message, key=key, once=once)
-
-    def check_name(
-        self, loc: Loc, what: str, name: str, known: Collection[str] | None, *, key: bool = False
-    ) -> bool:
-        """Return whether a name is known, and report it if not; nothing is unknown if `known` is None."""
-        return self.checked.check_name(("parts", self.name, *loc), what, name, known, key=key)
-
-    def intact(self, *loc: int | str) -> bool:
-        """Return whether nothing below a place was left out."""
-        return self.checked.intact("parts", self.name, *loc)
-
-    def valid(self, *loc: int | str) -> bool:
-        """Return whether nothing below a place was left out or reported."""
-        return self.checked.valid("parts", self.name, *loc)
 
     @property
     def device_link(self) -> str | None:

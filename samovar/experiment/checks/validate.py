@@ -7,7 +7,7 @@ errors elsewhere in the file.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast, get_args
 
 from pydantic import ValidationError
@@ -21,7 +21,13 @@ from samovar.units import quoted
 
 Loc = tuple[int | str, ...]
 M = TypeVar("M", bound=Strict)
-_NOT_MAPPING = {"model_type", "mapping_type", "dict_type", "model_attributes_type"}
+_MUST_BE = {
+    "tuple_type": "must be a list",
+    **dict.fromkeys(
+        ("model_type", "mapping_type", "dict_type", "model_attributes_type"), "must be a mapping"
+    ),
+}
+"""What a value must be, by the type of pydantic's error."""
 _MOST_ROUNDS = 50
 _STAND_INS = {("experiment",), ("testbed",)}  # names that the rest can be checked without
 
@@ -35,24 +41,31 @@ class Validation(Generic[M]):
     problems: list[Problem]
     left_out: list[Loc] = field(default_factory=list)
     reported: list[Loc] = field(default_factory=list)
+    prefix: Loc = ()
 
-    def intact(self, *prefix: int | str) -> bool:
-        """Return whether nothing below a key was left out."""
-        return not any(loc[: len(prefix)] == prefix for loc in self.left_out)
+    def below(self, *prefix: int | str) -> Validation[M]:
+        """Return the same validation with places counted from nested keys."""
+        return replace(self, prefix=prefix)
 
-    def valid(self, *prefix: int | str) -> bool:
-        """Return whether nothing below a key was left out or reported: what refers to it can be checked."""
-        return self.intact(*prefix) and not any(loc[: len(prefix)] == prefix for loc in self.reported)
+    def intact(self, *loc: int | str) -> bool:
+        """Return whether nothing below a place was left out."""
+        place = (*self.prefix, *loc)
+        return not any(one[: len(place)] == place for one in self.left_out)
+
+    def valid(self, *loc: int | str) -> bool:
+        """Return whether nothing below a place was left out or reported: what refers to it can be checked."""
+        place = (*self.prefix, *loc)
+        return not any(one[: len(place)] == place for one in (*self.left_out, *self.reported))
 
     def report(
         self, loc: Sequence[int | str], message: str, *, key: bool = False, once: bool = False
     ) -> None:
-        """Add a problem at the value, or at the key, of nested keys; with `once`, only if it is the first."""
-        self.reported.append(tuple(loc))
-        position = position_at(self.tree, loc, key=key)
-        place = position.file, position.line, position.column
+        """Add a problem at the value, or at the key, of a place; with `once`, only the first there."""
+        self.reported.append((*self.prefix, *loc))
+        problem = position_at(self.tree, self.reported[-1], key=key).problem(message)
+        place = problem.file, problem.line, problem.column
         if not once or place not in [(one.file, one.line, one.column) for one in self.problems]:
-            self.problems.append(position.problem(message))
+            self.problems.append(problem)
 
     def check_name(
         self, loc: Loc, what: str, name: str, known: Collection[str] | None, *, key: bool = False
@@ -93,7 +106,10 @@ def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
     if () in outermost:
         return False
     checked.left_out += [*outermost, *nameless]
-    for place in sorted(outermost, key=_last_first):
+    indices = {loc: [step for step in loc if isinstance(step, int)] for loc in outermost}
+    for place in sorted(
+        outermost, key=indices.__getitem__, reverse=True
+    ):  # so that earlier indices stay valid
         checked.tree = cast(Map, _without(checked.tree, place))
     return True
 
@@ -119,11 +135,6 @@ def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
         return True
     beside = [one["loc"] for one in every if one["type"] == "extra_forbidden" and one["loc"][:-1] == loc[:-1]]
     return kind == "missing" and nearest(str(loc[-1]), [str(one[-1]) for one in beside]) is not None
-
-
-def _last_first(loc: Loc) -> tuple[int, tuple[int, ...]]:
-    """Return a sort key that puts later list items first, so that earlier indices stay valid."""
-    return -len(loc), tuple(-step for step in loc if isinstance(step, int))
 
 
 def _without(node: Node, loc: Loc) -> Node:
@@ -177,38 +188,36 @@ def _problem(error: ErrorDetails, model: type[Strict], tree: Map) -> Problem:
     """Return the problem of one error, at its place in the file."""
     kind, loc = error["type"], error["loc"]
     name = next((str(step) for step in reversed(loc) if isinstance(step, str) and step != "[key]"), "")
-    if kind in ("extra_forbidden", "missing"):
-        keys = _keys_at(model, loc[:-1])
-        if kind == "extra_forbidden":
-            return position_at(tree, loc, key=True).problem(unknown_key("key", name, keys))
-        here = _last(tree, loc[:-1])[1]
+    if kind == "extra_forbidden":
+        message = unknown_key("key", name, _keys_at(model, loc[:-1]))
+        return position_at(tree, loc, key=True).problem(message)
+    if kind == "missing":
+        keys, here = _keys_at(model, loc[:-1]), _last(tree, loc[:-1])[1]
         near = nearest(name, here.keys() - keys if isinstance(here, Map) else ())
         hint = f"is '{near}' misspelt?" if near else f"known keys: {', '.join(sorted(keys))}"
         return here.position.problem(f"key '{name}' is missing; {hint}")
+    of_whole = not name or (kind == "value_error" and (not loc or isinstance(loc[-1], int)))
     message = _sentence(error, model)
-    of_whole = kind == "value_error" and (not loc or isinstance(loc[-1], int))
     where = position_at(tree, loc, key="[key]" in loc)
-    return where.problem(message if of_whole or not name else f"{name}: {message}")
+    return where.problem(message if of_whole else f"{name}: {message}")
 
 
 def _sentence(error: ErrorDetails, model: type[Strict]) -> str:
     """Return what is wrong with a value, and what it must be."""
-    kind, loc, value = error["type"], error["loc"], error["input"]
+    kind, value = error["type"], error["input"]
     if kind == "value_error":
         return str(error.get("ctx", {}).get("error", error["msg"]))
+    if kind == "too_short":
+        return "is empty; it needs at least one"
     given = "a mapping" if isinstance(value, Mapping) else "a list"
     if isinstance(value, str):
         given = quoted(value) if value.strip() else "nothing"
-    if kind in _NOT_MAPPING:
-        keys = ", ".join(sorted(_keys_at(model, loc)))
-        return f"must be a mapping{f' with the keys {keys}' if keys else ' (key: value)'}, not {given}"
-    if kind == "tuple_type":
-        keys = ", ".join(sorted(_keys_at(model, (*loc, 0))))
-        example = f" such as [{value}]" if isinstance(value, str) and value.strip() else ""
-        return f"must be a list{f' of mappings with the keys {keys}' if keys else example}, not {given}"
-    if kind == "too_short":
-        return "is empty; it needs at least one"
-    return f"{error['msg'].lower()}, not {given}"
+    entry = (0,) if kind == "tuple_type" else ()
+    keys = ", ".join(sorted(_keys_at(model, (*error["loc"], *entry))))
+    must_be = _MUST_BE.get(kind, error["msg"].lower())
+    if keys:
+        must_be += f"{' of mappings' if entry else ''} with the keys {keys}"
+    return f"{must_be}, not {given}"
 
 
 def _keys_at(annotation: Any, loc: Loc) -> frozenset[str]:

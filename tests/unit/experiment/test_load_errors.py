@@ -15,6 +15,7 @@ import yaml
 
 from samovar.errors import DefinitionError
 from samovar.experiment import ParameterInfo, load_experiment, load_testbed
+from samovar.plan import make_plan
 
 TESTBED = """\
 testbed: lab
@@ -142,12 +143,15 @@ def changed(text: str, changes: Mapping[str, str]) -> str:
 
 
 def errors(folder: Path, experiment: str, testbed: str = TESTBED) -> list[str]:
-    """Return the messages for an experiment and its testbed, with paths relative to the folder."""
+    """Return the messages for an experiment and its testbed, with paths relative to the folder.
+
+    Formulas and windows are checked in each treatment, by the plan.
+    """
     for name, text in (("experiments/study.yaml", experiment), ("hosts/lab.yaml", testbed)):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     with pytest.raises(DefinitionError) as caught:
-        load_experiment(folder / "experiments/study.yaml", Recipes())
+        make_plan(load_experiment(folder / "experiments/study.yaml", Recipes()), Recipes())
     return str(caught.value).replace(f"{folder}/", "").splitlines()
 
 

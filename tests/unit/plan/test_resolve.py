@@ -196,7 +196,7 @@ def test_flows_have_their_own_settings() -> None:
 
 def test_two_windows_for_one_peer_are_refused() -> None:
     other = ", {flow: other, generator: nuttcp, from: sender, to: receiver, rwnd: 50KB}"
-    with pytest.raises(PlanError, match="flows bulk and other have different rwnd between src1 and dst1"):
+    with pytest.raises(DefinitionError, match=r"flow other: flow bulk from src1 to dst1 has another rwnd"):
         flows(UDP + ", rwnd: 20KB}" + other)
 
 
