@@ -92,15 +92,11 @@ KEYS_OF_FLOW = {
     "count": NUMBER,
     "every": SECONDS,
 }
-_FULL_NAMES = {"BDP": "BDP", "RATE": "path.rate", "BUFFER": "path.buffer"} | {
-    f"path.{key}": f"path.{key}" for key in KEYS_OF_PATH
+_FULL_NAMES = {"RATE": "path.rate", "BUFFER": "path.buffer", "RTT": "path.rtt", "MTU": "mtu"}
+_OF_DIRECTIONS = {"BDP": BYTES, "RATE": RATE, "BUFFER": BYTES} | {
+    f"path.{key}": dimension for key, dimension in KEYS_OF_PATH.items()
 }
-"""Names that may be followed by .down or .up, with the names of their values."""
-_CANONICAL = {"RTT": "path.rtt", "MTU": "mtu"} | {
-    f"{name}{direction}": f"{full}{direction or '.down'}"
-    for name, full in _FULL_NAMES.items()
-    for direction in ("", ".down", ".up")
-}
+"""Names that may be followed by .down or .up."""
 NAMES: Mapping[str, Dimension] = {
     "RTT": SECONDS,
     "MTU": BYTES,
@@ -110,9 +106,9 @@ NAMES: Mapping[str, Dimension] = {
     "txd": NUMBER,
     "duration": SECONDS,
     **{
-        f"{name}{direction}": KEYS_OF_PATH.get(full.removeprefix("path."), BYTES)
+        f"{name}{direction}": dimension
         for direction in ("", ".down", ".up")
-        for name, full in _FULL_NAMES.items()
+        for name, dimension in _OF_DIRECTIONS.items()
         if f"{name}{direction}" != "path.delay"
     },
 }
@@ -121,7 +117,10 @@ NAMES: Mapping[str, Dimension] = {
 
 def canonical(name: str) -> str:
     """Return the full name of a value: path.rate.down for RATE, BDP.down for BDP."""
-    return _CANONICAL.get(name, name)
+    stem = name.removesuffix(".down").removesuffix(".up")
+    if stem not in _OF_DIRECTIONS:
+        return _FULL_NAMES.get(name, name)
+    return _FULL_NAMES.get(stem, stem) + (name.removeprefix(stem) or ".down")
 
 
 def dimension_of(name: str) -> Dimension | None:
@@ -143,6 +142,13 @@ class Term(NamedTuple):
 
     dimension: Dimension
     number: Callable[[ValueOf], Fraction]
+
+    def counted_in(self, dimension: Dimension) -> Callable[[ValueOf], Fraction]:
+        """Return the term's number in a dimension that counts bytes instead of packets, or the reverse."""
+        power = self.dimension.packets - dimension.packets
+        if not power:
+            return self.number
+        return lambda value_of: self.number(value_of) * value_of("MTU") ** power
 
 
 @dataclass(frozen=True)
@@ -170,7 +176,8 @@ class Formula:
         return own if own in fitting else fitting[0]
 
 
-_DIMENSIONS = {
+_DIMENSIONS: Mapping[units.Kind | None, tuple[Dimension, Fraction]] = {
+    None: (NUMBER, Fraction(1)),
     units.SIZE: (BYTES, Fraction(1)),
     units.RATE: (RATE, Fraction(1, 8)),
     units.DURATION: (SECONDS, Fraction(1, 10**9)),
@@ -208,8 +215,7 @@ class _Reader:
         try:
             return self._term(ast.parse("".join(f"{word:{_WIDTH}}" for word in words), mode="eval").body)
         except SyntaxError as error:
-            end = len(self.tokens) * _WIDTH
-            raise self._unexpected(error.offset - 1 if error.offset else end) from None
+            raise self._unexpected(error.offset - 1 if error.offset else len(self.tokens) * _WIDTH) from None
 
     def _term(self, node: ast.expr) -> Term:
         token = self.tokens[node.col_offset // _WIDTH]
@@ -255,9 +261,8 @@ class _Reader:
 
 
 def _constant(number: Decimal, unit: str, kind: units.Kind | None) -> Term:
-    dimension, smallest = _DIMENSIONS[kind] if kind else (NUMBER, Fraction(1))
-    scale = kind.scales[kind.unit(unit) or unit] if kind else 1
-    value = Fraction(number) * scale * smallest
+    dimension, smallest = _DIMENSIONS[kind]
+    value = Fraction(number) * smallest * (kind.scales[kind.unit(unit) or unit] if kind else 1)
     return Term(dimension, lambda _: value)
 
 
@@ -265,21 +270,9 @@ def _combined(sign: str, terms: Sequence[Term]) -> Term:
     """Return an operation on terms; raises UnitError for a sum of different dimensions."""
     compute, dimension_after = _OPERATORS[sign]
     dimension = reduce(dimension_after, (term.dimension for term in terms))
-    is_sum = dimension_after == Dimension.plus
-
-    def number(value_of: ValueOf) -> Fraction:
-        own = [
-            _in_dimension(dimension, term, value_of) if is_sum else term.number(value_of) for term in terms
-        ]
-        return reduce(compute, own)
-
-    return Term(dimension, number)
-
-
-def _in_dimension(dimension: Dimension, term: Term, value_of: ValueOf) -> Fraction:
-    """Return a term's number in a dimension that counts bytes instead of packets, or packets of bytes."""
-    power = term.dimension.packets - dimension.packets
-    return term.number(value_of) * (value_of("MTU") ** power if power else 1)
+    if dimension_after == Dimension.plus:
+        terms = [Term(dimension, term.counted_in(dimension)) for term in terms]
+    return Term(dimension, lambda value_of: reduce(compute, (term.number(value_of) for term in terms)))
 
 
 def read_formula(text: str, kind: str) -> Formula:
@@ -322,29 +315,6 @@ def is_formula(text: str) -> bool:
 _FOLDED = frozenset(name.upper() for name in NAMES)
 
 
-@dataclass(frozen=True)
-class FormulaKind:
-    """A kind of value that a formula can give: its dimensions, and how a number becomes a value."""
-
-    expected: str
-    dimensions: tuple[Dimension, ...]
-    typed: Callable[[Fraction], int | float]
-    may_be_zero: bool = False
-
-    def value(self, number: Fraction) -> int | float:
-        """Return the value of a number in the dimension of the kind; raises UnitError if it is impossible."""
-        if number < 0 or (number == 0 and not self.may_be_zero):
-            raise UnitError(f"is {'negative' if number else 'zero'}; expected {self.expected}")
-        if number > LARGEST:
-            raise UnitError(f"is too large; expected {self.expected}")
-        if self.dimensions == (SHARE,) and number > 1:
-            raise UnitError("is more than 100%; expected 0% to 100%")
-        value = self.typed(number)
-        if not value and not self.may_be_zero:
-            raise UnitError(f"is less than one; expected {self.expected}")
-        return value
-
-
 def _whole(number: Fraction) -> int:
     return int(number + Fraction(1, 2))  # half up; negative numbers are refused before
 
@@ -353,24 +323,50 @@ def _seconds(number: Fraction) -> float:
     return float(Fraction(_whole(number * 10**9), 10**9))
 
 
+@dataclass(frozen=True)
+class FormulaKind:
+    """A kind of value that a formula can give: its dimensions, and how a number becomes a value.
+
+    `written` returns the value as the text of a recipe's parameter.
+    """
+
+    expected: str
+    dimensions: tuple[Dimension, ...]
+    typed: Callable[[Fraction], int | float] = _whole
+    written: Callable[[Any], str] = str
+    may_be_zero: bool = False
+
+    def value(self, number: Fraction) -> int | float:
+        """Return the value of a number in the dimension of the kind; raises UnitError if it is impossible."""
+        most = 1 if self.dimensions == (SHARE,) else LARGEST
+        value = self.typed(number) if 0 <= number <= most else None
+        if value or (value is not None and self.may_be_zero):
+            return value
+        if number > most:
+            problem = "more than 100%" if most == 1 else "too large"
+        else:
+            problem = "negative" if number < 0 else "less than one" if number else "zero"
+        raise UnitError(f"is {problem}; expected {self.expected}")
+
+
+_A_TIME = "a time such as 20 RTT"
 KINDS: Mapping[str, FormulaKind] = {
-    "size": FormulaKind("a size such as 1 BDP", (BYTES,), _whole),
-    "rate": FormulaKind("a rate such as path.rate / 2", (RATE,), lambda number: _whole(number * 8)),
-    "duration": FormulaKind("a time such as 20 RTT", (SECONDS,), _seconds),
-    "delay": FormulaKind("a time such as 20 RTT", (SECONDS,), _seconds, may_be_zero=True),
-    "packets": FormulaKind("a count of packets such as 10packets", (PACKETS,), _whole),
+    "size": FormulaKind("a size such as 1 BDP", (BYTES,), written="{}B".format),
+    "rate": FormulaKind("a rate such as path.rate / 2", (RATE,), lambda one: _whole(one * 8), "{}bit".format),
+    "duration": FormulaKind(_A_TIME, (SECONDS,), _seconds),
+    "delay": FormulaKind(_A_TIME, (SECONDS,), _seconds, format_duration, may_be_zero=True),
+    "packets": FormulaKind("a count of packets such as 10packets", (PACKETS,), written="{}packets".format),
     "frequency": FormulaKind("a frequency such as RATE / 1MB", (FREQUENCY,), float),
-    "share": FormulaKind("a share such as path.loss / 2", (SHARE,), float, may_be_zero=True),
-    "buffer": FormulaKind("a size or a count of packets such as 1 BDP", (PACKETS, BYTES), _whole),
+    "share": FormulaKind("a share such as path.loss / 2", (SHARE,), float, format_share, may_be_zero=True),
+    "buffer": FormulaKind("a size or a count of packets such as 1 BDP", (PACKETS, BYTES)),
 }
 """The kinds of values that formulas can give, by name."""
 
 
 class ValuesByName(Protocol):
-    """Values by their canonical names, each found on demand."""
+    """Values by their canonical names, each found on demand; None for a name without a value."""
 
-    def get(self, name: str, /) -> object:
-        """Return a value, or None."""
+    def get(self, name: str, /) -> object: ...  # noqa: D102
 
 
 class Scope:
@@ -395,14 +391,13 @@ class Scope:
             return amount
         try:
             return self._typed(amount)
-        except ZeroDivisionError:
-            raise UnitError(f"'{amount.text}': a division by zero") from None
-        except UnitError as error:
-            raise UnitError(f"'{amount.text}': {error}") from None
+        except (UnitError, ZeroDivisionError) as error:
+            problem = error if isinstance(error, UnitError) else "a division by zero"
+            raise UnitError(f"'{amount.text}': {problem}") from None
 
     def _typed(self, formula: Formula) -> int | float | Buffer:
         kind, dimension = KINDS[formula.kind], formula.fitting
-        number = _in_dimension(dimension, formula.term, self.number)
+        number = formula.term.counted_in(dimension)(self.number)
         value = kind.value(number)
         if formula.kind != "buffer":
             return value
@@ -450,14 +445,4 @@ def formula_text(formula: Formula, scope: Scope) -> str:
 
     Raises UnitError when the formula has no value.
     """
-    return _WRITTEN[formula.kind](scope.value(formula))
-
-
-_WRITTEN: Mapping[str, Callable[[Any], str]] = {
-    "size": "{}B".format,
-    "rate": "{}bit".format,
-    "delay": format_duration,
-    "packets": "{}packets".format,
-    "share": format_share,
-}
-"""How the value of a parameter's formula is written, by the formula's kind."""
+    return KINDS[formula.kind].written(scope.value(formula))

@@ -219,7 +219,7 @@ def test_an_invalid_formula_is_refused_with_the_column(
         (
             value_types.SHARE_OR_FORMULA.parse,
             "60 * path.loss",
-            "'60 * path.loss': is more than 100%; expected 0% to 100%",
+            "'60 * path.loss': is more than 100%; expected a share such as path.loss / 2",
         ),
         (
             value_types.SIZE_OR_FORMULA.parse,
