@@ -18,7 +18,7 @@ from samovar.experiment.keys import Config, Experiment, RecipeCatalogue, StudyRe
 from samovar.experiment.layers.host_settings import SettingsByHost, resolve_settings
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.layers.overrides import override_layers
-from samovar.experiment.layers.reuse import MergedExperiment, merge_reused, read_profiles
+from samovar.experiment.layers.reuse import MergedExperiment, merge_reused, read_or_report, read_profiles
 from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.yaml_tree import Map, plain, read_yaml, yaml_names, yaml_path
 
@@ -71,16 +71,12 @@ def load_experiment(
     Raises DefinitionError with every error of all files, of all profiles and of the overrides.
     """
     problems: list[Problem] = []
-    tree = _read(path, problems)
+    tree = read_or_report(path, problems)
     merged = merge_reused(tree, path, problems) if tree is not None else None
     if testbed is None and merged is not None:
         testbed = _own_testbed(path, merged.tree, problems)
     if isinstance(testbed, Path):
-        testbed_tree = _read(testbed, problems)
-        checked = _check_testbed(testbed_tree, testbed) if testbed_tree is not None else None
-        problems += checked.problems if checked else ()
-        usable = checked is not None and all(map(checked.intact, ("hosts", "links", "bottleneck")))
-        testbed = checked.model if checked and usable else None
+        testbed = _usable_testbed(testbed, problems)
     experiment = None
     if merged is not None and merged.complete:
         experiment = _check_experiment_file(path, merged.tree, testbed, catalogue, problems, options)
@@ -111,7 +107,7 @@ def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> E
     """
     tree, problems = read_yaml(path)
     merged = merge_reused(tree, path, problems).tree
-    layers = [merged, *override_layers([merged], overrides or {}, problems)]
+    layers = [merged, *override_layers(merged, overrides or {}, problems)]
     checked = validate(Experiment, merge_layers(layers, problems))
     return _valid(checked, problems).with_source(merged, checked.tree)
 
@@ -119,15 +115,13 @@ def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> E
 def load_testbed(path: Path) -> Testbed:
     """Load a testbed; raises DefinitionError with every error."""
     tree, problems = read_yaml(path)
-    checked = _check_testbed(tree, path)
-    return _valid(checked, problems)
+    return _valid(_check_testbed(tree, path), problems)
 
 
 def load_config(path: Path) -> Config:
     """Load the configuration of the controller, config.yaml; raises DefinitionError with every error."""
     tree, problems = read_yaml(path)
-    checked = validate(Config, tree)
-    return _valid(checked, problems).with_source(tree)
+    return _valid(validate(Config, tree), problems).with_source(tree)
 
 
 def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
@@ -137,14 +131,10 @@ def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
     """
     tree, problems = read_yaml(path)
     checked = validate(StudyReport, tree)
-    model = checked.model
-    if model is not None and "study" in tree and model.study != path.stem:
-        message = f"study: '{model.study}' is in the file {path.name}; name it '{path.stem}'"
-        checked.report(("study",), message)
-    for index, section in enumerate(model.sections if model and checked.intact("sections") else ()):
-        if section.experiment not in experiments:
-            message = unknown("experiment", section.experiment, experiments)
-            checked.report(("sections", index, "experiment"), message)
+    _check_file_name(checked, "study", path)
+    sections = checked.model.sections if checked.model and checked.intact("sections") else ()
+    for index, section in enumerate(sections):
+        checked.check_name(("sections", index, "experiment"), "experiment", section.experiment, experiments)
     return _valid(checked, problems)
 
 
@@ -162,9 +152,8 @@ def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, byte
         home = own.absolute().parent
         names = {source: source.absolute().relative_to(home).as_posix() for source in merged.sources}
         body = yaml.safe_dump(plain(merged.tree), sort_keys=False, allow_unicode=True, width=110)
-        files["experiment.yaml"] = (
-            f"# Made of {', '.join(names.values())}, see {ORIGINALS}/.\n{body}".encode()
-        )
+        header = f"# Made of {', '.join(names.values())}, see {ORIGINALS}/.\n"
+        files["experiment.yaml"] = (header + body).encode()
         files |= {f"{ORIGINALS}/{name}": source.read_bytes() for source, name in names.items()}
     return files
 
@@ -183,46 +172,61 @@ def _check_experiment_file(
     """
 
     outputs = options.outputs or package_outputs()
-
-    def checked_layers(layers: Sequence[Map]) -> Validation[Experiment]:
-        before = len(problems)
-        checked = validate(Experiment, merge_layers(layers, problems))
-        if checked.model is None:
-            return checked
-        if len(problems) > before:  # a merge that failed may have lost traffic
-            checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
-        home, last = tree.position.file, layers[-1]
-        written = [key for key in CHECKED_WHERE_WRITTEN if last.get(key) and last[key].position.file == home]
-        check_experiment(checked, testbed, catalogue, outputs, written)
-        return checked
-
-    applied = base = checked_layers([tree])
-    if base.model is not None and base.intact("experiment") and base.model.name != path.stem:
-        message = f"experiment '{base.model.name}' is in the file {path.name}; name it '{path.stem}'"
-        base.report(("experiment",), message)
-    problems += base.problems
     profiles = read_profiles(tree, problems)
-    for name, profile in profiles.items():
-        checked = checked_layers([tree, profile])
-        problems += checked.problems
-        applied = checked if name == options.profile else applied
-    if options.profile is not None and options.profile not in profiles:
+    chosen = options.profile if options.profile in profiles else None
+    if options.profile is not None and chosen is None:
         what = f"profile of {tree.get('experiment', 'the experiment')}"
         message = unknown(what, options.profile, profiles)
         problems.append(Problem(f"--profile {options.profile}", 0, 0, message))
+    variants = {None: [tree]} | {name: [tree, profile] for name, profile in profiles.items()}
     if options.overrides:
-        layers = [tree, *([profiles[options.profile]] if options.profile in profiles else [])]
-        applied = checked_layers([*layers, *override_layers(layers, options.overrides, problems)])
-        problems += applied.problems
-    return applied.model.with_source(tree, applied.tree) if applied.model else None
+        overridden = override_layers(tree, options.overrides, problems)
+        variants["--set"], chosen = [*variants[chosen], *overridden], "--set"
+    applied = None
+    for name, layers in variants.items():
+        before = len(problems)
+        checked = validate(Experiment, merge_layers(layers, problems))
+        if checked.model is not None:
+            if len(problems) > before:  # a merge that failed may have lost traffic
+                checked.left_out += [("parts", part, "traffic") for part in checked.model.parts]
+            written = [
+                key
+                for key in CHECKED_WHERE_WRITTEN
+                if layers[-1].get(key) and layers[-1][key].position.file == tree.position.file
+            ]
+            check_experiment(checked, testbed, catalogue, outputs, written)
+        if name is None:
+            _check_file_name(checked, "experiment", path)
+        problems += checked.problems
+        if name == chosen and checked.model is not None:
+            applied = checked.model.with_source(tree, checked.tree)
+    return applied
+
+
+def _check_file_name(checked: Validation[M], key: str, path: Path) -> None:
+    """Report an experiment, testbed or study whose name is not that of its file."""
+    name = checked.tree.get(key)
+    if checked.model is not None and checked.intact(key) and name is not None and name != path.stem:
+        checked.report((key,), f"{key} '{name}' is in the file {path.name}; name it '{path.stem}'")
 
 
 def _check_testbed(tree: Map, path: Path) -> Validation[Testbed]:
     checked = validate(Testbed, tree)
     if checked.model is not None:
         checked.model = checked.model.with_source(tree)
-    check_testbed(checked, path)
+        _check_file_name(checked, "testbed", path)
+        check_testbed(checked, checked.model)
     return checked
+
+
+def _usable_testbed(path: Path, problems: list[Problem]) -> Testbed | None:
+    """Return a testbed that experiments can be checked against, None if too much of it is invalid."""
+    tree = read_or_report(path, problems)
+    if tree is None:
+        return None
+    checked = _check_testbed(tree, path)
+    problems += checked.problems
+    return checked.model if all(map(checked.intact, ("hosts", "links", "bottleneck"))) else None
 
 
 def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
@@ -236,16 +240,6 @@ def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
         problems.append(name.position.problem(unknown("testbed", name, known)))
         return None
     return yaml_path(folder, str(name))
-
-
-def _read(path: Path, problems: list[Problem]) -> Map | None:
-    try:
-        tree, syntax_problems = read_yaml(path)
-    except DefinitionError as error:
-        problems += error.problems
-        return None
-    problems += syntax_problems
-    return tree
 
 
 def _raise(problems: Sequence[Problem]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from ipaddress import ip_address
-from pathlib import Path
 
 from samovar.errors import nearest
 from samovar.experiment.checks.validate import Validation
@@ -15,14 +14,8 @@ Interfaces = Sequence[tuple[str, str, NetworkInterface]]
 """The interfaces of a testbed, each after its host and name."""
 
 
-def check_testbed(checked: Validation[Testbed], path: Path) -> None:
+def check_testbed(checked: Validation[Testbed], testbed: Testbed) -> None:
     """Report what is wrong with a testbed whose values are valid one by one."""
-    testbed = checked.model
-    if testbed is None:
-        return
-    if checked.intact("testbed") and testbed.name != path.stem:
-        message = f"testbed '{testbed.name}' is in the file {path.name}; name it '{path.stem}'"
-        checked.report(("testbed",), message)
     interfaces = [
         (host, name, interface)
         for host, machine in testbed.hosts.items()

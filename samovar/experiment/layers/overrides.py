@@ -6,7 +6,7 @@ tcp.sack; or parts.PART.KEY for one part. If KEY is a factor, VALUE replaces its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment.keys import FLOW_FIELDS, PATH_FIELDS, SETTINGS, Order, is_free, keys_of
@@ -45,11 +45,9 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def override_layers(
-    layers: Sequence[Map], overrides: Mapping[str, str], problems: list[Problem]
-) -> list[Map]:
+def override_layers(tree: Map, overrides: Mapping[str, str], problems: list[Problem]) -> list[Map]:
     """Return the layers of all overrides, to be merged over an experiment; reports what cannot be set."""
-    tree, made = layers[0], list[Map]()
+    made = list[Map]()
     for key, value in overrides.items():
         argument = f"{key}={value}"
         try:

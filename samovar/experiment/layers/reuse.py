@@ -83,13 +83,8 @@ class _Reuse:
 
     def _read(self, path: Path) -> Map | None:
         self.sources.append(path)
-        try:
-            tree, problems = read_yaml(path)
-        except DefinitionError as error:
-            self.problems += error.problems
-            self.missing = True
-            return None
-        self.problems += problems
+        tree = read_or_report(path, self.problems)
+        self.missing |= tree is None
         return tree
 
     def _read_base(self, tree: Map, trail: tuple[str, ...]) -> Map | None:
@@ -183,6 +178,17 @@ class _Reuse:
             message = f"fragment '{name}' is both in {position.file} and a file of fragments/; rename one"
             self.problems.append(position.problem(message))
         return map_at(self.fragments, name)
+
+
+def read_or_report(path: Path, problems: list[Problem]) -> Map | None:
+    """Return the tree of a file, None if it cannot be read; adds what is wrong to the problems."""
+    try:
+        tree, found = read_yaml(path)
+    except DefinitionError as error:
+        problems += error.problems
+        return None
+    problems += found
+    return tree
 
 
 def _without_keys(tree: Map, keys: Iterable[str]) -> Map:
