@@ -6,44 +6,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from samovar.errors import DefinitionError, Problem, unknown
+from samovar.experiment import keys
 from samovar.experiment.checks.check_values import setting_parameters
 from samovar.experiment.checks.part_values import RECIPE_KINDS, PartToCheck, is_setting, setters_of
 from samovar.experiment.checks.validate import Validation
-from samovar.experiment.keys import (
-    ROUTER_ONLY,
-    Adapter,
-    Config,
-    Experiment,
-    Level,
-    Order,
-    ParameterInfo,
-    Part,
-    RecipeCatalogue,
-    Strict,
-    Testbed,
-    Thresholds,
-    keys_of,
-    model_of,
-    owners_of,
-    texts_of,
-)
 from samovar.experiment.layers.host_settings import LayerValue
 from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys, nodes_at, values_below
 from samovar.experiment.load import ResolvedExperiment
 from samovar.experiment.values import PerHost
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, Text, node_at
 
-TOP_KEYS: Mapping[str, type[Strict]] = {
-    **dict.fromkeys(("testbed", "title", "source", "description", "figures", "tables", "expect"), Experiment),
-    "order": Experiment,
-    "calibrate": Config,
-    "retries": Config,
-    "verdict": Config,
-    **{f"order.{key}": Order for key in keys_of(Order)},
-    **{f"verdict.{key}": Thresholds for key in keys_of(Thresholds)},
+_EXPERIMENT_KEYS = ("testbed", "title", "source", "description", "figures", "tables", "expect", "order")
+TOP_KEYS: Mapping[str, type[keys.Strict]] = {
+    **dict.fromkeys(_EXPERIMENT_KEYS, keys.Experiment),
+    "calibrate": keys.Config,
+    "retries": keys.Config,
+    "verdict": keys.Config,
+    **{f"order.{key}": keys.Order for key in keys.keys_of(keys.Order)},
+    **{f"verdict.{key}": keys.Thresholds for key in keys.keys_of(keys.Thresholds)},
 }
 """Keys of the whole experiment, and the model that has their default; config.yaml may give some of them."""
-Owners = Mapping[str, tuple[type[Strict], Mapping[str, ParameterInfo]]]
+Owners = Mapping[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]]
 
 
 @dataclass(frozen=True)
@@ -69,7 +52,7 @@ class Explainer:
     """Explains the keys of an experiment to which profile and overrides have been applied."""
 
     def __init__(
-        self, resolved: ResolvedExperiment, catalogue: RecipeCatalogue, config: Config | None = None
+        self, resolved: ResolvedExperiment, catalogue: keys.RecipeCatalogue, config: keys.Config | None = None
     ) -> None:
         self.experiment, self.testbed = resolved.experiment, resolved.testbed
         self.settings, self.catalogue, self.config = resolved.settings, catalogue, config
@@ -104,14 +87,15 @@ class Explainer:
         """Return every key of a part that can be explained."""
         part = self.experiment.parts[name]
         setters = setters_of(part)
-        known = {*keys_of(Part), *part.factors, *setters} - {"use"}
+        known = {*keys.keys_of(keys.Part), *part.factors, *setters} - {"use"}
         for owner, (model, parameters) in self.owners(name).items():
-            known |= {owner, *(f"{owner}.{key}".removeprefix(".") for key in (*keys_of(model), *parameters))}
+            inner = (*keys.keys_of(model), *parameters)
+            known |= {owner, *(f"{owner}.{key}".removeprefix(".") for key in inner)}
         for key in keys_inside(self.experiment.complete, ("parts", name, "path")):
             if "." in key and f"path.{key.partition('.')[0]}" not in setters:
                 known.add(f"path.{key}")  # a value for one direction that no factor overrides
         if self.testbed.device is not None:
-            known -= {f"path.{key}" for key in ROUTER_ONLY}
+            known -= {f"path.{key}" for key in keys.ROUTER_ONLY}
         known = known.union(*self.settings[name].values())
         systems = {host.system for host in self.testbed.hosts.values()}
         return (known | setting_parameters(self.catalogue, *systems).keys()) - {""}
@@ -120,25 +104,25 @@ class Explainer:
         """Return, for each key that contains others, its own keys (a model) and its recipes' parameters."""
         part = PartToCheck(self._checked, self.testbed, self.catalogue, self.experiment.parts[name])
         owners = {}
-        for owner in owners_of(part.model):
+        for owner in keys.owners_of(part.model):
             recipes = part.recipes_of(owner) if owner.partition(".")[0] in RECIPE_KINDS else ()
             parameters = {key: info for _, known in recipes for key, info in known.items()}
-            owners[owner] = (model_of(owner) or Part, parameters)
+            owners[owner] = (keys.model_of(owner) or keys.Part, parameters)
         return owners
 
     def _explain_top(self, key: str) -> Explanation:
         """Explain a key that the experiment, config.yaml or else its default gives."""
         inside = [one for one in TOP_KEYS if one.startswith(f"{key}.")]
         if inside:
-            keys = ((one.removeprefix(f"{key}."), self._explain_top(one)) for one in inside)
-            return Explanation(key, (), keys=tuple(keys))
+            inner = ((one.removeprefix(f"{key}."), self._explain_top(one)) for one in inside)
+            return Explanation(key, (), keys=tuple(inner))
         steps = tuple(key.split("."))
         values = list(_values(nodes_at(self.experiment.complete, steps)))
         configured = nodes_at(self.config.written if self.config else None, steps)
         values += [LayerValue.of(node, "config") for node in configured]
         if key == "testbed" and values and values[0].text != self.testbed.name:
             values.insert(0, LayerValue(self.testbed.name, "--testbed", f"--testbed {self.testbed.name}"))
-        return Explanation(key, (*values, *_default(TOP_KEYS[key], steps[-1])))
+        return Explanation(key, (*values, *_default(keys.keys_of(TOP_KEYS[key]).get(steps[-1]))))
 
 
 class _PartExplainer:
@@ -153,9 +137,9 @@ class _PartExplainer:
         """Yield the explanations: one for each factor or setting, one for the hosts that share a setting."""
         if key in ("factors", "settings"):
             settings = sorted(set[str]().union(*self.of.settings[self.name].values()))
-            keys = list(self.part.factors) if key == "factors" else settings
-            yield from (explanation for one in keys for explanation in self.explain(one))
-            if not keys:
+            inner = list(self.part.factors) if key == "factors" else settings
+            yield from (explanation for one in inner for explanation in self.explain(one))
+            if not inner:
                 yield Explanation(self._title(key), ())
         elif is_setting(key):
             yield from self._explain_setting(key)
@@ -171,13 +155,15 @@ class _PartExplainer:
         factor_values, levels = self._factor_values(key)
         inside = () if factor_values else dict.fromkeys(self._keys_inside(key))
         if inside:
-            keys = tuple((own, self._explain_key(f"{key}.{own}")) for own in inside)
-            return Explanation(self._title(key), written[1:], keys=keys)
+            inner = tuple((own, self._explain_key(f"{key}.{own}")) for own in inside)
+            return Explanation(self._title(key), written[1:], keys=inner)
         removed = bool(written) and is_removed(self.tree, steps)  # an alternative replaced it
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
-        values = _unique([*factor_values, *_values(arrivals), *written, *below])
-        return Explanation(self._title(key), values, levels, removed and not factor_values)
+        values = dict.fromkeys(
+            [*factor_values, *_values(arrivals), *written, *below]
+        )  # a part repeats the top
+        return Explanation(self._title(key), tuple(values), levels, removed and not factor_values)
 
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
         """Return what the device of the testbed gives for a key of the path, and the default."""
@@ -185,9 +171,8 @@ class _PartExplainer:
         device = tuple(_device_values(self.of.testbed, own)) if owner == "path" else ()
         if device:
             return device
-        model, parameters = self.owners.get(owner, (Part, {})) if owner else (Part, {})
-        default = _text_of_default(parameters[own]) if own in parameters else None
-        return (LayerValue(default, "default", ""),) if default else _default(model, own)
+        model, parameters = self.owners.get(owner, (keys.Part, {})) if owner else (keys.Part, {})
+        return _default(parameters.get(own)) or _default(keys.keys_of(model).get(own))
 
     def _keys_inside(self, key: str) -> Iterator[str]:
         """Yield the keys within a key that the experiment, the testbed's device or a factor gives."""
@@ -224,9 +209,9 @@ class _PartExplainer:
         for host, own in of.settings[self.name].items():
             values = [*self._factor_values(key, host)[0], *(own[key].layers if key in own else ())]
             system, recipe = of.testbed.hosts[host].system, key.partition(".")[0]
-            default = _text_of_default(setting_parameters(of.catalogue, system).get(key))
-            values += [LayerValue(default, "recipe", f"setting/{recipe} on {system}")] if default else []
-            hosts_by_values.setdefault(_unique(values), []).append(host)
+            parameter = setting_parameters(of.catalogue, system).get(key)
+            values += _default(parameter, "recipe", f"setting/{recipe} on {system}")
+            hosts_by_values.setdefault(tuple(dict.fromkeys(values)), []).append(host)
         levels = self._factor_values(key)[1]
         for values_of_hosts, hosts in hosts_by_values.items():
             at = f" at {', '.join(hosts) if len(hosts_by_values) > 1 else 'every host'}"
@@ -237,35 +222,27 @@ def _values(nodes: Iterable[Node]) -> tuple[LayerValue, ...]:
     return tuple(LayerValue.of(node, node.position.layer) for node in nodes)
 
 
-def _unique(values: Sequence[LayerValue]) -> tuple[LayerValue, ...]:
-    """Return values without repetitions: a top-level value is also that of the parts."""
-    return tuple(dict.fromkeys(values))
-
-
-def _level_text(level: Level, key: str) -> str:
+def _level_text(level: keys.Level, key: str) -> str:
     """Return the value that a level gives a key, or its label if the key is the factor's own name."""
-    return "-".join(texts_of(level.texts[key])) if key in level.texts else level.label
+    return "-".join(keys.texts_of(level.texts[key])) if key in level.texts else level.label
 
 
-def _text_of_default(parameter: ParameterInfo | None) -> str | None:
-    default = getattr(parameter, "default", None)
-    return None if default is None else str(default)
+def _default(
+    declared: keys.Key | keys.ParameterInfo | None, layer: str = "default", place: str = ""
+) -> tuple[LayerValue, ...]:
+    """Return the default of a key or parameter as a file would write it; nothing without one."""
+    default = getattr(declared, "default", None)
+    return () if default is None else (LayerValue(str(default), layer, place),)
 
 
-def _default(model: type[Strict], key: str) -> tuple[LayerValue, ...]:
-    """Return the default of a model's key as a file would write it; nothing without one."""
-    default = keys_of(model)[key].default if key in keys_of(model) else None
-    return () if default is None else (LayerValue(default, "default", ""),)
-
-
-def _device_tree(testbed: Testbed) -> Mapping[str, Node]:
+def _device_tree(testbed: keys.Testbed) -> Mapping[str, Node]:
     """Return the device that is the bottleneck as the testbed's file gives it; empty without one."""
     link = testbed.bottleneck_link
     node = node_at(testbed.written, "links", link, "adapter") if link and testbed.device else None
     return node if isinstance(node, Map) else {}
 
 
-def _device_values(testbed: Testbed, key: str) -> Iterator[LayerValue]:
+def _device_values(testbed: keys.Testbed, key: str) -> Iterator[LayerValue]:
     """Yield what the testbed gives for a key of the path through its device, then the default."""
     if testbed.device is None or key == "delay":
         return
@@ -273,7 +250,7 @@ def _device_values(testbed: Testbed, key: str) -> Iterator[LayerValue]:
     node = _device_tree(testbed).get(own)
     if isinstance(node, Text):
         yield replace(LayerValue.of(node, "testbed"), text=f"{factor}{node}")
-    yield from (replace(one, text=factor + one.text) for one in _default(Adapter, own))
+    yield from (replace(one, text=factor + one.text) for one in _default(keys.keys_of(keys.Adapter).get(own)))
 
 
 def is_removed(node: Node | None, steps: Sequence[str]) -> bool:

@@ -15,7 +15,6 @@ from pydantic_core import ErrorDetails
 
 from samovar.errors import Problem, nearest, unknown
 from samovar.experiment.keys import Strict, bare, is_union, keys_of, own_keys
-from samovar.experiment.layers.merge import unknown_key
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, text
 from samovar.units import quoted
 
@@ -189,7 +188,7 @@ def _problem(error: ErrorDetails, model: type[Strict], tree: Map) -> Problem:
     kind, loc = error["type"], error["loc"]
     name = next((str(step) for step in reversed(loc) if isinstance(step, str) and step != "[key]"), "")
     if kind == "extra_forbidden":
-        message = unknown_key("key", name, _keys_at(model, loc[:-1]))
+        message = unknown("key", name, _keys_at(model, loc[:-1]))
         return position_at(tree, loc, key=True).problem(message)
     if kind == "missing":
         keys, here = _keys_at(model, loc[:-1]), _last(tree, loc[:-1])[1]

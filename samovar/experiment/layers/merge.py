@@ -18,21 +18,13 @@ INHERITED = tuple(key for key in keys_of(PartKeys) if key != "use")
 PART_KEYS = ("title", *INHERITED)
 PROFILE_KEYS = ("parts", "order", "figures", "tables", "verdict", "calibrate", *INHERITED)
 FRAGMENT_KEYS = tuple(sorted({*PROFILE_KEYS, "expect", "profiles", "title", "use"}))
-REMOVED_KEYS = {
-    "without": "`without` is no longer supported: a layer cannot remove keys; extend an experiment that does "
-    "not have them, or move them into profiles or fragments that are used only where they are wanted"
-}
-"""Keys of earlier versions, with the message that refuses them."""
 MAIN = "main"
 """Name of the only part of an experiment without `parts`."""
 LISTED: Mapping[str, tuple[str, str]] = {"traffic": ("flow", "generator"), "loggers": ("logger", "at")}
 """Lists whose entries can be changed by name, with the key of that name and a key that a new entry needs."""
 ENTRY_KINDS = {"parts": "part", "traffic": "flow", "loggers": "logger"}
 """What the entries of a mapping by name are."""
-ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
-    "flow": FLOW_ENDS,
-    "path": NetworkPath.EXCLUSIVE[0],
-}
+ALTERNATIVES: Mapping[str, tuple[str, ...]] = {"flow": FLOW_ENDS, "path": NetworkPath.EXCLUSIVE[0]}
 """Alternative keys: a layer that gives one of them removes the others of weaker layers."""
 
 
@@ -64,11 +56,6 @@ def values_below(node: Node | None, key: str) -> list[Node]:
     if not isinstance(node, Map):
         return []
     return [*([node[key]] if key in node else []), *node.overridden.get(key, ())]
-
-
-def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
-    """Return the message for an unknown key, or for one of an earlier version."""
-    return REMOVED_KEYS.get(key) or unknown(what, key, known)
 
 
 def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part") -> Map:

@@ -16,7 +16,6 @@ from samovar.experiment.layers.merge import (
     MAIN,
     PART_KEYS,
     PROFILE_KEYS,
-    REMOVED_KEYS,
     entry_names,
     merge_maps,
     nested_keys,
@@ -86,13 +85,11 @@ def _refusal(tree: Map, key: str) -> str | None:
     concerned = [own for name, own in factors.items() if part in (None, name)]
     known = {*(PART_KEYS if part else TOP_LEVEL_KEYS), *SETTINGS}.union(*concerned)
     known |= set() if "parts" in tree else set(DESIGN)
-    if {rest, first} & known or ("." in rest and first not in ("parts", *FIXED_KEYS, *REMOVED_KEYS)):
+    if {rest, first} & known or ("." in rest and first not in ("parts", *FIXED_KEYS)):
         setters = [_setter(own, rest) for own in concerned]
         if not setters or not all(setters):
             return None
         return f"'{rest}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
-    if first in REMOVED_KEYS:
-        return REMOVED_KEYS[first]
     if first in FIXED_KEYS:
         return (
             f"'{first}' cannot be changed by --set; use --testbed, --profile or a file that extends this one"

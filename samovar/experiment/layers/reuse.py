@@ -17,11 +17,9 @@ from samovar.experiment.layers.merge import (
     PROFILE_KEYS,
     merge_layer,
     merge_maps,
-    unknown_key,
 )
 from samovar.experiment.yaml_tree import (
     Map,
-    Node,
     Position,
     Seq,
     Text,
@@ -127,9 +125,12 @@ class _Reuse:
             self._refuse(own.position, "fragments: must be a mapping of names to mappings")
         for name, fragment in list(self.fragments.items()):
             if isinstance(fragment, Map):
-                self.fragments[name] = _known_keys("fragment", fragment, FRAGMENT_KEYS, self.problems)
+                self.fragments[name] = self._known_keys(fragment)
             else:
                 self._refuse(fragment.position, f"{name}: a fragment must be a mapping")
+
+    def _known_keys(self, fragment: Map) -> Map:
+        return _only_known("key of a fragment", fragment, FRAGMENT_KEYS, self.problems)
 
     def _used_by(self, tree: Map) -> Iterator[Map]:
         """Yield the fragments that a mapping uses, in order, each merged over those that it uses itself."""
@@ -169,7 +170,7 @@ class _Reuse:
         in_folder = set(yaml_names(folder))
         if name not in self.fragments and name in in_folder:
             tree = self._read(yaml_path(folder, name))
-            return None if tree is None else _known_keys("fragment", tree, FRAGMENT_KEYS, self.problems)
+            return None if tree is None else self._known_keys(tree)
         if name not in self.fragments:
             self._refuse(name.position, unknown("fragment", name, {*in_folder, *self.fragments}))
             return None
@@ -199,40 +200,23 @@ def _without_keys(tree: Map, keys: Iterable[str]) -> Map:
     return result
 
 
-def _known_keys(what: str, tree: Map, known: Collection[str], problems: list[Problem]) -> Map:
-    """Return a fragment or profile without unknown keys, which are reported."""
+def _only_known(what: str, tree: Map, known: Collection[str], problems: list[Problem]) -> Map:
+    """Return a mapping without its unknown keys, which are reported."""
     others = [key for key in tree if key not in known]
-    messages = {key: unknown_key(f"key of a {what}", key, known) for key in others}
-    problems += [tree.key_positions[key].problem(message) for key, message in messages.items()]
+    problems += [tree.key_positions[key].problem(unknown(what, key, known)) for key in others]
     return _without_keys(tree, others)
 
 
 def read_profiles(tree: Map, problems: list[Problem]) -> dict[str, Map]:
     """Return the profiles of an experiment by name, without what a profile cannot change; reports that."""
     found: dict[str, Map] = {}
-    for name, profile in (map_at(tree, "profiles") or {}).items():
-        if isinstance(profile, Map):
-            found[name] = known = _known_keys("profile", profile, PROFILE_KEYS, problems)
-            if "parts" in known:
-                known["parts"] = _known_parts(tree, known["parts"], problems)
-        else:
-            problems.append(profile.position.problem(f"{name}: a profile must be a mapping"))
-    return found
-
-
-def _known_parts(tree: Map, changes: Node, problems: list[Problem]) -> Map:
-    """Return the changes of parts that the experiment has; reports the others."""
     names = list(map_at(tree, "parts") or ["?"]) if "parts" in tree else [MAIN]
-    known = Map(changes.position)
-    if not isinstance(changes, Map):
-        message = f"parts: must be a mapping with the keys {', '.join(names)}"
-        problems.append(changes.position.problem(message))
-        return known
-    for name, part in changes.items():
-        if name not in names:
-            problems.append(changes.key_positions[name].problem(unknown("part", name, names)))
-        elif not isinstance(part, Map):
-            problems.append(part.position.problem(f"{name}: must be a mapping"))
-        else:
-            known.put(name, part, changes.key_positions[name])
-    return known
+    for name, profile in (map_at(tree, "profiles") or {}).items():
+        if not isinstance(profile, Map):
+            problems.append(profile.position.problem(f"{name}: a profile must be a mapping"))
+            continue
+        found[name] = known = _only_known("key of a profile", profile, PROFILE_KEYS, problems)
+        parts = known.get("parts")
+        if isinstance(parts, Map):
+            known["parts"] = _only_known("part", parts, names, problems)
+    return found
