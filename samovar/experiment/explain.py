@@ -13,7 +13,6 @@ from samovar.experiment.checks.validate import Validation
 from samovar.experiment.layers.host_settings import LayerValue
 from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys, nodes_at, values_below
 from samovar.experiment.load import ResolvedExperiment
-from samovar.experiment.values import PerHost
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, Text, node_at
 
 _EXPERIMENT_KEYS = ("testbed", "title", "source", "description", "figures", "tables", "expect", "order")
@@ -197,8 +196,8 @@ class _PartExplainer:
         level = factor.level(self.levels[factor.name])
         value = level.texts.get(key) if level else None
         text = _level_text(level, key) if level else self.levels[factor.name]
-        if host and isinstance(value, PerHost):
-            text = self.of.testbed.value_at(host, value.hosts) or ""
+        if host and isinstance(value, Mapping):
+            text = self.of.testbed.value_at(host, value) or ""
         place = written[0].place if written else ""
         return (LayerValue(text, f"level of factor {factor.name}", place),) if text else (), ()
 

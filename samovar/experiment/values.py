@@ -42,25 +42,8 @@ class PerHost(Generic[T]):
     hosts: Mapping[str, T]
 
 
-@dataclass(frozen=True)
-class DistributionText:
-    """A distribution as written: {uniform: (0s, 5s)}, {exponential: 100KB}."""
-
-    keys: Mapping[str, str | tuple[str, ...]]
-
-
-LevelText = str | Directional[str] | PerHost[str] | DistributionText
-"""A value of a level or setting as written: one text, one per direction or host, or a distribution."""
-
-
-def as_written(value: LevelText) -> object:
-    """Return the value of a level in the form of its file: a text, or a mapping of texts and lists."""
-    if isinstance(value, Directional):
-        both = {"down": value.down, "up": value.up}
-        return {direction: text for direction, text in both.items() if text is not None}
-    if isinstance(value, DistributionText):
-        return {key: list(one) if isinstance(one, tuple) else one for key, one in value.keys.items()}
-    return dict(value.hosts) if isinstance(value, PerHost) else value
+Written = str | Mapping[str, Any]
+"""A value of a level as written: a text, {down: 1Mbit, up: 1Mbit}, {sender: cdg} or {uniform: [0s, 5s]}."""
 
 
 # A step that no tree has: the error is about the key itself, so its name does not precede the message.
@@ -151,11 +134,6 @@ class Distribution:
         return math.fsum(self.amounts) / len(self.amounts)
 
 
-def is_distribution(written: object) -> bool:
-    """Return whether a mapping names a distribution."""
-    return isinstance(written, Mapping) and bool(DISTRIBUTIONS.keys() & written.keys())
-
-
 def read_distribution(written: Mapping[str, object], parse: Parse) -> Distribution:
     """Read a distribution whose amounts `parse` reads.
 
@@ -187,16 +165,3 @@ def read_distribution(written: Mapping[str, object], parse: Parse) -> Distributi
     step = errors.within((STEP,), amount, written[STEP]) if STEP in written else None
     errors.raise_any()
     return Distribution(name, tuple(amounts), step).checked()
-
-
-def distribution_text(written: Mapping[str, object]) -> DistributionText:
-    """Return a distribution as the texts that a level keeps; raises ValueError for a nested mapping."""
-    texts: dict[str, str | tuple[str, ...]] = {}
-    for key, value in written.items():
-        if isinstance(value, str):
-            texts[key] = str(value)
-        elif isinstance(value, list) and value and all(isinstance(one, str) for one in value):
-            texts[key] = tuple(str(one) for one in value)
-        else:
-            raise ValueError(f"{key}: expected one value, or a list of values")
-    return DistributionText(texts)

@@ -20,7 +20,7 @@ from samovar.experiment.checks.part_values import (
 )
 from samovar.experiment.checks.validate import Loc, errors_of, position_at
 from samovar.experiment.keys import ParameterInfo, RecipeCatalogue
-from samovar.experiment.values import LevelText
+from samovar.experiment.values import PerHost
 from samovar.experiment.yaml_tree import Map
 
 NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
@@ -139,7 +139,7 @@ def check_site(
 ) -> Iterator[Problem]:
     """Yield the problems of the settings of config.yaml, of a testbed and of its hosts."""
     every, tree = list(testbed.hosts), testbed.written
-    layers: list[tuple[Map | None, Loc, Mapping[str, LevelText], list[str]]] = [
+    layers: list[tuple[Map | None, Loc, Mapping[str, str | PerHost[str]], list[str]]] = [
         (tree, (), testbed.settings, every),
         *((tree, ("hosts", name), host.settings, [name]) for name, host in testbed.hosts.items()),
     ]

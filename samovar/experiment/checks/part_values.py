@@ -10,7 +10,7 @@ from functools import cached_property
 from samovar.experiment import keys
 from samovar.experiment.checks.validate import Loc, Validation
 from samovar.experiment.keys import ParameterInfo, RecipeCatalogue
-from samovar.experiment.values import Directional, LevelText, PerHost
+from samovar.experiment.values import Directional, PerHost, Written
 
 Parameters = Mapping[str, ParameterInfo]
 RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}
@@ -206,7 +206,7 @@ def part_values(part: keys.Part) -> Iterator[PartValue]:
             yield from PartValue(target, value, at, model=model, factor=factor, level=level).split()
 
 
-def setting_values(settings: Mapping[str, LevelText]) -> Iterator[PartValue]:
+def setting_values(settings: Mapping[str, str | PerHost[str]]) -> Iterator[PartValue]:
     """Yield the values of settings of hosts."""
     for key, text in settings.items():
         yield from PartValue(key, _typed(key, text), ("settings", key)).split()
@@ -230,7 +230,7 @@ def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue
         yield PartValue(f"{owner}{name}", text, (*place, name), model=type(model))
 
 
-def _typed(target: str, text: LevelText) -> object:
+def _typed(target: str, text: Written | PerHost[str]) -> object:
     try:
         return keys.read_target(target, text)
     except ValueError as error:

@@ -29,7 +29,7 @@ from samovar.experiment.keys.value_types import (
     Parser,
     ValueType,
 )
-from samovar.experiment.values import LevelText, as_written
+from samovar.experiment.values import PerHost, Written
 from samovar.units import UnitError
 
 if TYPE_CHECKING:
@@ -143,12 +143,12 @@ def is_directed(target: str) -> bool:
     return found is not None and found.form in (PER_DIRECTION, BOTH_DIRECTIONS)
 
 
-def read_target(target: str, value: LevelText) -> object:
-    """Read a level's value for a target: typed, a Formula, a Distribution, a Directional or a PerHost.
+def read_target(target: str, written: Written | PerHost[str]) -> object:
+    """Return the value of a level or setting: typed, a Formula, Distribution, Directional or PerHost.
 
     Raises ValueError, or pydantic's ValidationError with the places of errors.
     """
     found = type_of(target)
     if found is None:
         raise UnitError(f"unknown factor {target}")
-    return found.read(as_written(value))
+    return found.read(dict(written.hosts) if isinstance(written, PerHost) else written)

@@ -18,15 +18,7 @@ from samovar.experiment.formula import dimension_of
 from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
 from samovar.experiment.keys.key_table import Strict, entry, own_keys
 from samovar.experiment.keys.value_types import LIST, PER_HOST, WORD, Name, Places, Word
-from samovar.experiment.values import (
-    Directional,
-    DistributionText,
-    ErrorCollector,
-    LevelText,
-    PerHost,
-    distribution_text,
-    is_distribution,
-)
+from samovar.experiment.values import DISTRIBUTIONS, ErrorCollector, PerHost, Written
 from samovar.experiment.yaml_tree import plain
 from samovar.units import UnitError
 
@@ -49,11 +41,11 @@ class Level:
     """
 
     label: str
-    texts: Mapping[str, LevelText]
+    texts: Mapping[str, Written]
     values: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, label: str, texts: Mapping[str, LevelText]) -> Level:
+    def of(cls, label: str, texts: Mapping[str, Written]) -> Level:
         """Return a level with its values typed."""
         values: dict[str, object] = {}
         for target, text in texts.items():
@@ -101,26 +93,23 @@ class Factor:
         """Read a level; raises ValueError, or pydantic's ValidationError with the places of errors."""
         if isinstance(written, str):
             text = str(written)
-            placed: LevelText = PerHost(dict.fromkeys(self.at, text)) if self.at else text
+            placed: Written = dict.fromkeys(self.at, text) if self.at else text
             return Level.of(text, dict.fromkeys(self.targets, placed))
         if not isinstance(written, Mapping):
             raise ValueError(f"{A_LEVEL}, not a list")
         if not self.linked and written.keys() == {"value", "label"} and isinstance(written["value"], str):
             return replace(self.read(written["value"]), label=_label(written["label"]))
-        texts = self._texts({key: value for key, value in written.items() if key != "label"})
-        labelled = list(texts.values())[: None if self.linked else 1]
-        label = "-".join(text for value in labelled for text in texts_of(value))
-        return Level.of(_label(written.get("label", label)), texts)
-
-    def _texts(self, written: Mapping[str, object]) -> dict[str, LevelText]:
-        if not written:
+        values = {key: value for key, value in written.items() if key != "label"}
+        if not values:
             raise ValueError(A_LEVEL)
-        if not self.linked:
-            return dict.fromkeys(self.targets, read_value(written))
-        errors = ErrorCollector()
-        texts = {key: errors.within((key,), read_value, value) for key, value in written.items()}
-        errors.raise_any()
-        return texts
+        if self.linked:
+            errors = ErrorCollector()
+            texts = {key: errors.within((key,), read_value, value) for key, value in values.items()}
+            errors.raise_any()
+        else:
+            texts = dict.fromkeys(self.targets, read_value(values))
+        label = "-".join(texts_of(texts if self.linked else values))
+        return Level.of(_label(written.get("label", label)), texts)
 
 
 def _label(written: object) -> str:
@@ -157,40 +146,30 @@ def is_free(name: str) -> bool:
     return "." not in name and name not in PLAIN_FACTORS
 
 
-def texts_of(value: LevelText) -> Iterator[str]:
-    """Yield the texts of a value: those of all directions or hosts, or the words of a distribution."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, DistributionText):
-        for key, text in value.keys.items():
-            yield from (key, *((text,) if isinstance(text, str) else text))
-    elif isinstance(value, Directional):
-        yield from (one for one in (value.down, value.up) if one is not None)
+def texts_of(written: Any) -> Iterator[str]:
+    """Yield the texts of a value: those of its directions or hosts, or the words of a distribution."""
+    if isinstance(written, str):
+        yield written
+    elif isinstance(written, list):
+        yield from (text for one in written for text in texts_of(one))
     else:
-        yield from value.hosts.values()
+        for key in ("down", "up") if written.keys() <= {"down", "up"} else written:
+            if DISTRIBUTIONS.keys() & written.keys():
+                yield key
+            yield from texts_of(written.get(key, []))
 
 
-def read_value(written: object) -> LevelText:
-    """Read a text, a mapping of directions or hosts to texts, or a distribution."""
+def read_value(written: object) -> Written:
+    """Read a text or a mapping; what it contains is read by the type of its target."""
     if isinstance(written, str):
         return str(written)
     if not isinstance(written, Mapping) or not written:
         raise ValueError(f"{A_LEVEL}, not {'a list' if isinstance(written, list) else 'nothing'}")
-    if is_distribution(written):
-        return distribution_text(written)
     if is_range(written):
         raise ValueError(
             "a range cannot be in a list of levels; expected the range alone, or its levels listed"
         )
-    errors = ErrorCollector()
-    for key, value in written.items():
-        if not isinstance(value, str):
-            errors.add((key,), "expected one value")
-    errors.raise_any()
-    texts = {str(key): str(value) for key, value in written.items()}
-    if texts.keys() <= {"down", "up"}:
-        return Directional(texts.get("down"), texts.get("up"))
-    return PerHost(texts)
+    return {str(key): plain(value) for key, value in written.items()}
 
 
 def _read_factors(written: object) -> Mapping[str, Factor]:
@@ -254,7 +233,8 @@ Included = Annotated[Mapping[Word, Free], Field(min_length=1)]
 
 def is_range(written: Mapping[str, object]) -> bool:
     """Return whether a mapping is meant as a range of levels."""
-    return "step" in written or {"from", "to"} <= written.keys()
+    is_distribution = bool(DISTRIBUTIONS.keys() & written.keys())
+    return not is_distribution and ("step" in written or {"from", "to"} <= written.keys())
 
 
 def read_range(written: Mapping[str, object]) -> tuple[str, ...]:

@@ -69,18 +69,18 @@ def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
         (
             "path.rate",
             "[{down: 100Mbit, up: 40Mbit}]",
-            Level("100Mbit-40Mbit", {"path.rate": Directional("100Mbit", "40Mbit")}),
+            Level("100Mbit-40Mbit", {"path.rate": {"down": "100Mbit", "up": "40Mbit"}}),
         ),
-        ("path.loss", "[{up: 1%}]", Level("1%", {"path.loss": Directional(None, "1%")})),
+        ("path.loss", "[{up: 1%}]", Level("1%", {"path.loss": {"up": "1%"}})),
         (
             "path.rate",
             "[{down: 100Mbit, up: 40Mbit, label: cable}]",
-            Level("cable", {"path.rate": Directional("100Mbit", "40Mbit")}),
+            Level("cable", {"path.rate": {"down": "100Mbit", "up": "40Mbit"}}),
         ),
         (
             "cc",
             "[{sender: cubic, sender2: cdg}]",
-            Level("cubic-cdg", {"cc": PerHost({"sender": "cubic", "sender2": "cdg"})}),
+            Level("cubic-cdg", {"cc": {"sender": "cubic", "sender2": "cdg"}}),
         ),
         (
             "home",
@@ -88,9 +88,9 @@ def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
             Level(
                 "dsl",
                 {
-                    "path.rate": Directional("10Mbit", "1Mbit"),
+                    "path.rate": {"down": "10Mbit", "up": "1Mbit"},
                     "path.buffer": "1 BDP",
-                    "rwnd": PerHost({"receiver": "2 BDP"}),
+                    "rwnd": {"receiver": "2 BDP"},
                 },
             ),
         ),
@@ -103,7 +103,7 @@ def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
         (
             "ecn",
             "{levels: ['on'], recipe: tcp, parameter: ecn, at: [sender, receiver]}",
-            Level("on", {"tcp.ecn": PerHost({"sender": "on", "receiver": "on"})}),
+            Level("on", {"tcp.ecn": {"sender": "on", "receiver": "on"}}),
         ),
         ("window", "{levels: [50KB], recipe: rwnd}", Level("50KB", {"rwnd": "50KB"})),
         ("rwnd", "[{value: 50KB, label: 200KB}]", Level("200KB", {"rwnd": "50KB"})),
@@ -115,7 +115,7 @@ def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
         (
             "limit",
             "{levels: [{value: 5Mbit, label: 20Mbit}], recipe: shaper, parameter: rate, at: sender}",
-            Level("20Mbit", {"shaper.rate": PerHost({"sender": "5Mbit"})}),
+            Level("20Mbit", {"shaper.rate": {"sender": "5Mbit"}}),
         ),
         ("tcp.sack", "[no]", Level("no", {"tcp.sack": "no"})),
         ("txd", "[010, 1e3]", Level("010", {"txd": "010"})),
@@ -141,7 +141,7 @@ def test_a_factor_may_set_several_keys_at_once() -> None:
     factor = part_of(
         "factors: {both: {sets: [path.loss, path.jitter], levels: [{down: 1%, up: 2%}]}}"
     ).factors["both"]
-    loss = Directional("1%", "2%")
+    loss = {"down": "1%", "up": "2%"}
     assert factor.levels == (Level("1%-2%", {"path.loss": loss, "path.jitter": loss}),)
     ranged = levels_of("{sets: [rwnd, traffic.bulk.size], levels: {from: 50KB, to: 100KB, step: 50KB}}", "kb")
     assert ranged[1] == Level("100KB", {"rwnd": "100KB", "traffic.bulk.size": "100KB"})
@@ -196,7 +196,7 @@ def test_an_included_label_means_the_level_of_that_label() -> None:
 
 
 def test_values_of_levels_are_typed_by_what_they_set() -> None:
-    assert read_target("path.rate", Directional("1Mbit", "2Mbit")) == Directional(1_000_000, 2_000_000)
+    assert read_target("path.rate", {"down": "1Mbit", "up": "2Mbit"}) == Directional(1_000_000, 2_000_000)
     assert read_target("rwnd", PerHost({"dst": "50KB"})) == PerHost({"dst": 50_000})
     assert read_target("path.buffer", "10packets") == Buffer(10, None)
     assert read_target("traffic.bulk.count", "4") == 4
