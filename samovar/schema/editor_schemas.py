@@ -11,7 +11,6 @@ from samovar.experiment import (
     GENERATOR_KEYS,
     PART_KEYS,
     PROFILE_KEYS,
-    Form,
     Outputs,
     keys,
 )
@@ -21,7 +20,6 @@ from samovar.schema.model_schema import (
     Definitions,
     Json,
     any_of,
-    at_least_one,
     by_name,
     closed,
     directions,
@@ -65,7 +63,7 @@ class LevelTarget(NamedTuple):
 
     name: str
     value: Json
-    form: Form
+    form: keys.Form
     description: str
 
     @property
@@ -110,25 +108,9 @@ class ExperimentSchema:
 
     def document(self) -> Json:
         """Return the schema of a whole file."""
-        alone = {"not": any_of({"required": ["extends"]}, {"required": ["use"]})}
-        complete = {"factors": self._refer("CompleteFactors", self._complete_factors)}
-        whole_part = {"if": {"not": {"required": ["use"]}}, "then": {"properties": complete}}
-
-        def without(key: str, then: Json) -> Json:
-            return {"if": {"allOf": [alone, {"not": {"required": [key]}}]}, "then": then}
-
-        def of_parts(rule: Json) -> Json:
-            return {"properties": {"parts": {"additionalProperties": rule}}}
-
-        rules = [
-            {"if": {"not": {"required": ["extends"]}}, "then": {"required": ["testbed"]}},
-            {"if": alone, "then": {"properties": complete}},
-            without("parts", {"required": ["traffic"]}),
-            without("factors", of_parts(whole_part)),
-            without("traffic", of_parts(at_least_one("traffic", "use"))),
-        ]
         root = self._layer(tuple(keys.own_keys(keys.Experiment)))
-        return self.definitions.document({**root, "required": ["experiment"], "allOf": rules})
+        rule = {"if": {"not": {"required": ["extends"]}}, "then": {"required": ["testbed"]}}
+        return self.definitions.document({**root, "required": ["experiment"], "allOf": [rule]})
 
     def _layers(self, name: str, properties: tuple[str, ...]) -> Json:
         return by_name(self._refer(name, lambda: self._layer(properties)), keys.NAME)
@@ -216,19 +198,19 @@ class ExperimentSchema:
         yield from self._keys("path")
         for key, one in self._path_parameters().items():
             if key not in keys.own_keys(keys.NetworkPath):
-                yield self._parameter(f"path.{key}", one, Form.PER_DIRECTION)
+                yield self._parameter(f"path.{key}", one, keys.Form.PER_DIRECTION)
         for recipe in self._recipes.names("setting"):
-            yield from self._parameters_of("setting", recipe, recipe, Form.PER_HOST)
+            yield from self._parameters_of("setting", recipe, recipe, keys.Form.PER_HOST)
         for logger in self._recipes.names("logger"):
             yield from self._keys(f"loggers.{logger}")
-            yield from self._parameters_of("logger", logger, f"loggers.{logger}", Form.ONE)
+            yield from self._parameters_of("logger", logger, f"loggers.{logger}", keys.Form.ONE)
         for owner in ("stop", "traffic.FLOW", "traffic.FLOW.arrivals"):
             yield from self._keys(owner)
         for key, one in self._parameters("generator").items():
             if key not in keys.varied_keys("traffic.FLOW"):
-                yield self._parameter(rf"^traffic\.{LABEL}\.{key}$", one, Form.ONE)
+                yield self._parameter(rf"^traffic\.{LABEL}\.{key}$", one, keys.Form.ONE)
         words = "Parameter of the congestion control's kernel module."
-        yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, Form.PER_HOST)
+        yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, keys.Form.PER_HOST)
 
     def _keys(self, owner: str) -> Iterator[LevelTarget]:
         """Yield the keys below an owner; `traffic.FLOW` stands for any flow, so its targets are patterns."""
@@ -245,12 +227,12 @@ class ExperimentSchema:
                 target = f"^{target}$".replace(".", r"\.").replace("FLOW", label)
             yield LevelTarget(target, value, key.type.form, key.description)
 
-    def _parameters_of(self, kind: str, recipe: str, owner: str, form: Form) -> Iterator[LevelTarget]:
+    def _parameters_of(self, kind: str, recipe: str, owner: str, form: keys.Form) -> Iterator[LevelTarget]:
         for key, infos in self._recipes.parameters(kind, recipe).items():
             one = parameter_schema(self.definitions, list(infos.values()))
             yield self._parameter(f"{owner}.{key}", one, form)
 
-    def _parameter(self, name: str, one: Json, form: Form) -> LevelTarget:
+    def _parameter(self, name: str, one: Json, form: keys.Form) -> LevelTarget:
         """Return a recipe's parameter as a target, its values a reference."""
         shared = one if "$ref" in one else self._refer(slug(name.replace(LABEL, "FLOW")), lambda: one)
         return LevelTarget(name, {"$ref": shared["$ref"]}, form, one["description"])
@@ -263,7 +245,7 @@ class ExperimentSchema:
 
     def _settings(self) -> Json:
         """Return the settings of hosts: each one value, or one for each host or role."""
-        return self._keyed([one for one in self._targets if one.form == Form.PER_HOST], self._value)
+        return self._keyed([one for one in self._targets if one.form == keys.Form.PER_HOST], self._value)
 
     def _factors(self) -> Json:
         """Return the factors of a part: targets with their levels, and free names."""
@@ -272,16 +254,6 @@ class ExperimentSchema:
         free = any_of(self._linked_levels(), self._explicit(), self._any_levels())
         found["patternProperties"][FREE_NAME] = {**free, "description": words}
         return {**found, "additionalProperties": any_of(self._explicit(), self._any_levels())}
-
-    def _complete_factors(self) -> Json:
-        """Return the rule for factors that extend no others: a free name must say what it sets."""
-        known = [one.name.replace(".", r"\.") for one in self._targets if not one.is_pattern]
-        patterns = [one.name for one in self._targets if one.is_pattern]
-        sets = {"anyOf": [{"required": ["recipe"]}, {"required": ["sets"]}]}
-        explicit = {**self._explicit(), **sets}
-        free = any_of(self._linked_levels(), {"allOf": [self._explicit(), sets]})
-        own = {"|".join([f"^(?:{'|'.join(known)})$", *patterns]): True, FREE_NAME: free}
-        return {"patternProperties": own, "additionalProperties": explicit}
 
     def _names_of_targets(self) -> Json:
         """Return a list of targets, of which one factor sets all."""
@@ -323,7 +295,7 @@ class ExperimentSchema:
     def _make_factor(self, one: LevelTarget) -> Json:
         labelled = closed({"value": one.value, "label": self._label()}, required=["value", "label"])
         forms = self._forms(one)
-        plain = forms[:1] if one.form != Form.BOTH_DIRECTIONS else ()
+        plain = forms[:1] if one.form != keys.Form.BOTH_DIRECTIONS else ()
         ranges = [_range(value) for value in plain]
         return any_of(*plain, _levels(any_of(*forms, labelled)), *ranges, self._explicit())
 
@@ -335,13 +307,13 @@ class ExperimentSchema:
         """Return one value and the mapping that may replace it, which may contain the label of its level."""
         value, label = one.value, self._label()
         match one.form:
-            case Form.ONE:
+            case keys.Form.ONE:
                 return (value,)
-            case Form.RANDOM:
+            case keys.Form.RANDOM:
                 return value, random(value, label=label)
-            case Form.BOTH_DIRECTIONS:
+            case keys.Form.BOTH_DIRECTIONS:
                 return ({**directions(value, label=label), "required": list(DIRECTIONS)},)
-            case Form.PER_DIRECTION:
+            case keys.Form.PER_DIRECTION:
                 return value, directions(value, label=label)
         properties = {"down": False, "up": False, "label": label}
         return value, {
@@ -370,7 +342,7 @@ def _range(end: Json) -> Json:
 def _name(what: str, one: LevelTarget) -> str:
     """Return the name of the shared schema of a target's values in one form."""
     reference = str(one.value["$ref"]).removeprefix("#/$defs/")
-    return f"{what}-{reference}{'' if one.form == Form.ONE else f'-{slug(one.form.name.lower())}'}"
+    return f"{what}-{reference}{'' if one.form == keys.Form.ONE else f'-{slug(one.form.name.lower())}'}"
 
 
 def experiment_schema(recipes: Recipes, outputs: Outputs) -> Json:

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 from annotated_types import MinLen
 
 from samovar.errors import SamovarError
-from samovar.experiment import Form, Key, Strict, ValueType, bare, keys_of, type_in
+from samovar.experiment import keys
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 WIDTH = 240
@@ -37,15 +37,15 @@ def any_of(*options: Json) -> Json:
     return unique[0] if len(unique) == 1 else {"anyOf": unique}
 
 
-def at_most_one(*keys: str) -> Json:
+def at_most_one(*names: str) -> Json:
     """Return the rule that no two of these keys stand together."""
-    pairs = [{"required": [one, other]} for index, one in enumerate(keys) for other in keys[index + 1 :]]
-    return {"not": any_of(*pairs), "errorMessage": f"expected one of {', '.join(keys)}"}
+    pairs = [{"required": [one, other]} for index, one in enumerate(names) for other in names[index + 1 :]]
+    return {"not": any_of(*pairs), "errorMessage": f"expected one of {', '.join(names)}"}
 
 
-def at_least_one(*keys: str) -> Json:
+def at_least_one(*names: str) -> Json:
     """Return the rule that one of these keys is given."""
-    return any_of(*({"required": [key]} for key in keys))
+    return any_of(*({"required": [name]} for name in names))
 
 
 def several(item: Json, **more: Any) -> Json:
@@ -63,7 +63,7 @@ def directions(value: Json, **more: Json) -> Json:
     return closed({**dict.fromkeys(DIRECTIONS, value), **more})
 
 
-def described(key: Key) -> Json:
+def described(key: keys.Key) -> Json:
     """Return the description of a key with its default."""
     if key.default is None:
         return {"description": key.description}
@@ -71,7 +71,7 @@ def described(key: Key) -> Json:
     return {"description": f"{key.description} Default: `{key.default}`.", "default": default}
 
 
-def document_of(model: type[Strict]) -> str:
+def document_of(model: type[keys.Strict]) -> str:
     """Return the first paragraph of a model's docstring, on one line."""
     return " ".join((model.__doc__ or "").split("\n\n")[0].split())
 
@@ -97,7 +97,7 @@ class Definitions:
         """Return the schema of a file, with all that it refers to."""
         return {"$schema": DRAFT, **root, "$defs": dict(sorted(self.schemas.items()))}
 
-    def of_type(self, value_type: ValueType) -> Json:
+    def of_type(self, value_type: keys.ValueType) -> Json:
         """Return a reference to a type."""
         schema, meaning = value_type.schema, value_type.meaning
         bounds = [str(schema[one]) for one in ("minimum", "maximum") if one in schema]
@@ -105,24 +105,24 @@ class Definitions:
         whole = {"title": value_type.name, "description": words, **schema}
         return self.refer("-".join([slug(value_type.name), *bounds]), lambda: whole)
 
-    def object(self, model: type[Strict], partial: bool = False) -> Json:
+    def object(self, model: type[keys.Strict], partial: bool = False) -> Json:
         """Return the closed object of a model; one that changes another needs no key."""
         rules = [at_most_one(*group) for group in model.EXCLUSIVE]
         rules += [
             {"if": {"required": [key]}, "then": {"required": [companion]}}
             for key, companion in model.COMPANIONS.items()
         ]
-        keys = keys_of(model)
+        known = keys.keys_of(model)
         made = closed(
-            {name: self.property(model, key, partial) for name, key in keys.items()},
+            {name: self.property(model, key, partial) for name, key in known.items()},
             description=document_of(model),
         )
         if not partial:
             rules += [at_least_one(*group) for group in model.NEEDED]
-            made["required"] = [name for name, key in keys.items() if key.field.is_required()]
+            made["required"] = [name for name, key in known.items() if key.field.is_required()]
         return {**made, "allOf": rules} if rules else made
 
-    def property(self, model: type[Strict], key: Key, partial: bool) -> Json:
+    def property(self, model: type[keys.Strict], key: keys.Key, partial: bool) -> Json:
         """Return one property: its value, description and default."""
         special = self._special.get((model.__name__, key.name)) or self._special.get(("", key.name))
         try:
@@ -134,12 +134,12 @@ class Definitions:
             value["minItems" if value["type"] == "array" else "minProperties"] = least[0]
         return {**value, **described(key)}
 
-    def value(self, annotation: Any, value_type: ValueType | None = None, partial: bool = False) -> Json:
+    def value(self, annotation: Any, value_type: keys.ValueType | None = None, partial: bool = False) -> Json:
         """Return the schema of an annotation; raises SchemaError for one without a type."""
-        here, value_type = bare(annotation), value_type or type_in(annotation)
+        here, value_type = keys.bare(annotation), value_type or keys.type_in(annotation)
         if value_type is not None:
             return self._typed(value_type, partial)
-        if isinstance(here, type) and issubclass(here, Strict):
+        if isinstance(here, type) and issubclass(here, keys.Strict):
             name = f"{here.__name__}{'Change' if partial else ''}"
             return self.refer(name, lambda: self.object(here, partial))
         inner, origin = [one for one in get_args(here) if one not in (type(None), Ellipsis)], get_origin(here)
@@ -147,7 +147,7 @@ class Definitions:
             size = {} if get_args(here)[-1] is Ellipsis else {"minItems": len(inner), "maxItems": len(inner)}
             return {"type": "array", "items": self.value(inner[0]), **size}
         if isinstance(origin, type) and issubclass(origin, Mapping):
-            names = type_in(inner[0])
+            names = keys.type_in(inner[0])
             if names and names.choices:
                 value = {**self.value(inner[1]), "description": f"One of {', '.join(names.choices)}."}
                 return closed(dict.fromkeys(names.choices, value))
@@ -156,16 +156,16 @@ class Definitions:
             return any_of(*map(self.value, inner))
         raise SchemaError(f"no schema for {annotation}; expected a ValueType in its metadata")
 
-    def _typed(self, value_type: ValueType, partial: bool) -> Json:
+    def _typed(self, value_type: keys.ValueType, partial: bool) -> Json:
         one, name = self.of_type(value_type), slug(value_type.name)
         match value_type.form:
-            case Form.LIST:
+            case keys.Form.LIST:
                 return any_of(one, several(one))
-            case Form.RANDOM:
+            case keys.Form.RANDOM:
                 return any_of(one, self.refer(f"random-{name}", lambda: random(one)))
-            case Form.BOTH_DIRECTIONS:
+            case keys.Form.BOTH_DIRECTIONS:
                 return {**directions(one), "required": [] if partial else list(DIRECTIONS)}
-            case Form.PER_DIRECTION:
+            case keys.Form.PER_DIRECTION:
                 return any_of(one, self.refer(f"{name}-per-direction", lambda: directions(one)))
         return one
 
@@ -173,16 +173,16 @@ class Definitions:
 def random(one: Json, **more: Json) -> Json:
     """Return a distribution of values; `more` are keys that may stand beside it."""
     pair = {"type": "array", "items": one, "minItems": 2, "maxItems": 2}
-    keys = {
+    amounts = {
         "uniform": {**pair, "description": "Equally likely anywhere between two amounts."},
         "exponential": {**one, "description": "Exponentially distributed with this mean."},
         "step": {**one, "description": "Round each draw to a multiple of this."},
     }
     rules = [at_most_one("uniform", "exponential"), at_least_one("uniform", "exponential")]
-    return closed({**keys, **more}, allOf=rules, description="Drawn at random for each flow.")
+    return closed({**amounts, **more}, allOf=rules, description="Drawn at random for each flow.")
 
 
-def by_name(value: Json, names: ValueType | None = None) -> Json:
+def by_name(value: Json, names: keys.ValueType | None = None) -> Json:
     """Return a mapping from names, which may be of a type, to values."""
     pattern = names.schema.get("pattern") if names else None
     limit = {"propertyNames": {"pattern": pattern}} if pattern else {}

@@ -6,15 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial as bound
 
-from samovar.experiment import (
-    OPERATING_SYSTEMS,
-    PARAMETER_TYPES,
-    WORD,
-    ParameterInfo,
-    RecipeCatalogue,
-    ValueType,
-    settable,
-)
+from samovar.experiment import keys
 from samovar.recipes import Catalogue
 from samovar.schema.model_schema import Definitions, Json, any_of
 
@@ -25,13 +17,13 @@ class Recipes:
     If the catalogue is that of the recipe files, it also has their summaries.
     """
 
-    def __init__(self, catalogue: RecipeCatalogue, systems: tuple[str, ...]) -> None:
+    def __init__(self, catalogue: keys.RecipeCatalogue, systems: tuple[str, ...]) -> None:
         self.catalogue, self.systems = catalogue, systems
 
     @classmethod
     def of(cls, catalogue: Catalogue) -> Recipes:
         """Collect the recipes of all systems and releases of a templates folder."""
-        release = re.compile(rf"(?:{'|'.join(OPERATING_SYSTEMS)})-[0-9]+")
+        release = re.compile(rf"(?:{'|'.join(keys.OPERATING_SYSTEMS)})-[0-9]+")
         releases = sorted(path.name for path in catalogue.folder.iterdir() if release.fullmatch(path.name))
         return cls(catalogue, (*catalogue.operating_systems(), *releases))
 
@@ -46,11 +38,11 @@ class Recipes:
             return self.catalogue.header(kind, name, system).summary
         return name
 
-    def parameters(self, kind: str, name: str) -> dict[str, dict[str, ParameterInfo]]:
+    def parameters(self, kind: str, name: str) -> dict[str, dict[str, keys.ParameterInfo]]:
         """Return the parameters that an experiment may set of a recipe, by name and system."""
-        found: dict[str, dict[str, ParameterInfo]] = {}
+        found: dict[str, dict[str, keys.ParameterInfo]] = {}
         for system in self.systems:
-            for parameter, info in settable(self.catalogue, kind, name, system).items():
+            for parameter, info in keys.settable(self.catalogue, kind, name, system).items():
                 found.setdefault(parameter, {})[system] = info
         return found
 
@@ -59,12 +51,12 @@ class Recipes:
         return [one for one in self.systems if "-" not in one and name in self.catalogue.names(kind, one)]
 
 
-def type_of_parameter(info: ParameterInfo) -> ValueType:
+def type_of_parameter(info: keys.ParameterInfo) -> keys.ValueType:
     """Return the type of a parameter; the recipe's own types are texts."""
-    return PARAMETER_TYPES.get(info.type, WORD)
+    return keys.PARAMETER_TYPES.get(info.type, keys.WORD)
 
 
-def parameter_schema(definitions: Definitions, infos: Sequence[ParameterInfo]) -> Json:
+def parameter_schema(definitions: Definitions, infos: Sequence[keys.ParameterInfo]) -> Json:
     """Return a parameter as a property: what any of the systems accepts, with its description."""
     values = []
     for info in infos:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from samovar.events import JOURNAL_EVENTS, events_page, line_schema
-from samovar.experiment import Form, Metric, Output, Outputs, ParameterInfo, keys, project_outputs
+from samovar.experiment import Metric, Output, Outputs, keys, project_outputs
 from samovar.recipes import BLOCKS, Catalogue, Header
 from samovar.schema.editor_schemas import experiment_schema, fragment_schema, model_document
 from samovar.schema.model_schema import DRAFT, Json, SchemaError, document_of, dump
@@ -50,13 +50,13 @@ WORDS: Mapping[str, str] = {
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
 """Defaults of keys that a complete experiment must have."""
 
-FORMS: Mapping[Form, str] = {
-    Form.ONE: "",
-    Form.LIST: ", or a list",
-    Form.PER_HOST: ", or one per host or role",
-    Form.PER_DIRECTION: ", or `{down: …, up: …}`",
-    Form.BOTH_DIRECTIONS: " in `{down: …, up: …}`",
-    Form.RANDOM: ", or [random](experiment.md#random-amounts)",
+FORMS: Mapping[keys.Form, str] = {
+    keys.Form.ONE: "",
+    keys.Form.LIST: ", or a list",
+    keys.Form.PER_HOST: ", or one per host or role",
+    keys.Form.PER_DIRECTION: ", or `{down: …, up: …}`",
+    keys.Form.BOTH_DIRECTIONS: " in `{down: …, up: …}`",
+    keys.Form.RANDOM: ", or [random](experiment.md#random-amounts)",
 }
 
 
@@ -269,7 +269,7 @@ def _facts(header: Header) -> str:
     return "; ".join(facts + costs)
 
 
-def _parameter_row(found: Mapping[str, ParameterInfo], systems: int) -> tuple[str, str, str]:
+def _parameter_row(found: Mapping[str, keys.ParameterInfo], systems: int) -> tuple[str, str, str]:
     """Return a parameter's type, default and description, per system where they differ."""
     infos = {_title(system): info for system, info in found.items() if "-" not in system}
     only = f" ({next(iter(infos))} only)" if len(infos) == 1 and systems > 1 else ""
@@ -279,7 +279,7 @@ def _parameter_row(found: Mapping[str, ParameterInfo], systems: int) -> tuple[st
     return _per_system(types), _per_system(defaults), f"{description}{only}"
 
 
-def _parameter_type(info: ParameterInfo) -> str:
+def _parameter_type(info: keys.ParameterInfo) -> str:
     if info.choices:
         return ", ".join(info.choices)
     has_unit = info.type in ("integer", "number") and info.unit  # other types have it in their values: 10ms

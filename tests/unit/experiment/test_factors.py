@@ -16,7 +16,6 @@ from samovar.experiment import (
     Distribution,
     Experiment,
     Formula,
-    Level,
     Part,
     PerHost,
     hosts_of,
@@ -25,7 +24,7 @@ from samovar.experiment import (
     members_of,
     resolve_experiment,
 )
-from samovar.experiment.keys import value_types
+from samovar.experiment.keys import Level, value_types
 from samovar.experiment.keys.experiment_file import number_of
 from samovar.experiment.keys.factor_targets import read_target
 from samovar.experiment.keys.levels import Treatment, included_treatments, is_excluded, read_range
