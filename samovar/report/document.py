@@ -113,12 +113,11 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
         if not any(one.startswith(name) for one in made):
             command = f"run `{campaign.analyse_command}` to make it"
             raise ReportError(f"{campaign.bundle}: no {kind} {name}; {command}")
-    return [{**OUTPUT_DEFAULTS, **one, "trials": _trial_count(one.get("trials"))} for one in found]
-
-
-def _trial_count(trials: list[str] | int | None) -> str:
-    amount = len(trials) if isinstance(trials, list) else trials
-    return "" if amount is None else counted(int(amount), "trial")
+    for one in found:
+        trials = one.get("trials")
+        amount = len(trials) if isinstance(trials, list) else trials
+        one["trials"] = "" if amount is None else counted(int(amount), "trial")
+    return [OUTPUT_DEFAULTS | one for one in found]
 
 
 def data_files(bundle: Path, outputs: list[Json]) -> list[Json]:

@@ -83,15 +83,9 @@ def testbed_text(campaign: Campaign) -> str:
 
 def trials_text(campaigns: Iterable[Campaign]) -> str:
     """Return the number of planned trials, in all and by state."""
-    counts = sum((count_states(one) for one in campaigns), Counter[str]())
-    known = [state for state in STATES if counts[state]]
-    shares = [f"{counts[state]} {state}" for state in [*known, *(one for one in counts if one not in known)]]
+    counts = Counter(one.trial_state(id_) for one in campaigns for id_ in one.plan.ids)
+    shares = [f"{counts[state]} {state}" for state in dict.fromkeys([*STATES, *counts]) if counts[state]]
     return f"{counted(sum(counts.values()), 'trial')} planned: {listed(shares)}"
-
-
-def count_states(campaign: Campaign) -> Counter[str]:
-    """Count the planned trials by verdict or outcome."""
-    return Counter(map(campaign.trial_state, campaign.plan.ids))
 
 
 def _notice(campaign: Campaign) -> str:
@@ -190,16 +184,7 @@ def omissions(campaign: Campaign) -> Json:
     for trial, state, reason in _not_valid(campaign):
         groups.setdefault((state, reason), []).append(trial)
     return {
-        "groups": [
-            {
-                "state": state,
-                "means": STATES.get(state, ""),
-                "reason": reason,
-                "amount": len(trials),
-                "trials": _first_ids(trials),
-            }
-            for (state, reason), trials in groups.items()
-        ],
+        "groups": [_group(state, reason, trials) for (state, reason), trials in groups.items()],
         "notes": list(_notes(campaign)),
         "unavailable": campaign.analysis.get("figures_left_out") or [],
     }
@@ -228,10 +213,11 @@ def _reasons(campaign: Campaign, trial: str) -> list[str]:
     return list(journaled.reasons if journaled else ())
 
 
-def _first_ids(trials: list[str]) -> list[str]:
-    if len(trials) <= MOST_LISTED:
-        return trials
-    return [*trials[: MOST_LISTED - 1], f"and {counted(len(trials) - MOST_LISTED + 1, 'more trial')}"]
+def _group(state: str, reason: str, trials: list[str]) -> Json:
+    shown, amount, means = trials, len(trials), STATES.get(state, "")
+    if amount > MOST_LISTED:
+        shown = [*trials[: MOST_LISTED - 1], f"and {counted(amount - MOST_LISTED + 1, 'more trial')}"]
+    return {"state": state, "means": means, "reason": reason, "amount": amount, "trials": shown}
 
 
 def _notes(campaign: Campaign) -> Iterator[str]:
@@ -239,8 +225,8 @@ def _notes(campaign: Campaign) -> Iterator[str]:
     aside = sum(len(trial.set_aside) for trial in campaign.state.trials.values())
     again = sum(int(manifest.get("attempt", 1)) > 1 for manifest in campaign.manifests.values())
     if again or aside:
-        repeated = f"{counted(again, 'trial')} needed more than one attempt"
-        yield f"Repeated attempts: {repeated}, {counted(aside, 'attempt')} set aside."
+        trials, attempts = counted(again, "trial"), counted(aside, "attempt")
+        yield f"Repeated attempts: {trials} needed more than one attempt, {attempts} set aside."
     planned = set(campaign.plan.ids)
     unused = sum(id_ not in planned and not is_open(one) for id_, one in campaign.state.trials.items())
     if unused:

@@ -12,6 +12,7 @@ from typing import Any
 from samovar import __version__
 from samovar.recipes import BODY
 from samovar.report.campaign_data import Campaign, Json, read_json
+from samovar.report.overview import pairs
 
 MOST_LINES, MOST_COLUMNS = 60, 100
 """Size of a script in the appendix: a page holds about 60 lines."""
@@ -38,12 +39,11 @@ def provenance(campaign: Campaign) -> list[Json]:
         "Report": _report_software(),
         "Lab": recorded.get("lab") or {},
     }
-    shown = []
-    for name, facts in groups.items():
-        texts = {key.replace("_", " "): one_line(value) for key, value in facts.items()}
-        rows = [{"name": key, "value": text} for key, text in texts.items() if text]
-        shown += [{"name": name, "facts": rows}] if rows else []
-    return shown
+    shown = {
+        name: pairs({key.replace("_", " "): one_line(value) for key, value in facts.items()})
+        for name, facts in groups.items()
+    }
+    return [{"name": name, "facts": facts} for name, facts in shown.items() if facts]
 
 
 def _report_software() -> dict[str, str]:

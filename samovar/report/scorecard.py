@@ -102,16 +102,12 @@ def _summary_row(file: Path, line: int, row: Mapping[str, str]) -> SummaryRow:
     fixed = (*REQUIRED_COLUMNS, *OTHER_COLUMNS)
     levels = {name: text for name, text in row.items() if name not in fixed and text not in ("", "NA", None)}
     try:
-        median, lo, hi = (_number_or_none(row[name]) for name in ("median", "lo", "hi"))
+        numbers = [float("nan" if row[name] in ("", "NA") else row[name]) for name in ("median", "lo", "hi")]
+        median, lo, hi = (value if math.isfinite(value) else None for value in numbers)
         key = (row["part"], levels, row["metric"], row["unit"])
         return SummaryRow(*key, median, lo, hi, int(row["n"] or 0), flow=row.get("flow") or "")
     except (ValueError, TypeError) as error:
         raise ReportError(f"{file}:{line}: {error}; median, lo, hi and n must be numbers or NA") from error
-
-
-def _number_or_none(text: str) -> float | None:
-    value = math.nan if text in ("", "NA", "NaN") else float(text)
-    return value if math.isfinite(value) else None
 
 
 def exit_status(verdicts: Iterable[str]) -> int:
@@ -126,7 +122,10 @@ def judge(line: Expect, summary: Sequence[SummaryRow], outputs: Outputs | None =
     known = (outputs or package_outputs()).metrics.get(line.metric)
     unit = "×" if line.relative_to else next((row.unit for row in rows), known.unit if known else "")
     observed = [_ratio(row, line.relative_to, summary) if line.relative_to else row for row in rows]
-    verdict = _verdict(line, [row.median for row in observed])
+    values = [row.median for row in observed]
+    verdict = REPRODUCED if values and None not in values else NO_DATA
+    if any(value is not None and not _satisfies(line, value) for value in values):
+        verdict = DIFFERS
     return Result(
         say=line.say,
         metric=line.metric,
@@ -158,12 +157,6 @@ def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRo
     return replace(row, median=row.median / other.median, lo=None, hi=None, n=min(row.n, other.n))
 
 
-def _verdict(line: Expect, values: Sequence[float | None]) -> str:
-    if any(value is not None and not _satisfies(line, value) for value in values):
-        return DIFFERS
-    return REPRODUCED if values and None not in values else NO_DATA
-
-
 def _satisfies(line: Expect, value: float) -> bool:
     return (
         (line.below is None or value < line.below)
@@ -181,15 +174,11 @@ def _tolerance(target: float, within: str | None) -> float:
 
 
 def _expected_text(line: Expect, unit: str) -> str:
-    texts = []
-    if line.equals is not None:
-        texts.append(_target_text(line.equals, line.within, unit))
+    texts = [] if line.equals is None else [_target_text(line.equals, line.within, unit)]
     if line.between is not None:
         texts.append("between " + span(*line.between, unit).replace("–", " and "))
-    if line.above is not None:
-        texts.append(f"above {quantity(line.above, unit)}")
-    if line.below is not None:
-        texts.append(f"below {quantity(line.below, unit)}")
+    bounds = (("above", line.above), ("below", line.below))
+    texts += [f"{word} {quantity(bound, unit)}" for word, bound in bounds if bound is not None]
     return listed(texts) + (f" that of {treatment_text(line.relative_to)}" if line.relative_to else "")
 
 
@@ -210,8 +199,8 @@ def _observed_text(rows: Sequence[SummaryRow], unit: str) -> str:
     if not values:
         return "not measured"
     text = span(min(values), max(values), unit)
-    low, high = min(row.n for row in rows), max(row.n for row in rows)
-    trials = f"n = {low}" if low == high else f"n = {low}–{high}"
+    sizes = [row.n for row in rows]
+    trials = f"n = {span(min(sizes), max(sizes), '')}"
     if len(rows) > 1:
         missing = len(rows) - len(values)
         gap = f", {missing} not measured" if missing else ""

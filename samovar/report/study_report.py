@@ -19,6 +19,7 @@ from samovar.report.campaign_data import Campaign, Json
 from samovar.report.document import compose, data_files, scorecard_section
 from samovar.report.number_format import moment
 from samovar.report.overview import pairs, trials_text, when
+from samovar.report.provenance import one_line
 from samovar.report.scorecard import DIFFERS, Result, read_results
 from samovar.report.typeset import typeset
 from samovar.units import counted
@@ -123,7 +124,7 @@ def compose_study(study: StudyReport, sections: Sequence[ReportedSection]) -> Js
         "title": study.title,
         "experiment": study.study,
         "campaign": counted(len(reported), "campaign"),
-        "description": _one_paragraph(study.description),
+        "description": one_line(study.description),
         "notice": " ".join(one.document["notice"] for one in reported if one.document["notice"]),
         "facts": pairs(facts),
         "samovar": __version__,
@@ -140,33 +141,30 @@ def compose_study(study: StudyReport, sections: Sequence[ReportedSection]) -> Js
     }
 
 
-def _one_paragraph(text: str | None) -> str:
-    return " ".join((text or "").split())
-
-
 def _section(section: Section, one: ReportedCampaign) -> Json:
     """Return a section; the expectations of a campaign are in its first one."""
-    moved = {
-        kind: [_moved(one.campaign, output) for output in _outputs(section, one, kind)]
-        for kind in ("figures", "tables")
-    }
     return {
         "title": section.title,
         "follows": section.follows or "",
-        "text": _one_paragraph(section.text),
+        "text": one_line(section.text),
         "experiment": one.campaign.plan.experiment,
         "facts": [fact for fact in one.document["facts"] if fact["name"] in SECTION_FACTS],
         "lines": one.document["scorecard"]["lines"] if section is one.sections[0] else [],
-        **moved,
+        "figures": _outputs(section, one, "figures"),
+        "tables": _outputs(section, one, "tables"),
     }
 
 
 def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
-    """Return the figures or tables that a section names.
+    """Return the figures or tables that a section names, their files by the paths in the study's folder.
 
     The first section that names none has all of its campaign that no section names.
     """
-    made = {str(output["name"]): output for output in one.document[kind]}
+    made: dict[str, Json] = {}
+    for output in one.document[kind]:
+        files = {key: output[key] for key in ("file", "data") if output.get(key)}
+        moved = {key: _path_in_study(one.campaign, str(file)) for key, file in files.items()}
+        made[str(output["name"])] = {**output, **moved}
     wanted: Sequence[str] | None = getattr(section, kind)
     if wanted is None:
         if section is not next(other for other in one.sections if getattr(other, kind) is None):
@@ -178,12 +176,6 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
             words = unknown(kind.removesuffix("s"), name, made)
             raise ReportError(f"section '{section.title}' of {one.campaign.label}: {words}")
     return [made[name] for name in wanted]
-
-
-def _moved(campaign: Campaign, output: Json) -> Json:
-    """Return a figure or table with the paths of its files in the folder of the study."""
-    files = {key: _path_in_study(campaign, str(output[key])) for key in ("file", "data") if output.get(key)}
-    return {**output, **files}
 
 
 def _path_in_study(campaign: Campaign, file: str) -> str:
@@ -210,7 +202,7 @@ def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:
     for section, one in sections:
         results = one.results if section is one.sections[0] else ()
         differing = [result.as_json() for result in results if result.verdict == DIFFERS]
-        deviation = _one_paragraph(section.deviation)
+        deviation = one_line(section.deviation)
         if deviation or differing:
             yield {"title": section.title, "text": deviation, "differ": differing}
 
