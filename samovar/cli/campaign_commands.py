@@ -17,6 +17,7 @@ from samovar.campaign.journal import holder
 from samovar.cli.program import command, event_display, open_controller, show, show_json
 from samovar.cli.project import Request, RunRequest
 from samovar.cli.show_status import CampaignStatus, status_json, status_lines, verification_lines
+from samovar.cli.text import first_lines
 from samovar.experiment import STUDIES, load_testbed
 from samovar.report import exit_status, make_bundle, make_study
 from samovar.units import counted
@@ -66,17 +67,16 @@ def run_campaign(root: Path, request: RunRequest, same_command: str, events: str
 @command
 def demo(root: Path) -> int:
     """Run experiments/demo.yaml in the virtual lab, analyse it and make its PDF."""
-    controller = open_controller(root)
-    planned = controller.project.plan(Request("demo"))
-    resume = controller.project.resume_point(planned)
+    project = open_controller(root).project
+    planned = project.plan(Request("demo"))
+    resume = project.resume_point(planned)
     if resume.nothing_to_do:
-        resume = controller.project.resume_point(planned, new=True)
+        resume = project.resume_point(planned, new=True)
     summary = run_campaign(root, RunRequest(planned, resume), "fab demo")
-    if not summary.complete:
-        return 1
-    analyse_campaign(root, summary.folder)
-    make_campaign_report(root, summary.folder)
-    return 0
+    if summary.complete:
+        analyse_campaign(root, summary.folder)
+        make_report(root, str(summary.folder))
+    return int(not summary.complete)
 
 
 @command
@@ -131,29 +131,19 @@ def report(root: Path, campaign: str = "", study: str = "") -> int:
 
     The exit code is 0 when all expectations are reproduced, 1 when one differs, 2 when one has no data.
     """
-    if study:
-        return exit_status(make_study_report(root, study))
-    return exit_status(make_campaign_report(root, open_controller(root).project.campaign(campaign)))
+    return exit_status(make_report(root, campaign, study))
 
 
-def make_campaign_report(root: Path, folder: Path) -> list[str]:
-    """Make the bundle of a campaign, show its scorecard, and return the verdict of each expectation."""
-    with event_display(root) as display:
-        made = make_bundle(folder, display, open_controller(root).project.outputs)
-    return _show_report(*made)
-
-
-def make_study_report(root: Path, name: str) -> list[str]:
-    """Make the report of a study, show its scorecard, and return the verdict of each expectation."""
+def make_report(root: Path, campaign: str, study: str = "") -> list[str]:
+    """Make the PDF, show its scorecard, and return the verdict of each expectation."""
     project = open_controller(root).project
-    study = project.study_report(name)
-    folder = project.results / STUDIES / study.study
     with event_display(root) as display:
-        made = make_study(study, project.campaign, folder, display, project.outputs)
-    return _show_report(*made)
-
-
-def _show_report(pdf: Path, verdicts: list[str]) -> list[str]:
+        if study:
+            wanted = project.study_report(study)
+            folder = project.results / STUDIES / wanted.study
+            pdf, verdicts = make_study(wanted, project.campaign, folder, display, project.outputs)
+        else:
+            pdf, verdicts = make_bundle(project.campaign(campaign), display, project.outputs)
     counts = (f"{verdicts.count(verdict)} {verdict}" for verdict in ("reproduced", "differs", "no data"))
     show([f"scorecard: {', '.join(counts)}", str(pdf)])
     return verdicts
@@ -172,11 +162,8 @@ def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:
     if summary.stopped:
         yield f"stopped: {summary.stopped}"
     yield from (f"  ✗ {host} is quarantined: {why}" for host, why in summary.quarantined.items())
-    failed = list(summary.failed.items())
-    for trial, reasons in failed[:MOST_FAILURES]:
-        yield f"  ✗ {trial}: {'; '.join(reasons) or 'not run'}"
-    if len(failed) > MOST_FAILURES:
-        yield f"  … {len(failed) - MOST_FAILURES:,} more"
+    failed = [f"  ✗ {id_}: {'; '.join(why) or 'not run'}" for id_, why in summary.failed.items()]
+    yield from first_lines(failed, MOST_FAILURES)
     if summary.failed:
         yield f"to run the missing trials: {same_command}"
     for reasons, number in Counter(summary.blocked.values()).items():

@@ -104,13 +104,11 @@ def sudoers(root: Path, request: Request) -> None:
 
 def menu_lines(project: Project) -> Iterator[str]:
     """List experiments, testbeds, recipes, figures and tables."""
-    catalogue = project.catalogue
+    catalogue, testbeds = project.catalogue, project.testbeds()
     yield "experiments"
     yield from columns((f"  {path.stem}", _top_level_text(path, "title")) for path in project.experiments())
     yield "testbeds"
-    yield from columns(
-        (f"  {path.stem}", _top_level_text(path, "description")) for path in project.testbeds()
-    )
+    yield from columns((f"  {path.stem}", _top_level_text(path, "description")) for path in testbeds)
     for kind in RECIPE_KINDS:
         yield f"recipes: {kind}"
         yield from columns(
@@ -139,8 +137,7 @@ OVERRIDES_OTHERS, OVERRIDDEN, REMOVED = "»", " ", "✗"
 def explanation_lines(explanations: Sequence[Explanation]) -> Iterator[str]:
     """Show explanations: the value in effect is marked, the values that it overrides follow."""
     for index, one in enumerate(explanations):
-        if index:
-            yield ""
+        yield from [""] if index else []
         yield _explanation_head(one)
         yield from columns(_explanation_rows(one))
 

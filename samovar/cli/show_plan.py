@@ -103,25 +103,15 @@ def _trial_table(preview: PlanPreview, every_trial: bool) -> Iterator[str]:
     """Show the trials in run order; only the first ones of a long plan."""
     trials, blocked = preview.plan.trials, preview.blocked
     shown = len(trials) if every_trial or len(trials) <= SCREEN else FEW
-    yield from columns(
-        (
-            f"  {number}",
-            trial.id,
-            clock(trial.resolved.duration_s),
-            _state_text(preview, trial.id),
-            "; ".join(blocked.get(trial.id, ())),
-        )
-        for number, trial in enumerate(trials[:shown], 1)
-    )
+    rows = []
+    for number, trial in enumerate(trials[:shown], 1):
+        state = preview.state(trial.id) if preview.resume.folder or trial.id in blocked else ""
+        state = {"stands": "done", "stale": "changed"}.get(state, state)
+        duration, why = clock(trial.resolved.duration_s), "; ".join(blocked.get(trial.id, ()))
+        rows.append((f"  {number}", trial.id, duration, state, why))
+    yield from columns(rows)
     if shown < len(trials):
         yield f"  … {len(trials) - shown:,} more (--all shows them)"
-
-
-def _state_text(preview: PlanPreview, id_: str) -> str:
-    if preview.resume.folder is None and id_ not in preview.blocked:
-        return ""
-    state = preview.state(id_)
-    return {"stands": "done", "stale": "changed"}.get(state, state)
 
 
 # --- the campaign that the plan resumes
@@ -156,8 +146,8 @@ def _outdated_lines(comparison: Comparison) -> Iterator[str]:
     for one in comparison.stale[:FEW_CHANGES]:
         yield f"  ~ {counted(len(one.results), 'result')} outdated by a change, {kept}: {_few(one.results)}"
         yield from (f"      {change}" for change in one.changes[:FEW_CHANGES])
-    if len(comparison.stale) > FEW_CHANGES:
-        rest = sum(len(one.results) for one in comparison.stale[FEW_CHANGES:])
+    rest = sum(len(one.results) for one in comparison.stale[FEW_CHANGES:])
+    if rest:
         yield f"  ~ {counted(rest, 'more result')} outdated by other changes"
     if comparison.orphans:
         orphans = counted(len(comparison.orphans), "result")
@@ -185,17 +175,18 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
         yield _total("remaining", remaining)
     if possible is not None and 0 < possible.trials < remaining.trials:
         yield _total("can run", possible)
-    rows = [(name, source) for name, _, source in _times(cost)]
+    rows = [(f"  {name}", source) for name, _, source in _times(cost)]
     if remaining.trials:
-        rows.append(("disk", _disk(remaining)))
-    changes = preview.plan.changes
-    for noun, number, naive in (
-        ("reboot", changes.reboots, changes.naive_reboots),
-        ("interface reset", changes.resets, changes.naive_resets),
-    ):
-        if number or naive:
-            rows.append(("hosts", f"{counted(number, noun)} ({naive:,} in the order of the file)"))
-    yield from columns((f"  {name}", value) for name, value in rows)
+        rows.append(("  disk", _disk(remaining)))
+    changes, unsorted = preview.plan.changes, "in the order of the file"
+    if changes.reboots or changes.naive_reboots:
+        rows.append(
+            ("  hosts", f"{counted(changes.reboots, 'reboot')} ({changes.naive_reboots:,} {unsorted})")
+        )
+    if changes.resets or changes.naive_resets:
+        resets = counted(changes.resets, "interface reset")
+        rows.append(("  hosts", f"{resets} ({changes.naive_resets:,} {unsorted})"))
+    yield from columns(rows)
 
 
 def _total(name: str, cost: Cost) -> str:

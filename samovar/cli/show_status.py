@@ -15,7 +15,7 @@ from samovar.campaign import run_command, testbeds_of
 from samovar.campaign.collection import Verification
 from samovar.campaign.journal import CampaignState, TrialState, is_open
 from samovar.cli.show_plan import override_lines
-from samovar.cli.text import columns
+from samovar.cli.text import columns, first_lines
 from samovar.plan import Plan, Trial, parallel_s
 from samovar.units import clock, counted, format_bytes
 
@@ -199,14 +199,13 @@ def _failure_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[
         for id_, trial in state.trials.items()
         if id_ in states and trial.status != "in flight" and is_open(trial)
     ]
-    for trial in trials[:FEW_FAILURES]:
+    lines = []
+    for trial in trials:
         attempts = f" after {counted(trial.attempts, 'attempt')}" if trial.attempts > 1 else ""
         reasons = " ".join("; ".join(trial.reasons).split())
-        yield f"✗ {trial.id}: {trial_state(trial)}{attempts}: {reasons}"
-    if len(trials) > FEW_FAILURES:
-        yield f"  … {len(trials) - FEW_FAILURES:,} more (--all shows them)"
-    for host, why in state.quarantined.items():
-        yield f"✗ {host}: quarantined: {why}"
+        lines.append(f"✗ {trial.id}: {trial_state(trial)}{attempts}: {reasons}")
+    yield from first_lines(lines, FEW_FAILURES, " (--all shows them)")
+    yield from (f"✗ {host}: quarantined: {why}" for host, why in state.quarantined.items())
 
 
 def _reason_text(state: CampaignState, id_: str, word: str) -> str:
@@ -256,36 +255,20 @@ def status_json(status: CampaignStatus) -> Mapping[str, object]:
 
 def _trial_json(trial: Trial, state: CampaignState) -> Mapping[str, object]:
     known = state.trials.get(trial.id)
-    planned = {
-        "id": trial.id,
-        "part": trial.part,
-        "treatment": dict(trial.treatment),
-        "replicate": trial.replicate,
-        "state": trial_state(known, trial.id in state.blocked),
-    }
+    values = {key: getattr(trial, key) for key in ("id", "part", "treatment", "replicate")}
+    values["state"] = trial_state(known, trial.id in state.blocked)
     if known is None:
-        return planned
-    return {
-        **planned,
-        "attempts": known.attempts,
-        "reasons": list(known.reasons),
-        "t_start_s": known.t_start_s,
-        "seconds": known.seconds,
-        "overhead_s": known.overhead_s,
-        "testbed": known.testbed or None,
-        "phases": dict(known.phases),
-    }
+        return values
+    keys = ("attempts", "reasons", "t_start_s", "seconds", "overhead_s", "testbed", "phases")
+    return {**values, **{key: getattr(known, key) for key in keys}, "testbed": known.testbed or None}
 
 
 def verification_lines(folder: Path, found: Verification) -> Iterator[str]:
     """Show what `fab verify` found: a line per difference, then what was read."""
-    yield from (f"✗ {finding}" for finding in found.findings[:MOST_FINDINGS])
-    if len(found.findings) > MOST_FINDINGS:
-        yield f"  … {len(found.findings) - MOST_FINDINGS:,} more"
+    yield from first_lines([f"✗ {finding}" for finding in found.findings], MOST_FINDINGS)
     yield from (f"? {note}" for note in found.notes)
-    differences = counted(len(found.findings), "difference")
-    result = (
-        f"✗ {folder}: {differences}" if found.findings else f"✓ {folder}: unchanged since it was recorded"
-    )
+    result = f"✓ {folder}: unchanged since it was recorded"
+    if found.findings:
+        result = f"✗ {folder}: {counted(len(found.findings), 'difference')}"
     read = f"{counted(found.files, 'file')}, {format_bytes(found.size_bytes, 3)}, in {found.seconds:.1f} s"
     yield f"{result} ({read})"

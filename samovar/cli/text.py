@@ -30,6 +30,13 @@ def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(map(set_cell_size, row, widths)).rstrip()
 
 
+def first_lines(lines: Sequence[str], most: int, hint: str = "") -> Iterator[str]:
+    """Yield the first lines, and a line with the number of the others."""
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"  … {len(lines) - most:,} more{hint}"
+
+
 UNITS: Mapping[str, Callable[[Any], str]] = {
     "mtu_bytes": "{} B".format,
     "_bps": format_rate,
