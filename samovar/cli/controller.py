@@ -7,20 +7,8 @@ from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
-from samovar import lab
-from samovar.campaign import (
-    CampaignRun,
-    Restored,
-    Restorer,
-    Summary,
-    TestbedSetup,
-    availability,
-    begin_campaign,
-    changed_campaigns,
-    notifying,
-    policy_of,
-    provenance_of,
-)
+from samovar import campaign, lab
+from samovar.campaign import availability
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Journal
 from samovar.cli.connections import Connections
@@ -41,7 +29,7 @@ class Controller:
         self.preflight = Preflight(self.project, self.connections)
         self.running: Path | None = None  # the folder of the campaign that runs
 
-    def run(self, request: RunRequest, emit: Emit) -> Summary:
+    def run(self, request: RunRequest, emit: Emit) -> campaign.Summary:
         """Run the open trials of a campaign; start a campaign if there is none to resume.
 
         Hosts that do not answer cost only the trials that need them. Raises TestbedError if no trial can run
@@ -70,12 +58,14 @@ class Controller:
             availability.require_reachable([one.plan for one in planned], surveys, request.fail_fast)
             testbeds = self._testbeds(request, sessions, surveys)
             if folder is None:
-                folder = begin_campaign(request.planned.plan, project.results, request.planned.sources, emit)
+                folder = campaign.begin_campaign(
+                    request.planned.plan, project.results, request.planned.sources, emit
+                )
             else:
                 emit(Event("campaign-resumed", {"folder": str(folder)}))
             self.running = folder
-            notifier = stack.enter_context(notifying(project.config.notify, folder, emit))
-            run = CampaignRun(
+            notifier = stack.enter_context(campaign.notifying(project.config.notify, folder, emit))
+            run = campaign.CampaignRun(
                 folder,
                 request.planned.plan,
                 request.planned.sources,
@@ -91,7 +81,7 @@ class Controller:
 
     def _testbeds(
         self, request: RunRequest, sessions: Sequence[Sessions], surveys: Sequence[availability.HostSurvey]
-    ) -> list[TestbedSetup]:
+    ) -> list[campaign.TestbedSetup]:
         """Return the testbeds with the trials that each cannot run; raises TestbedError as `run` does."""
         planned = request.planned.by_testbed
         cost = self.preflight.cost(request.planned, request.resume)
@@ -101,31 +91,33 @@ class Controller:
         }
         blocked = availability.require_runnable(request.planned.plan, findings, request.allow_partial)
         return [
-            TestbedSetup(
+            campaign.TestbedSetup(
                 one.testbed.name,
                 one.plan,
                 hosts,
                 lacking,
                 machines_of(one.testbed),
-                policy_of(one.experiment, one.testbed, self.project.config, survey.boots),
+                campaign.policy_of(one.experiment, one.testbed, self.project.config, survey.boots),
                 survey.unreachable,
             )
             for one, hosts, survey, lacking in zip(planned, sessions, surveys, blocked, strict=True)
         ]
 
-    def restore(self, testbed: Testbed, emit: Emit, force: bool = False) -> Restored:
+    def restore(self, testbed: Testbed, emit: Emit, force: bool = False) -> campaign.Restored:
         """Restore every host of a testbed to its state before the campaigns that changed it, by journals.
 
         With `force`, hosts are taken from the campaign that holds their lease. Contacts no host if no
         journal names one. Raises LabError if the lab is down.
         """
-        folders = changed_campaigns(self.project.results, testbed.name)
+        folders = campaign.changed_campaigns(self.project.results, testbed.name)
         if not folders:
-            return Restored()
+            return campaign.Restored()
         machines = machines_of(testbed)
         # Each host is connected to separately: an unreachable one does not prevent restoring the others.
         with closing(self.connections.sessions(testbed)) as sessions:
-            restorer = Restorer(testbed.name, sessions, self.project.catalogue, machines, emit, force)
+            restorer = campaign.Restorer(
+                testbed.name, sessions, self.project.catalogue, machines, emit, force
+            )
             return restorer.run(folders)
 
     def _provenance(
@@ -139,4 +131,4 @@ class Controller:
                 "lab": {"kernel": access.kernel, "release": access.release} if access else None,
                 "hosts": {host: facts.as_json() for host, facts in survey.facts.items()},
             }
-        return provenance_of(self.project.root, planned[0].plan, self.project.catalogue, testbeds)
+        return campaign.provenance_of(self.project.root, planned[0].plan, self.project.catalogue, testbeds)

@@ -4,10 +4,12 @@ from samovar.hosts.fact_parsers import Interface, Sudo
 from samovar.hosts.facts import (
     DEFAULT_PROGRAMS,
     DEFAULT_QDISCS,
+    LINUX_CC_NAMES,
     QDISC_ARGUMENTS,
     HostFacts,
     clock_offset,
     gather_facts,
+    linux_cc,
     read_boot_id,
     read_free_disk_bytes,
 )
@@ -23,6 +25,7 @@ from samovar.hosts.transfer import RemoteFile
 __all__ = [
     "DEFAULT_PROGRAMS",
     "DEFAULT_QDISCS",
+    "LINUX_CC_NAMES",
     "NOT_ENDED",
     "POWER_ACTIONS",
     "QDISC_ARGUMENTS",
@@ -46,6 +49,7 @@ __all__ = [
     "clock_offset",
     "discard_result",
     "gather_facts",
+    "linux_cc",
     "machines_of",
     "raise_host_errors",
     "read_boot_id",

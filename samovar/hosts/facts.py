@@ -13,6 +13,8 @@ from samovar.hosts.session import Session
 from samovar.recipes import Catalogue, Recipe, SudoCommand, quote
 
 DEADLINE_S = 60.0
+LINUX_CC_NAMES = {"newreno": "reno"}
+"""Linux's names of congestion controls that other systems name differently."""
 CLOCK_READINGS = 3
 # fmt: off
 DEFAULT_PROGRAMS = (
@@ -192,3 +194,8 @@ def parse_facts(facts: Sequence[Fact], text: str) -> dict[str, Any]:
     """Return the value of each fact from the output of the script."""
     outputs = dict(part.split("\n", 1) for part in text.split(_HEAD)[1:] if "\n" in part)
     return {fact.name: fact.parse(outputs.get(fact.name, "")) for fact in facts}
+
+
+def linux_cc(name: str) -> str:
+    """Return Linux's name of a congestion control."""
+    return LINUX_CC_NAMES.get(name, name)

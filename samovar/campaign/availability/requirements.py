@@ -14,8 +14,7 @@ from samovar.campaign.availability.root_access import (
     refusal,
     root_needs,
 )
-from samovar.campaign.verdict import LINUX_CC_NAMES, linux_cc
-from samovar.hosts import HostFacts
+from samovar.hosts import LINUX_CC_NAMES, HostFacts, linux_cc
 from samovar.plan import Group, HostPlan, Plan, Trial, View
 from samovar.recipes import Catalogue, Recipe, TrialScripts, calibration_needs
 

@@ -1,14 +1,13 @@
 """The verdict of a trial: valid, suspect or invalid, with reasons. `all_checks.py` lists every check."""
 
 from samovar.campaign.verdict.all_checks import run_checks, run_checks_without_traffic, verdict_of
-from samovar.campaign.verdict.check_result import LINUX_CC_NAMES, Check, Verdict, linux_cc
+from samovar.campaign.verdict.check_result import Check, Verdict
 from samovar.campaign.verdict.evidence import NOT_OVERHEAD, CounterSpan, Evidence, TrafficFailure
 from samovar.campaign.verdict.path_checks import check_direction
 from samovar.campaign.verdict.path_measurement import DirectionMeasurement, parse_measurement
 from samovar.campaign.verdict.program_checks import start_times
 
 __all__ = [
-    "LINUX_CC_NAMES",
     "NOT_OVERHEAD",
     "Check",
     "CounterSpan",
@@ -17,7 +16,6 @@ __all__ = [
     "TrafficFailure",
     "Verdict",
     "check_direction",
-    "linux_cc",
     "parse_measurement",
     "run_checks",
     "run_checks_without_traffic",

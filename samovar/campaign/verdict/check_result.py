@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 Verdict = Literal["valid", "suspect", "invalid"]
-LINUX_CC_NAMES = {"newreno": "reno"}
-"""Linux's names of congestion controls that other systems name differently."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,3 @@ class Check:
 def unreadable(trace: Path, host: str, error: Exception) -> Check:
     """Return the failed check of a trace that cannot be read."""
     return Check(f"trace {trace.name}", host, "readable", f"{type(error).__name__}: {error}", False)
-
-
-def linux_cc(name: str) -> str:
-    """Return Linux's name of a congestion control."""
-    return LINUX_CC_NAMES.get(name, name)

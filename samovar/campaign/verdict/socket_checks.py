@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from samovar.campaign.verdict.check_result import Check, linux_cc, unreadable
+from samovar.campaign.verdict.check_result import Check, unreadable
 from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.traces import UNREADABLE, open_lines
+from samovar.hosts import linux_cc
 from samovar.plan import FlowPlan
 from samovar.recipes import FlowEnds
 from samovar.units import ETHERNET_MTU_BYTES
