@@ -6,7 +6,7 @@
 #'
 #' @param folder A campaign folder.
 #' @param figures Figures to draw, names or entries with options; those of the campaign's plan when NULL.
-#' @param cores Trials measured, and figures drawn, at a time. Each trial needs the memory of its captures' tables.
+#' @param cores Number of processes that measure trials or draw figures in parallel. Each trial needs the memory of its captures' tables.
 #' @param value Whether to read and return the results.
 #' @param project Folder `analysis/` of a project, whose `outputs.yaml` and R files add metrics, figures and tables; or NULL.
 #' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `pauses`, `closeup`, `left_out`.
@@ -49,14 +49,14 @@ measure_all <- function(campaign, cores) {
   list(keys = keys[intersect(names(campaign$manifests), names(keys))], reasons = reasons)
 }
 
-measure_missing <- function(campaign, ids, version, cores, tell) {
+measure_missing <- function(campaign, ids, version, cores, report) {
   found <- list()
   workers <- max(1L, min(cores, length(ids)))
   with_threads(cores %/% workers, share_out(
     campaign$manifests[ids], workers, \(manifest) measure_or_reason(campaign, manifest, version),
     \(i, one) {
-      found[[ids[i]]] <<- one %||% list(reason = "cannot be measured: its process ended, as it does when memory is short")
-      tell(ids[i], length(found), found[[ids[i]]])
+      found[[ids[i]]] <<- one %||% list(reason = "cannot be measured: its worker process was killed, perhaps for lack of memory")
+      report(ids[i], length(found), found[[ids[i]]])
     }
   ))
   found

@@ -42,7 +42,7 @@ store_read <- function(path, warn = warn_damaged) {
 }
 
 warn_damaged <- function(path) {
-  emit_event("warning", text = paste0(path, ": damaged; it is made again from the trials"))
+  emit_event("warning", text = paste0(path, ": damaged; it will be computed again from the trials"))
 }
 
 emit_event <- function(name, ...) {

@@ -11,8 +11,8 @@ factor_title <- function(names) {
   paste(ifelse(is.na(titles), names, titles), collapse = ", ")
 }
 
-#' The curves of a figure: one per combination of the factors that vary among its trials
-#' @param but Factors that are not taken into account.
+#' Return the curves of a figure: one per combination of levels of the factors that vary among its trials
+#' @param but Factors to ignore.
 #' @return A list: `labels` (per trial, factor in the order of the plan), `title` (of the legend), `factors`.
 #' @noRd
 curves_of <- function(campaign, trials, but = character()) {

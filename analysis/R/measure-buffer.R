@@ -86,26 +86,26 @@ collapse_cause <- function(i, j, x) {
 #' - Rates and sizes are those of IP packets in the direction of the data. A full packet has MTU bytes there, so rate / MTU is
 #'   packets per second whatever the link adds to each. Frame bytes would give 14 / MTU more (0.9 % at 1500, 2.3 % at
 #'   600); both directions, as tcpstat counts, would add the acknowledgements (1.7 % and 4.3 %).
-#' - They are counted behind the queue, in the receiver's capture. In front of it, packets that the queue drops would count as carried, and
-#'   so would those that fill it: half a buffer per cycle, of some 3/8 buffer squared packets for Reno.
+#' - They are counted in the receiver's capture, after the queue. Before the queue, packets that it drops would count as carried, and so would
+#'   those that fill it: half a buffer per cycle, while a Reno cycle with a buffer of B packets carries some 3/8 B^2.
 #' - Windows are whole seconds counted back from the reduction, so that none contains a part of another cycle. A cycle under one second is one
-#'   window. At the receiver a cycle ends when the last of the ten packets arrives, and starts when the packet arrives that was answered last
-#'   before the previous reduction: packets define it, not clocks.
+#'   window. Packets mark the cycle at the receiver, so that the clocks need not agree: it starts with the arrival of the packet whose answer was
+#'   the last before the previous reduction, and ends with the arrival of the last of the ten packets.
 #'
 #' The mean rate of a cycle is the rate that caused the delay if the link has a constant rate. If the rate varies, the two are
 #' measured at different times; if the link idles after a reduction (a buffer below beta / (1 - beta) idle
 #' bandwidth-delay products, 1 for Reno and 3/7 for CUBIC), the mean is too low. The local variant (`method1_local_packets`)
 #' uses the rate during the delay itself: a packet that arrived at time a had waited w = RTT - RTT_min, so the bytes that arrived during
-#' (a - w, a] were the queue in front of it and itself; the median over the ten.
+#' (a - w, a] are those of the queue ahead of it and of the packet itself. The estimate is the median over the ten packets.
 #'
 #' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). A drop is noticed one round trip
 #' after it happened, during which cwnd keeps growing, and part of what is in flight is on the idle path. The
 #' estimate `method2_packets` is therefore cwnd one RTT_max before the reduction, less RTT_min * local rate / MTU.
 #'
-#' Both are exact for a drop-tail queue of N packets behind a token bucket to one packet: the last accepted packet waits
+#' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits
 #' between N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets.
-#' If packets reach the queue in bursts (a busy host, a coarse timer), a burst of b overflows it before it is permanently full, and
-#' both methods give the queue at that time, up to b lower; the queue sampler's mean backlog in that round trip shows it.
+#' If packets reach the queue in bursts (a busy host, a coarse timer), a burst of b packets overflows it before it is permanently full.
+#' Both methods then give its length at that time, up to b packets less; the queue sampler's mean backlog in that round trip shows this.
 #'
 #' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'
@@ -148,10 +148,10 @@ buffer_of_trial <- function(cycles) {
 samples_before_collapse <- 10L
 
 # Median over the last ten RTT samples before each reduction.
-before_collapse <- function(rtt, moment_s, say) {
+before_collapse <- function(rtt, moment_s, statistic) {
   vapply(findInterval(moment_s, rtt$t_s), \(last) {
     if (last < samples_before_collapse) return(NA_real_)
-    stats::median(say(rtt[(last - samples_before_collapse + 1L):last]))
+    stats::median(statistic(rtt[(last - samples_before_collapse + 1L):last]))
   }, 0)
 }
 
@@ -182,11 +182,10 @@ cwnd_at <- function(samples, moment_s) {
 
 #' Buffer size of a device that sends PAUSE frames when it is full, by two methods
 #'
-#' A sender faster than the link fills the device until it sends its first PAUSE frame. x is the last packet sent before that frame
-#' arrived, t the time it was sent.
+#' A sender faster than the link fills the device until the device sends its first PAUSE frame. x is the last packet that the host sent before
+#' that frame arrived, t the time at which x was sent.
 #'
-#' Method 1 counts packets in flight. With `sent(t)` packets sent and `arrived(t)` packets received at the other end, of the packets that did
-#' reach it:
+#' Method 1 counts packets in flight. Of the packets that reach the other end, `sent(t)` have been sent by time t and `arrived(t)` have arrived:
 #'
 #' \deqn{packets = sent(t) - arrived(t)}
 #'
@@ -195,16 +194,16 @@ cwnd_at <- function(samples, moment_s) {
 #'
 #' \deqn{packets = sent(t) - arrived(t + OWD_{idle})}
 #'
-#' An error of the clocks' offset is in both the arrivals and the idle delay, so it does not affect this form.
+#' An error of the clock offset shifts the arrivals and the idle delay equally, so that it does not affect this form.
 #'
-#' Method 2 multiplies the growth of the one-way delay with the rate of the link (equations 2, 3 and 4 of the report):
+#' Method 2 multiplies the growth of the one-way delay by the rate of the link (equations 2, 3 and 4 of the report):
 #'
 #' \deqn{OWD_{buffer} = OWD_{load} - OWD_{idle}}
 #' \deqn{bytes = OWD_{buffer} \cdot rate, \quad packets = bytes / MTU}
 #'
-#' `OWD_load` is x's, `OWD_idle` the smallest before it (the report uses the first packet's, but a single packet may have met a busy host). The rate is
-#' that of IP packets behind the device, from the first arrival to the last: a full packet has MTU bytes there, so that rate / MTU is packets per
-#' second. Ethernet's own 14 bytes, which are in the report's rate but not in its MTU, would give 0.9 % more at MTU 1500 and 2.3 % at 600.
+#' `OWD_load` is that of x, `OWD_idle` the smallest before x (the report uses that of the first packet, but a busy host may have delayed a single packet).
+#' The rate is that of IP packets behind the device, from the first arrival to the last: a full packet has MTU bytes there, so that rate / MTU is
+#' packets per second. Ethernet's own 14 bytes, which are in the report's rate but not in its MTU, would give 0.9 % more at MTU 1500 and 2.3 % at 600.
 #'
 #' @inheritParams one_way_delay
 #' @param frames PAUSE frames received at `ref`, see [pause_intervals()].
@@ -236,8 +235,8 @@ buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
              error_packets = max(delays$error_ms[seq_len(before)]) * per_ms)
 }
 
-# Whether the captures last until the content of the device at its first PAUSE frame had left it: of the packets sent before that frame, the last
-# one has arrived, or a later one. Otherwise the last packet that did arrive was sent while the device still had room.
+# Return TRUE if the captures last until everything that was in the device at its first PAUSE frame has left it: the last packet sent before that
+# frame, or a later one, has arrived. Otherwise the last packet that arrived was sent while the device still had room.
 seen_to_empty <- function(sent_ns, arrived_sent_ns, pause_ns) {
   max(arrived_sent_ns) >= max(sent_ns[sent_ns <= pause_ns])
 }

@@ -56,8 +56,8 @@ shortest_piece <- 2L
 
 #' Multicast packets of a capture as beacons
 #'
-#' Any multicast packet serves, whoever sends it: routers' hellos, discovery, pings. Packets are recognised by the fields that routers do not
-#' change, and repeated ones by how often they occurred before.
+#' Any multicast packet can serve as a beacon, whoever sends it: hello packets of routers, discovery, pings. Packets are identified by the fields that
+#' routers do not change; packets with equal fields are numbered in the order of arrival.
 #' @param capture A table of [read_pcap()], of the network that both hosts are on.
 #' @return A data.table `t_ns`, `direction`, `src`, `id`, `sequence` as of [read_beacons()], with attribute `epoch_s`.
 #' @source CAIA-TR-130121A, section III-D.
@@ -90,7 +90,8 @@ beacon_pairs <- function(ref, mon) {
   pairs
 }
 
-# In the order of a clock that was set back, beacons of before and after alternate, and so does the offset: the other clock's order is used.
+# Order beacons by the clock that was not set back: in the order of the other clock, beacons from before and after the step alternate, and so does
+# the offset.
 in_order_heard <- function(pairs) {
   way <- \(rows) sum(abs(diff(pairs$offset_ns[rows])))
   by_mon <- order(pairs$t_ns)
@@ -167,7 +168,7 @@ causes_of <- function(pieces, limit_ns) {
   earlier <- pieces[-nrow(pieces)]
   edge <- (earlier$to_ns + later$from_ns) / 2
   jump <- later$offset_ns + later$drift_ppm / 1e6 * (edge - later$at_ns) - earlier$offset_ns - earlier$drift_ppm / 1e6 * (edge - earlier$at_ns)
-  # A bend is located to a beacon or two; that much of the change of rate is not a step.
+  # The time of a change of rate is known to a beacon or two: the jump that it causes in that time is not a step.
   bend <- abs(later$drift_ppm - earlier$drift_ppm) / 1e6 * 3 * (later$from_ns - earlier$to_ns)
   c("start", fifelse(abs(jump) > limit_ns + bend, "step", "rate", na = "step"))
 }
@@ -263,15 +264,15 @@ one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
   x[]
 }
 
-#' Whether one-way delays add up to the round-trip time
+#' Check that one-way delays add up to the round-trip time
 #'
-#' The RTT of a packet pair needs no common clock, so it is an independent check of the clocks: for O out and I back,
+#' The RTT of a packet pair needs no common clock, so it is an independent check of the clocks: for an outgoing packet O and a returning packet I,
 #'
 #' \deqn{OWD_{forward}(O) + OWD_{back}(I) - RTT = 0}
 #'
 #' A wrong offset cancels in the sum; a wrong rate, or an undetected step, does not. Negative delays indicate a wrong offset. The RTT itself has an
-#' error of what `mon`'s clock gains while a packet stays there: that much, at the 100 ppm within which quartz clocks run, is allowed, plus twice
-#' the error of the offset.
+#' error: what `mon`'s clock gains or loses between the arrival of O and the departure of I. The tolerance is this error at 100 ppm, the accuracy of
+#' quartz clocks, plus twice the error of the offset.
 #'
 #' @inheritParams one_way_delay
 #' @return A one-row data.table: `pairs`, `median_us`, `max_us` (of the absolute difference), `allowed_us` (for the pair with the longest stay),

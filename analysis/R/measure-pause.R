@@ -125,7 +125,7 @@ first_between <- function(moments, from, to) {
   fifelse(!is.na(found) & found <= to, found, to)
 }
 
-#' Whether PAUSE frames held a sender back
+#' Return whether PAUSE frames slowed a sender down
 #'
 #' A capture need not contain the PAUSE frames that stopped its host: many network cards handle them without passing them on. The card's own counter
 #' then shows them. Without that counter, a ring that rejects packets while the interface sends more slowly than before is a sign of PAUSE frames, for a link
@@ -154,10 +154,10 @@ flow_control_state <- function(seen, counted, refused, held_share, lost_share) {
   )
 }
 
-# An interface with a full ring that sends below this share of its highest rate was held back.
+# An interface with a full ring that sends below this share of its highest rate was slowed down by PAUSE frames.
 held_back <- 0.9
 
-#' What an interface's counters show of PAUSE frames
+#' Return what an interface's counters show about PAUSE frames
 #' @param nic A table of [read_nic()].
 #' @param interface Name of the interface.
 #' @param window_s Length of the windows in which rates are computed, seconds: longer than a pause.
@@ -178,7 +178,7 @@ rate_while_held <- function(x, window_s) {
   if (any(rates$refused)) stats::median(rates$bps[rates$refused]) / max(rates$bps) else NA_real_
 }
 
-# Empty unless a trial recorded PAUSE frames, or has some anyway.
+# Empty if the trial neither logged PAUSE frames or interface counters, nor captured a PAUSE frame.
 flow_control_counts <- function(frames, traces, flow, manifest) {
   nic <- traces$path("nic", flow$from)
   seen <- if (is.null(frames)) NA_real_ else as.double(nrow(frames))

@@ -15,7 +15,7 @@
 #' @return A data.table `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`,
 #'   `arrival_ns` (arrival of the outgoing packet at `mon`, on its clock, since its `epoch_s`); attributes
 #'   `epoch_s`, `matched`, `unmatched`, `ambiguous` (packets of both directions: found at the other end, not
-#'   found, with an id that is not unique), `floored` (negative times set to 0) and `matching` (a data.table
+#'   found, id not unique), `floored` (negative times set to 0) and `matching` (a data.table
 #'   by direction).
 #' @source CAIA-TR-060707A, CAIA-TR-130730A (SPP).
 #' @export
@@ -133,7 +133,7 @@ describe_match <- function(rtt, match, ref, flows) {
   setattr(rtt, "matching", matching)
   if (match$pairs$floored > nrow(rtt) / 2) {
     cli::cli_warn(
-      "most round-trip times came out negative: {.arg ref} must be the capture at the sender of {.val {flows[1L]}}",
+      "most round-trip times are negative: {.arg ref} must be the capture at the sender of {.val {flows[1L]}}",
       class = "samovar_warning_direction"
     )
   }

@@ -132,7 +132,7 @@ flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   arrivals <- mon[as.character(mon$src) %in% from, .(t_s = t_ns / 1e9, ip_bytes)]
   # On a host with several CPUs packets may be captured slightly out of order.
   setorder(arrivals, t_s)
-  # The handshake is a single sample: a host that was busy then must not look like a long path.
+  # The handshake is a single sample, which a busy host may have delayed: the smallest RTT is used if it is lower.
   buffer_by_cycle(cycles, sender, rtt, arrivals, min(handshake_ms, rtt$rtt_ms), manifest$resolved$mtu_bytes)
 }
 
@@ -218,7 +218,7 @@ rtt_metrics <- function(x) {
        jitter_median_ms = stats::median(rtt$jitter_ms, na.rm = TRUE), handshake_rtt_ms = x$handshake_ms)
 }
 
-# RTT in packets of the path's rate: comparable between rates, where a full queue is always about as many packets.
+# RTT in packets that the path carries in that time: comparable between rates, as a full queue has about the same number of packets at every rate.
 rtt_in_packets <- function(x) {
   resolved <- x$manifest$resolved
   rate_bps <- resolved$path$down$rate_bps
@@ -227,7 +227,7 @@ rtt_in_packets <- function(x) {
   list(rtt_median_packets = packets(stats::median(x$rtt$rtt_ms)), rtt_max_packets = packets(max(x$rtt$rtt_ms)))
 }
 
-# Samples while nothing is in flight (before the first byte, after the last) say nothing about the flow.
+# Samples without data in flight (before the first byte, after the last) are not used.
 sender_metrics <- function(x) {
   if (is.null(x$sender)) return(NULL)
   busy <- x$sender[which(x$sender$unacked_packets > 0)]

@@ -36,7 +36,7 @@ use_project <- function(folder) {
   own <- yaml::read_yaml(path)
   for (kind in names(manifest$outputs)) {
     taken <- intersect(names(own[[kind]]), names(manifest$outputs[[kind]]))
-    if (length(taken) > 0) cli::cli_abort("{.path {path}}: {.val {taken}} is already in the package.", class = "samovar_error_name", call = NULL)
+    if (length(taken) > 0) cli::cli_abort("{.path {path}}: {.val {taken}} is already in the package; choose another name.", class = "samovar_error_name", call = NULL)
     manifest$outputs[[kind]] <- c(manifest$outputs[[kind]], own[[kind]])
   }
   scripts <- sort(list.files(folder, "[.][Rr]$", full.names = TRUE))
@@ -48,7 +48,7 @@ use_project <- function(folder) {
 # A function of the project or the package.
 function_named <- function(name) {
   found <- get0(name, envir = manifest$code %||% topenv(), mode = "function")
-  if (is.null(found)) cli::cli_abort("outputs.yaml needs the function {.fn {name}}, which is missing.", class = "samovar_error_name", call = NULL)
+  if (is.null(found)) cli::cli_abort("outputs.yaml names the function {.fn {name}}, which is missing; define it in an R file beside outputs.yaml.", class = "samovar_error_name", call = NULL)
   found
 }
 
@@ -73,7 +73,7 @@ metric_functions <- function(scope) {
 
 #' Metrics of a flow or trial, from all functions of its scope
 #' @param scope "flow" or "trial".
-#' @param subject What is known of the flow or trial: the argument of each function.
+#' @param subject Everything known about the flow or trial: the argument of each function.
 #' @return A named list of numbers.
 #' @noRd
 measured_metrics <- function(scope, subject) {

@@ -1,6 +1,6 @@
 # Figures of cumulative distributions.
 
-# What every CDF has: one step line per curve, distinguished by colour and line type, over an axis of values.
+# Layers that all CDFs share: one step line per curve, distinguished by colour and line type, over an axis of values.
 cdf_layers <- function(curves, title, x) {
   list(
     ggplot2::geom_step(stat = StatThin, linewidth = 0.6),

@@ -50,7 +50,7 @@ figure_rtt_time <- function(results, trials, seconds = Inf, flow = NULL) {
   time_figure(results, trials, "rtt", "RTT over time", what, flow, seconds)
 }
 
-# A queue belongs to no flow: where it is shown, it is shown beside any flow.
+# The queue does not belong to a flow: option `flow` does not remove it.
 time_figure <- function(results, trials, quantities, title, what, flow = NULL, until_s = Inf) {
   campaign <- results$campaign
   trials <- at_largest_rwnd(campaign, trials)

@@ -37,7 +37,7 @@ read_plan <- function(folder) {
   if (!dir.exists(folder)) abort_campaign(folder, "no such folder")
   plan <- read_json(file.path(folder, "plan.json"), folder)
   if (!identical(as.integer(plan$schema), 2L)) {
-    abort_campaign(folder, paste0("plan.json has schema ", plan$schema %||% "none", ", this release reads schema 2"))
+    abort_campaign(folder, paste0("plan.json has schema ", plan$schema %||% "none", ", but this release reads schema 2"))
   }
   if (length(plan$trials) == 0) abort_campaign(folder, "plan.json has no trial")
   plan$trials <- tryCatch(plan_trials(plan), error = \(e) abort_campaign(folder, "the trials of plan.json cannot be read"))

@@ -114,7 +114,7 @@ one_test <- function(path, tests, number) {
   if (length(begun) == 0) return(tests[[length(tests)]])
   if (is.null(number) && length(begun) == 1) return(begun[[1]])
   if (is.numeric(number) && length(number) == 1 && isTRUE(number %in% seq_along(begun))) return(begun[[number]])
-  abort_log(path, NULL, paste("holds", length(begun), "tests of iperf3"), paste("test = 1", if (length(begun) > 1) paste("to", length(begun))))
+  abort_log(path, NULL, paste("has", length(begun), "tests of iperf3"), paste("test = 1", if (length(begun) > 1) paste("to", length(begun))))
 }
 
 # One object per test of -J.
@@ -145,7 +145,7 @@ iperf3_of_events <- function(events) {
   list(start = first_of(data_of("start")), intervals = data_of("interval"), end = first_of(ends), error = first_of(data_of("error")))
 }
 
-# There is nothing else between events; the whole object may follow the last one.
+# Raise an error for text between events; only the whole object may follow the last event.
 refuse_between <- function(path, text, at, wanted) {
   others <- setdiff(which(nzchar(trimws(text))), at)
   strange <- others[others < at[length(at)]]
@@ -154,16 +154,16 @@ refuse_between <- function(path, text, at, wanted) {
   if (length(strange) > 0) abort_log(path, strange[1], "is not an event of --json-stream", wanted)
 }
 
-# `line` of the file, if the text is one line of it.
+# `line` is the line's number if the text is a single line of the file.
 parse_json <- function(path, text, wanted, line = NULL) {
   bytes <- charToRaw(paste(text, collapse = "\n"))
   depth <- cumsum((bytes == 0x7b | bytes == 0x5b) - (bytes == 0x7d | bytes == 0x5d))
-  if (max(depth, 0) > 64) abort_log(path, line, "is nested deeper than JSON of iperf3 is", wanted)
+  if (max(depth, 0) > 64) abort_log(path, line, "is nested deeper than 64 levels, more than iperf3 writes", wanted)
   x <- tryCatch(jsonlite::parse_json(rawToChar(bytes)), error = \(e) {
     open <- depth[length(depth)] > 0
-    abort_log(path, line %||% (if (open) length(text) else first_line(text)), if (open) "ends within its JSON" else "is not JSON", wanted)
+    abort_log(path, line %||% (if (open) length(text) else first_line(text)), if (open) "the JSON is truncated" else "is not JSON", wanted)
   })
-  if (!is.list(x) || is.null(names(x))) abort_log(path, line %||% 1, "is JSON, but no object", wanted)
+  if (!is.list(x) || is.null(names(x))) abort_log(path, line %||% 1, "is JSON, but not an object", wanted)
   x
 }
 
@@ -277,7 +277,7 @@ read_nttcp <- function(path) {
   number <- paste0(" *", decimal_number)
   x <- match_lines(text, paste0("^ *([l1-9][0-9]?) +([0-9]+)", strrep(number, 4), " +([0-9]+)(?: +[0-9.,]+){0,2} *$"),
                    c("side", "bytes", "real_s", "cpu_s", "rate", "cpu_rate", "calls"))
-  if (nrow(x) == 0) abort_log(path, first_line(log$text), "has no line of totals of nttcp", wanted)
+  if (nrow(x) == 0) abort_log(path, first_line(log$text), "has no line with totals of nttcp", wanted)
   x[, .(side = fifelse(side == "l", "local", "remote"), bytes = as_number(bytes), real_s = as_number(real_s), cpu_s = as_number(cpu_s),
         rate_bps = as_number(rate) * 1e6, cpu_rate_bps = as_number(cpu_rate) * 1e6, calls = as_number(calls))]
 }
@@ -333,11 +333,10 @@ httperf_report <- function(text) {
 #' Of iputils and FreeBSD, in any language: the reader looks for numbers and `icmp_seq`, not for words.
 #'
 #' @param path One log, plain or gzip-compressed.
-#' @return A data.table, a row per line of an echo: `sequence` (continued beyond 65535), `answer` (reply, duplicate, none: `-O` saw none in
-#'   time, or another host reported an error), `from`, `ttl`, `rtt_ms` (NA if the line has no time: without an answer, for a `(truncated)`
-#'   answer, which iputils does not mark as a duplicate either, or for echoes too small for a time stamp, `-s` below 16), `rtt_below_ms` (1 if the
-#'   line has `time<1 ms`, an answer whose RTT is not known better and is NA in `rtt_ms`; else NA), `t_s` (seconds since 1970 with
-#'   `ping -D`, else NA). Attributes `sent` and `received` from the summary, NA without one.
+#' @return A data.table, a row per line of an echo: `sequence` (continued beyond 65535), `answer` (reply, duplicate, or none: ping `-O`
+#'   reported no answer in time, or another host reported an error), `from`, `ttl`, `rtt_ms` (NA if the line has no time: without an answer, for a
+#'   `(truncated)` answer, which iputils does not mark as a duplicate either, or for echoes too small for a time stamp, `-s` below 16),
+#'   `rtt_below_ms` (1 if the line has `time<1 ms`, for which `rtt_ms` is NA; else NA), `t_s` (seconds since 1970 with `ping -D`, else NA). Attributes `sent` and `received` from the summary, NA without one.
 #' @source ping(8) of iputils and FreeBSD; the ping of OpenHarmony, for `time<1 ms`.
 #' @export
 read_ping <- function(path) {

@@ -66,7 +66,7 @@ read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
 #' @inheritParams read_pcap
 #' @param measure A function of one part, a table like that of [read_pcap()]. Levels of `flow`, `src` and `dst` are those seen so
 #'   far, so that codes stay the same from part to part. `cut_packets` and similar counts are from the start of the file.
-#' @param packets Rows of a part; the last has fewer.
+#' @param packets Rows of a part; the last part may have fewer.
 #' @return A list of the results of `measure`, one element per part; empty for a capture without packets.
 #' @export
 read_pcap_parts <- function(path, measure, packets = 1e6, columns = NULL, mtu_bytes = 9216) {
@@ -84,7 +84,7 @@ read_pcap_parts <- function(path, measure, packets = 1e6, columns = NULL, mtu_by
 
 check_capture_path <- function(path) {
   if (!is.character(path) || length(path) != 1L || is.na(path)) {
-    cli::cli_abort("{.arg path}: not one file name; expected the path of a capture",
+    cli::cli_abort("{.arg path} must be the path of one capture",
                    class = "samovar_error_argument", call = NULL)
   }
   if (file.exists(path)) return(path)
@@ -98,7 +98,7 @@ columns_wanted <- function(columns) {
   if (is.null(columns)) columns <- "usual"
   strange <- setdiff(columns, c(known$name, "usual"))
   if (!is.character(columns) || length(columns) == 0L || length(strange) > 0L) {
-    cli::cli_abort("{.arg columns}: {.val {strange}}; expected \"usual\", \"all\" or names of {.val {known$name}}",
+    cli::cli_abort("{.arg columns}: unknown column {.val {strange}}; expected \"usual\", \"all\" or names of {.val {known$name}}",
                    class = "samovar_error_argument", call = NULL)
   }
   which(known$name %in% columns | (known$usual & "usual" %in% columns))
@@ -141,11 +141,11 @@ reverse_flow <- function(flow) {
 #' Packets without ports (echoes, fragments without their first fragment) are left out.
 #'
 #' @param capture A table of [read_pcap()] with `t_ns`, `flow`, `proto`, `src`, `sport`, `dst`, `dport`, `payload_bytes`, or rows of one.
-#' @param proto Protocols to take.
+#' @param proto Protocols to include.
 #' @return A data.table: `flow` (the direction with more payload; if equal, the one seen first), `src`, `sport`, `dst`, `dport`,
-#'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, equal
-#'   flows in the order in which they were seen first. If the payload of a packet is unknown, that of its flow is NA: its
-#'   upper bound by column `ip_bytes` then decides between the directions, and such flows come last, in that order.
+#'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, flows
+#'   with equal payload in the order of their first packets. If the payload of a packet is unknown, that of its flow is NA: the upper bound
+#'   from column `ip_bytes` then decides between the directions, and such flows are last, ordered by that bound.
 #' @export
 data_flows <- function(capture, proto = "tcp") {
   check_columns(capture, c("t_ns", "flow", "proto", "src", "sport", "dst", "dport", "payload_bytes"))
@@ -173,7 +173,7 @@ coded <- function(x) if (is.factor(x)) x else factor(x)
 check_columns <- function(capture, columns) {
   lacking <- setdiff(columns, names(capture))
   if (is.data.table(capture) && length(lacking) == 0L) return(invisible(capture))
-  cli::cli_abort("{.arg capture}: no table with {.val {lacking}}; expected one of {.fn read_pcap} with columns {.val {columns}}",
+  cli::cli_abort("{.arg capture}: missing column {.val {lacking}}; expected a table of {.fn read_pcap} with columns {.val {columns}}",
                  class = "samovar_error_argument", call = NULL)
 }
 
@@ -182,7 +182,7 @@ check_capture <- function(capture, arg = "capture") {
   has_columns <- is.data.table(capture) && all(c("t_ns", "flow", "id") %in% names(capture))
   if (has_columns && !is.null(attr(capture, "epoch_s"))) return(invisible(capture))
   cli::cli_abort(
-    "{.arg {arg}}: not a capture; expected a table of {.fn read_pcap}, or rows of one,",
+    "{.arg {arg}}: not a capture; expected a table of {.fn read_pcap}, or rows of one",
     class = "samovar_error_argument", call = NULL
   )
 }

@@ -2,7 +2,7 @@
 #'
 #' The interval is distribution-free: order statistics r and n + 1 - r, r the largest rank with
 #' P(r <= Binomial(n, 1/2) <= n - r) >= 0.95. Such an interval needs six values; for three to five the whole range is
-#' given, which contains the median with 75, 87.5 and 93.75 %. Below three there is none.
+#' given, which contains the median with 75, 87.5 and 93.75 %. Below three values there is no interval.
 #'
 #' @param values Numbers, one per trial; NA is left out.
 #' @return A list: `median`, `mean`, `lo`, `hi` (NA below three values), `n`, `confidence` (that of the interval).

@@ -19,7 +19,7 @@ table_cc_comparison <- function(results, trials, published = NULL) {
     rows = rows, data = data, trials = unique(values$trial),
     caption = sentences(
       "RTT of packet pairs: median over the trials of each trial's median and maximum, with the interval in brackets",
-      if (length(published) > 0) paste("Values of", paste(names(published), collapse = " and "), "(ms) are published ones, not measured here"),
+      if (length(published) > 0) paste("Values of", paste(names(published), collapse = " and "), "(ms) are published, not measured here"),
       fixed_words(campaign, trials, curves$factors), bracket_words(data$n), path_words(campaign, trials)
     )
   )
@@ -104,8 +104,8 @@ table_buffer_estimates <- function(results, trials, published = NULL) {
     rows = rows, data = data, trials = unique(values$trial),
     caption = sentences(
       "Buffer in packets: median over the trials of each trial's median over its cwnd cycles, with the interval in brackets",
-      "Queue sampler: the longest queue that it saw in trials with drops",
-      "Method 1 uses the mean rate of the cycle, its local form the rate during the queueing delay",
+      "Queue sampler: longest queue in the samples of trials with drops",
+      "Method 1 uses the mean rate of the cycle, its local variant the rate during the queueing delay",
       "Method 2 uses cwnd one round trip before its reduction, less the packets on the idle path; as published, cwnd at its reduction",
       published_words(compared), bracket_words(data$n), path_words(campaign, trials)
     )
@@ -157,7 +157,7 @@ table_flow_control <- function(results, trials) {
     rows = unlist(lapply(levels, \(l) flow_control_rows(data[level == l], l)), recursive = FALSE), data = data, trials = unique(data$trial),
     caption = sentences(
       "Medians over trials. Seen: PAUSE frames are in the sender's capture or log",
-      "Swallowed: none are, but the card counted some, or its ring rejected packets while the interface sent more slowly than before",
+      "Swallowed: the capture has none, but the card counted some, or its ring rejected packets while the interface sent more slowly than before",
       "None: the card counted none, or packets were lost elsewhere while the ring never filled",
       "Dash: not counted", path_words(campaign, trials)
     )

@@ -1,6 +1,6 @@
 #' Theme of all figures
 #'
-#' Nine points at 6.3 in, so that text has this size in a report of that width. The background is grey, data have the colours.
+#' Nine points at 6.3 in, so that text has this size in a report of that width. Axes and grid are grey; only data are coloured.
 #'
 #' @param base_size Size of text, points.
 #' @return A ggplot2 theme.

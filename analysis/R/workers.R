@@ -7,12 +7,12 @@
 #' @param items A list.
 #' @param cores Number of workers; with one, this process does all the work.
 #' @param work Function of an item.
-#' @param tell Called with the item's number and its result, NULL if its worker was killed, in the order of completion.
+#' @param report Called in the order of completion with an item's number and its result, which is NULL if the worker was killed.
 #' @noRd
-share_out <- function(items, cores, work, tell) {
+share_out <- function(items, cores, work, report) {
   cores <- min(cores, length(items))
   if (cores <= 1) {
-    for (i in seq_along(items)) tell(i, work(items[[i]]))
+    for (i in seq_along(items)) report(i, work(items[[i]]))
     return(invisible())
   }
   folder <- tempfile("shared-")
@@ -20,22 +20,22 @@ share_out <- function(items, cores, work, tell) {
   on.exit(unlink(folder, recursive = TRUE))
   reported <- integer()
   while (length(reported) < length(items)) {
-    reported <- one_round(items, cores, work, tell, folder, reported)
+    reported <- one_round(items, cores, work, report, folder, reported)
     claimed <- numbered(folder, "claim")
-    for (i in setdiff(claimed, reported)) tell(i, NULL)
+    for (i in setdiff(claimed, reported)) report(i, NULL)
     reported <- union(reported, claimed)
   }
 }
 
 # Start workers and wait until all have ended.
-one_round <- function(items, cores, work, tell, folder, reported) {
+one_round <- function(items, cores, work, report, folder, reported) {
   master <- Sys.getpid()
   jobs <- lapply(seq_len(cores), \(i) parallel::mcparallel(take_turns(items, work, folder, master), mc.set.seed = FALSE, silent = TRUE))
   names(jobs) <- vapply(jobs, \(j) as.character(j$pid), "")
   on.exit(for (pid in as.integer(names(jobs))) tools::pskill(pid))
   collect <- \() {
     done <- numbered(folder, "done")
-    for (i in setdiff(done, reported)) tell(i, readRDS(file.path(folder, paste0("done-", i))))
+    for (i in setdiff(done, reported)) report(i, readRDS(file.path(folder, paste0("done-", i))))
     reported <<- union(reported, done)
   }
   while (length(jobs) > 0) {

@@ -39,7 +39,7 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 constexpr size_t longest = 16384;
-constexpr int cpu_s = 20, wall_s = 300;  // of one input: of work, and of waiting for what never comes
+constexpr int cpu_s = 20, wall_s = 300;  // limits per input: processor time, and elapsed time in case it waits forever
 constexpr uint64_t first_seed = 20130417;
 
 // The current input, which the parent can read after the child has died.
@@ -194,7 +194,7 @@ int watch(const std::string& folder, const std::string& failed, double seconds) 
   if (child == 0) {
     try_until(trial, corpus, seconds);
     trial.all_done = true;
-    std::exit(0);  // by way of the leak check
+    std::exit(0);  // exit() runs the leak check
   }
   int status = 0;
   rusage used{};

@@ -12,7 +12,7 @@ using namespace samovar;
 
 namespace {
 
-constexpr size_t longest = 400;  // every number is a member of a set here: more would be slow, not other
+constexpr size_t longest = 400;  // every number is an element of a set here: longer inputs would be slow and test nothing new
 
 // Six bytes per step: action, position, length.
 struct Step {

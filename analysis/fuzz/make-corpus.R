@@ -1,5 +1,5 @@
-# Makes corpus/capture/: small captures of every form and kind of header, whole, cut, flipped and hostile. Run in this folder;
-# the same files come out each time.
+# Make the corpus: small captures of every format and kind of header, complete, truncated, with flipped bits and hostile. Run in this
+# folder; the files are the same every time.
 
 library(testthat)
 source("../tests/testthat/helper-packets.R")
@@ -53,8 +53,8 @@ for (i in 1:4) keep(sprintf("flipped-%d.pcapng", i), {
 })
 keep("hostile.pcapng", c(blocks, rep(n$interface(), 50), n$number(6, 4), n$number(2^26, 4), raw(12)))
 
-# Longer than what the reader passes over in one piece, so that it has to guess where a record begins: a right guess, one
-# within a packet that holds records, and none to be had, with an interface that is told of late.
+# Files longer than one part, so that the reader has to guess where a record begins: the guess is right, is inside a packet whose payload
+# contains records, or is impossible because an interface is described late.
 records <- classic[-(1:24)]
 keep("shares.pcap", c(classic, rep(records, 3)))
 keep("shares-cut.pcap", head(c(classic, rep(records, 3)), -5))
@@ -66,13 +66,13 @@ for (tool in c("gzip -n -9", "zstd -q -19")) {
   stopifnot(system(paste(tool, "-c", file.path(folder, "classic.pcap"), ">", to)) == 0L)
 }
 
-# Steps of six bytes behind a first number: segments near each other, acknowledgements among them, numbers that wrap.
+# An initial number, then steps of six bytes: neighbouring segments with acknowledgements in between, and numbers that wrap.
 folder <- "corpus/sequence"
 dir.create(folder, showWarnings = FALSE)
 steps <- \(n) as.raw(t(cbind(sample(0:7, n, TRUE), sample(0:255, n, TRUE), matrix(0, n, 3), sample(c(0, 9, 99, 255), n, TRUE))))
 for (start in c(1, 2^31 - 50, 2^32 - 50)) keep(sprintf("from-%.0f.bin", start), c(rev(big(start, 4)), steps(60)))
 
-# Two bytes that choose form, members and cut, one that says how much is cut off, then what is compressed.
+# Two bytes select format, members and truncation, one the number of bytes cut off; the data to compress follow.
 folder <- "corpus/stream"
 dir.create(folder, showWarnings = FALSE)
 for (choice in 0:7) keep(sprintf("form-%d.bin", choice), c(as.raw(c(choice, 16 * choice + 3, 20 * choice)), rep(classic, choice + 1)[1:(300 * (choice + 1))]))

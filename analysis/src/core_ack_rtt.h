@@ -8,8 +8,8 @@
 
 namespace samovar {
 
-// Unwraps sequence numbers: each is taken as the one nearest to the last. If ports are reused, another connection begins,
-// whose numbers follow all earlier ones.
+// Unwraps sequence numbers: each becomes the 64-bit number nearest to the last one. If ports are reused, the numbers of the
+// next connection are above all earlier ones.
 class Unwrapper {
  public:
   int64_t operator()(uint32_t number) {
@@ -20,12 +20,12 @@ class Unwrapper {
     only_syn_ = only_syn_ && last_ == syn_;
     return last_;
   }
-  // Returns the number nearest to the last one, without changing that.
+  // Returns the number nearest to the last one, without changing the last one.
   int64_t near(uint32_t number) const {
     return last_ + static_cast<int32_t>(number - static_cast<uint32_t>(last_));
   }
-  // Call for each SYN, before its number. Returns TRUE if another connection begins, not for a SYN that is retransmitted or
-  // appears in the file behind packets sent after it.
+  // Call for each SYN, before its number is unwrapped. Returns TRUE if the SYN starts a new connection; FALSE if it is
+  // retransmitted, or is in the file after packets that were sent after it.
   bool begin(uint32_t syn, int64_t payload) {
     const bool other = started_ && (has_syn_ ? syn != static_cast<uint32_t>(syn_) : syn + 1 != lowest_);
     if (other) origin_ = last_ = ((top_ >> 32) + 2) * (int64_t{1} << 32) + syn;
@@ -35,7 +35,7 @@ class Unwrapper {
     has_syn_ = true;
     return other;
   }
-  // Packets that return before more than a SYN was sent acknowledge that, or belong to an earlier connection.
+  // While only a SYN has been sent, an acknowledgement of anything else belongs to an earlier connection.
   bool acknowledges(int64_t ack) const {
     return started_ && !(only_syn_ && (ack <= syn_ || ack > end_of_syn_));
   }

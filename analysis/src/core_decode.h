@@ -48,7 +48,7 @@ struct Column {
   Kind kind;
   double Row::* real;  // one of the two is set
   int Row::* integer;
-  bool usual;  // given without being asked for
+  bool usual;  // one of the usual columns
 };
 constexpr Column real(const char* name, double Row::* member, bool usual = true) {
   return {name, Kind::real, member, nullptr, usual};

@@ -53,7 +53,7 @@ class FlowTable {
     bool changes() const;
   };
   Renumbering absorb(const FlowTable& other);
-  // By its number.
+  // Returns the flow with this number.
   const Flow& at(int number) const { return flows_[static_cast<size_t>(number - 1)]; }
   // "a.b.c.d:p > e.f.g.h:q"; followed by " (udp)" if a TCP flow has the same ends.
   std::vector<std::string> flow_names() const;

@@ -102,7 +102,7 @@ class NgCapture final : public Capture {
       if (code == option_offset && n >= 8) interface.offset_s = static_cast<int64_t>(file64(at));
     });
     if (interface.resolution_exponent > (interface.binary_resolution ? 63 : 19))
-      return stop("an interface's time stamps have units finer than 64 bits can count");
+      return stop("an interface's time stamps have units finer than 64 bits can represent");
     interfaces_.push_back(std::move(interface));
     return true;
   }
@@ -125,7 +125,7 @@ class NgCapture final : public Capture {
                             : type == block_enhanced ? file32(body.at)
                                                      : file16(body.at);
     if (!knows(number))
-      return stop("a packet is of interface " + std::to_string(number) + ", which has no description");
+      return stop("a packet refers to interface " + std::to_string(number) + ", which the file does not describe");
     const Interface& interface = interfaces_[section_ + number];
     record.interface = static_cast<int>(section_ + number) + 1;
     record.link_type = interface.link_type;

@@ -101,7 +101,7 @@ bool port_of(std::string_view text, int& port) {
   return true;
 }
 
-// Text up to and without the comma after the fourth field, or empty.
+// The first four fields, without the comma after them; empty if there are fewer than five fields.
 std::string_view four_fields(const char* from, const char* end) {
   const char* at = from;
   for (int commas = 0; at != end; ++at)
@@ -162,19 +162,19 @@ void Log::header(std::string_view line, size_t number) {
   next.version = std::string(value_of(line, "siftrver"));
   if (!whole_number(value_of(line, "enable_time_secs"), next.enabled_s) ||
       !whole_number(value_of(line, "enable_time_usecs"), next.enabled_us))
-    refuse(number, "a header without its enable_time_secs= and enable_time_usecs= as whole numbers");
+    refuse(number, "the header needs enable_time_secs= and enable_time_usecs= as whole numbers");
   const std::string_view form = value_of(line, "rec_fmt");
   const bool first = begins(next.version, "1.2."), second = begins(next.version, "1.3.");
   if (form.empty() && !first && !second)
     refuse(number, "siftrver=" + next.version.substr(0, 20) + "; expected 1.2.x, 1.3.x or siftr2 2.x");
   if (!form.empty()) {
-    if (begins(form, "bin")) refuse(number, "binary records of siftr2; expected its text records");
+    if (begins(form, "bin")) refuse(number, "siftr2 wrote binary records; expected text records");
     next.layout = &layouts[6];
   }
   if (first && form.empty() &&
       (!whole_number(value_of(line, "hz"), next.hz) || !whole_number(value_of(line, "tcp_rtt_scale"), next.rtt_scale) ||
        next.hz == 0 || next.rtt_scale == 0))
-    refuse(number, "a header of version 1.2 without hz= and tcp_rtt_scale= above 0, in which its times are measured");
+    refuse(number, "a header of version 1.2 needs hz= and tcp_rtt_scale= above 0, the units of its times");
   begin(std::move(next));
 }
 

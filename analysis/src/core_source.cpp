@@ -38,7 +38,7 @@ class MappedFile final : public Source {
   void unmap(const uint8_t* from, const uint8_t* to) const override { mapping_.unmap(from, to); }
   void check() const override {
     if (mapping_.shrunk())
-      throw FormatError("became shorter while it was read; read it when nothing writes to it any more");
+      throw FormatError("became shorter while it was read; read it again when no program writes to it");
   }
 
  protected:

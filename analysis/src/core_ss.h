@@ -35,7 +35,7 @@ struct Table {
   std::vector<int> state, cc, src, dst, sport, dport;
   std::array<std::vector<double>, column_count> real;
   Words states, ccs, addresses;
-  size_t strange = 0, first_strange = 0;  // lines that are none of ss
+  size_t strange = 0, first_strange = 0;  // lines that ss does not print
   bool cut = false;
 };
 

@@ -105,7 +105,7 @@ class ZstdStream final : public Stream {
     ssize_t n;
     do n = ::read(file_.get(), packed_.data(), packed_.size());
     while (n < 0 && errno == EINTR);
-    if (n < 0) damage_ = std::string("the file cannot be read on (") + std::strerror(errno) + ")";
+    if (n < 0) damage_ = std::string("the rest of the file cannot be read (") + std::strerror(errno) + ")";
     in_ = {packed_.data(), n > 0 ? static_cast<size_t>(n) : 0, 0};
   }
   Descriptor file_;

@@ -216,7 +216,7 @@ void Reader::count_shares(size_t threads, size_t part_rows, size_t share_bytes) 
 void Reader::read_part(Part& part, const Destination& to) {
   const uint8_t* const begin = part.source->cursor();
   if (decode_rows(*part.capture, part.decoder, to, part.first, part.rows) != part.rows)
-    throw FormatError("has changed while it was read");
+    throw FormatError("has changed while it was read; read it again when no program writes to it");
   source_->unmap(begin, part.source->cursor());
 }
 

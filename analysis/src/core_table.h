@@ -34,11 +34,11 @@ class Chunk {
   Destination destination_;
 };
 
-// Gives the fragments of a datagram the flow and ports of its first fragment, which has to precede them. Some thousand
-// incomplete datagrams are remembered.
+// Gives the fragments of a datagram the flow and ports of its first fragment, which must precede them. Up to 4096 datagrams
+// are remembered.
 class Datagrams {
  public:
-  // Row `first` of `to` is the packet before which `before` were decoded.
+  // Row `first` of `to` is the packet after the first `before` packets of the capture.
   void complete(const std::vector<Fragment>& fragments, const FlowTable& flows, const Destination& to, size_t first, size_t before);
 
  private:

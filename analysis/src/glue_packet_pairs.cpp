@@ -115,7 +115,7 @@ Rcpp::List matched_rows(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, 
 Rcpp::List matched_delays(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out,
                           const Rcpp::CharacterVector& back, const Rcpp::NumericVector& mon_ns) {
   const Captures captures(ref, mon, out, back);
-  if (static_cast<size_t>(mon_ns.size()) != captures.mon.n) Rcpp::stop("times of another number of packets");
+  if (static_cast<size_t>(mon_ns.size()) != captures.mon.n) Rcpp::stop("mon_ns must have one time per packet of mon");
   const samovar::Matching matching = captures.match();
   const samovar::Delays delays(captures.ref, captures.mon, captures.mon_sides, mon_ns.begin(), matching);
   const R_xlen_t n = static_cast<R_xlen_t>(delays.size());

@@ -15,7 +15,7 @@ constexpr unsigned long long most_ratio = 1 << 16;
 // [[Rcpp::export]]
 Rcpp::RawVector packed_bytes(const Rcpp::RawVector bytes) {
   const std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx*)> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
-  if (!context) Rcpp::stop("no memory to compress");
+  if (!context) Rcpp::stop("not enough memory to compress");
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, 1);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
   std::vector<unsigned char> packed(ZSTD_compressBound(static_cast<size_t>(bytes.size())));
@@ -28,9 +28,9 @@ Rcpp::RawVector packed_bytes(const Rcpp::RawVector bytes) {
 Rcpp::RawVector unpacked_bytes(const Rcpp::RawVector packed) {
   const auto given = static_cast<size_t>(packed.size());
   const unsigned long long size = ZSTD_getFrameContentSize(RAW(packed), given);
-  if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR || size > most_ratio * given) Rcpp::stop("not what was written");
+  if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR || size > most_ratio * given) Rcpp::stop("damaged zstd frame");
   const Rcpp::Shield<SEXP> bytes(Rf_allocVector(RAWSXP, static_cast<R_xlen_t>(size)));
   const size_t found = ZSTD_decompress(RAW(bytes), static_cast<size_t>(size), RAW(packed), given);
-  if (ZSTD_isError(found) || found != size) Rcpp::stop("not what was written");
+  if (ZSTD_isError(found) || found != size) Rcpp::stop("damaged zstd frame");
   return Rcpp::RawVector(static_cast<SEXP>(bytes));
 }

@@ -80,7 +80,7 @@ Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::stri
                                  const std::string& back) {
   samovar::Scoreboard board;
   samovar::Unwrapper unwrap;
-  bool closed = false;  // the receiver's last window was 0: what is sent now is a probe
+  bool closed = false;  // the receiver's last window was 0: segments are probes now
   std::vector<double> t_ns, rtt_ms, bytes;
   Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
     if (!p.timed || !p.flagged) return;

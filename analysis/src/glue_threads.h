@@ -11,6 +11,6 @@ inline size_t threads_wanted() {
   if (Rf_isNull(option)) return samovar::processors();
   const int threads = Rf_isNumeric(option) && Rf_xlength(option) == 1 ? Rf_asInteger(option) : NA_INTEGER;
   if (threads == NA_INTEGER || threads < 1)
-    Rcpp::stop("option samovar.threads must be a whole number from 1 on");
+    Rcpp::stop("option samovar.threads must be a whole number of at least 1");
   return static_cast<size_t>(threads);
 }

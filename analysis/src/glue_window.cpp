@@ -20,7 +20,7 @@ Rcpp::List window_sums(const Rcpp::NumericVector& t_ns, const Rcpp::IntegerVecto
 Rcpp::DataFrame flow_totals(const Rcpp::IntegerVector& flow, const Rcpp::IntegerVector& proto, const Rcpp::IntegerVector& sport,
                             const Rcpp::IntegerVector& payload_bytes, const Rcpp::IntegerVector& ip_bytes, const Rcpp::LogicalVector& wanted) {
   const R_xlen_t n = flow.size();
-  if (proto.size() != n || sport.size() != n || payload_bytes.size() != n || ip_bytes.size() != n) Rcpp::stop("columns of another number of packets");
+  if (proto.size() != n || sport.size() != n || payload_bytes.size() != n || ip_bytes.size() != n) Rcpp::stop("all columns must have the same length");
   const R_xlen_t flows = Rf_xlength(flow.attr("levels"));
   const samovar::FlowColumns columns{flow.begin(), proto.begin(), sport.begin(), payload_bytes.begin(), ip_bytes.begin(), static_cast<size_t>(n)};
   const auto totals = samovar::total_flows(columns, static_cast<size_t>(flows), std::vector<bool>(wanted.begin(), wanted.end()));

@@ -77,6 +77,6 @@ test_that("a table without a required column is an error that names the required
   path <- committed_pair()$sender
   needed <- c("t_ns", "flow", "proto", "src", "sport", "dst", "dport", "payload_bytes")
   expect_equal(data_flows(read_pcap(path, needed)), data_flows(read_pcap(path)))
-  for (column in needed) expect_error(data_flows(read_pcap(path, setdiff(needed, column))), paste0('no table with "', column, '"'), class = "samovar_error_argument")
+  for (column in needed) expect_error(data_flows(read_pcap(path, setdiff(needed, column))), paste0('missing column "', column, '"'), class = "samovar_error_argument")
   expect_error(data_flows(data.frame(flow = "a")), "read_pcap", class = "samovar_error_argument")
 })

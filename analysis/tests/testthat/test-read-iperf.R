@@ -10,7 +10,7 @@ test_that("a number of bytes or a rate below 0, from an overflow of 31 bits, is 
 
 test_that("each of several tests in a server's file is read by its number", {
   path <- fixture("iperf3-server-three.json")
-  expect_error(read_iperf3(path), "holds 3 tests of iperf3; expected test = 1 to 3", class = "samovar_error_log")
+  expect_error(read_iperf3(path), "has 3 tests of iperf3; expected test = 1 to 3", class = "samovar_error_log")
   expect_error(read_iperf3(path, 4), "test = 1 to 3", class = "samovar_error_log")
   tests <- lapply(1:3, read_iperf3, path = path)
   expect_equal(vapply(tests, attr, "", "protocol"), c("TCP", "UDP", "TCP"))
@@ -23,7 +23,7 @@ test_that("each of several tests in a server's file is read by its number", {
   one <- text_file(c(lines[seq_len(which(lines == "{")[2] - 1)], utils::tail(lines, length(lines) - which(lines == "{")[4] + 1)))
   expect_equal(read_iperf3(one), tests[[1]], ignore_attr = TRUE)
   stream <- fixture("iperf3-stream-server.json")
-  expect_error(read_iperf3(stream), "holds 2 tests", class = "samovar_error_log")
+  expect_error(read_iperf3(stream), "has 2 tests", class = "samovar_error_log")
   expect_equal(read_iperf3(stream, 2)$start_s[1], 0)
   expect_false(identical(attr(read_iperf3(stream, 1), "totals"), attr(read_iperf3(stream, 2), "totals")))
 })

@@ -45,10 +45,10 @@ test_that("iperf3's JSON has an interval per stream with its addresses and ports
 
 test_that("JSON that is truncated, deeply nested or without intervals is an error with iperf3's own message", {
   text <- readLines(fixture("iperf3-client.json"))
-  expect_error(read_iperf3(text_file(text[1:40])), ":40: ends within its JSON", class = "samovar_error_log")
+  expect_error(read_iperf3(text_file(text[1:40])), ":40: the JSON is truncated", class = "samovar_error_log")
   expect_error(read_iperf3(text_file(strrep("[", 1e5))), "nested deeper", class = "samovar_error_log")
   expect_error(read_iperf3(fixture("iperf3-error.json")), "iperf3: unable to connect", class = "samovar_error_log")
-  expect_error(read_iperf3(text_file("[1]")), "no object", class = "samovar_error_log")
+  expect_error(read_iperf3(text_file("[1]")), "not an object", class = "samovar_error_log")
 })
 
 stream_lines <- function(name) readLines(fixture(paste0("iperf3-stream-", name, ".json")))
@@ -93,7 +93,7 @@ test_that("a JSON stream that is damaged in the middle or has no interval is an 
   refuse <- \(text, what) expect_error(read_iperf3(text_file(text)), what, class = "samovar_error_log")
   refuse(c(lines[1:2], "warning: x", lines[3:4]), ":3: is not an event of --json-stream")
   refuse(c(lines, "iperf3: x"), ":5: is not an event of --json-stream")
-  refuse(c(lines[1], substr(lines[2], 1, 200), lines[3]), ":2: ends within its JSON")
+  refuse(c(lines[1], substr(lines[2], 1, 200), lines[3]), ":2: the JSON is truncated")
   refuse(c(lines[1:2], '{"event":"interval",,}'), ":3: is not JSON")
   refuse(c(lines[1], paste0('{"event":', strrep("[", 100))), ":2: is nested deeper")
   refuse(c('{"event":"error","data":"unable to connect to server: Connection refused"}', '{"event":"end","data":{}}'), "has no interval \\(iperf3: unable to connect")

@@ -219,7 +219,7 @@ test_that("a file that is not a capture is an error that names the expected form
   for (kept in 4:23) refuse(whole[seq_len(kept)], "ends inside its file header")
   expect_error(read_pcap(tempdir()), "not a regular file", class = "samovar_error_capture")
   expect_error(read_pcap(tempfile()), "does not exist; expected a capture", class = "samovar_error_file")
-  expect_error(read_pcap(NULL), "path of a capture", class = "samovar_error_argument")
+  expect_error(read_pcap(NULL), "path of one capture", class = "samovar_error_argument")
 })
 
 test_that("data flows are the direction with more payload of each connection, the largest first", {

@@ -99,7 +99,7 @@ test_that("a damaged pcapng file gives its intact packets and where it ends", {
   }
   last <- n$enhanced(packet, 2)
   for (kept in seq_len(length(last) - 1)) after(last[seq_len(kept)], "ends inside a block")
-  after(n$enhanced(packet, 2, interface = 3), "of interface 3, which has no description")
+  after(n$enhanced(packet, 2, interface = 3), "refers to interface 3, which the file does not describe")
   after(c(n$number(6, 4), n$number(13, 4), raw(40)), "impossible length of 13")
   after(c(n$number(6, 4), n$number(8, 4), raw(40)), "impossible length of 8")
   after(c(n$number(6, 4), n$number(2^31, 4), raw(40)), "impossible length of 2147483648")
