@@ -7,7 +7,7 @@ estimate is between 0.75 and 1.7 times what was stored.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -189,49 +189,53 @@ def estimate_cost(
 def host_bytes(resolved: Resolved, catalogue: RecipeCatalogue) -> Mapping[str, int]:
     """Estimate the most bytes that one trial leaves on each host; only captures are compressed there."""
     found: dict[str, float] = {}
-    offers = _offers(resolved, catalogue)
-    for capture in resolved.captures:
-        size = _capture_bytes(capture, resolved, offers, most=True)
-        found[capture.host] = found.get(capture.host, 0) + size
-    for logger in resolved.loggers:
-        found[logger.host] = found.get(logger.host, 0) + _sample_bytes(logger, resolved, offers)
+    for host, captured_bytes, sampled_bytes in _recorded(resolved, catalogue, most=True):
+        found[host] = found.get(host, 0) + captured_bytes + sampled_bytes
     return {host: int(size) for host, size in found.items()}
 
 
 def stored_bytes(resolved: Resolved, catalogue: RecipeCatalogue) -> int:
     """Estimate the bytes of one trial on the controller: compressed captures and samples, and records."""
-    offers = _offers(resolved, catalogue)
-    captured = sum(_capture_bytes(capture, resolved, offers, most=False) for capture in resolved.captures)
-    sampled = sum(_sample_bytes(logger, resolved, offers) for logger in resolved.loggers)
-    return int(captured + sampled / COMPRESSION + TRIAL_BYTES * len(resolved.hosts))
+    stored = float(TRIAL_BYTES * len(resolved.hosts))
+    for _, captured_bytes, sampled_bytes in _recorded(resolved, catalogue, most=False):
+        stored += captured_bytes + sampled_bytes / COMPRESSION
+    return int(stored)
+
+
+def _recorded(
+    resolved: Resolved, catalogue: RecipeCatalogue, most: bool
+) -> Iterator[tuple[str, float, float]]:
+    """Yield the host of each capture and logger, with its bytes of compressed packets and of samples.
+
+    Captures are estimated by their share of the path's rate, or by the `most` that there can be.
+    """
+    offers = [_offer(flow, resolved, catalogue) for flow in resolved.flows]
+    for capture in resolved.captures:
+        yield capture.host, _capture_bytes(capture, resolved, offers, most), 0.0
+    for logger in resolved.loggers:
+        yield logger.host, 0.0, _sample_bytes(logger, resolved, offers)
 
 
 @dataclass(frozen=True)
 class Offered:
     """The packets that one flow offers to its direction of the path, and the answers to each.
 
-    `paced` flows have their own rate, independent of what the path can carry.
+    `ends` are its sender and receiver. `paced` flows have their own rate, independent of what the path can
+    carry.
     """
 
-    flow: FlowPlan
+    ends: tuple[str, str]
     direction: str
     packets: float
     packet_bytes: int
     answers: float
     paced: bool
 
-    def touches(self, host: str) -> bool:
-        """Return whether the flow begins or ends at a host."""
-        return host in (self.flow.from_host, self.flow.to_host)
-
-
-def _offers(resolved: Resolved, catalogue: RecipeCatalogue) -> list[Offered]:
-    return [_offer(flow, resolved, catalogue) for flow in resolved.flows]
-
 
 def _offer(flow: FlowPlan, resolved: Resolved, catalogue: RecipeCatalogue) -> Offered:
     """Return what a flow offers: by its rate or interval, by its size, or all that the path can carry."""
     sender, direction = resolved.hosts[flow.from_host], resolved.direction_of(flow)
+    ends = flow.from_host, flow.to_host
     mtu_bytes = resolved.mtu_bytes or ETHERNET_MTU_BYTES
     left_s = max(0.0, resolved.duration_s - flow.start_s)
     active_s = left_s if flow.duration_s is None else min(flow.duration_s, left_s)
@@ -239,7 +243,7 @@ def _offer(flow: FlowPlan, resolved: Resolved, catalogue: RecipeCatalogue) -> Of
     rate_bps, payload_bytes = limits.rate_bps, (limits.length_bytes or 0) + IP_UDP_BYTES
     if rate_bps is None and limits.interval_s:  # pings: a packet each interval, in fragments if too long
         packets = max(1, -(-payload_bytes // mtu_bytes)) * active_s / limits.interval_s
-        return Offered(flow, direction, packets, min(mtu_bytes, payload_bytes), 1.0, True)
+        return Offered(ends, direction, packets, min(mtu_bytes, payload_bytes), 1.0, True)
     packet_bytes, answers = mtu_bytes, ACKS_PER_PACKET
     if rate_bps is not None and limits.length_bytes:  # UDP: packets of its own size, without answers
         packet_bytes, answers = min(mtu_bytes, payload_bytes), 0.0
@@ -247,7 +251,7 @@ def _offer(flow: FlowPlan, resolved: Resolved, catalogue: RecipeCatalogue) -> Of
     if flow.size_bytes is not None:
         offered_bytes = min(offered_bytes, flow.size_bytes)
     packets = offered_bytes / packet_bytes
-    return Offered(flow, direction, packets, packet_bytes, answers, rate_bps is not None)
+    return Offered(ends, direction, packets, packet_bytes, answers, rate_bps is not None)
 
 
 def _link_bps(resolved: Resolved, direction: str) -> float:
@@ -257,25 +261,25 @@ def _link_bps(resolved: Resolved, direction: str) -> float:
     return next(filter(None, rates_bps if direction == "down" else rates_bps[::-1]), DEFAULT_RATE_BPS)
 
 
-def _carried_share(offers: Sequence[Offered], direction: str, resolved: Resolved) -> float:
-    """Return the share of what flows offer that a direction of the path can carry."""
-    wanted_bytes = sum(one.packets * one.packet_bytes for one in offers)
-    room_bytes = resolved.duration_s * _link_bps(resolved, direction) / 8
-    return min(1.0, room_bytes / wanted_bytes) if wanted_bytes else 0.0
+def _carried_shares(offers: Sequence[Offered], resolved: Resolved) -> Mapping[str, float]:
+    """Return the share of what flows offer that the path can carry, by direction."""
+    shares: dict[str, float] = {}
+    for direction in ("down", "up"):
+        wanted_bytes = sum(one.packets * one.packet_bytes for one in offers if one.direction == direction)
+        room_bytes = resolved.duration_s * _link_bps(resolved, direction) / 8
+        shares[direction] = min(1.0, room_bytes / wanted_bytes) if wanted_bytes else 0.0
+    return shares
 
 
 def _capture_bytes(capture: CapturePlan, resolved: Resolved, offers: Sequence[Offered], most: bool) -> float:
-    """Estimate the compressed bytes of a capture: of its share of the rate, or the `most` there can be."""
     end = resolved.hosts[capture.host].role in ENDS
+    seen = [one for one in offers if capture.host in one.ends or not end]
+    shares = _carried_shares(seen if most else offers, resolved)
     total = 0.0
-    for direction in ("down", "up"):
-        sent = [one for one in offers if one.direction == direction]
-        seen = [one for one in sent if one.touches(capture.host) or not end]
-        share = _carried_share(seen if most else sent, direction, resolved)
-        for one in seen:
-            own = 1.0 if one.paced and one.flow.from_host == capture.host else share
-            answered = one.answers * _record_bytes(capture, HEADERS_BYTES)
-            total += one.packets * own * (_record_bytes(capture, one.packet_bytes) + answered)
+    for one in seen:
+        share = 1.0 if one.paced and one.ends[0] == capture.host else shares[one.direction]
+        answered = one.answers * _record_bytes(capture, HEADERS_BYTES)
+        total += one.packets * share * (_record_bytes(capture, one.packet_bytes) + answered)
     return total
 
 
@@ -288,13 +292,10 @@ def _record_bytes(capture: CapturePlan, packet_bytes: int) -> float:
 
 def _sample_bytes(logger: LoggerPlan, resolved: Resolved, offers: Sequence[Offered]) -> float:
     """Estimate the uncompressed bytes of a logger: a line for each packet, or a row for each sample."""
-    near = [one for one in offers if one.touches(logger.host)]
-    if logger.logger not in LINE_BYTES:
-        samples = resolved.duration_s / (logger.interval_s or SAMPLE_INTERVAL_S)
-        return samples * max(1, len(near)) * SAMPLE_BYTES
-    packets = 0.0
-    for direction in ("down", "up"):
-        sent = [one for one in near if one.direction == direction]
-        share = _carried_share(sent, direction, resolved)
-        packets += sum(one.packets * share * (1 + one.answers) for one in sent)
-    return packets * LINE_BYTES[logger.logger]
+    near = [one for one in offers if logger.host in one.ends]
+    if logger.logger in LINE_BYTES:
+        shares = _carried_shares(near, resolved)
+        packets = sum(one.packets * shares[one.direction] * (1 + one.answers) for one in near)
+        return packets * LINE_BYTES[logger.logger]
+    samples = resolved.duration_s / (logger.interval_s or SAMPLE_INTERVAL_S)
+    return samples * max(1, len(near)) * SAMPLE_BYTES

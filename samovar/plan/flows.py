@@ -10,12 +10,7 @@ from typing import Any, NamedTuple
 
 from samovar.errors import PlanError
 from samovar.experiment import FLOW_ENDS, Distribution, Flow, Member, RecipeCatalogue
-from samovar.plan.level_precedence import (
-    TreatmentError,
-    TreatmentValues,
-    declared_parameters,
-    parameters_of_type,
-)
+from samovar.plan.level_precedence import TreatmentError, TreatmentValues, parameters_of_type
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.placement import Route, ports_of
 
@@ -216,8 +211,8 @@ def limits_of(
 
     The headers of recipes declare which of their parameters are rates, sizes and durations.
     """
-    declared = declared_parameters(catalogue, "generator", flow.generator, system)
-    shaper = declared_parameters(catalogue, "setting", "shaper", system)
+    declared = catalogue.parameters("generator", flow.generator, system) or {}
+    shaper = catalogue.parameters("setting", "shaper", system) or {}
     rates, counts, sizes, durations = (
         parameters_of_type(type_, declared, flow.parameters)
         for type_ in ("rate", "integer", "size", "duration")

@@ -6,38 +6,13 @@ once for each combination of their levels.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment import (
-    ARRIVALS_FIELDS,
-    DEVICE_PARAMETERS,
-    FLOW_ENDS,
-    FLOW_FIELDS,
-    NOT_OF_HOSTS,
-    PATH_FIELDS,
-    SETTINGS,
-    STOP_FIELDS,
-    Directional,
-    Factor,
-    Flow,
-    Formula,
-    Logger,
-    NetworkPath,
-    ParameterInfo,
-    Part,
-    PerHost,
-    RecipeCatalogue,
-    Scope,
-    SettingsByHost,
-    formula_text,
-    parse_parameter,
-    read_parameter,
-    with_device,
-)
+from samovar.experiment import Directional, Formula, PerHost, Scope, SettingsByHost, formula_text, keys
 from samovar.plan.placement import Placement
 from samovar.units import UnitError
 
@@ -45,8 +20,9 @@ Row = tuple[int, ...]
 """A treatment: the number of its level of each factor."""
 QUEUE = ("buffer", "aqm")
 """Keys of the path of which one value holds for both directions if the rate is given for both."""
-EXCLUSIVE_ARRIVALS = {"until": "count", "count": "until"}
-"""Keys of arrivals that exclude each other."""
+DELAYS = ("delay", "rtt")
+ARRIVALS_ENDS = ("until", "count")
+"""Keys of the path and of arrivals that exclude each other."""
 
 
 class TreatmentError(PlanError):
@@ -65,19 +41,19 @@ class PartContext:
     """
 
     name: str
-    part: Part
-    factors: tuple[Factor, ...]
+    part: keys.Part
+    factors: tuple[keys.Factor, ...]
     placement: Placement
     settings: SettingsByHost
     seed: int
-    catalogue: RecipeCatalogue
+    catalogue: keys.RecipeCatalogue
 
     @cached_property
-    def path(self) -> NetworkPath | None:
+    def path(self) -> keys.NetworkPath | None:
         """The part's path, completed by the testbed's device; None if nothing and no level sets a path."""
-        path = with_device(self.part.path, self.placement.testbed.device)
+        path = keys.with_device(self.part.path, self.placement.testbed.device)
         varied = any(target.startswith("path.") for target in self.setters)
-        return path or (NetworkPath() if varied else None)
+        return path or (keys.NetworkPath() if varied else None)
 
     @cached_property
     def setters(self) -> Mapping[str, Collection[int]]:
@@ -116,14 +92,19 @@ class TreatmentValues:
         self.random = True
         return self._replicate
 
-    def _level(self, target: str, own: object = None) -> Any:
-        """Return the typed value of the level that sets a target, or else the part's own value."""
+    def _level(self, target: str, own: object = None, exclusive: Collection[str] = ()) -> Any:
+        """Return the value of a target: that of a level, or else the part's own.
+
+        It is None if a level sets another one of the keys that exclude each other.
+        """
         for number in self.context.setters.get(target, ()):
             self.read.add(number)
             values = self.context.factors[number].levels[self._row[number]].values
             if target in values:
                 return values[target]
-        return own
+        owner, _, key = target.rpartition(".")
+        others = (self._level(f"{owner}.{other}") for other in exclusive if key in exclusive)
+        return own if all(other is None for other in others) else None
 
     def labels(self) -> str:
         """Return the levels that were read, for messages: `where path.rtt is 0ms, mtu is 600`."""
@@ -147,11 +128,9 @@ class TreatmentValues:
         owner, _, key = name.partition(".")
         if owner == "path":
             key, _, direction = key.partition(".")
-            if self.context.path is None or (key == "rtt" and self.delay_amount("down") is not None):
+            if key == "rtt" and self.path_amount("delay", "down") is not None:
                 return None
-            if key == "rtt":
-                return self.rtt_amount()
-            return self.delay_amount(direction) if key == "delay" else self.path_amount(key, direction)
+            return self.path_amount(key, direction)
         if owner == "traffic":
             label, _, key = key.rpartition(".")
             flow = next((flow for flow in self.part.traffic if flow.label == label), None)
@@ -160,37 +139,24 @@ class TreatmentValues:
 
     # The path
 
-    def path(self, key: str, direction: str) -> Any:
-        """Return the value of a key in a direction of the path, `down` or `up`; None if it is not set."""
-        return self.evaluate(self.path_amount(key, direction), f"path.{key}.{direction}")
+    def path(self, key: str, direction: str = "") -> Any:
+        """Return the value of a key in a direction, `down` or `up`, or of the RTT; None if it is not set."""
+        return self.evaluate(self.path_amount(key, direction), f"path.{key}.{direction}".rstrip("."))
 
-    def path_amount(self, key: str, direction: str) -> object:
-        """Return the same with formulas as they are."""
-        level = self._level(f"path.{key}")
-        if isinstance(level, Directional) and getattr(level, direction) is None:
-            level = None
-        value = getattr(self.context.path, PATH_FIELDS[key]) if level is None else level
+    def path_amount(self, key: str, direction: str = "") -> object:
+        """Return the same with formulas as they are; a delay is None if a level gives the RTT instead."""
+        own = getattr(self.context.path, keys.PATH_FIELDS[key], None)
+        value = self._level(f"path.{key}", own, DELAYS if key == "delay" else ())
+        if isinstance(value, Directional) and getattr(value, direction) is None:
+            value = own
         if isinstance(value, Directional):
             return getattr(value, direction)
         both = key == "loss_burst" or (self.testbed.device is not None and key in ("rate", "buffer"))
-        return value if direction == "down" or both or (key in QUEUE and self._shapes_both()) else None
+        return value if direction != "up" or both or (key in QUEUE and self._shapes_both()) else None
 
     def _shapes_both(self) -> bool:
         path = self.context.path
         return isinstance(self._level("path.rate", path and path.rate_bps), Directional)
-
-    def delay_amount(self, direction: str) -> object:
-        """Return the one-way delay; None if the RTT is given in its place."""
-        level = self._level("path.delay")
-        if level is None and self._level("path.rtt") is not None:
-            return None
-        own = self.context.path and self.context.path.delay_s
-        over = getattr(level, direction) if isinstance(level, Directional) else level
-        return getattr(own, direction, None) if over is None else over
-
-    def rtt_amount(self) -> object:
-        """Return the RTT that the path adds."""
-        return self._level("path.rtt", self.context.path and self.context.path.rtt_s)
 
     def aqm_parameters(self, aqm: str, router: str) -> dict[str, str]:
         """Return the parameters of the queue discipline of a router."""
@@ -198,89 +164,84 @@ class TreatmentValues:
 
     def device_parameters(self) -> dict[str, object]:
         """Return the parameters of the device that is the bottleneck, typed."""
-        texts = self._path_parameters(DEVICE_PARAMETERS)
-        return {key: parse_parameter(DEVICE_PARAMETERS[key], text) for key, text in texts.items()}
+        texts = self._path_parameters(keys.DEVICE_PARAMETERS)
+        return {key: keys.parse_parameter(keys.DEVICE_PARAMETERS[key], text) for key, text in texts.items()}
 
-    def _path_parameters(self, declared: Mapping[str, ParameterInfo]) -> dict[str, str]:
+    def _path_parameters(self, declared: Mapping[str, keys.ParameterInfo]) -> dict[str, str]:
         own = self.context.path.parameters if self.context.path else {}
-        return self._parameters("path", PATH_FIELDS, own, declared)
+        return self._parameters("path", keys.PATH_FIELDS, own, declared)
 
     # Traffic and loggers
 
-    def flow(self, flow: Flow, key: str) -> Any:
+    def flow(self, flow: keys.Flow, key: str) -> Any:
         """Return the value of a flow's key; None if it is not set."""
         return self.evaluate(self.flow_amount(flow, key), f"flow {flow.label}: {key}")
 
-    def flow_amount(self, flow: Flow, key: str) -> Any:
+    def flow_amount(self, flow: keys.Flow, key: str) -> Any:
         """Return the same with formulas as they are."""
-        level = self._level(f"traffic.{flow.label}.{key}")
-        if level is not None:
-            return level
-        others = [end for end in FLOW_ENDS if end != key] if key in FLOW_ENDS else []
-        hidden = any(self._level(f"traffic.{flow.label}.{end}") is not None for end in others)
-        return None if hidden else getattr(flow, FLOW_FIELDS[key])
+        return self._level(
+            f"traffic.{flow.label}.{key}", getattr(flow, keys.FLOW_FIELDS[key]), keys.FLOW_ENDS
+        )
 
-    def arrivals(self, flow: Flow, key: str) -> Any:
+    def arrivals(self, flow: keys.Flow, key: str) -> Any:
         """Return the value of a key of a flow's arrivals; None if it is not set."""
-        owner = f"traffic.{flow.label}.arrivals"
-        amount: object = self._level(f"{owner}.{key}")
-        other = EXCLUSIVE_ARRIVALS.get(key)
-        if amount is None and (other is None or self._level(f"{owner}.{other}") is None):
-            amount = getattr(flow.arrivals, ARRIVALS_FIELDS[key])
+        own = getattr(flow.arrivals, keys.ARRIVALS_FIELDS[key])
+        amount = self._level(f"traffic.{flow.label}.arrivals.{key}", own, ARRIVALS_ENDS)
         return self.evaluate(amount, f"flow {flow.label}: arrivals: {key}")
 
-    def flow_parameters(self, flow: Flow, host: str) -> dict[str, str]:
+    def flow_parameters(self, flow: keys.Flow, host: str) -> dict[str, str]:
         """Return the parameters of a flow's generator, which sends from a host."""
         declared = self._declared("generator", self.flow_amount(flow, "generator"), host)
-        return self._parameters(f"traffic.{flow.label}", FLOW_FIELDS, flow.parameters, declared)
+        return self._parameters(f"traffic.{flow.label}", keys.FLOW_FIELDS, flow.parameters, declared)
 
     def stop(self, key: str) -> Any:
         """Return the value of a key of `stop`; None if it is not set."""
-        own = getattr(self.part.stop, STOP_FIELDS[key], None)
+        own = getattr(self.part.stop, keys.STOP_FIELDS[key], None)
         return self.evaluate(self._level(f"stop.{key}", own), f"stop: {key}")
 
     def duration_amount(self) -> object:
         """Return how long flows last that have no end of their own."""
         return self._level("duration", self.part.duration_s)
 
-    def interval_s(self, logger: Logger) -> float | None:
+    def interval_s(self, logger: keys.Logger) -> float | None:
         """Return the time between a logger's samples in seconds; None leaves it to the recipe."""
         target = f"loggers.{logger.logger}.interval"
         interval_s: float | None = self.evaluate(self._level(target, logger.interval_s), target)
         return interval_s
 
-    def logger_parameters(self, logger: Logger, host: str) -> dict[str, str]:
+    def logger_parameters(self, logger: keys.Logger, host: str) -> dict[str, str]:
         """Return the parameters of a logger's recipe at a host."""
         declared = self._declared("logger", logger.logger, host)
         return self._parameters(f"loggers.{logger.logger}", ("interval",), logger.parameters, declared)
 
     # Parameters of recipes
 
-    def _declared(self, kind: str, recipe: str, host: str) -> Mapping[str, ParameterInfo]:
-        return declared_parameters(self.context.catalogue, kind, recipe, self.testbed.hosts[host].system)
+    def _declared(self, kind: str, recipe: str, host: str) -> Mapping[str, keys.ParameterInfo]:
+        return self.context.catalogue.parameters(kind, recipe, self.testbed.hosts[host].system) or {}
 
     def _parameters(
-        self, owner: str, keys: Iterable[str], own: Mapping[str, str], declared: Mapping[str, ParameterInfo]
+        self,
+        owner: str,
+        reserved: Collection[str],
+        own: Mapping[str, str],
+        declared: Mapping[str, keys.ParameterInfo],
     ) -> dict[str, str]:
-        """Return the parameters of a recipe as written: its owner's keys that are not `keys` of the language.
+        """Return the parameters of a recipe as written: its owner's keys except those that are `reserved`.
 
         A formula is replaced by its value, if the recipe declares an amount.
         """
         texts = dict(own)
         for key in self.context.keys(owner):
-            level = self._level(f"{owner}.{key}") if key not in keys else None
+            level = self._level(f"{owner}.{key}") if key not in reserved else None
             if level is not None:
                 texts[key] = level
-        return {
-            key: self._parameter(f"{owner}.{key}", text, declared.get(key)) for key, text in texts.items()
-        }
-
-    def _parameter(self, where: str, text: str, declared: ParameterInfo | None) -> str:
-        try:
-            amount = read_parameter(declared, text) if declared is not None else text
-            return formula_text(amount, self._scope) if isinstance(amount, Formula) else text
-        except UnitError as error:
-            raise self._formula_error(where, text, error) from error
+        for key, text in texts.items():
+            try:
+                amount = keys.read_parameter(declared[key], text) if key in declared else text
+                texts[key] = formula_text(amount, self._scope) if isinstance(amount, Formula) else text
+            except UnitError as error:
+                raise self._formula_error(f"{owner}.{key}", text, error) from error
+        return texts
 
     # Settings of hosts
 
@@ -305,7 +266,7 @@ class TreatmentValues:
 
     def _smallest_setting(self, key: str) -> object:
         """Return the smallest value of a setting at any host, or a formula; None if no host has one."""
-        if key not in SETTINGS:
+        if key not in keys.SETTINGS:
             return None
         amounts = [self._setting_amount(key, host) for host in self.testbed.hosts]
         known = [amount for amount in amounts if amount is not None]
@@ -313,10 +274,9 @@ class TreatmentValues:
 
     def setting_parameters(self, host: str) -> dict[str, dict[str, str]]:
         """Return the other settings of a host, those of cc included: recipe to parameters as written."""
-        levels = (key for key in self.context.setters if key.partition(".")[0] not in NOT_OF_HOSTS)
-        keys = {*levels, *self.context.settings[host]} - {*SETTINGS, "duration"}
+        levels = (key for key in self.context.setters if key.partition(".")[0] not in keys.NOT_OF_HOSTS)
         found: dict[str, dict[str, str]] = {}
-        for key in sorted(keys):
+        for key in sorted({*levels, *self.context.settings[host]} - {*keys.SETTINGS, "duration"}):
             recipe, _, parameter = key.rpartition(".")
             text = self._setting_amount(key, host)
             if text is not None:
@@ -324,19 +284,12 @@ class TreatmentValues:
         return found
 
 
-def declared_parameters(
-    catalogue: RecipeCatalogue, kind: str, recipe: str, system: str
-) -> Mapping[str, ParameterInfo]:
-    """Return the parameters that a recipe's header declares; empty if the recipe is not known."""
-    return catalogue.parameters(kind, recipe, system) or {}
-
-
 def parameters_of_type(
-    type_: str, declared: Mapping[str, ParameterInfo], texts: Mapping[str, str]
+    type_: str, declared: Mapping[str, keys.ParameterInfo], texts: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return those parameters of a recipe that have a declared type, by name: bytes, bit/s or seconds."""
     return {
-        name: parse_parameter(declared[name], text)
+        name: keys.parse_parameter(declared[name], text)
         for name, text in texts.items()
         if name in declared and declared[name].type == type_
     }

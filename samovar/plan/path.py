@@ -93,10 +93,8 @@ def _queue(values: TreatmentValues, direction: str) -> dict[str, Any]:
 
 
 def _delay_s(values: TreatmentValues, direction: str) -> float:
-    own = values.delay_amount(direction)
-    if own is not None:
-        return float(values.evaluate(own, f"path.delay.{direction}"))
-    return _seconds(float(values.evaluate(values.rtt_amount(), "path.rtt")) / 2)
+    own = values.path("delay", direction)
+    return float(own) if own is not None else _seconds(float(values.path("rtt")) / 2)
 
 
 def _seconds(seconds: float) -> float:

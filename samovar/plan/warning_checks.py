@@ -11,7 +11,7 @@ from typing import Any
 
 from samovar.experiment import RecipeCatalogue
 from samovar.plan.flows import limits_of
-from samovar.plan.level_precedence import declared_parameters, parameters_of_type
+from samovar.plan.level_precedence import parameters_of_type
 from samovar.plan.model import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved
 from samovar.plan.trials import View
 from samovar.units import ETHERNET_MTU_BYTES, format_bytes, format_duration, format_rate
@@ -23,7 +23,6 @@ ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES = 14, 20, 40
 TCP_BYTES, LARGEST_TCP_BYTES = 20, 60  # without options, and with the largest data offset, RFC 9293
 DROP_TAIL = ("pfifo", "bfifo")
 """Queues that never mark packets; without marks DCTCP behaves like Reno (RFC 8257, sections 3.3 and 3.4)."""
-NETEM_PACKETS = 1000  # the default limit of netem's queue, tc-netem(8)
 
 
 Find = Callable[[Resolved, RecipeCatalogue], Iterator[str]]
@@ -75,7 +74,6 @@ _mtu, _duration, _cc = attrgetter("mtu_bytes"), attrgetter("duration_s"), attrge
 _mtu_and_rwnd = attrgetter("mtu_bytes", "rwnd_bytes")
 _aqms = _of_path("down.aqm", "up.aqm")
 _rates_and_rtt = _of_path("down.rate_bps", "up.rate_bps", "rtt_s")
-_rates_and_delays = _of_path("down.rate_bps", "up.rate_bps", "down.delay_s", "up.delay_s")
 _queue = ("rate_bps", "buffer_packets", "buffer_bytes")
 _queues_and_rtt = _of_path(
     "rtt_s", *(f"{direction}.{name}" for direction in ("down", "up") for name in _queue)
@@ -168,7 +166,7 @@ def _small_sockets(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[s
         ends = ((flow.to_host, "receive_max", rwnd_bytes), (flow.from_host, "send_max", in_flight_bytes))
         for host, key, needed_bytes in ends:
             plan = resolved.hosts[host]
-            declared = declared_parameters(catalogue, "setting", "buffers", plan.system)
+            declared = catalogue.parameters("setting", "buffers", plan.system) or {}
             limit_bytes = parameters_of_type("size", declared, plan.settings.get("buffers", {})).get(key)
             if limit_bytes is not None and limit_bytes < needed_bytes:
                 yield f"{key} {format_bytes(limit_bytes, 3)} at {host}, rwnd {format_bytes(rwnd_bytes, 3)}"
@@ -180,15 +178,6 @@ def _below_one_packet(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     for one in _queues(resolved.path):
         if one.buffer_bytes is not None and one.buffer_bytes < frame_bytes:
             yield f"{format_bytes(one.buffer_bytes)} against {frame_bytes} bytes with the Ethernet header"
-
-
-@_check("only netem's own queue limits the path", run=_mtu, path=_rates_and_delays, hosts=_mtu)
-def _unlimited(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
-    path = resolved.path
-    delay_s = max(path.down.delay_s, path.up.delay_s) if path is not None else 0
-    if delay_s and not _queues(path):
-        most = format_rate(int(NETEM_PACKETS * _mtu_bytes(resolved) * 8 / delay_s), 3)
-        yield f"{NETEM_PACKETS} packets for {format_duration(delay_s)}, so {most} and losses beyond it"
 
 
 @_check(
@@ -221,15 +210,6 @@ def _unmarked(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
         aqm = _direction(resolved.path, flow, resolved).aqm if resolved.path is not None else None
         if (flow.cc or (host.cc if host else None)) == "dctcp" and aqm in DROP_TAIL:
             yield f"flow '{flow.label}' through {aqm}, where it behaves like newreno"
-
-
-@_check("two flows have the same port", flows=None)
-def _one_port(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
-    seen: dict[int, FlowPlan] = {}
-    for flow in resolved.flows:
-        other = seen.setdefault(flow.port, flow)
-        if other is not flow:
-            yield f"'{other.label}' and '{flow.label}' on {flow.port}, which captures cannot tell apart"
 
 
 @_check("snaplen is too short for headers with options", flows=None, captures=None)
