@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, PlanValue, Trial
+from samovar.plan.model import Trial
 from samovar.plan.plan import Plan
 from samovar.plan.trials import ALL_COMPONENTS, HOST, Component, Treatments, Trials
 
@@ -23,6 +23,9 @@ DONE, NEW, STALE = "done", "new", "stale"
 ABSENT = "nothing"
 DIGITS = 15
 """So many digits distinguish any two numbers that were written differently."""
+_HOSTS, _COUNTED = ("host", "router", "from", "to"), ("interfaces", "match")
+_ADDRESSES = ("interface", "from_address", "to_address")
+"""The keys of a plan that differ between testbeds: names of hosts, lists of names, names and addresses."""
 _NAMES = (("label",), ("logger", "host"), ("host", "interface"), ("match",))
 """The keys that identify the entries of a list: flows, loggers, captures, classes of the path."""
 
@@ -173,7 +176,7 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
             for number, pair in enumerate(zip(column, other_columns[name], strict=True)):
                 pairs.setdefault(pair, number % len(part))
             for (one, two), treatment in pairs.items():
-                values = _neutral(one.value, roles), _neutral(two.value, other_roles)
+                values = _neutral(json.loads(one.text), roles), _neutral(json.loads(two.text), other_roles)
                 for difference in differences(*values, name):
                     levels = " ".join(part.labels(treatment).values()) or part.part
                     message = f"{difference} in {levels}; only names and addresses may differ"
@@ -200,23 +203,18 @@ def _by_role(part: Treatments, roles: Mapping[str, str]) -> Mapping[str, list[Co
     }
 
 
-def _neutral(value: object, roles: Mapping[str, str]) -> Any:
-    """Return a component's value as plain values, with roles in place of hosts and without addresses."""
-    if isinstance(value, tuple):
+def _neutral(value: Any, roles: Mapping[str, str]) -> Any:
+    """Return plain values with roles in place of hosts, and without names of interfaces and addresses."""
+    if isinstance(value, list):
         return [_neutral(one, roles) for one in value]
-    if not isinstance(value, PlanValue):
+    if not isinstance(value, dict):
         return value
-    plain = value.as_json()
-    if isinstance(value, PathPlan):
-        plain["router"] = roles.get(value.router, value.router)
-        plain["classes"] = [{**one, "match": len(one["match"])} for one in plain["classes"]]
-        del plain["down"]["interface"], plain["up"]["interface"]
-    elif isinstance(value, HostPlan):
-        plain["interfaces"] = len(value.interfaces)
-    elif isinstance(value, FlowPlan):
-        plain |= {"from": roles.get(value.from_host), "to": roles.get(value.to_host)}
-        del plain["from_address"], plain["to_address"]
-    elif isinstance(value, CapturePlan | LoggerPlan):
-        plain["host"] = roles.get(value.host)
-        del plain["interface"]
-    return plain
+    found: dict[str, Any] = {}
+    for key, one in value.items():
+        if key in _COUNTED:
+            found[key] = len(one)
+        elif key in _HOSTS:
+            found[key] = roles.get(one, one)
+        elif key not in _ADDRESSES:
+            found[key] = _neutral(one, roles)
+    return found

@@ -183,35 +183,30 @@ def count_changes(parts: Sequence[tuple[CostlySettings, Sequence[Slot]]]) -> Cha
 
     Naive is block after block, each in the order of the file.
     """
-    (reboots, restored), (naive, naive_restored) = _count((one.reboot, slots) for one, slots in parts)
-    (either, _), (naive_either, _) = _count((one.either, slots) for one, slots in parts)
-    boots, _ = _count((together(one.reboot), slots) for one, slots in parts)
+    own = [[slot.treatment for slot in slots] for _, slots in parts]
+    naive = [[*range(max(order) + 1)] * (len(order) // (max(order) + 1)) for order in own]
+    reboot, either = [one.reboot for one, _ in parts], [one.either for one, _ in parts]
+    reboots, restored = _count(reboot, own)
+    naive_reboots, naive_restored = _count(reboot, naive)
     return Changes(
         reboots=reboots + restored,
-        resets=either - reboots,
-        naive_reboots=naive + naive_restored,
-        naive_resets=naive_either - naive,
-        boots=sum(boots),
+        resets=_count(either, own)[0] - reboots,
+        naive_reboots=naive_reboots + naive_restored,
+        naive_resets=_count(either, naive)[0] - naive_reboots,
+        boots=sum(_count([together(hosts) for hosts in reboot], own)),
     )
 
 
-def _count(parts: Iterable[tuple[States, Sequence[Slot]]]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return how often hosts change and how many are restored at the end, in the plan's and the naive order.
+def _count(parts: Iterable[States], orders: Iterable[Sequence[int]]) -> tuple[int, int]:
+    """Return how often hosts change, and how many are restored at the end; each begins as it was found.
 
-    Every host begins as it was found.
+    An order holds the numbers of a part's treatments.
     """
-    own: dict[str, list[Hashable]] = {}
-    naive: dict[str, list[Hashable]] = {}
-    for hosts, slots in parts:
-        for host in dict.fromkeys([*own, *hosts]):
+    sequences: dict[str, list[Hashable]] = {}
+    for hosts, order in zip(parts, orders, strict=True):
+        for host in {**sequences, **hosts}:
             states = hosts.get(host)
-            in_order = [()] if states is None else [states[slot.treatment] for slot in slots]
-            by_block = [()] if states is None else [*states] * (len(slots) // len(states))
-            own.setdefault(host, [()]).extend(in_order)
-            naive.setdefault(host, [()]).extend(by_block)
-    return _changes(own), _changes(naive)
-
-
-def _changes(hosts: Mapping[str, Sequence[Hashable]]) -> tuple[int, int]:
-    changes = sum(one != other for states in hosts.values() for one, other in pairwise(states))
-    return changes, sum(bool(states[-1]) for states in hosts.values())
+            own = [()] if states is None else [states[treatment] for treatment in order]
+            sequences.setdefault(host, [()]).extend(own)
+    changes = sum(one != other for states in sequences.values() for one, other in pairwise(states))
+    return changes, sum(bool(states[-1]) for states in sequences.values())

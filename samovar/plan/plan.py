@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from pydantic import ConfigDict, Field, SkipValidation, ValidationError
@@ -25,13 +26,7 @@ from samovar.experiment import (
 )
 from samovar.plan.level_precedence import PartContext, TreatmentError
 from samovar.plan.model import Changes, PlanValue, Trial
-from samovar.plan.order import (
-    CostlySettings,
-    costly_settings,
-    count_changes,
-    nested,
-    ordered,
-)
+from samovar.plan.order import CostlySettings, costly_settings, count_changes, nested, ordered
 from samovar.plan.placement import Placement
 from samovar.plan.plan_file import KEYS, json_of_trials, read_trials
 from samovar.plan.resolve import matrix_of, resolve_part
@@ -205,18 +200,15 @@ def _located(error: TreatmentError | SameTrialsError, resolved: ResolvedExperime
     if isinstance(error, SameTrialsError):
         levels = node_at(part, "factors", error.factor)
         return error if levels is None else DefinitionError([levels.position.problem(str(error))])
-    settings = (
-        ((host, key), setting.text, setting.layers[0].position)
-        for host, own in resolved.settings[error.part].items()
-        for key, setting in own.items()
-    )
     words = set(re.split("[:. ]+", error.where))
-    for places in (_texts(part), settings):
-        equal = [(len(words.intersection(keys)), at) for keys, text, at in places if text == error.text]
-        _, position = max(equal, key=lambda one: one[0], default=(0, None))
-        if position is not None:
-            return DefinitionError([position.problem(str(error))])
-    return error
+    texts = list(_texts(part))
+    for host, own in resolved.settings[error.part].items():
+        texts += [((host, key), one.text, one.layers[0].position) for key, one in own.items()]
+    equal = [
+        (len(words.intersection(keys)), position) for keys, text, position in texts if text == error.text
+    ]
+    _, position = max(equal, key=itemgetter(0), default=(0, None))
+    return error if position is None else DefinitionError([position.problem(str(error))])
 
 
 def _texts(

@@ -5,7 +5,7 @@ Each warning is given once for a part, with the number of treatments that it app
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -138,21 +138,20 @@ FlowTraces = frozenset[str]
 def _unrecorded(experiment: Experiment, trials: Trials, outputs: Outputs) -> Iterator[str]:
     """Yield the expectations, figures and tables for which no trial records what they need."""
     traces = _traces_by_part(trials)
+    asked: list[tuple[str, Sequence[Sequence[str]], Sequence[str], str]] = []
     for line in experiment.expect:
-        flows = _of_parts(traces, [line.part] if line.part else ())
-        missing = _missing(outputs, [(line.metric,)], flows)
-        if missing:
-            yield f"expect: {line.metric} {_needs(missing)}; the scorecard will report no data"
+        parts = _listed(line.part or ())
+        asked.append((f"expect: {line.metric}", [(line.metric,)], parts, "the scorecard will report no data"))
     for kind, entries in (("figure", experiment.figures), ("table", experiment.tables)):
         for entry in entries:
             metrics = _metrics_of(entry, outputs.kinds[kind].get(str(entry[kind])))
-            missing = _missing(outputs, metrics, _of_parts(traces, _listed(entry.get("part", ()))))
-            if missing:
-                yield f"{kind} {entry[kind]} {_needs(missing)}; the report will say so in its place"
-
-
-def _needs(missing: Iterable[Trace]) -> str:
-    return f"needs {' and '.join(RECORDED[trace][0] for trace in missing)}, which no trial records"
+            parts = _listed(entry.get("part", ()))
+            asked.append((f"{kind} {entry[kind]}", metrics, parts, "the report will say so in its place"))
+    for name, metrics, parts, consequence in asked:
+        flows = [one for part, own in traces.items() if not parts or part in parts for one in own]
+        missing = " and ".join(RECORDED[trace][0] for trace in _missing(outputs, metrics, flows))
+        if missing:
+            yield f"{name} needs {missing}, which no trial records; {consequence}"
 
 
 def _metrics_of(entry: Mapping[str, Any], output: Output | None) -> Sequence[Sequence[str]]:
@@ -165,10 +164,6 @@ def _metrics_of(entry: Mapping[str, Any], output: Output | None) -> Sequence[Seq
 
 def _listed(value: Any) -> Sequence[str]:
     return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
-
-
-def _of_parts(traces: Mapping[str, Collection[FlowTraces]], parts: Collection[str]) -> list[FlowTraces]:
-    return [one for name, flows in traces.items() if not parts or name in parts for one in flows]
 
 
 def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collection[FlowTraces]) -> list[Trace]:
