@@ -12,7 +12,7 @@ from samovar.cli.project import PlannedExperiment, Project
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit
 from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, HostFacts, Sessions, gather_facts
-from samovar.plan import Cost, Plan, estimate_cost, shared_cost
+from samovar.plan import Cost, Plan, estimate_cost
 from samovar.recipes import SudoCommand, allowed_commands
 
 
@@ -33,18 +33,10 @@ class Preflight:
         if without:
             ids = planned.plan.ids if only is None else only
             only = dict.fromkeys(id_ for id_ in ids if id_ not in without).keys()
-        archive, config = Archive(self._project.results), self._project.config
-        costs = [
-            estimate_cost(
-                one.plan,
-                self._project.catalogue,
-                archive.measured_times(one.testbed.name),
-                only,
-                policy_of(one.experiment, one.testbed, config, {}).calibrate,
-            )
-            for one in planned.by_testbed
-        ]
-        return shared_cost(costs)
+        policy = policy_of(planned.experiment, planned.testbed, self._project.config, {})
+        times = Archive(self._project.results).measured_times(planned.testbed.name)
+        testbeds = len(planned.by_testbed)
+        return estimate_cost(planned.plan, self._project.catalogue, times, only, policy.calibrate, testbeds)
 
     def facts(
         self, sessions: Sessions, plan: Plan, hosts: Iterable[str] | None = None

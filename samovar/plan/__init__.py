@@ -7,7 +7,6 @@ from samovar.plan.cost import StepTime as StepTime
 from samovar.plan.cost import estimate_cost as estimate_cost
 from samovar.plan.cost import host_bytes as host_bytes
 from samovar.plan.cost import parallel_s as parallel_s
-from samovar.plan.cost import shared_cost as shared_cost
 from samovar.plan.cost import stored_bytes as stored_bytes
 from samovar.plan.diff import DONE as DONE
 from samovar.plan.diff import Comparison as Comparison

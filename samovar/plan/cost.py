@@ -8,8 +8,7 @@ estimate is between 0.75 and 1.7 times what was stored.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
-from statistics import fmean
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from samovar.experiment import RecipeCatalogue
@@ -136,25 +135,18 @@ def parallel_s(work_s: float, trials: int, testbeds: int, longest_s: float = 0.0
     return max(longest_s, work_s / max(1, min(testbeds, trials)))
 
 
-def shared_cost(costs: Sequence[Cost]) -> Cost:
-    """Return the cost of trials that testbeds share, from the cost of all trials on each of them."""
-    every = [cost.times for cost in costs]
-    seconds = fmean(times.overhead.seconds for times in every)
-    overhead = StepTime(seconds, sum(times.overhead.measured for times in every))
-    repeats = Repeats(*map(sum, zip(*(astuple(times.repeats) for times in every), strict=True)))
-    return replace(costs[0], times=replace(every[0], overhead=overhead, repeats=repeats), testbeds=len(costs))
-
-
 def estimate_cost(
     plan: Plan,
     catalogue: RecipeCatalogue,
     times: MeasuredTimes | None = None,
     only: Collection[str] | None = None,
     calibrates: bool = False,
+    testbeds: int = 1,
 ) -> Cost:
     """Return the estimated cost of a plan, or of `only` some of its trials by their ids.
 
-    With `calibrates`, each path through a router is measured once before it is used.
+    With `calibrates`, each path through a router is measured once before it is used. `testbeds` share the
+    trials; `times` are those of the first.
     """
     chosen = set(plan.ids) if only is None else set(only)
     trials, traffic_s, here_bytes = 0, 0.0, 0
@@ -179,6 +171,7 @@ def estimate_cost(
         controller_bytes=here_bytes,
         boots=max(1, round(boots * trials / len(plan.trials))) if boots and trials else 0,
         paths=sum(bool(one.resolved.path and one.resolved.path.router) for one in used) if calibrates else 0,
+        testbeds=testbeds,
         times=times or MeasuredTimes(),
     )
 

@@ -44,12 +44,10 @@ def path_of(values: TreatmentValues) -> PathPlan | None:
 def _device(values: TreatmentValues) -> DevicePlan:
     testbed = values.testbed
     known = {key: getattr(testbed.device, key) for key in DEVICE_PARAMETERS} | values.device_parameters()
-    place = {"host": first_of_link(testbed), "settable": testbed.lab is not None}
-    device = DevicePlan.model_validate({**place, **known})
-    if not device.drift:
-        return device
-    generator = stream_of(values, f"link {testbed.bottleneck_link}").generator()
-    return device.model_copy(update={"seed": generator.getrandbits(32)})
+    if known["drift"]:
+        generator = stream_of(values, f"link {testbed.bottleneck_link}").generator()
+        known["seed"] = generator.getrandbits(32)
+    return DevicePlan(host=first_of_link(testbed), settable=testbed.lab is not None, **known)
 
 
 def rtt_of(values: TreatmentValues) -> float:

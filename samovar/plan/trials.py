@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple, overload
@@ -56,9 +56,6 @@ class Components:
 
     def __init__(self) -> None:
         self._by_text: dict[tuple[str, str], Component] = {}
-
-    def __iter__(self) -> Iterator[Component]:
-        return iter(self._by_text.values())
 
     def add(self, name: str, value: PlanValue | tuple[PlanValue, ...] | None) -> Component:
         """Return the component with this value, a new one if there is none of this kind yet."""
@@ -110,11 +107,6 @@ class Treatments:
         hosts = {name.removeprefix(HOST): values.pop(name) for name in tuple(values) if name.startswith(HOST)}
         return Resolved.model_construct(**dict(run), hosts=hosts, **values)
 
-    def trial(self, id_: str, treatment: int, replicate: int, block: int) -> Trial:
-        """Return one trial of a treatment."""
-        labels, source = self.labels(treatment), partial(self.resolved, treatment, replicate)
-        return Trial(id_, self.part, labels, replicate, block, source)
-
 
 class Slot(NamedTuple):
     """The place of a trial in the order: the number of its treatment, its replicate and its block."""
@@ -148,10 +140,12 @@ class Trials(Sequence[Trial]):
     @cached_property
     def _trials(self) -> Sequence[Trial]:
         places = [(part, number) for part in self.parts for number in range(len(part))]
-        return [
-            places[slot.treatment][0].trial(id_, places[slot.treatment][1], slot.replicate, slot.block)
-            for id_, slot in zip(self.ids, self.slots, strict=True)
-        ]
+        trials: list[Trial] = []
+        for id_, slot in zip(self.ids, self.slots, strict=True):
+            part, treatment = places[slot.treatment]
+            source = partial(part.resolved, treatment, slot.replicate)
+            trials.append(Trial(id_, part.part, part.labels(treatment), slot.replicate, slot.block, source))
+        return trials
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -228,10 +222,12 @@ def ids_of(treatments: Treatments, slots: Sequence[Slot]) -> list[str]:
     Raises SameTrialsError for treatments whose trials are the same, and PlanError for ids that are.
     """
     words = [[word(label) for label in labels] for labels in treatments.factors.values()]
-    names = [
-        name_of(treatments.part, (one[level] for one, level in zip(words, levels, strict=True)))
-        for levels in treatments.levels
-    ]
+    first = [] if treatments.part == MAIN else [word(treatments.part)]
+    names = []
+    for levels in treatments.levels:  # part-levels; the part is left out if it is the only one, `main`
+        parts = [*first, *(one[level] for one, level in zip(words, levels, strict=True))]
+        name = "-".join(filter(None, parts))[:LONGEST_NAME].strip("-.")
+        names.append(f"{name}-" if name else "")
     replicates = max(map(len, treatments.components.values()))
     hashes = [_hashes(treatments, replicate) for replicate in range(1, replicates + 1)]
     ids = [
@@ -244,13 +240,6 @@ def ids_of(treatments: Treatments, slots: Sequence[Slot]) -> list[str]:
             f"{treatments.part}: two trials would have the id {twice}; give their levels labels that differ"
         )
     return ids
-
-
-def name_of(part: str, words: Iterable[str]) -> str:
-    """Return the readable half of an id, part-levels; the part is left out if it is the only one, `main`."""
-    first = "" if part == MAIN else word(part)
-    name = "-".join(one for one in (first, *words) if one)[:LONGEST_NAME].strip("-.")
-    return f"{name}-" if name else ""
 
 
 def word(level: str) -> str:

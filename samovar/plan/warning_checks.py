@@ -222,14 +222,6 @@ def _short_snaplen(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
             yield f"{capture.snaplen_bytes} bytes at {capture.host} against {needed_bytes} ({of})"
 
 
-@_check("a logger takes one sample at most", run=_duration, loggers=None)
-def _seldom_sampled(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
-    for logger in resolved.loggers:
-        if logger.interval_s is not None and logger.interval_s >= resolved.duration_s:
-            every = f"{logger.logger} at {logger.host} every {format_duration(logger.interval_s)}"
-            yield f"{every} of {_time(resolved.duration_s)}"
-
-
 @_check("mtu is below the minimum of IPv6", hosts=_mtu, flows=None)
 def _small_mtu6(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     mtus = [host.mtu_bytes for host in resolved.hosts.values() if host.mtu_bytes is not None]

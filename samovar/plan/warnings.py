@@ -98,15 +98,15 @@ def _run_check(check: TreatmentCheck, trials: Trials, catalogue: RecipeCatalogue
         details = check.find(group.resolved, catalogue)
         if details is not None:
             found.setdefault(group.part, []).append((group, details))
+    sizes = {part.part: len(part) for part in trials.parts}
     warnings: dict[str, str] = {}
-    for part in trials.parts:
-        affected, of_part = "", found.get(part.part, [])
-        if of_part and len(part) > 1:
-            treatments = sum(group.treatments for group, _ in of_part)
-            many = f"all {treatments:,}" if treatments == len(part) else f"{treatments:,} of {len(part):,}"
-            affected = f" for {many} treatments, e.g. {' '.join(of_part[0][0].levels.values())}"
-        for _, details in of_part[:1]:
-            warnings[part.part] = f"{part.part}: {check.message}{affected}: {details}"
+    for part, affected in found.items():
+        group, details = affected[0]
+        treatments, total, where = sum(one.treatments for one, _ in affected), sizes[part], ""
+        if total > 1:
+            many = f"all {treatments:,}" if treatments == total else f"{treatments:,} of {total:,}"
+            where = f" for {many} treatments, e.g. {' '.join(group.levels.values())}"
+        warnings[part] = f"{part}: {check.message}{where}: {details}"
     return warnings
 
 

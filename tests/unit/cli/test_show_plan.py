@@ -19,7 +19,6 @@ from samovar.plan import (
     StepTime,
     compare,
     estimate_cost,
-    shared_cost,
 )
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.plans import CATALOGUE, DUMBBELL, planned
@@ -198,11 +197,9 @@ def test_a_testbed_that_was_not_queried_is_reported() -> None:
 
 def test_a_plan_on_two_testbeds_shows_the_total_time() -> None:
     plan = PLAN.model_copy(update={"testbed": "left,right"})
-    each = [
-        estimate_cost(plan, CATALOGUE),
-        estimate_cost(plan, CATALOGUE, MeasuredTimes(StepTime(4.5, 9))),
-    ]
-    shown = replace(preview(plan), cost=shared_cost(each))
+    shown = replace(
+        preview(plan), cost=estimate_cost(plan, CATALOGUE, MeasuredTimes(StepTime(3.5, 9)), testbeds=2)
+    )
     lines = list(plan_lines(shown))
     assert "cost: 6 trials, 0:28 on 2 testbeds in parallel (traffic 0:36 + overhead 0:21)" in lines
     apart = list(plan_lines(replace(shown, not_queried="left: only recipes: down\nright: only recipes: off")))

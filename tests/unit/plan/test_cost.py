@@ -20,7 +20,6 @@ from samovar.plan.cost import (
     StepTime,
     host_bytes,
     parallel_s,
-    shared_cost,
     stored_bytes,
 )
 from samovar.plan.model import CapturePlan, Changes, FlowPlan, LoggerPlan
@@ -165,14 +164,9 @@ def test_trials_wait_once_for_hosts_that_reboot_together() -> None:
 
 def test_testbeds_share_the_time_of_trials_but_not_that_of_reboots() -> None:
     plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
-    each = [
-        estimate_cost(plan, CATALOGUE, MeasuredTimes(StepTime(seconds, 5), StepTime(90.0)))
-        for seconds in (1.0, 3.0)
-    ]
-    both = shared_cost(each)
+    both = estimate_cost(plan, CATALOGUE, MeasuredTimes(StepTime(2.0, 5), StepTime(90.0)), testbeds=2)
     assert (both.trials, both.traffic_s, both.overhead_s, both.reboot_s) == (4, 132.0, 8.0, 270.0)
     assert both.total_s == (132 + 8) / 2 + 270
-    assert shared_cost(each[:1]) == each[0]
 
 
 def test_repeated_trials_add_as_much_time_as_they_did_before() -> None:
@@ -180,10 +174,6 @@ def test_repeated_trials_add_as_much_time_as_they_did_before() -> None:
     assert (cost.repeats_s, cost.total_s) == (0.25 * 140, 1.25 * 140)
     assert str(cost.times.repeats) == "25% more: 8 trials took 10 attempts before"
     assert estimate_cost(PLAN, CATALOGUE).repeats_s == 0
-    both = shared_cost(
-        [cost, estimate_cost(PLAN, CATALOGUE, MeasuredTimes(StepTime(2.0), repeats=Repeats(0, 8, 0.0, 40.0)))]
-    )
-    assert both.times.repeats.share == 0.125
 
 
 def test_no_more_testbeds_work_in_parallel_than_there_are_trials() -> None:

@@ -244,7 +244,9 @@ def test_a_check_runs_once_for_treatments_that_are_equal_in_its_view(tmp_path: P
     plan = planned(tmp_path, ("[50KB, 1MB]", f"[{windows}]"))
     looked = {check.message: len(plan.groups(check.view)) for check in CHECKS}
     assert looked["rwnd is below the path's bandwidth-delay product"] == 40
-    assert looked["snaplen is too short for headers with options"] == looked["buffer is below one packet"] == 1
+    assert (
+        looked["snaplen is too short for headers with options"] == looked["buffer is below one packet"] == 1
+    )
 
 
 ASKED = """\
@@ -287,23 +289,4 @@ def test_a_warning_names_the_missing_traces_and_the_consequence(tmp_path: Path) 
     assert plan.warnings[-2:] == (
         "expect: loss_share needs captures at both ends of a flow, which no trial records; the scorecard will report no data",
         "figure queue-time needs logger queue at the bottleneck's router, which no trial records; the report will say so in its place",
-    )
-
-
-def test_flows_that_never_start_and_loggers_that_hardly_sample_have_a_warning(tmp_path: Path) -> None:
-    late = (
-        ("to: receiver}", "to: receiver, start: 40s}"),
-        (
-            "replicates: 6",
-            "replicates: 6\nstop: {after: 30s}\nloggers: [{logger: queue, at: router, interval: 1h}]",
-        ),
-    )
-    said = [one.partition(": ")[2] for one in planned(tmp_path, *late).warnings]
-    assert (
-        "a flow never starts for all 4 treatments, e.g. newreno 50KB: 'bulk' at 40s, traffic ends at 30s"
-        in said
-    )
-    assert (
-        "a logger takes one sample at most for all 4 treatments, e.g. newreno 50KB: queue at rtr every 1h of 30s"
-        in said
     )
