@@ -11,11 +11,13 @@ from samovar.experiment.keys.experiment_file import StudyReport as StudyReport
 from samovar.experiment.keys.experiment_file import Thresholds as Thresholds
 from samovar.experiment.keys.experiment_file import members_of as members_of
 from samovar.experiment.keys.experiment_file import number_of as number_of
+from samovar.experiment.keys.factor_targets import ARRIVALS_FIELDS as ARRIVALS_FIELDS
 from samovar.experiment.keys.factor_targets import FLOW_FIELDS as FLOW_FIELDS
 from samovar.experiment.keys.factor_targets import NOT_OF_HOSTS as NOT_OF_HOSTS
 from samovar.experiment.keys.factor_targets import PATH_FIELDS as PATH_FIELDS
 from samovar.experiment.keys.factor_targets import PLAIN_FACTORS as PLAIN_FACTORS
 from samovar.experiment.keys.factor_targets import SETTINGS as SETTINGS
+from samovar.experiment.keys.factor_targets import STOP_FIELDS as STOP_FIELDS
 from samovar.experiment.keys.factor_targets import is_directed as is_directed
 from samovar.experiment.keys.factor_targets import is_target as is_target
 from samovar.experiment.keys.factor_targets import known_factors as known_factors
@@ -55,6 +57,8 @@ from samovar.experiment.keys.part_keys import least_burst_packets as least_burst
 from samovar.experiment.keys.recipe_parameters import PARAMETER_TYPES as PARAMETER_TYPES
 from samovar.experiment.keys.recipe_parameters import ParameterInfo as ParameterInfo
 from samovar.experiment.keys.recipe_parameters import RecipeCatalogue as RecipeCatalogue
+from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_parameter
+from samovar.experiment.keys.recipe_parameters import read_parameter as read_parameter
 from samovar.experiment.keys.recipe_parameters import refusal as refusal
 from samovar.experiment.keys.recipe_parameters import settable as settable
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS
