@@ -1,6 +1,6 @@
 """Events: what happens while a command works, as the event stream shows it and the journal records it.
 
-`fab schema` makes docs/reference/events.md and docs/reference/schema/journal.json from these tables.
+`fab schema` makes the table of docs/reference/events.md and docs/reference/schema/journal.json from these.
 """
 
 from __future__ import annotations
@@ -250,31 +250,10 @@ def line_schema(title: str, events: Events) -> dict[str, Any]:
     return {"title": title, "type": "object", "oneOf": options, "$defs": lines}
 
 
-def events_page() -> str:
-    """Return the content of docs/reference/events.md."""
+def event_rows() -> list[tuple[str, str, str]]:
+    """Return the events of the stream: name, when it happens, and its keys."""
     rows = []
     for event, (summary, names) in STREAM_EVENTS.items():
         keys = [f"`{key}{'?' * optional}`: {text}" for key, optional, (text, _) in keys_of(event, names)]
-        rows.append(f"| `{event}` | {summary} | {'; '.join(keys)} |")
-    return PAGE.format(schema=SCHEMA, rows="\n".join(rows))
-
-
-PAGE = """\
-# Events
-
-`fab run … --events FILE` appends a line of JSON to a file for each event as it happens, for example for a
-dashboard; `--events -` writes them to standard output, and messages for people to standard error.
-`fab status --json` reports the state of a campaign without them. `fab schema` makes this page.
-
-Each line has `schema` ({schema}), `t_s` (seconds since 1970 by the controller's clock), `event`, and the keys
-of the event. `schema` is raised when an event or a key is removed or redefined; a reader must ignore events
-and keys that it does not know. If the stream cannot be written any more it ends, and the campaign continues.
-The record of a campaign is its [journal](campaign-folder.md), not this stream.
-
-A key with `?` may be missing. If several testbeds share the campaign, each event of a trial or a host also
-has `testbed`.
-
-| event | when | keys |
-| --- | --- | --- |
-{rows}
-"""
+        rows.append((f"`{event}`", summary, "; ".join(keys)))
+    return rows

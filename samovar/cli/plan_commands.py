@@ -11,7 +11,7 @@ from samovar.cli.program import command, event_display, open_controller, show, s
 from samovar.cli.project import PlannedExperiment, Project, Request
 from samovar.cli.show_plan import PlanPreview, plan_csv, plan_json, plan_lines, trial_lines
 from samovar.cli.text import columns, key_title, value_text
-from samovar.experiment import Explanation
+from samovar.experiment import Explanation, write_starter
 from samovar.hosts import HostFacts
 
 RECIPE_KINDS = ("aqm", "generator", "logger", "setting")
@@ -26,7 +26,7 @@ def list_all(root: Path) -> None:
 @command
 def new(root: Path, name: str, base: str = "") -> None:
     """Write experiments/NAME.yaml from the starter file, or as an extension of another experiment."""
-    path = open_controller(root).project.new_experiment(name, base)
+    path = write_starter(root / "templates", root / "experiments", name, base)
     show([f"{path}: edit it, then run `fab plan {name}`"])
 
 

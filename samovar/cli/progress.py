@@ -41,8 +41,6 @@ from samovar.plan import Plan
 from samovar.units import clock, format_rate
 
 FEW_FAILURES = 4
-GRID_SHARE = 0.6
-"""Share of the terminal's height that the grid of trials may take."""
 REDRAWS_PER_S = 2.0
 STYLES = {"✓": "green", "✗": "red", "!": "red", "?": "yellow", "»": "bold", "↻": "yellow"}
 """Colours repeat the meaning of the first character of a line."""
@@ -153,8 +151,7 @@ class CampaignProgress:
         yield from (f"✗ {id_}: {' '.join(reason.split())}" for id_, reason in failures)
         if len(failures) < len(self.failures):
             yield f"  … and {len(self.failures) - len(failures)} more that failed"
-        used = 1 + len(self.running) + len(failures)
-        room = max(3, min(round(height * GRID_SHARE), height - used - 2))
+        room = max(3, height - 3 - len(self.running) - len(failures))
         yield from grid_lines(grid_of(self._plan, self._states) if self._plan else {}, width, room)
 
 

@@ -35,7 +35,6 @@ from samovar.experiment import (
     parse_overrides,
     project_outputs,
     unknown,
-    write_starter,
     yaml_files,
     yaml_path,
 )
@@ -137,10 +136,6 @@ class Project:
     def testbed_path(self, name: str) -> Path:
         """Return the file of a testbed, of the configured one if `name` is empty; raises DefinitionError."""
         return _find(name or self.config.testbed, self.testbeds(), "testbed", "hosts/")
-
-    def new_experiment(self, name: str, base: str = "") -> Path:
-        """Write a starter experiment, or one that extends `base`; raises DefinitionError."""
-        return write_starter(self.root / "templates", self.root / "experiments", name, base)
 
     def plan(self, request: Request) -> PlannedExperiment:
         """Load and plan an experiment; raises DefinitionError or PlanError."""

@@ -16,7 +16,7 @@ from samovar.experiment import Outputs
 from samovar.report.campaign_data import Json
 from samovar.report.document import compose
 from samovar.report.scorecard import VERDICTS, Result, read_results
-from samovar.report.typeset import typeset
+from samovar.report.typeset import TEMPLATES, typeset
 
 SCORECARD, README, CRATE = "scorecard.json", "README.txt", "ro-crate-metadata.json"
 COPIES = {
@@ -24,28 +24,6 @@ COPIES = {
     "data": ("tables/summary.csv", "tables/flows.csv", "tables/metrics.csv"),
 }
 """Files of the campaign that are copied to folders of the bundle."""
-README_TEXT = """\
-{title}
-{label}
-
-  {pdf:<24}  the report
-  figures/                  its figures (vector PDF)
-  data/                     the data of figures and tables (CSV; column names end in the unit)
-  scorecard.json            the expectations and what was measured
-  provenance/               experiment, testbed, plan and journal of the campaign; software versions
-  ro-crate-metadata.json    machine-readable description of this folder (RO-Crate 1.1)
-  SHA256SUMS                checksums
-
-To verify the checksums:
-
-  sha256sum -c SHA256SUMS
-
-To repeat the work, use a checkout of samovar {samovar} with provenance/experiment.yaml in experiments/ and
-provenance/testbed.yaml in hosts/. The first command runs a new campaign; the others repeat the analysis
-and the report of this one:
-
-{repeat}
-"""
 FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "text/csv"}
 """Media types that Python does not know on every system."""
 
@@ -69,9 +47,9 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     write_whole(pdf, typeset(document, bundle, campaign.start_s))
     write_json(bundle / SCORECARD, [result.as_json() for result in results])
     commands = (run_command(campaign.plan), *document["regenerate"])
-    readme = README_TEXT.format(
-        **document, pdf=pdf.name, label=campaign.label, repeat="\n".join(f"  {line}" for line in commands)
-    )
+    repeat = "\n".join(f"  {line}" for line in commands)
+    readme = (TEMPLATES / README).read_text("utf-8")
+    readme = readme.format(**document, pdf=pdf.name, label=campaign.label, repeat=repeat)
     (bundle / README).write_text(readme, encoding="utf-8")
     described = [file for file in bundle_files(bundle) if file.name not in (SUMS, CRATE)]
     write_json(bundle / CRATE, _crate(document, bundle, described, campaign.start_s))

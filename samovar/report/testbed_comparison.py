@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from statistics import mean, median
 
@@ -14,8 +13,7 @@ from samovar.report.number_format import quantity, span
 COMPARED_METRICS = ("throughput_bps", "goodput_bps", "rtt_median_ms", "loss_share")
 """Metrics in the table: the mean over a trial's flows."""
 CAPTION = (
-    "The same treatments on each testbed: median over trials, least and greatest value, number of trials. "
-    "Testbeds differ if these ranges do not overlap; with few trials some may do so by chance."
+    "The same treatments on each testbed: median over trials, least and greatest value, number of trials."
 )
 
 
@@ -25,7 +23,7 @@ def compare_testbeds(campaign: Campaign) -> list[Json]:
     names = sorted(set(testbeds.values()))
     file = campaign.folder / "tables" / "metrics.csv"
     rows = list(comparison_rows(file, testbeds)) if len(names) > 1 and file.is_file() else []
-    columns = [{"name": name, "align": "left"} for name in ("treatment", "metric", *names, "differ")]
+    columns = [{"name": name, "align": "left"} for name in ("treatment", "metric", *names)]
     table = {"name": "testbeds", "title": "Testbeds compared", "caption": CAPTION, "trials": ""}
     return [{**table, "columns": columns, "rows": rows}] if rows else []
 
@@ -33,7 +31,7 @@ def compare_testbeds(campaign: Campaign) -> list[Json]:
 def comparison_rows(file: Path, testbeds: Mapping[str, str]) -> Iterator[list[str]]:
     """Yield a row per treatment and metric of metrics.csv that was measured on several testbeds.
 
-    `testbeds` has the testbed of each trial. A row has a cell per testbed and whether they differ.
+    `testbeds` has the testbed of each trial. A row has a cell per testbed.
     """
     flows: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
     with file.open(newline="", encoding="utf-8") as lines:
@@ -51,17 +49,10 @@ def comparison_rows(file: Path, testbeds: Mapping[str, str]) -> Iterator[list[st
         samples = {name: list(map(mean, trials.values())) for name, trials in by_testbed.items()}
         if len(samples) > 1:
             cells = [_cell(samples.get(name, ()), unit) for name in sorted(set(testbeds.values()))]
-            yield [treatment, metric, *cells, _differ(list(samples.values()))]
+            yield [treatment, metric, *cells]
 
 
 def _cell(values: Sequence[float], unit: str) -> str:
     if not values:
         return ""
     return f"{quantity(median(values), unit)} [{span(min(values), max(values), unit)}] ({len(values)})"
-
-
-def _differ(samples: Sequence[Sequence[float]]) -> str:
-    """Return `yes` if two ranges do not overlap, `unknown` if one of them is of a single trial."""
-    if any(max(one) < min(other) or max(other) < min(one) for one, other in combinations(samples, 2)):
-        return "yes" if min(map(len, samples)) > 1 else "unknown"
-    return "no"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from samovar.events import JOURNAL_EVENTS, events_page, line_schema
+from samovar.events import JOURNAL_EVENTS, event_rows, line_schema
 from samovar.experiment import Metric, Output, Outputs, keys, project_outputs
 from samovar.recipes import BLOCKS, Catalogue, Header
 from samovar.schema.editor_schemas import experiment_schema, fragment_schema, model_document
@@ -19,7 +19,6 @@ from samovar.schema.recipe_schema import Recipes
 
 REFERENCE = Path("docs") / "reference"
 FOLDER = REFERENCE / "schema"
-EVENTS = REFERENCE / "events.md"
 BLOCK = re.compile(r"(<!-- fab schema: (?P<name>[\w., -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ROOTS: Mapping[str, type[keys.Strict]] = {
     "experiment": keys.Experiment,
@@ -96,6 +95,7 @@ class Page:
             "figures": lambda _: output_lines("figure", self._outputs.figures),
             "tables": lambda _: output_lines("table", self._outputs.tables),
             "metrics": lambda _: metric_lines(self._outputs.metrics),
+            "events": lambda _: table(("event", "when", "keys"), event_rows()),
         }
         if what not in makers:
             raise SchemaError(f"no generated block '{name}'; known: {', '.join(makers)}")
@@ -322,7 +322,7 @@ def generated(root: Path) -> dict[Path, str]:
     """Return the text of each generated file of a checkout, by its path."""
     recipes = Recipes.of(Catalogue(root / "templates"))
     texts = {FOLDER / f"{name}.json": f"{dump(schema)}\n" for name, schema in schemas(root, recipes).items()}
-    return texts | {EVENTS: events_page()} | pages(root, recipes)
+    return texts | pages(root, recipes)
 
 
 def pages(root: Path, recipes: Recipes) -> dict[Path, str]:

@@ -37,7 +37,7 @@ from samovar.cli.show_status import (
     verification_lines,
 )
 from samovar.errors import CampaignError
-from samovar.events import STREAM_EVENTS, Event, events_page, line_schema
+from samovar.events import SCHEMA, STREAM_EVENTS, Event, line_schema
 from samovar.plan import PartPlan, Plan, Trial
 from tests.unit.plan_values import lasting, plan_of
 
@@ -318,8 +318,9 @@ def test_without_a_terminal_each_event_is_a_plain_line_with_its_time() -> None:
 # --- events for programs
 
 
-def test_the_page_of_events_is_current() -> None:
-    assert (ROOT / "docs" / "reference" / "events.md").read_text() == events_page(), "run `fab schema`"
+def test_the_page_of_events_has_the_version_of_the_stream() -> None:
+    page = (ROOT / "docs" / "reference" / "events.md").read_text()
+    assert f"Each line has `schema` ({SCHEMA})," in page
 
 
 def test_every_event_that_is_emitted_is_in_the_vocabulary() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from samovar.cli import Controller, Request
 from samovar.errors import DefinitionError
-from samovar.experiment import load_experiment, load_testbed
+from samovar.experiment import load_experiment, load_testbed, write_starter
 
 ROOT = Path(__file__).parents[3]
 
@@ -21,21 +21,26 @@ def controller(tmp_path: Path) -> Controller:
     return Controller(tmp_path)
 
 
+def new_experiment(controller: Controller, name: str, base: str = "") -> Path:
+    root = controller.project.root
+    return write_starter(root / "templates", root / "experiments", name, base)
+
+
 def test_a_new_experiment_can_be_planned_at_once(controller: Controller) -> None:
-    path = controller.project.new_experiment("mine")
+    path = new_experiment(controller, "mine")
     assert path == controller.project.root / "experiments" / "mine.yaml"
     plan = controller.project.plan(Request("mine")).plan
     assert (plan.experiment, len(plan.trials)) == ("mine", 6)
 
 
 def test_the_core_of_a_new_experiment_is_ten_lines(controller: Controller) -> None:
-    lines = controller.project.new_experiment("mine").read_text(encoding="utf-8").splitlines()
+    lines = new_experiment(controller, "mine").read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if line and not line.startswith("#")]) == 11  # one factor has a line
 
 
 def test_every_commented_out_key_of_a_new_experiment_is_valid(controller: Controller) -> None:
     """Each piece that is commented out is put in the place of the core's."""
-    text = controller.project.new_experiment("mine").read_text(encoding="utf-8")
+    text = new_experiment(controller, "mine").read_text(encoding="utf-8")
     core, _, offered = text.partition("# Optional keys")
     pieces = re.findall(r"^#(\S.*\n(?:#  .*\n)*)", offered, flags=re.MULTILINE)
     path, testbed = (
@@ -58,7 +63,7 @@ def _without(text: str, key: str) -> str:
 
 
 def test_a_new_extension_can_be_planned_at_once(controller: Controller) -> None:
-    text = controller.project.new_experiment("mine", "demo").read_text(encoding="utf-8")
+    text = new_experiment(controller, "mine", "demo").read_text(encoding="utf-8")
     assert "extends: demo" in text
     own, base = (
         controller.project.plan(Request("mine")).plan,
@@ -73,7 +78,7 @@ def test_every_commented_out_key_of_a_new_extension_is_valid(controller: Control
     (controller.project.root / "experiments" / "demo.yaml").unlink()
     for path in (ROOT / "experiments").iterdir():
         (controller.project.root / "experiments" / path.name).symlink_to(path)
-    path = controller.project.new_experiment("mine", base)
+    path = new_experiment(controller, "mine", base)
     text = path.read_text(encoding="utf-8")
     offered = re.findall(r"^#([a-z]+:.*\n)", text, flags=re.MULTILINE)
     assert len(offered) == 6
@@ -83,9 +88,9 @@ def test_every_commented_out_key_of_a_new_extension_is_valid(controller: Control
 
 
 def test_an_existing_file_is_not_overwritten(controller: Controller) -> None:
-    controller.project.new_experiment("mine").write_text("precious", encoding="utf-8")
+    new_experiment(controller, "mine").write_text("precious", encoding="utf-8")
     with pytest.raises(DefinitionError, match=r"mine\.yaml: exists already; choose another name"):
-        controller.project.new_experiment("mine")
+        new_experiment(controller, "mine")
     assert (controller.project.root / "experiments" / "mine.yaml").read_text(encoding="utf-8") == "precious"
 
 
@@ -94,10 +99,10 @@ def test_an_existing_file_is_not_overwritten(controller: Controller) -> None:
 )
 def test_a_bad_name_is_refused_and_nothing_is_written(controller: Controller, name: str) -> None:
     with pytest.raises(DefinitionError, match=r"^fab new"):
-        controller.project.new_experiment(name)
+        new_experiment(controller, name)
     assert [path.name for path in (controller.project.root / "experiments").iterdir()] == ["demo.yaml"]
 
 
 def test_an_unknown_base_is_refused_with_the_nearest_name(controller: Controller) -> None:
     with pytest.raises(DefinitionError, match="--from dmo: unknown experiment 'dmo'; did you mean 'demo'"):
-        controller.project.new_experiment("mine", "dmo")
+        new_experiment(controller, "mine", "dmo")
