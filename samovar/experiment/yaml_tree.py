@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 from yaml._yaml import CParser
@@ -230,11 +231,12 @@ class _Source:
         self._lines = _LINE_ENDS.split(content)
 
     def position(self, line: int, column: int, within: str = "") -> Position:
-        """Return the position of a line and column that count from 0."""
+        """Return the position of a line and column that count from 0, at most the end of the text."""
+        if line >= len(self._lines):
+            line, column = len(self._lines) - 1, len(self._lines[-1])
         if self._start is not None:
             return replace(self._start, column=self._start.column + column)
-        text = self._lines[line] if line < len(self._lines) else ""
-        return Position(self._file, line + 1, column + 1, text, within)
+        return Position(self._file, line + 1, column + 1, self._lines[line], within)
 
     def position_at(self, index: int) -> Position:
         """Return the position of a character by its index in the text."""
@@ -324,8 +326,7 @@ class _Converter:
         """Report control characters (from escapes such as \\e), which could steer a terminal (ECMA-48)."""
         found = _CONTROL_CHARACTER.search(value)
         if found:
-            message = f"control character U+{ord(found[0]):04X}; only printable text is allowed"
-            self.problems.append(position.problem(message))
+            self.problems.append(position.problem(_unprintable(found[0])))
 
 
 def _lacks_space(key: yaml.ScalarNode, value: yaml.Node) -> bool:
@@ -334,97 +335,81 @@ def _lacks_space(key: yaml.ScalarNode, value: yaml.Node) -> bool:
     return empty and not key.style and ":" in key.value
 
 
-class _BoundedComposer(Composer):
-    """PyYAML's composer of untyped nodes with a bound on nesting."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self.depth += 1
-        if self.depth > MOST_NESTED:
-            mark = self.peek_event().start_mark  # type: ignore[attr-defined]
-            raise yaml.MarkedYAMLError(problem=f"nested deeper than {MOST_NESTED} levels", problem_mark=mark)
-        node: yaml.Node | None = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
-
-
-class _FastLoader(_BoundedComposer, CParser, BaseResolver):
-    """Parses in C, several times as fast; its errors have other words and places."""
+class _Loader(Composer, CParser, BaseResolver):
+    """Composes untyped nodes from the events of libyaml, with a bound on nesting."""
 
     def __init__(self, content: str) -> None:
         CParser.__init__(self, content)
         Composer.__init__(self)
         BaseResolver.__init__(self)
+        self.depth = 0
 
-
-class _Loader(_BoundedComposer, yaml.BaseLoader):
-    """Parses in Python; the messages below are for its errors."""
-
-
-_PARSED_DIFFERENTLY = re.compile("[\t?!\ufeff\x85\u2028\u2029]|[|>][^ \n]*#")
-"""What the parser in C accepts in more places than the one in Python."""
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > MOST_NESTED:
+            event: Any = self.peek_event()
+            problem = f"nested deeper than {MOST_NESTED} levels"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 def _compose(source: _Source) -> yaml.Node | None:
     """Parse a text into PyYAML's nodes, None if it is empty; raises DefinitionError at the first error."""
-    if not _PARSED_DIFFERENTLY.search(source.content):
-        try:
-            return _FastLoader(source.content).get_single_node()
-        except (yaml.YAMLError, UnicodeError):
-            pass  # the parser in Python reports it
+    unprintable = yaml.reader.Reader.NON_PRINTABLE.search(source.content)
+    if unprintable:
+        problem = source.position_at(unprintable.start()).problem(_unprintable(unprintable[0]))
+        raise DefinitionError([problem])
     try:
         return _Loader(source.content).get_single_node()
     except yaml.MarkedYAMLError as error:
         opening = error.context_mark if (error.problem or "") in _CAUSED_AT_OPENING else None
         mark = opening or error.problem_mark or error.context_mark
         position = source.position(mark.line, mark.column) if mark else source.position(0, 0)
-        problem = position.problem(_message(error))
-    except yaml.reader.ReaderError as error:
-        code = f"U+{ord(source.content[error.position]):04X}"
-        message = f"control character {code}; only printable text is allowed"
-        problem = source.position_at(error.position).problem(message)
-    raise DefinitionError([problem])
+        raise DefinitionError([position.problem(_message(error, position))]) from None
+
+
+def _unprintable(character: str) -> str:
+    return f"control character U+{ord(character):04X}; only printable text is allowed"
 
 
 _CAUSED_AT_OPENING = ("could not find expected ':'", "found unexpected end of stream")
-"""Errors whose cause is where the construct began, not where PyYAML noticed."""
+"""Errors whose cause is where the construct began, not where libyaml noticed."""
 
 _CLOSE = "close the bracket"
 _QUOTE = "quote the text"
 _MESSAGES: Sequence[tuple[str, str]] = (
-    (r"'\\t'", "tab character; YAML allows only spaces for indentation"),
+    (r"any token .*'\\t'$", "tab character; YAML allows only spaces for indentation"),
     (r"found another document", "second document in one file; write one document per file"),
     (r"could not find expected ':'", "missing ': ' in this line; write key: value"),
-    (r"mapping values are not allowed", f"':' where no key is allowed; {_QUOTE} that contains ': '"),
-    (r"sequence entries are not allowed", f"'- ' where no entry is allowed; {_QUOTE} that contains it"),
-    (r"mapping keys are not allowed", f"'? ' where no entry is allowed; {_QUOTE} that contains it"),
-    (r"expected ',' or '(.)', but got", rf"missing ',' or '\1' before this; {_CLOSE}"),
-    (r"node content, but found '<stream end>'", f"a '[' or '{{' before this is never closed; {_CLOSE}"),
-    (r"node content, but found '(.)'", rf"'\1' where a key or value must be; write one, or {_QUOTE}"),
+    (
+        r"mapping values are not allowed .*'(.)'$|(?:entries|keys) are not allowed .*'(.)'$",
+        rf"'\1\2 ' where no key or entry is allowed; {_QUOTE} that contains it",
+    ),
+    (r"expected ',' or '(.)'", rf"missing ',' or '\1' before this; {_CLOSE}"),
+    (r"expected node content .*''$", f"a '[' or '{{' before this is never closed; {_CLOSE}"),
+    (r"expected node content .*'(.)'$", rf"'\1' where a key or value must be; write one, or {_QUOTE}"),
     (r"found unexpected end of stream", "this quote is never closed; add the closing quote"),
-    (r"undefined alias '(.*)'", r"alias '*\1' has no anchor; define '&\1' before it"),
-    (r"cannot start any token", f"a text cannot begin with this character in YAML; {_QUOTE}"),
+    (r"undefined alias '(.*?)'", r"alias '*\1' has no anchor; define '&\1' before it"),
     (r"duplicate anchor '([^']*)'", r"anchor '&\1' is defined twice; define it once"),
     (
-        r"expected <block end>|expected '<document start>'",
+        r"expected (?:key|<document start>|'-' indicator)",
         "this line is not indented like its neighbours; use the same number of spaces",
     ),
     (r"(nested deeper than \d+ levels)", r"\1; this is not a definition file"),
     (r"escape", r"unknown escape in double quotes; write \\\\ for a backslash, or use single quotes"),
     (
-        r"(?:scanning|parsing) an? (?:alias|anchor)",
-        f"'&' begins an anchor and '*' an alias in YAML; {_QUOTE}",
+        r"any token|alias|anchor|tag|directive|block scalar",
+        f"a text cannot begin with one of & * ! | > % @ ` in YAML; {_QUOTE}",
     ),
-    (r"tag", f"'!' begins a tag in YAML; {_QUOTE}"),
-    (r"directive", f"'%' begins a directive in YAML; {_QUOTE}"),
-    (r"block scalar", f"'|' or '>' begins a text on the following lines in YAML; {_QUOTE}"),
 )
-"""What PyYAML reports, as a pattern, and the message that is shown for it with the pattern's groups."""
+"""What libyaml reports, with the character at that place, as a pattern; and the message shown for it."""
 
 
-def _message(error: yaml.MarkedYAMLError) -> str:
-    problem = f"{error.problem or 'cannot be read'} {error.context or ''}".rstrip()
+def _message(error: yaml.MarkedYAMLError, position: Position) -> str:
+    character = position.text[position.column - 1 : position.column]
+    problem = f"{error.problem or 'cannot be read'} {error.context or ''} {character!r}"
     found = ((re.search(pattern, problem), words) for pattern, words in _MESSAGES)
     message = next((match.expand(words) for match, words in found if match), f"not valid YAML: {problem}")
     opening, here = error.context_mark, error.problem_mark
