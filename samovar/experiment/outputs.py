@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from samovar.errors import DefinitionError, Problem
+from samovar.experiment.yaml_tree import read_text
 
 MANIFEST = Path(__file__).parents[2] / "analysis" / "inst" / "outputs.yaml"
 PROJECT_MANIFEST = Path("analysis") / "outputs.yaml"
@@ -115,12 +116,9 @@ def read_manifest(path: Path) -> Outputs:
     """Read a manifest; raises DefinitionError."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # safe_load() in C, since every plan reads this
     try:
-        return Outputs.model_validate(yaml.load(path.read_text("utf-8"), loader) or {})  # noqa: S506
+        return Outputs.model_validate(yaml.load(read_text(path), loader) or {})  # noqa: S506
     except yaml.YAMLError as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", -1) + 1
-        raise DefinitionError([Problem(str(path), line, 0, f"not YAML: {error}")]) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DefinitionError([Problem(str(path), 0, 0, f"cannot be read: {error}")]) from None
+        messages = [f"not YAML: {error}"]
     except ValidationError as error:
-        found = [f"{'.'.join(str(one) for one in each['loc'])}: {each['msg']}" for each in error.errors()]
-        raise DefinitionError([Problem(str(path), 0, 0, message) for message in found]) from None
+        messages = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    raise DefinitionError([Problem(str(path), 0, 0, message) for message in messages])

@@ -5,16 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem, unknown
-from samovar.experiment.checks.part_values import setters_of
-from samovar.experiment.keys import is_free, parse_name
-from samovar.experiment.load import read_experiment
+from samovar.experiment.keys import parse_name
 from samovar.experiment.yaml_tree import yaml_names, yaml_path
 from samovar.units import UnitError
 
 RESERVED = ("latest",)
 """Names that mean something else where commands take the name of an experiment."""
-EXAMPLES = {"cc": "[cubic, newreno]", "duration": "[10s, 30s]", "rwnd": "[100KB, 1MB]"}
-"""Factors with levels to offer for a base without a suitable factor of its own."""
 
 
 def write_starter(templates: Path, experiments: Path, name: str, base: str = "") -> Path:
@@ -27,11 +23,8 @@ def write_starter(templates: Path, experiments: Path, name: str, base: str = "")
     known = yaml_names(experiments)
     if base and base not in known:
         raise _error(f"--from {base}", unknown("experiment", base, known))
-    words = {"TITLE": f"{base}, changed", "BASE": base, "NAME": name}
     template = templates / "starter" / ("extension.yaml" if base else "experiment.yaml")
-    text = template.read_text(encoding="utf-8")
-    for word, own in {**(_names_in(yaml_path(experiments, base)) if base else {}), **words}.items():
-        text = text.replace(word, own)
+    text = template.read_text(encoding="utf-8").replace("BASE", base).replace("NAME", name)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -41,17 +34,6 @@ def write_starter(templates: Path, experiments: Path, name: str, base: str = "")
         reason = (error.strerror or "cannot be written").lower()
         raise _error(str(path), f"{reason}; the folder must be writable") from error
     return path
-
-
-def _names_in(base: Path) -> dict[str, str]:
-    """Return the names of an experiment that replace words of the template; raises DefinitionError."""
-    name, part = next(iter(read_experiment(base).parts.items()))
-    own = next((factor for factor in part.factors.values() if not is_free(factor.name)), None)
-    if own is not None:
-        factor, levels = own.name, f"[{', '.join(own.labels[:3])}]"
-    else:
-        factor, levels = next(one for one in EXAMPLES.items() if one[0] not in setters_of(part))
-    return {"FLOW": part.traffic[0].label, "PART": name, "FACTOR": factor, "LEVELS": levels}
 
 
 def _check_name(name: str) -> None:
