@@ -114,9 +114,8 @@ def project_outputs(root: Path) -> Outputs:
 
 def read_manifest(path: Path) -> Outputs:
     """Read a manifest; raises DefinitionError."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # safe_load() in C, since every plan reads this
     try:
-        return Outputs.model_validate(yaml.load(read_text(path), loader) or {})  # noqa: S506
+        return Outputs.model_validate(yaml.load(read_text(path), yaml.CSafeLoader) or {})
     except yaml.YAMLError as error:
         messages = [f"not YAML: {error}"]
     except ValidationError as error:

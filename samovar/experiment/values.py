@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -50,6 +50,17 @@ Written = str | Mapping[str, Any]
 _AT_KEY = ("[key]", 10**9)
 
 
+def errors_of(error: ValueError) -> Iterator[tuple[tuple[int | str, ...], str, bool]]:
+    """Yield each error of reading a value: place below the value, message, whether it is at the key."""
+    if not isinstance(error, ValidationError):
+        yield (), str(error), False
+        return
+    for one in error.errors(include_url=False):
+        at_key = "[key]" in one["loc"]
+        loc = one["loc"][: one["loc"].index("[key]")] if at_key else one["loc"]
+        yield loc, str(one.get("ctx", {}).get("error", one["msg"])), at_key
+
+
 class ErrorCollector:
     """Collects the errors below one value, to raise them all at once."""
 
@@ -68,11 +79,9 @@ class ErrorCollector:
         """Return the result of a reader; None if it raises, which adds its errors below a place."""
         try:
             return read(*arguments)
-        except ValidationError as error:
-            for one in error.errors(include_url=False):
-                self.add((*loc, *one["loc"]), str(one.get("ctx", {}).get("error", one["msg"])))
         except ValueError as error:
-            self.add(loc, str(error))
+            for place, message, at_key in errors_of(error):
+                self.add((*loc, *place), message, key=at_key)
         return None
 
     def raise_any(self) -> None:

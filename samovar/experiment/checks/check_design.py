@@ -9,7 +9,8 @@ from math import prod
 from samovar.errors import unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.part_values import PartToCheck
-from samovar.experiment.checks.validate import Validation, errors_of
+from samovar.experiment.checks.validate import Validation
+from samovar.experiment.values import errors_of
 
 MOST_TRIALS = 2_000_000
 MOST_COUNTED = 20_000  # treatments that are tried to see whether the exclude lines leave any

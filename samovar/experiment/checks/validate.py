@@ -172,17 +172,6 @@ def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Posi
 # Messages for the errors of pydantic
 
 
-def errors_of(error: ValueError) -> Iterator[tuple[Loc, str, bool]]:
-    """Yield each error of reading a value: place below the value, message, whether it is at the key."""
-    if not isinstance(error, ValidationError):
-        yield (), str(error), False
-        return
-    for one in error.errors(include_url=False):
-        at_key = "[key]" in one["loc"]
-        loc = one["loc"][: one["loc"].index("[key]")] if at_key else one["loc"]
-        yield loc, str(one.get("ctx", {}).get("error", one["msg"])), at_key
-
-
 def _problem(error: ErrorDetails, model: type[Strict], tree: Map) -> Problem:
     """Return the problem of one error, at its place in the file."""
     kind, loc = error["type"], error["loc"]

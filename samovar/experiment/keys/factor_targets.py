@@ -7,14 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 from samovar.experiment.formula import Formula
-from samovar.experiment.keys.key_table import (
-    VARIES,
-    Key,
-    Strict,
-    WithParameters,
-    entry,
-    keys_of,
-)
+from samovar.experiment.keys.key_table import VARIES, Key, Strict, WithParameters, entry, keys_of
 from samovar.experiment.keys.part_keys import Arrivals, Flow, Logger, NetworkPath, Stop
 from samovar.experiment.keys.value_types import (
     ALGORITHM,

@@ -10,21 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment.keys import FLOW_FIELDS, PATH_FIELDS, SETTINGS, Order, is_free, keys_of
-from samovar.experiment.layers.merge import (
-    DESIGN,
-    LISTED,
-    MAIN,
-    PART_KEYS,
-    PROFILE_KEYS,
-    entry_names,
-    merge_maps,
-    nested_keys,
-)
+from samovar.experiment.layers import merge
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, map_at, node_at, parse_value
 
 Steps = tuple[str, ...]
 USAGE = "write KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit"
-TOP_LEVEL_KEYS = tuple(key for key in PROFILE_KEYS if key not in ("parts", *DESIGN))
+TOP_LEVEL_KEYS = tuple(key for key in merge.PROFILE_KEYS if key not in ("parts", *merge.DESIGN))
 FIXED_KEYS = (
     *("testbed", "profiles", "extends", "use", "fragments"),
     *("experiment", "title", "source", "description", "expect"),
@@ -83,8 +74,8 @@ def _refusal(tree: Map, key: str) -> str | None:
         return f"'{key}' is a whole part; write {key}.KEY=VALUE"
     first = rest.partition(".")[0]
     concerned = [own for name, own in factors.items() if part in (None, name)]
-    known = {*(PART_KEYS if part else TOP_LEVEL_KEYS), *SETTINGS}.union(*concerned)
-    known |= set() if "parts" in tree else set(DESIGN)
+    known = {*(merge.PART_KEYS if part else TOP_LEVEL_KEYS), *SETTINGS}.union(*concerned)
+    known |= set() if "parts" in tree else set(merge.DESIGN)
     if {rest, first} & known or ("." in rest and first not in ("parts", *FIXED_KEYS)):
         setters = [_setter(own, rest) for own in concerned]
         if not setters or not all(setters):
@@ -94,7 +85,7 @@ def _refusal(tree: Map, key: str) -> str | None:
         return (
             f"'{first}' cannot be changed by --set; use --testbed, --profile or a file that extends this one"
         )
-    if rest in DESIGN:
+    if rest in merge.DESIGN:
         return f"'{rest}' belongs to the parts; write parts.PART.{rest}=..."
     return unknown("key", rest, known | set(_dotted(tree)), known)
 
@@ -104,7 +95,7 @@ def _dotted(tree: Map) -> Iterator[str]:
     yield from (f"path.{key}" for key in PATH_FIELDS)
     yield from (f"order.{key}" for key in keys_of(Order))
     for holder in (tree, *(map_at(tree, "parts") or {}).values()):
-        for flow in entry_names("traffic", node_at(holder, "traffic")):
+        for flow in merge.entry_names("traffic", node_at(holder, "traffic")):
             yield from (f"traffic.{flow}.{key}" for key in FLOW_FIELDS)
 
 
@@ -131,8 +122,8 @@ def _targets(tree: Map, key: str, value: Node) -> Iterator[Steps]:
     levels_alone = having and (is_free(name) or name != rest or not isinstance(value, str))
     if len(having) < len(parts) and not levels_alone:
         first, _, own = rest.partition(".")
-        steps: Steps = nested_keys(rest)
-        if first not in (*LISTED, *PART_KEYS, *TOP_LEVEL_KEYS):
+        steps: Steps = merge.nested_keys(rest)
+        if first not in (*merge.LISTED, *merge.PART_KEYS, *TOP_LEVEL_KEYS):
             steps = ("settings", rest)
         elif first == "settings" and own:
             steps = (first, own)
@@ -150,7 +141,7 @@ def _factors(tree: Map) -> dict[str, Map]:
     """Return the factors of each part, its own merged over those of the top level."""
     shared = map_at(tree, "factors") or Map(tree.position)
     if "parts" not in tree:
-        return {MAIN: shared}
+        return {merge.MAIN: shared}
     parts = (map_at(tree, "parts") or {}).items()
     own = {name: map_at(part, "factors") or Map(part.position) for name, part in parts}
-    return {name: merge_maps(shared, factors, [], "factors") for name, factors in own.items()}
+    return {name: merge.merge_maps(shared, factors, [], "factors") for name, factors in own.items()}

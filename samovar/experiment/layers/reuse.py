@@ -11,23 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem, nearest, unknown
-from samovar.experiment.layers.merge import (
-    FRAGMENT_KEYS,
-    MAIN,
-    PROFILE_KEYS,
-    merge_layer,
-    merge_maps,
-)
-from samovar.experiment.yaml_tree import (
-    Map,
-    Position,
-    Seq,
-    Text,
-    map_at,
-    read_yaml,
-    yaml_names,
-    yaml_path,
-)
+from samovar.experiment.layers.merge import FRAGMENT_KEYS, MAIN, PROFILE_KEYS, merge_layer, merge_maps
+from samovar.experiment.yaml_tree import Map, Position, Seq, Text, map_at, read_yaml, yaml_names, yaml_path
 
 REUSE_KEYS = ("extends", "use", "fragments")
 NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")
