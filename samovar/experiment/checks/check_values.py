@@ -18,9 +18,9 @@ from samovar.experiment.checks.part_values import (
     PartValue,
     setting_values,
 )
-from samovar.experiment.checks.validate import Loc, errors_of, position_at
+from samovar.experiment.checks.validate import Loc, position_at
 from samovar.experiment.keys import ParameterInfo, RecipeCatalogue
-from samovar.experiment.values import PerHost
+from samovar.experiment.values import PerHost, errors_of
 from samovar.experiment.yaml_tree import Map
 
 NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
