@@ -180,13 +180,12 @@ def parse_switch(text: str) -> int:
 
 def format_bytes(count_bytes: int, digits: int | None = None) -> str:
     """Format bytes with the largest decimal unit, exactly or with so many significant digits."""
-    scales = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3), ("B", 1))
-    return _format(count_bytes, scales, digits)
+    return _format(count_bytes, SIZE, "TB GB MB KB B", digits)
 
 
 def format_rate(rate_bps: int, digits: int | None = None) -> str:
     """Format a rate in bit/s with the largest unit, exactly or with so many significant digits."""
-    return _format(rate_bps, (("Gbit", 10**9), ("Mbit", 10**6), ("Kbit", 10**3), ("bit", 1)), digits)
+    return _format(rate_bps, RATE, "Gbit Mbit Kbit bit", digits)
 
 
 def format_duration(duration_s: float, digits: int | None = None) -> str:
@@ -198,9 +197,8 @@ def format_duration(duration_s: float, digits: int | None = None) -> str:
         for unit in ("h", "min"):
             if count_ns % DURATION.scales[unit] == 0:
                 return f"{count_ns // DURATION.scales[unit]}{unit}"
-        return _format(count_ns, (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1)), None)
-    scales = tuple((unit, DURATION.scales[unit]) for unit in ("h", "min", "s", "ms", "us", "ns"))
-    return _format(count_ns, scales, digits)
+        return _format(count_ns, DURATION, "s ms us ns", None)
+    return _format(count_ns, DURATION, "h min s ms us ns", digits)
 
 
 def format_share(share: float) -> str:
@@ -225,9 +223,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _format(count: int, scales: tuple[tuple[str, int], ...], digits: int | None) -> str:
-    unit, scale = next(((u, s) for u, s in scales if abs(count) >= s), scales[-1])
-    value = Decimal(count) / scale
+def _format(count: int, kind: Kind, units: str, digits: int | None) -> str:
+    """Return a count of the smallest of the units with the largest that fits."""
+    fitting = (unit for unit in units.split() if abs(count) >= kind.scales[unit])
+    unit = next(fitting, units.split()[-1])
+    value = Decimal(count) / kind.scales[unit]
     if digits is not None and value:
         value = round(value, digits - 1 - value.adjusted())
     return _plain(value) + unit

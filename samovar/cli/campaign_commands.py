@@ -58,7 +58,7 @@ def run_campaign(root: Path, request: RunRequest, same_command: str, events: str
     events_on_stdout = events == "-"
     with open_event_stream(events) as stream, event_display(root, events_on_stdout, stream) as display:
         overhead = controller.preflight.cost(planned, resume).times.overhead
-        display.expect(planned.plan, resume.state, overhead.seconds)
+        display.campaign.expect(planned.plan, resume.state, overhead.seconds)
         summary = controller.run(request, display)
     show(summary_lines(summary, same_command), to_stderr=events_on_stdout)
     return summary

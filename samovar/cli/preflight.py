@@ -29,10 +29,8 @@ class Preflight:
 
         `without` has the ids of trials to leave out.
         """
-        only = resume.comparison.runs.keys() if resume else None
-        if without:
-            ids = planned.plan.ids if only is None else only
-            only = dict.fromkeys(id_ for id_ in ids if id_ not in without).keys()
+        ids = resume.comparison.runs if resume else planned.plan.ids
+        only = {id_ for id_ in ids if id_ not in without}
         policy = policy_of(planned.experiment, planned.testbed, self._project.config, {})
         times = Archive(self._project.results).measured_times(planned.testbed.name)
         testbeds = len(planned.by_testbed)

@@ -197,7 +197,8 @@ BARS: Mapping[str, str] = {
 class EventDisplay:
     """Shows events to a person; any thread may send one. Each event is passed on to `also` first.
 
-    Use it as a context manager, so that the terminal is left in order.
+    Use it as a context manager, so that the terminal is left in order. `campaign` must know the trials before
+    the first event about one.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class EventDisplay:
         self._console = console or Console(stderr=to_stderr)
         self._also, self._now = also, now
         self._lock = threading.RLock()
-        self._campaign = CampaignProgress()
+        self.campaign = CampaignProgress()
         bar = (BarColumn(24), TaskProgressColumn(markup=False), TimeRemainingColumn(compact=True))
         text = TextColumn("{task.description}", markup=False)
         self._bar = Progress(*bar, text, console=self._console)
@@ -236,17 +237,12 @@ class EventDisplay:
         """Show one event; an event without a message is ignored."""
         with self._lock:
             self._also(event)
-            self._campaign.update(event, self._now())
+            self.campaign.update(event, self._now())
             if event.name in BARS:
                 self._move_bar(event)
             text = self._message(event)
         if text:  # outside the lock: drawing takes it while it holds the console's
             self.line(text)
-
-    def expect(self, plan: Plan, state: CampaignState, overhead_s: float = ASSUMED_OVERHEAD_S) -> None:
-        """Set the trials that events will be about, as CampaignProgress.expect does."""
-        with self._lock:
-            self._campaign.expect(plan, state, overhead_s)
 
     def line(self, text: str) -> None:
         """Print a line, with a time stamp if the output is not a live view."""
@@ -262,7 +258,7 @@ class EventDisplay:
             if self._bar.tasks:
                 return self._bar.get_renderable()
             width, height = self._console.width - 1, self._console.height
-            lines = list(self._campaign.lines(self._now(), width, height)) if self._campaign.planned else []
+            lines = list(self.campaign.lines(self._now(), width, height)) if self.campaign.planned else []
         return Group(*(styled(line) for line in lines))
 
     def _move_bar(self, event: Event) -> None:
@@ -274,7 +270,7 @@ class EventDisplay:
     def _message(self, event: Event) -> str:
         """Return the line of an event, empty if it has none."""
         values: Any = event.values
-        campaign, reasons = self._campaign, "; ".join(values.get("reasons", ()))
+        campaign, reasons = self.campaign, "; ".join(values.get("reasons", ()))
         added = {
             "remaining": clock(campaign.remaining_s),
             "why": f" ({reasons})" if reasons else "",

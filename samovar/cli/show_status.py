@@ -165,7 +165,12 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
     plan, state = status.plan, status.state
     yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed} in {status.folder}"
     yield from override_lines(plan)
-    yield _activity(status)
+    if state.last_event:
+        killed = "" if state.last_event in ENDS else ": the controller was killed"
+        activity = "running" if status.is_running else f"not running{killed}"
+        yield f"{activity}; last event {state.last_event}, {clock(status.now_s - state.t_last_s)} ago"
+    else:
+        yield "not started"
     yield ""
     states = trial_states(plan, state)
     yield from grid_lines(grid_of(plan, states), width, 10**6 if every_trial else 30)
@@ -183,27 +188,15 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
     yield from _count_lines(status)
 
 
-def _activity(status: CampaignStatus) -> str:
-    state = status.state
-    if not state.last_event:
-        return "not started"
-    killed = "" if state.last_event in ENDS else ": the controller was killed"
-    activity = "running" if status.is_running else f"not running{killed}"
-    return f"{activity}; last event {state.last_event}, {clock(status.now_s - state.t_last_s)} ago"
-
-
 def _failure_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
     """Show the trials of the plan that failed or were invalid, and the hosts that are not used any more."""
-    trials = [
-        trial
-        for id_, trial in state.trials.items()
-        if id_ in states and trial.status != "in flight" and is_open(trial)
-    ]
-    lines = []
-    for trial in trials:
+    lines: list[str] = []
+    for id_, trial in state.trials.items():
+        if id_ not in states or trial.status == "in flight" or not is_open(trial):
+            continue
         attempts = f" after {counted(trial.attempts, 'attempt')}" if trial.attempts > 1 else ""
         reasons = " ".join("; ".join(trial.reasons).split())
-        lines.append(f"✗ {trial.id}: {trial_state(trial)}{attempts}: {reasons}")
+        lines.append(f"✗ {id_}: {trial_state(trial)}{attempts}: {reasons}")
     yield from first_lines(lines, FEW_FAILURES, " (--all shows them)")
     yield from (f"✗ {host}: quarantined: {why}" for host, why in state.quarantined.items())
 

@@ -47,6 +47,15 @@ class ReportedCampaign:
         files = {name: self.campaign.folder / name for name in CHECKED_FILES}
         return {name: sha256_of(file) for name, file in files.items() if file.is_file()}
 
+    def as_json(self) -> Json:
+        """Return the campaign with its full checksums, as campaigns.json has it."""
+        return {
+            "experiment": self.campaign.plan.experiment,
+            "campaign": self.campaign.folder.name,
+            "sha256": self.checksums,
+            "trials_used": self.campaign.analysis.get("trials_used", []),
+        }
+
 
 ReportedSection = tuple[Section, ReportedCampaign]
 
@@ -64,46 +73,34 @@ def make_study(
     Emits the events `scorecard` and `bundle-made`. Raises ReportError and CampaignError if a campaign is
     missing or not analysed, or the PDF cannot be made.
     """
-    sections = read_sections(study, find, outputs)
-    reported = unique_campaigns(sections)
-    document = compose_study(study, sections)
+    found: dict[Path, ReportedCampaign] = {}
+    sections: list[ReportedSection] = []
+    for section in study.sections:
+        at = find("/".join(filter(None, (section.experiment, section.campaign)))).resolve()
+        if at not in found:
+            campaign, results = read_results(at, outputs)
+            found[at] = ReportedCampaign(campaign, results, compose(campaign, results), [])
+        found[at].sections.append(section)
+        sections.append((section, found[at]))
+    reported = list(found.values())
+    document = compose_study(study, sections, reported)
     _copy_outputs([one.campaign for one in reported], folder)
     made = [one for section in document["sections"] for one in (*section["figures"], *section["tables"])]
     document |= {"figures": [one for one in made if one.get("file")], "data": data_files(folder, made)}
     pdf = folder / f"{study.study}.pdf"
     end_s = max(one.campaign.end_s for one in reported)
     write_whole(pdf, typeset(document, folder, end_s, template=TEMPLATE))
-    results = [(one.campaign.plan.experiment, result) for one in reported for result in one.results]
-    lines = [{"experiment": experiment, **result.as_json()} for experiment, result in results]
+    judged = [(one.campaign.plan.experiment, result) for one in reported for result in one.results]
+    lines = [{"experiment": experiment, **result.as_json()} for experiment, result in judged]
     write_json(folder / SCORECARD, lines)
-    write_json(folder / CAMPAIGNS, [_campaign_json(one) for one in reported])
-    return pdf, finish_bundle(folder, pdf, [result for _, result in results], emit)
+    write_json(folder / CAMPAIGNS, [one.as_json() for one in reported])
+    return pdf, finish_bundle(folder, pdf, [result for _, result in judged], emit)
 
 
-def read_sections(
-    study: StudyReport, find: Callable[[str], Path], outputs: Outputs | None = None
-) -> list[ReportedSection]:
-    """Read the campaign of each section; sections of one campaign share it."""
-    found: dict[Path, ReportedCampaign] = {}
-    sections = []
-    for section in study.sections:
-        folder = find("/".join(filter(None, (section.experiment, section.campaign)))).resolve()
-        if folder not in found:
-            campaign, results = read_results(folder, outputs)
-            found[folder] = ReportedCampaign(campaign, results, compose(campaign, results), [])
-        found[folder].sections.append(section)
-        sections.append((section, found[folder]))
-    return sections
-
-
-def unique_campaigns(sections: Sequence[ReportedSection]) -> list[ReportedCampaign]:
-    """Return the campaigns of sections, each once."""
-    return list({one.campaign.folder: one for _, one in sections}.values())
-
-
-def compose_study(study: StudyReport, sections: Sequence[ReportedSection]) -> Json:
+def compose_study(
+    study: StudyReport, sections: Sequence[ReportedSection], reported: Sequence[ReportedCampaign]
+) -> Json:
     """Return the document; raises ReportError if a section names a figure or table that was not made."""
-    reported = unique_campaigns(sections)
     campaigns = [one.campaign for one in reported]
     runs: list[str] = []
     testbeds: dict[str, Json] = {}
@@ -215,14 +212,4 @@ def _campaign_row(one: ReportedCampaign) -> Json:
         "trials": trials_text([one.campaign]),
         "revision": str(git.get("revision") or "")[:12],
         "sums": [f"{name} {value[:SHOWN_DIGITS]}" for name, value in one.checksums.items()],
-    }
-
-
-def _campaign_json(one: ReportedCampaign) -> Json:
-    """Return a campaign with its full checksums, as campaigns.json has it."""
-    return {
-        "experiment": one.campaign.plan.experiment,
-        "campaign": one.campaign.folder.name,
-        "sha256": one.checksums,
-        "trials_used": one.campaign.analysis.get("trials_used", []),
     }

@@ -37,14 +37,13 @@ def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.ty
 
 
 def printable(value: Any) -> Any:
-    """Return a JSON value with the code points of unprintable characters, which would garble the text."""
+    """Return a JSON value with the code points of unprintable characters, which would garble the text.
+
+    Those are control, direction, surrogate and private characters.
+    """
     if isinstance(value, str):
-        return "".join(one if _is_printable(one) else f"‹U+{ord(one):04X}›" for one in value)
+        others = {one for one in value if one not in "\n\t" and unicodedata.category(one).startswith("C")}
+        return value.translate({ord(one): f"‹U+{ord(one):04X}›" for one in others})
     if isinstance(value, dict):
         return {key: printable(entry) for key, entry in value.items()}
     return [printable(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _is_printable(character: str) -> bool:
-    """Return whether a character is no control, direction, surrogate or private character."""
-    return character in "\n\t" or not unicodedata.category(character).startswith("C")

@@ -373,7 +373,7 @@ from samovar.cli.progress import EventDisplay
 from samovar.campaign.journal import fold
 from tests.unit.cli.test_progress import PLAN, IDS, OPEN, finished
 with EventDisplay() as show:
-    show.expect(PLAN, fold(()))
+    show.campaign.expect(PLAN, fold(()))
     show(Event("trials-open", OPEN))
     show(Event("trial-started", {"id": IDS[0], "attempt": 1, "seconds": 10.0}))
     for phase in ("read", "set", "traffic"):
