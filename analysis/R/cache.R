@@ -21,9 +21,9 @@ store_write <- function(x, path) {
   bytes <- packed_bytes(serialize(x, NULL, xdr = FALSE, version = 3))
   dir.create(dirname(path), recursive = TRUE, showWarnings = FALSE)
   # Two analyses of one campaign at the same time each write their own file.
-  beside <- paste0(path, ".part-", Sys.getpid())
-  writeBin(bytes, beside)
-  if (!file.rename(beside, path)) cli::cli_abort("{.path {path}} cannot be written.", class = "samovar_error_write", call = NULL)
+  partial <- paste0(path, ".part-", Sys.getpid())
+  writeBin(bytes, partial)
+  if (!file.rename(partial, path)) cli::cli_abort("{.path {path}} cannot be written.", class = "samovar_error_write", call = NULL)
   invisible(path)
 }
 

@@ -23,10 +23,10 @@
 #'   only, and beacons whose key occurred twice.
 #' @source CAIA-TR-130121A, equation 1; H. Theil 1950, P. K. Sen 1968.
 #' @examples
-#' heard <- function(late_s) data.table::setattr(
+#' received <- function(late_s) data.table::setattr(
 #'   data.table::data.table(t_ns = (0:99 + late_s) * 1e9, direction = "in", src = "10.0.0.1", id = 1, sequence = 1:100),
 #'   "epoch_s", 1.7e9)
-#' clock_offset(heard(0), heard(0.25))[, .(offset_ns, drift_ppm)]
+#' clock_offset(received(0), received(0.25))[, .(offset_ns, drift_ppm)]
 #' @export
 clock_offset <- function(ref, mon, limit_us = 100) {
   pairs <- beacon_pairs(ref, mon)
@@ -46,8 +46,8 @@ clock_offset <- function(ref, mon, limit_us = 100) {
   pieces[]
 }
 
-abort_beacons <- function(heard) {
-  cli::cli_abort("Only {heard} beacon{?s} {?was/were} received by both hosts; at least {least_beacons} without a step among them are needed.",
+abort_beacons <- function(common) {
+  cli::cli_abort("Only {common} beacon{?s} {?was/were} received by both hosts; at least {least_beacons} without a step among them are needed.",
                  class = "samovar_error_beacons", call = NULL)
 }
 
@@ -65,8 +65,8 @@ shortest_piece <- 2L
 beacons_of_capture <- function(capture) {
   check_capture(capture)
   groups <- grep("^(22[4-9]|23[0-9])\\.|^ff", levels(capture$dst), ignore.case = TRUE, value = TRUE)
-  heard <- capture[as.character(dst) %in% groups & !is.na(t_ns)]
-  found <- heard[, .(t_ns, direction = "in", src = as.character(src), id, sequence = rowidv(id))]
+  received <- capture[as.character(dst) %in% groups & !is.na(t_ns)]
+  found <- received[, .(t_ns, direction = "in", src = as.character(src), id, sequence = rowidv(id))]
   setattr(found, "epoch_s", attr(capture, "epoch_s"))
   found[]
 }
@@ -77,30 +77,30 @@ beacon_pairs <- function(ref, mon) {
   keys <- c("src", "id", "sequence")
   sides <- list(ref = ref, mon = mon)
   for (side in names(sides)) check_beacons(sides[[side]], side)
-  heard <- lapply(sides, \(x) x[!is.na(t_ns)])
-  if (any(vapply(heard, \(x) any(x$direction == "in"), TRUE)) && both_heard(heard, keys)) heard <- lapply(heard, \(x) x[direction == "in"])
-  once <- lapply(heard, \(x) x[, if (.N == 1L) .(t_ns), by = keys])
+  received <- lapply(sides, \(x) x[!is.na(t_ns)])
+  if (any(vapply(received, \(x) any(x$direction == "in"), TRUE)) && both_received(received, keys)) received <- lapply(received, \(x) x[direction == "in"])
+  once <- lapply(received, \(x) x[, if (.N == 1L) .(t_ns), by = keys])
   joined <- once$mon[once$ref, on = keys, nomatch = NULL]
   apart_s <- attr(ref, "epoch_s") - attr(mon, "epoch_s")
   pairs <- joined[, .(t_ns, offset_ns = i.t_ns - t_ns + apart_s * 1e9)]
-  pairs <- in_order_heard(pairs)
+  pairs <- in_order_received(pairs)
   setattr(pairs, "epoch_s", attr(mon, "epoch_s"))
   setattr(pairs, "unmatched", nrow(once$ref) + nrow(once$mon) - 2L * nrow(pairs))
-  setattr(pairs, "ambiguous", sum(lengths(lapply(heard, \(x) x$t_ns))) - nrow(once$ref) - nrow(once$mon))
+  setattr(pairs, "ambiguous", sum(lengths(lapply(received, \(x) x$t_ns))) - nrow(once$ref) - nrow(once$mon))
   pairs
 }
 
 # Order beacons by the clock that was not set back: in the order of the other clock, beacons from before and after the step alternate, and so does
 # the offset.
-in_order_heard <- function(pairs) {
+in_order_received <- function(pairs) {
   way <- \(rows) sum(abs(diff(pairs$offset_ns[rows])))
   by_mon <- order(pairs$t_ns)
   by_ref <- order(pairs$t_ns + pairs$offset_ns)
   pairs[if (way(by_ref) < way(by_mon)) by_ref else by_mon]
 }
 
-both_heard <- function(heard, keys) {
-  incoming <- lapply(heard, \(x) x[direction == "in", keys, with = FALSE])
+both_received <- function(received, keys) {
+  incoming <- lapply(received, \(x) x[direction == "in", keys, with = FALSE])
   nrow(merge(incoming$ref, incoming$mon, by = keys, allow.cartesian = TRUE)) >= least_beacons
 }
 

@@ -1,4 +1,4 @@
-#' How long PAUSE frames stopped a link
+#' Times during which PAUSE frames stopped a link
 #'
 #' A PAUSE frame of q quanta stops a link of rate R for
 #'

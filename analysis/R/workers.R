@@ -52,9 +52,9 @@ take_turns <- function(items, work, folder, master) {
   for (i in seq_along(items)) {
     if (!tools::pskill(master, 0L)) break # the parent process has been killed
     if (!dir.create(file.path(folder, paste0("claim-", i)), showWarnings = FALSE)) next
-    beside <- file.path(folder, paste0("part-", i))
-    saveRDS(work(items[[i]]), beside, compress = FALSE)
-    file.rename(beside, file.path(folder, paste0("done-", i)))
+    partial <- file.path(folder, paste0("part-", i))
+    saveRDS(work(items[[i]]), partial, compress = FALSE)
+    file.rename(partial, file.path(folder, paste0("done-", i)))
   }
   TRUE
 }

@@ -2,9 +2,9 @@
 
 write_whole <- function(path, write) {
   dir.create(dirname(path), recursive = TRUE, showWarnings = FALSE)
-  beside <- paste0(path, ".part")
-  write(beside)
-  if (!file.rename(beside, path)) cli::cli_abort("{.path {path}} cannot be written.", class = "samovar_error_write", call = NULL)
+  partial <- paste0(path, ".part")
+  write(partial)
+  if (!file.rename(partial, path)) cli::cli_abort("{.path {path}} cannot be written.", class = "samovar_error_write", call = NULL)
   invisible(path)
 }
 

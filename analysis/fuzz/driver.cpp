@@ -171,22 +171,22 @@ void keep_failure(const Trial& trial, const std::string& prefix) {
   std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(hash));
   const std::string path = prefix + "-" + name;
   std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(trial.bytes), static_cast<std::streamsize>(trial.n));
-  std::fprintf(stderr, "input %llu failed; it is kept in %s\n", static_cast<unsigned long long>(trial.inputs + 1), path.c_str());
+  std::fprintf(stderr, "input %llu failed; it is stored in %s\n", static_cast<unsigned long long>(trial.inputs + 1), path.c_str());
 }
 
 std::string cause_of(int status) {
-  if (WIFEXITED(status)) return "it ended with status " + std::to_string(WEXITSTATUS(status));
+  if (WIFEXITED(status)) return "exited with status " + std::to_string(WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
-  if (signal == SIGPROF) return "it worked for more than " + std::to_string(cpu_s) + " s";
-  if (signal == SIGALRM) return "it waited for more than " + std::to_string(wall_s) + " s";
-  return std::string("it was ended by a signal: ") + ::strsignal(signal);
+  if (signal == SIGPROF) return "used more than " + std::to_string(cpu_s) + " s of processor time";
+  if (signal == SIGALRM) return "took more than " + std::to_string(wall_s) + " s";
+  return std::string("killed by signal: ") + ::strsignal(signal);
 }
 
 int watch(const std::string& folder, const std::string& failed, double seconds) {
   const std::vector<Bytes> corpus = corpus_of(folder);
   void* shared = ::mmap(nullptr, sizeof(Trial), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED || corpus.empty()) {
-    std::fprintf(stderr, "%s: no inputs, or no memory for them\n", folder.c_str());
+    std::fprintf(stderr, "%s: no inputs, or not enough memory for them\n", folder.c_str());
     return 2;
   }
   Trial& trial = *new (shared) Trial;
@@ -202,7 +202,7 @@ int watch(const std::string& folder, const std::string& failed, double seconds) 
   std::printf("stat::number_of_executed_units: %llu\nstat::peak_rss_mb: %ld\n", static_cast<unsigned long long>(trial.inputs), used.ru_maxrss / 1024);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
   std::fprintf(stderr, "%s\n", cause_of(status).c_str());
-  if (trial.all_done) std::fprintf(stderr, "all inputs were read, and memory was lost on the way\n");
+  if (trial.all_done) std::fprintf(stderr, "all inputs were read, but memory leaked\n");
   else keep_failure(trial, failed);
   return 1;
 }

@@ -44,7 +44,7 @@ std::vector<size_t> all_columns() {
 size_t column_named(const char* name) {
   for (size_t c = 0; c < column_count; ++c)
     if (std::strcmp(columns[c].name, name) == 0) return c;
-  wrong("a column has another name");
+  wrong("a column has the wrong name");
 }
 
 template <typename T>
@@ -72,7 +72,7 @@ Outcome read_all(std::unique_ptr<Source> source) {
     const size_t expected = at_once ? reader.packets_expected() : 0;
     if (at_once) reader.count(2, 7, 200);
     // An input of this size has fewer packets than the estimate is based on.
-    if (at_once && expected != reader.packets()) wrong("another number of packets than expected");
+    if (at_once && expected != reader.packets()) wrong("the number of packets differs from the estimate");
     Chunk chunk(at_once ? reader.packets() : 100, all_columns());
     if (at_once) {
       reader.read_counted(chunk.destination(), 2);
@@ -94,7 +94,7 @@ Outcome read_all(std::unique_ptr<Source> source) {
     reader.check_links();
   } catch (const FormatError& refused) {
     outcome.refusal = refused.what();
-    if (outcome.refusal.empty()) wrong("a refusal without a reason");
+    if (outcome.refusal.empty()) wrong("an error without a reason");
   }
   return outcome;
 }
@@ -104,17 +104,17 @@ void check_shares(const Packets& ref, const Packets& mon, const Sides& sides, co
   const Matching shared = match_packets(ref, sides, mon, sides, 3, 0);
   if (shared.ref_of_mon != matching.ref_of_mon || shared.mon_of_ref != matching.mon_of_ref ||
       shared.ambiguous_ref != matching.ambiguous_ref)
-    wrong("shares match otherwise");
+    wrong("the matching depends on the number of shares");
   const Delays delays(ref, mon, sides, mon.t_ns, matching);
   size_t seen = 0;
   double last_ns = std::nan("");
   delays.each([&](const Delay& delay) {
-    if (matching.mon_of_ref[static_cast<size_t>(delay.ref_row)] != delay.mon_row) wrong("a delay between other packets");
-    if (delay.t_ns < last_ns) wrong("delays out of order");
+    if (matching.mon_of_ref[static_cast<size_t>(delay.ref_row)] != delay.mon_row) wrong("a delay between packets that were not matched");
+    if (delay.t_ns < last_ns) wrong("delays are not in order of time");
     last_ns = delay.t_ns;
     ++seen;
   });
-  if (seen != delays.size()) wrong("another number of delays");
+  if (seen != delays.size()) wrong("the number of delays differs from size()");
 }
 
 // The first half of the packets is one end of a path, the second half the other.
@@ -129,7 +129,7 @@ void match_halves(const Outcome& o) {
   const Matching matching = match_packets(ref, sides, mon, sides);
   check_shares(ref, mon, sides, matching);
   for (size_t j = 0; j < mon.n; ++j)
-    if (matching.ref_of_mon[j] >= 0 && ref.id[matching.ref_of_mon[j]] != mon.id[j]) wrong("matched with another id");
+    if (matching.ref_of_mon[j] >= 0 && ref.id[matching.ref_of_mon[j]] != mon.id[j]) wrong("packets with different ids were matched");
   pair_packets(ref, mon, sides, matching, groups);
   tally_packets(ref, sides, mon, sides, matching, groups);
 }
@@ -141,7 +141,7 @@ bool is_compressed(const uint8_t* data, size_t n) {
 
 void read_file(const uint8_t* data, size_t n) {
   const int fd = ::memfd_create("capture", 0);
-  if (fd < 0 || ::write(fd, data, n) != static_cast<ssize_t>(n)) wrong("no file in memory");
+  if (fd < 0 || ::write(fd, data, n) != static_cast<ssize_t>(n)) wrong("cannot write a file in memory");
   try {
     read_all(open_source("/proc/self/fd/" + std::to_string(fd)));
   } catch (const FormatError&) {
@@ -157,7 +157,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t n) {
     return 0;
   }
   const Outcome at_once = read_all(std::make_unique<Whole>(data, n));
-  if (!(at_once == read_all(std::make_unique<Trickle>(data, n)))) wrong("a stream reads otherwise than a file");
+  if (!(at_once == read_all(std::make_unique<Trickle>(data, n)))) wrong("a stream gives other packets than a file");
   match_halves(at_once);
   return 0;
 }

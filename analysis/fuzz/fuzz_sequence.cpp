@@ -55,17 +55,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t n) {
       const int64_t ack = unwrap.near(step.number);
       if (!unwrap.acknowledges(ack)) continue;
       if (!board.acknowledge(ack, t_ns, sample)) continue;
-      if (sample.rtt_ns < 0 || sample.rtt_ns > t_ns || sample.bytes < 1) wrong("a sample of a time that cannot be");
-      if (times_sent[ack - 1] != 1) wrong("a sample of what was sent twice, or never");
+      if (sample.rtt_ns < 0 || sample.rtt_ns > t_ns || sample.bytes < 1) wrong("a sample with an impossible RTT or size");
+      if (times_sent[ack - 1] != 1) wrong("a sample from data that was sent twice or never");
       continue;
     }
     const bool another = step.begins && unwrap.begin(step.number, step.length - 1);
     const int64_t first = unwrap(step.number), end = first + step.length;
-    if (another && (first != unwrap.origin() || first <= *sent.rbegin())) wrong("a connection among the numbers of another");
+    if (another && (first != unwrap.origin() || first <= *sent.rbegin())) wrong("the numbers of a new connection overlap those of an earlier one");
     for (int64_t number = first; number < end; ++number) ++times_sent[number];
     board.send(first, end, t_ns);
-    if (space.add(first, end) != add_slowly(sent, first, end)) wrong("another count of what was sent before");
-    if (space.top(0) != *sent.rbegin() + 1) wrong("another highest number");
+    if (space.add(first, end) != add_slowly(sent, first, end)) wrong("the count of numbers that were sent before is wrong");
+    if (space.top(0) != *sent.rbegin() + 1) wrong("the highest number is wrong");
   }
   return 0;
 }

@@ -19,14 +19,14 @@ using Bytes = std::vector<uint8_t>;
 
 void append_gzip(Bytes& to, const uint8_t* data, size_t n) {
   z_stream z{};
-  if (::deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) wrong("zlib does not begin");
+  if (::deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) wrong("zlib cannot start to compress");
   const size_t before = to.size();
   to.resize(before + ::deflateBound(&z, n));
   z.next_in = const_cast<uint8_t*>(data);
   z.avail_in = static_cast<uInt>(n);
   z.next_out = to.data() + before;
   z.avail_out = static_cast<uInt>(to.size() - before);
-  if (::deflate(&z, Z_FINISH) != Z_STREAM_END) wrong("zlib does not end");
+  if (::deflate(&z, Z_FINISH) != Z_STREAM_END) wrong("zlib cannot finish compressing");
   to.resize(before + z.total_out);
   ::deflateEnd(&z);
 }
@@ -35,7 +35,7 @@ void append_zstd(Bytes& to, const uint8_t* data, size_t n) {
   const size_t before = to.size();
   to.resize(before + ZSTD_compressBound(n));
   const size_t made = ZSTD_compress(to.data() + before, to.size() - before, data, n, 1);
-  if (ZSTD_isError(made)) wrong("zstd does not compress");
+  if (ZSTD_isError(made)) wrong("zstd cannot compress");
   to.resize(before + made);
 }
 
@@ -55,7 +55,7 @@ struct Reading {
 
 Reading read_back(const Bytes& file, size_t step) {
   const int fd = ::memfd_create("stream", 0);
-  if (fd < 0 || ::write(fd, file.data(), file.size()) != static_cast<ssize_t>(file.size())) wrong("no file in memory");
+  if (fd < 0 || ::write(fd, file.data(), file.size()) != static_cast<ssize_t>(file.size())) wrong("cannot write a file in memory");
   Reading reading;
   try {
     const auto source = open_source("/proc/self/fd/" + std::to_string(fd));
@@ -65,7 +65,7 @@ Reading read_back(const Bytes& file, size_t step) {
       reading.bytes.insert(reading.bytes.end(), source->cursor(), source->cursor() + n);
       source->skip(n);
     }
-    if (source->offset() != reading.bytes.size()) wrong("an offset that is not where the cursor stands");
+    if (source->offset() != reading.bytes.size()) wrong("the offset differs from the number of bytes read");
     reading.damage = source->damage();
   } catch (const FormatError& refused) {
     reading.damage = refused.what();
@@ -86,8 +86,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t n) {
   if (cut) file.resize(file.size() - cut_by);
   const Reading reading = read_back(file, step);
   const size_t got = reading.bytes.size();
-  if (got > n - 3 || (got > 0 && std::memcmp(reading.bytes.data(), data + 3, got) != 0)) wrong("other bytes than were compressed");
-  if (!cut && (got != n - 3 || !reading.damage.empty())) wrong("a whole file is not read whole");
-  if (got < n - 3 && reading.damage.empty() && !(choice & 2)) wrong("a cut file passes for a whole one");
+  if (got > n - 3 || (got > 0 && std::memcmp(reading.bytes.data(), data + 3, got) != 0)) wrong("the bytes differ from those that were compressed");
+  if (!cut && (got != n - 3 || !reading.damage.empty())) wrong("a complete file was not read completely");
+  if (got < n - 3 && reading.damage.empty() && !(choice & 2)) wrong("a truncated file was not reported as truncated");
   return 0;
 }

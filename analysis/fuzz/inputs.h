@@ -51,7 +51,7 @@ template <typename Rows>
 int same_rows(const uint8_t* data, size_t n, Rows rows_of) {
   Whole whole(data, n);
   Trickle trickle(data, n);
-  if (rows_of(whole) != rows_of(trickle)) wrong("another number of rows when the file trickles in");
+  if (rows_of(whole) != rows_of(trickle)) wrong("the number of rows differs if the file arrives in pieces");
   return 0;
 }
 

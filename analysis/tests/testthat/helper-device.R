@@ -70,11 +70,11 @@ write_records <- function(..., path = tempfile(fileext = ".pcap")) {
 device_captures <- function(trial, folder = tempfile("device-")) {
   dir.create(folder, showWarnings = FALSE)
   number <- seq_along(trial$sent_s)
-  came <- which(!trial$refused)
+  arrived <- which(!trial$refused)
   list(
     sender = write_records(udp_records(trial$sent_s, number, trial$mtu, trial$epoch_s), pause_records(trial$pauses_s, 1000, trial$epoch_s),
                            path = file.path(folder, "src.pcap")),
-    receiver = write_records(udp_records(trial$receiver(trial$arrived_s[came]), number[came], trial$mtu, trial$epoch_s), path = file.path(folder, "dst.pcap"))
+    receiver = write_records(udp_records(trial$receiver(trial$arrived_s[arrived]), number[arrived], trial$mtu, trial$epoch_s), path = file.path(folder, "dst.pcap"))
   )
 }
 

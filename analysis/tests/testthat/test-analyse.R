@@ -46,9 +46,9 @@ test_that("a figure's fonts are embedded", {
 test_that("progress is printed as one JSON object per line", {
   folder <- small_campaign()
   lines <- utils::capture.output(analyse_campaign(folder, figures = list(), cores = 1L))
-  said <- lapply(lines, jsonlite::fromJSON)
-  expect_equal(vapply(said, \(s) s$done, 0L), 1:6)
-  expect_true(all(vapply(said, \(s) s$event, "") == "analysed"))
+  events <- lapply(lines, jsonlite::fromJSON)
+  expect_equal(vapply(events, \(s) s$done, 0L), 1:6)
+  expect_true(all(vapply(events, \(s) s$event, "") == "analysed"))
 })
 
 test_that("the bundle lists its figures with captions, data and trials", {

@@ -11,7 +11,7 @@ test_that("measurements of a capture do not depend on the order of its packets i
   ref <- read_pcap(pair$sender)
   mon <- read_pcap(pair$receiver)
   flow <- data_flows(ref)$flow[1]
-  tell <- \(ref, mon) list(
+  measure <- \(ref, mon) list(
     packet_pair_rtt(ref, mon, flow)$rtt_ms, data_ack_rtt(ref, flow)$rtt_ms, goodput(ref, flow), bytes_in_flight(ref, flow)$flight_bytes, duplicate_acks(ref, flow),
     flow_completion(ref, flow), interarrival_jitter(ref, mon, flow)$jitter_ms, arrival_order(ref, mon, flow), throughput_levels(mon, flow)
   )
@@ -19,9 +19,9 @@ test_that("measurements of a capture do not depend on the order of its packets i
   once <- \(x) data.table::setattr(x[!duplicated(t_ns)], "epoch_s", attr(x, "epoch_s"))
   ref <- once(ref)
   mon <- once(mon)
-  told <- tell(ref, mon)
+  expected <- measure(ref, mon)
   for (places in c(3, 20)) {
     expect_true(is.unsorted(mixed_up(ref, places)$t_ns))
-    expect_equal(tell(mixed_up(ref, places), mixed_up(mon, places)), told)
+    expect_equal(measure(mixed_up(ref, places), mixed_up(mon, places)), expected)
   }
 })

@@ -154,7 +154,7 @@ test_that("forward and backward delay add up to the round-trip time, unless the 
   expect_false(delay_consistency(x$ref, x$skewed, x$flow, wrong)$consistent)
   # An offset that is wrong by 5 ms cancels in the sum but causes negative delays.
   shifted <- data.table::copy(x$offset)[, offset_ns := offset_ns + 5e6]
-  told <- delay_consistency(x$ref, x$skewed, x$flow, shifted)
-  expect_true(told$consistent)
-  expect_gt(told$negative_share, 0.1)
+  found <- delay_consistency(x$ref, x$skewed, x$flow, shifted)
+  expect_true(found$consistent)
+  expect_gt(found$negative_share, 0.1)
 })

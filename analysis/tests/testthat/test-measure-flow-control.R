@@ -9,9 +9,9 @@ interface_at <- function(fast, slow, refused = 5, card = NULL) {
 }
 
 state_of <- function(nic, seen = 0, lost_share = 0) {
-  told <- samovar:::flow_control_counters(nic, "em1")
+  counters <- samovar:::flow_control_counters(nic, "em1")
   refused <- max(nic$tx_dropped) - min(nic$tx_dropped)
-  flow_control_state(seen, told$counted, refused, told$held_share, lost_share)
+  flow_control_state(seen, counters$counted, refused, counters$held_share, lost_share)
 }
 
 test_that("the card's counters show whether it swallowed PAUSE frames", {
@@ -39,9 +39,9 @@ test_that("PAUSE frames that the card sent, and durations of pauses, do not coun
 })
 
 test_that("the state of a trial uses the largest counts among its flows", {
-  told <- data.table::data.table(
+  metrics <- data.table::data.table(
     trial = c("a", "a", "a", "b", "b"), metric = c("pause_frames_seen", "pause_frames_seen", "local_drops_packets", "pause_frames_seen", "pause_frames_counted"),
     value = c(0, 4, 0, 0, 9)
   )
-  expect_equal(samovar:::flow_control_of_trials(told)[, .(trial, state)], data.table::data.table(trial = c("a", "b"), state = c("seen", "swallowed")))
+  expect_equal(samovar:::flow_control_of_trials(metrics)[, .(trial, state)], data.table::data.table(trial = c("a", "b"), state = c("seen", "swallowed")))
 })

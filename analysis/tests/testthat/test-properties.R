@@ -9,18 +9,18 @@ drawn_traffic <- function(seed, packets = 300) {
   lost <- stats::runif(packets) < 0.1
   segment <- \(i) ethernet(ipv4(tcp(1000, 80, (first_seq + 1000 * (i - 1)) %% 2^32, 1, 16, 1000, option_timestamps(i, 1)), 6, id = (65500 + i) %% 65536, length = 1052))
   answer <- \(i) ethernet(ipv4(tcp(80, 1000, 1, (first_seq + 1000 * i) %% 2^32, 16, 2000, option_timestamps(9e5 + i, i)), 6, "10.0.0.2", "10.0.0.1", id = i))
-  came <- which(!lost)
-  arrived_ns <- (sent_ns + way_ns)[came]
-  back_ns <- arrived_ns + sample(1e4:1e6, length(came), TRUE)
+  arrived <- which(!lost)
+  arrived_ns <- (sent_ns + way_ns)[arrived]
+  back_ns <- arrived_ns + sample(1e4:1e6, length(arrived), TRUE)
   home_ns <- back_ns + 10e6
-  twice <- sample(length(came), 5)
+  twice <- sample(length(arrived), 5)
   in_order <- \(frames, t_ns) read_pcap(write_capture(frames[order(t_ns)], t_ns = sort(t_ns)))
   list(
-    sent = packets, lost = sum(lost), overtaken = sum(arrived_ns[-length(came)] > rev(cummin(rev(arrived_ns)))[-1]),
-    ref = in_order(c(lapply(seq_len(packets), segment), lapply(came, answer)), c(sent_ns, home_ns)),
-    mon = in_order(c(lapply(came, segment), lapply(came, answer)), c(arrived_ns, back_ns)),
+    sent = packets, lost = sum(lost), overtaken = sum(arrived_ns[-length(arrived)] > rev(cummin(rev(arrived_ns)))[-1]),
+    ref = in_order(c(lapply(seq_len(packets), segment), lapply(arrived, answer)), c(sent_ns, home_ns)),
+    mon = in_order(c(lapply(arrived, segment), lapply(arrived, answer)), c(arrived_ns, back_ns)),
     # Some data packets arrive twice, as on a link that repeats packets it believes lost.
-    doubled = in_order(c(lapply(came, segment), lapply(came, answer), lapply(came[twice], segment)), c(arrived_ns, back_ns, arrived_ns[twice] + 1e3))
+    doubled = in_order(c(lapply(arrived, segment), lapply(arrived, answer), lapply(arrived[twice], segment)), c(arrived_ns, back_ns, arrived_ns[twice] + 1e3))
   )
 }
 
@@ -73,9 +73,9 @@ test_that("the bytes of all windows add up to the total, for every width and lay
 
 test_that("goodput counts every byte once, in whichever order the packets arrived", {
   for_each_seed(\(x, seed) {
-    came <- x$mon[flow == flow_a]
-    expect_equal(goodput(x$mon, flow_a)$unique_bytes, sum(came$payload_bytes), info = seed)
-    expect_equal(goodput(x$doubled, flow_a)$unique_bytes, sum(came$payload_bytes), info = seed)
+    arrived <- x$mon[flow == flow_a]
+    expect_equal(goodput(x$mon, flow_a)$unique_bytes, sum(arrived$payload_bytes), info = seed)
+    expect_equal(goodput(x$doubled, flow_a)$unique_bytes, sum(arrived$payload_bytes), info = seed)
     expect_equal(goodput(x$doubled, flow_a)$retransmitted_packets, 5, info = seed)
   })
 })

@@ -211,15 +211,15 @@ test_that("numbers in the other loggers' traces are read as numbers", {
 })
 
 test_that("PAUSE frames logged by FreeBSD's recipe are equal to those read from the capture", {
-  told <- read_pause_frames(test_path("data", "pause-frames-freebsd.csv"))
-  expect_equal(told$direction, c("in", "in", "in", "in", "in", "out"))
-  expect_equal(told$pause_quanta, c(65535, 0, 4660, NA, NA, 255))
-  expect_equal(told$quanta[4], "1 2 0 0 0 0 0 65535")
-  expect_equal(pause_intervals(told, link_bps = 1e9)$paused_s, c(65535, 4660) * 512 / 1e9)
+  logged <- read_pause_frames(test_path("data", "pause-frames-freebsd.csv"))
+  expect_equal(logged$direction, c("in", "in", "in", "in", "in", "out"))
+  expect_equal(logged$pause_quanta, c(65535, 0, 4660, NA, NA, 255))
+  expect_equal(logged$quanta[4], "1 2 0 0 0 0 0 65535")
+  expect_equal(pause_intervals(logged, link_bps = 1e9)$paused_s, c(65535, 4660) * 512 / 1e9)
   captured <- read_pcap(test_path("data", "pause-frames.pcap"))
-  expect_equal(captured[proto == "pause", window], told[opcode == "0x0001", pause_quanta])
-  later_ns <- (attr(told, "epoch_s") - attr(captured, "epoch_s")) * 1e9
-  expect_equal(captured[proto == "pause", t_ns], told[opcode == "0x0001", t_ns] + later_ns)
+  expect_equal(captured[proto == "pause", window], logged[opcode == "0x0001", pause_quanta])
+  later_ns <- (attr(logged, "epoch_s") - attr(captured, "epoch_s")) * 1e9
+  expect_equal(captured[proto == "pause", t_ns], logged[opcode == "0x0001", t_ns] + later_ns)
 })
 
 readers <- list(
@@ -254,8 +254,8 @@ test_that("every reader of logs returns a table or raises a samovar error for da
     for (i in seq_len(16)) {
       file <- fixture(readers[[name]][1 + i %% length(readers[[name]])])
       writeBin(damaged(readBin(file, "raw", 4000)), path)
-      said <- tryCatch(if (is.data.table(read(path))) "", samovar_error_log = \(e) "", samovar_error_trace = \(e) "", error = \(e) paste(name, conditionMessage(e)))
-      strange <- c(strange, said)
+      outcome <- tryCatch(if (is.data.table(read(path))) "", samovar_error_log = \(e) "", samovar_error_trace = \(e) "", error = \(e) paste(name, conditionMessage(e)))
+      strange <- c(strange, outcome)
     }
   }
   expect_equal(setdiff(strange, ""), character())

@@ -179,7 +179,7 @@ test_that("the causes of cwnd reductions in a real log follow from the flags and
 })
 
 # No log of a real lack of buffers was available: these are records of a real connection, changed in the way tcp_output() would.
-test_that("cwnd of one segment with unchanged ssthresh and flags is a local lack of buffers, until cwnd grows", {
+test_that("a fall of cwnd to one segment with unchanged ssthresh and flags is a local lack of buffers, until cwnd grows", {
   steady <- grep("^o,", new, value = TRUE)[10]
   at <- \(t, cwnd, ssthresh, rto = 300123, flags = 996) {
     f <- strsplit(steady, ",")[[1]]

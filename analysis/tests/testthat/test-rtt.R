@@ -84,7 +84,7 @@ test_that("the times of all flows at once are equal to those of each flow alone"
   }
 })
 
-test_that("captures in the wrong order are reported", {
+test_that("captures in the wrong order raise a warning; an unknown flow and a table that is not a capture are errors", {
   x <- read_pair(committed_pair())
   flow <- data_flows(x$ref)$flow[1]
   expect_warning(packet_pair_rtt(x$mon, x$ref, flow), "capture at the sender", class = "samovar_warning_direction")

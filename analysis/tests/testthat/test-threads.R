@@ -62,9 +62,9 @@ test_that("packets whose payload contains capture records are read as packets, w
 full_collections_of_reading <- function(path, threads) {
   code <- sprintf("library(samovar); options(samovar.threads = %d); invisible(gc()); before <- gcinfo(TRUE); capture <- read_pcap('%s', 'all')",
                   threads, path)
-  said <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)), stdout = TRUE, stderr = TRUE)
-  expect_match(said, "^Garbage collection", all = FALSE)
-  length(grep("^Garbage collection.*level 2", said))
+  messages <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)), stdout = TRUE, stderr = TRUE)
+  expect_match(messages, "^Garbage collection", all = FALSE)
+  length(grep("^Garbage collection.*level 2", messages))
 }
 
 test_that("reading a wide table triggers at most one full garbage collection", {

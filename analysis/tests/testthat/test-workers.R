@@ -1,7 +1,7 @@
 shared <- function(items, cores, work) {
-  told <- list()
-  share_out(items, cores, work, \(i, found) told[[as.character(i)]] <<- found %||% "lost")
-  told[order(as.integer(names(told)))]
+  reported <- list()
+  share_out(items, cores, work, \(i, found) reported[[as.character(i)]] <<- found %||% "lost")
+  reported[order(as.integer(names(reported)))]
 }
 
 test_that("every item is processed once and reported once, in one process or several", {

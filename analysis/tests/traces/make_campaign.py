@@ -1,8 +1,8 @@
-"""Make a campaign folder from traffic on this machine's own kernel: three namespaces, a bottleneck, real captures.
+"""Make a campaign folder with real traffic of this kernel: three network namespaces, a bottleneck, captures.
 
-Test tooling only: `python3 make_campaign.py SPEC.json OUT_FOLDER` as root. SPEC holds `experiment`, `parts`,
+For tests only: `python3 make_campaign.py SPEC.json OUT_FOLDER` as root. SPEC holds `experiment`, `parts`,
 `figures`, `tables` and `trials` (part, treatment, replicate, rate_bps, buffer_packets, rtt_s, duration_s).
-Nothing is made up: every trace is what tcpdump, sock_diag and rtnetlink said while the traffic ran.
+No trace is synthetic: tcpdump, sock_diag and rtnetlink recorded them during the traffic.
 """
 
 import ctypes
@@ -389,7 +389,7 @@ def plan_trial(t):
 
 
 def compact(trials):
-    """Write trials as plan.json has them: values, treatments (here one for each trial), trials."""
+    """Return trials in the form of plan.json: values, treatments (here one per trial), trials."""
     names = ["run", "path", "hosts.src", "hosts.rtr", "hosts.dst", "flows", "captures", "loggers"]
     values, groups, rows = [], {}, []
     for trial in trials:
