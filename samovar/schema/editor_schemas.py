@@ -16,7 +16,6 @@ from samovar.experiment import (
 )
 from samovar.schema.model_schema import (
     DIRECTIONS,
-    DRAFT,
     Definitions,
     Json,
     any_of,
@@ -79,6 +78,7 @@ class ExperimentSchema:
         self._recipes, self._manifest = recipes, outputs
         self.definitions = Definitions(self._special())
         self._refer = self.definitions.refer
+        self._label = self._refer("label", lambda: LEVEL_LABEL)
         self._targets = list(self._level_targets())
 
     def _special(self) -> dict[tuple[str, str], Callable[[], Json]]:
@@ -166,7 +166,8 @@ class ExperimentSchema:
         kind, key = RECIPE_KEYS[model]
         made = self.definitions.object(model, partial=True)
         del made["additionalProperties"]
-        every = self._path_parameters() if model is keys.NetworkPath else self._parameters(kind)
+        every = parameters_of_kind(self.definitions, self._recipes, kind)
+        every |= self._device_parameters() if model is keys.NetworkPath else {}
         named = {"properties": {key: {"enum": self._recipes.names(kind)}}, "required": [key]}
         rules = [{"if": {"not": named}, "then": self._limited(keys.own_keys(model), every)}]
         for name in self._recipes.names(kind):
@@ -180,15 +181,10 @@ class ExperimentSchema:
         """Return the rule that an object has no keys but these, with the schemas of the parameters."""
         return {"propertyNames": {"enum": sorted({*own, *parameters})}, "properties": parameters}
 
-    def _parameters(self, kind: str) -> Json:
-        return parameters_of_kind(self.definitions, self._recipes, kind)
-
-    def _path_parameters(self) -> Json:
-        """Return the parameters of queue disciplines and devices."""
-        of_devices = {
-            name: parameter_schema(self.definitions, [one]) for name, one in keys.DEVICE_PARAMETERS.items()
-        }
-        return {**self._parameters("aqm"), **of_devices}
+    def _device_parameters(self) -> Json:
+        """Return the parameters of devices that a path may set."""
+        known = keys.DEVICE_PARAMETERS.items()
+        return {name: parameter_schema(self.definitions, [one]) for name, one in known}
 
     # Factors: every target that a level may set, with its levels in every form.
 
@@ -196,7 +192,8 @@ class ExperimentSchema:
         """Yield everything that a level may set, patterns after the names that they match as well."""
         yield from self._keys("")
         yield from self._keys("path")
-        for key, one in self._path_parameters().items():
+        of_aqms = parameters_of_kind(self.definitions, self._recipes, "aqm")
+        for key, one in (of_aqms | self._device_parameters()).items():
             if key not in keys.own_keys(keys.NetworkPath):
                 yield self._parameter(f"path.{key}", one, keys.Form.PER_DIRECTION)
         for recipe in self._recipes.names("setting"):
@@ -206,7 +203,7 @@ class ExperimentSchema:
             yield from self._parameters_of("logger", logger, f"loggers.{logger}", keys.Form.ONE)
         for owner in ("stop", "traffic.FLOW", "traffic.FLOW.arrivals"):
             yield from self._keys(owner)
-        for key, one in self._parameters("generator").items():
+        for key, one in parameters_of_kind(self.definitions, self._recipes, "generator").items():
             if key not in keys.varied_keys("traffic.FLOW"):
                 yield self._parameter(rf"^traffic\.{LABEL}\.{key}$", one, keys.Form.ONE)
         words = "Parameter of the congestion control's kernel module."
@@ -251,7 +248,8 @@ class ExperimentSchema:
         """Return the factors of a part: targets with their levels, and free names."""
         found = self._keyed(self._targets, self._factor)
         words = "Levels that set several keys: a list of mappings, each {factor: value, ..., label: word}."
-        free = any_of(self._linked_levels(), self._explicit(), self._any_levels())
+        linked = self._refer("LinkedLevels", lambda: _levels(self._linked_level()))
+        free = any_of(linked, self._explicit(), self._any_levels())
         found["patternProperties"][FREE_NAME] = {**free, "description": words}
         return {**found, "additionalProperties": any_of(self._explicit(), self._any_levels())}
 
@@ -259,9 +257,8 @@ class ExperimentSchema:
         """Return a list of targets, of which one factor sets all."""
         names = [one.name for one in self._targets if not one.is_pattern]
         patterns = "|".join(one.name for one in self._targets if one.is_pattern)
-        return several(
-            {"anyOf": [{"enum": names}, {"type": "string", "pattern": patterns}]}, uniqueItems=True
-        )
+        one = {"anyOf": [{"enum": names}, {"type": "string", "pattern": patterns}]}
+        return several(one, uniqueItems=True)
 
     def _explicit(self) -> Json:
         """Return a factor that names what it sets: a parameter of a recipe, or several keys."""
@@ -274,26 +271,19 @@ class ExperimentSchema:
         words = {"description": "A level, a list of levels, or a range."}
         return self._refer("AnyLevels", lambda: {**either, **words})
 
-    def _linked_levels(self) -> Json:
-        """Return levels that set several keys each."""
-        return self._refer("LinkedLevels", lambda: _levels(self._linked_level()))
-
     def _linked_level(self) -> Json:
         level = self._keyed(self._targets, self._value)
-        level["properties"]["label"] = self._label()
+        level["properties"]["label"] = self._label
         expected = "expected a level such as {path.rate: 10Mbit, rwnd: 2 BDP, label: home}"
         needed = {"minProperties": 1, "if": {"required": ["label"]}, "then": {"minProperties": 2}}
         return {**level, **needed, "errorMessage": expected}
-
-    def _label(self) -> Json:
-        return self._refer("label", lambda: LEVEL_LABEL)
 
     def _factor(self, one: LevelTarget) -> Json:
         """Return a factor by its target: a level, a list, a range, or {levels: ...}."""
         return self._refer(_name("factor", one), lambda: self._make_factor(one))
 
     def _make_factor(self, one: LevelTarget) -> Json:
-        labelled = closed({"value": one.value, "label": self._label()}, required=["value", "label"])
+        labelled = closed({"value": one.value, "label": self._label}, required=["value", "label"])
         forms = self._forms(one)
         plain = forms[:1] if one.form != keys.Form.BOTH_DIRECTIONS else ()
         ranges = [_range(value) for value in plain]
@@ -305,7 +295,7 @@ class ExperimentSchema:
 
     def _forms(self, one: LevelTarget) -> tuple[Json, ...]:
         """Return one value and the mapping that may replace it, which may contain the label of its level."""
-        value, label = one.value, self._label()
+        value, label = one.value, self._label
         match one.form:
             case keys.Form.ONE:
                 return (value,)
@@ -343,16 +333,6 @@ def _name(what: str, one: LevelTarget) -> str:
     """Return the name of the shared schema of a target's values in one form."""
     reference = str(one.value["$ref"]).removeprefix("#/$defs/")
     return f"{what}-{reference}{'' if one.form == keys.Form.ONE else f'-{slug(one.form.name.lower())}'}"
-
-
-def experiment_schema(recipes: Recipes, outputs: Outputs) -> Json:
-    """Return the schema of experiments/NAME.yaml."""
-    return ExperimentSchema(recipes, outputs).document()
-
-
-def fragment_schema() -> Json:
-    """Return the schema of experiments/fragments/NAME.yaml, a part of that of experiments."""
-    return {"$schema": DRAFT, "$ref": "experiment.json#/$defs/Fragment"}
 
 
 def model_document(model: type[keys.Strict]) -> Json:

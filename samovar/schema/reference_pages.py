@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 from samovar.events import JOURNAL_EVENTS, event_rows, line_schema
 from samovar.experiment import Metric, Output, Outputs, keys, project_outputs
 from samovar.recipes import BLOCKS, Catalogue, Header
-from samovar.schema.editor_schemas import experiment_schema, fragment_schema, model_document
+from samovar.schema.editor_schemas import ExperimentSchema, model_document
 from samovar.schema.model_schema import DRAFT, Json, SchemaError, document_of, dump
 from samovar.schema.recipe_schema import Recipes
 
@@ -309,8 +309,8 @@ def spaced(name: str) -> str:
 def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
     """Return the schemas of a checkout, by kind of file."""
     return {
-        "experiment": experiment_schema(recipes, project_outputs(root)),
-        "fragment": fragment_schema(),
+        "experiment": ExperimentSchema(recipes, project_outputs(root)).document(),
+        "fragment": {"$schema": DRAFT, "$ref": "experiment.json#/$defs/Fragment"},
         "testbed": model_document(keys.Testbed),
         "study": model_document(keys.StudyReport),
         "config": model_document(keys.Config),

@@ -8,27 +8,14 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, model_validator
 
+from samovar.experiment.formula import Formula
+from samovar.experiment.keys import value_types as types
 from samovar.experiment.keys.factor_targets import PlainFactors
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Excluded, Factors, Free, Included, Levels, Settings
 from samovar.experiment.keys.part_keys import Capture, Flow, Logger, NetworkPath, Stop
 from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
-from samovar.experiment.keys.value_types import (
-    DRIFT,
-    METRIC,
-    WITHIN,
-    Duration,
-    Name,
-    Number,
-    Positive,
-    Seed,
-    Sentence,
-    Share,
-    Size,
-    TimeOrFormula,
-    Word,
-    choice,
-)
+from samovar.experiment.keys.value_types import Duration, Name, Positive, Sentence, Share, Size, Word, choice
 from samovar.experiment.yaml_tree import plain
 
 Calibrate = Annotated[str, choice("calibrate", "auto", "on", "off")]
@@ -41,7 +28,7 @@ class Order(Strict):
         "sequential: as written; shuffled: at random; blocked: at random in blocks of all treatments.",
         "blocked",
     )
-    seed: Seed = entry("Seed of all random choices; the same seed gives the same plan.", 1)
+    seed: types.Seed = entry("Seed of all random choices; the same seed gives the same plan.", 1)
 
 
 class PartKeys(Strict):
@@ -52,7 +39,9 @@ class PartKeys(Strict):
     include: tuple[Included, ...] = entry("Treatments to add: a level, old or new, for every factor.", ())
     replicates: Positive = entry("Number of trials of every treatment.", 1)
     settings: Settings = entry("Settings of hosts: cc, rwnd, mtu, txd or RECIPE.PARAMETER.", {})
-    duration_s: TimeOrFormula | None = entry(keys_of(PlainFactors)["duration"].description, None)
+    duration_s: Annotated[float | Formula, types.TIME_OR_FORMULA] | None = entry(
+        keys_of(PlainFactors)["duration"].description, None
+    )
     path: NetworkPath | None = entry("What the bottleneck is set to.", None)
     traffic: tuple[Flow, ...] = entry("The flows of every trial.", ())
     stop: Stop | None = entry("When the traffic of a trial ends.", None)
@@ -77,16 +66,16 @@ class Expect(Strict):
     COMPANIONS = {"within": "equals"}  # noqa: RUF012
 
     say: Sentence = entry("The expectation in words.")
-    metric: Annotated[str, METRIC] = entry("Metric to compare; the bounds are in its unit.")
+    metric: Annotated[str, types.METRIC] = entry("Metric to compare; the bounds are in its unit.")
     part: Name | None = entry("Part whose trials count; by default all.", None)
     flow: Name | None = entry("Label of the measured flow; by default the median of all of a trial.", None)
     where: Mapping[Word, Levels] = entry("Levels whose trials count, {factor: level or list}.", {})
     relative_to: Mapping[Word, Word] | None = entry("Trials to divide by; bounds are then ratios.", None)
-    equals: Number | None = entry("Expected value.", None)
-    within: Annotated[str, WITHIN] | None = entry("Tolerance around equals, such as 2% or 5.", None)
-    below: Number | None = entry("Upper bound.", None)
-    above: Number | None = entry("Lower bound.", None)
-    between: tuple[Number, Number] | None = entry("Least and greatest value.", None)
+    equals: types.Number | None = entry("Expected value.", None)
+    within: Annotated[str, types.WITHIN] | None = entry("Tolerance around equals, such as 2% or 5.", None)
+    below: types.Number | None = entry("Upper bound.", None)
+    above: types.Number | None = entry("Lower bound.", None)
+    between: tuple[types.Number, types.Number] | None = entry("Least and greatest value.", None)
     source: Sentence | None = entry("Source of the expectation.", None)
     differs: Sentence | None = entry("Why it may not hold here, printed if it does not.", None)
 
@@ -125,7 +114,7 @@ class Thresholds(Strict):
     competing_bytes: Size = entry("Bytes of no flow that are accepted.", 20_000, alias="competing_least")
     cpu: Share = entry("Largest share of the traffic's time that a CPU is busy; more is suspect.", 0.95)
     clock_step_s: Duration = entry("Largest step of a host's clock; more ends the trial, invalid.", 0.05)
-    clock_drift_ppm: Annotated[float, DRIFT] = entry(
+    clock_drift_ppm: Annotated[float, types.DRIFT] = entry(
         "Greatest drift of a host's clock against this machine's; certainly more is suspect.", 50.0
     )
     disk_bytes: Size = entry("Least free space on a host; less ends the trial, invalid.", 50_000_000)

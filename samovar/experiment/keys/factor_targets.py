@@ -7,21 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 from samovar.experiment.formula import Formula
+from samovar.experiment.keys import value_types as types
 from samovar.experiment.keys.key_table import VARIES, Key, Strict, WithParameters, entry, keys_of
 from samovar.experiment.keys.part_keys import Arrivals, Flow, Logger, NetworkPath, Stop
-from samovar.experiment.keys.value_types import (
-    ALGORITHM,
-    BOTH_DIRECTIONS,
-    DESCRIPTORS,
-    MTU,
-    PER_DIRECTION,
-    PER_HOST,
-    SIZE_OR_FORMULA,
-    TIME_OR_FORMULA,
-    WORD,
-    Parser,
-    ValueType,
-)
+from samovar.experiment.keys.value_types import Parser
 from samovar.experiment.values import PerHost, Written
 from samovar.units import UnitError
 
@@ -35,13 +24,19 @@ NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
 class PlainFactors(Strict):
     """Targets of one word: settings of hosts, each with a recipe of its name, and the duration of flows."""
 
-    cc: Annotated[str, ALGORITHM.of(PER_HOST), VARIES] = entry("Congestion control of hosts that send.")
-    rwnd: Annotated[int | Formula, SIZE_OR_FORMULA.of(PER_HOST), VARIES] = entry(
+    cc: Annotated[str, types.ALGORITHM.of(types.PER_HOST), VARIES] = entry(
+        "Congestion control of hosts that send."
+    )
+    rwnd: Annotated[int | Formula, types.SIZE_OR_FORMULA.of(types.PER_HOST), VARIES] = entry(
         "Largest window that hosts that receive advertise, such as 200KB."
     )
-    mtu: Annotated[int, MTU.of(PER_HOST), VARIES] = entry("MTU in bytes of testbed interfaces, such as 1500.")
-    txd: Annotated[int, DESCRIPTORS.of(PER_HOST), VARIES] = entry("Transmit descriptors of hosts that send.")
-    duration: Annotated[float | Formula, TIME_OR_FORMULA, VARIES] = entry(
+    mtu: Annotated[int, types.MTU.of(types.PER_HOST), VARIES] = entry(
+        "MTU in bytes of testbed interfaces, such as 1500."
+    )
+    txd: Annotated[int, types.DESCRIPTORS.of(types.PER_HOST), VARIES] = entry(
+        "Transmit descriptors of hosts that send."
+    )
+    duration: Annotated[float | Formula, types.TIME_OR_FORMULA, VARIES] = entry(
         "How long flows last that have no end of their own, such as 90s."
     )
 
@@ -52,7 +47,9 @@ def _parameter(text: str) -> str:
     return text
 
 
-PARAMETER = ValueType("parameter", WORD.meaning, WORD.examples, WORD.schema, _parameter)
+PARAMETER = types.ValueType(
+    "parameter", types.WORD.meaning, types.WORD.examples, types.WORD.schema, _parameter
+)
 """The type of recipe parameters where the recipe is not known; its header types them."""
 PLAIN_FACTORS = tuple(keys_of(PlainFactors))
 SETTINGS: Mapping[str, Parser] = {
@@ -84,13 +81,13 @@ def model_of(owner: str) -> type[Strict] | None:
 
 
 @cache
-def type_of(target: str) -> ValueType | None:
+def type_of(target: str) -> types.ValueType | None:
     """Return the type of a target's values; None when no key or parameter has this name."""
     owner, _, key = target.rpartition(".")
     model = model_of(owner)
     if model is None:
         is_setting = bool(key) and "." not in owner and owner not in ("", *NOT_OF_HOSTS)
-        return PARAMETER.of(PER_HOST) if is_setting else None
+        return PARAMETER.of(types.PER_HOST) if is_setting else None
     known = keys_of(model)
     if key in known:
         return known[key].type if known[key].varies else None
@@ -120,7 +117,7 @@ def parameter_owners(part: Part) -> Iterator[str]:
     yield from (owner for owner in owners_of(part) if issubclass(model_of(owner) or Strict, WithParameters))
 
 
-def known_factors(part: Part) -> dict[str, ValueType]:
+def known_factors(part: Part) -> dict[str, types.ValueType]:
     """Return the factors that a part can have, without the parameters of recipes, with their types."""
     return {
         f"{owner}.{name}" if owner else name: key.type
@@ -133,7 +130,7 @@ def known_factors(part: Part) -> dict[str, ValueType]:
 def is_directed(target: str) -> bool:
     """Return whether a target may have a value for each direction; one value applies downstream."""
     found = type_of(target)
-    return found is not None and found.form in (PER_DIRECTION, BOTH_DIRECTIONS)
+    return found is not None and found.form in (types.PER_DIRECTION, types.BOTH_DIRECTIONS)
 
 
 def read_target(target: str, written: Written | PerHost[str]) -> object:

@@ -7,42 +7,21 @@ from typing import Annotated
 from pydantic import model_validator
 
 from samovar.experiment.formula import Formula
+from samovar.experiment.keys import value_types as types
 from samovar.experiment.keys.key_table import ROUTER, VARIES, Strict, WithParameters, entry, keys_of
-from samovar.experiment.keys.value_types import (
-    ALGORITHM,
-    BOTH_DIRECTIONS,
-    BUFFER_OR_FORMULA,
-    DELAY_OR_FORMULA,
-    DSCP,
-    END,
-    FLOW_COUNT,
-    FREQUENCY_OR_FORMULA,
-    MOST_FLOWS,
-    NAME,
-    PACKETS_OR_FORMULA,
-    PER_DIRECTION,
-    RANDOM,
-    RATE_OR_FORMULA,
-    SHARE_OR_FORMULA,
-    SIZE_OR_FORMULA,
-    SNAPLEN,
-    TIME_OR_FORMULA,
-    DelayOrFormula,
-    Interface,
-    Name,
-    Places,
-    Port,
-)
+from samovar.experiment.keys.value_types import PER_DIRECTION, Interface, Name, Places, Port
 from samovar.experiment.values import Buffer, Directional, Distribution
 
 Amount = int | Formula
+Amounts = Amount | Directional[Amount]
 Real = float | Formula
-ShareOrFormula = Annotated[Real, SHARE_OR_FORMULA]
-BothDelays = Annotated[Directional[Real], DELAY_OR_FORMULA.of(BOTH_DIRECTIONS), VARIES]
-SharePerDirection = Annotated[Real | Directional[Real], SHARE_OR_FORMULA.of(PER_DIRECTION), VARIES]
-VariedName = Annotated[str, NAME, VARIES]
-VariedTime = Annotated[Real, TIME_OR_FORMULA, VARIES]
-FlowCount = Annotated[int, FLOW_COUNT, VARIES]
+Reals = Real | Directional[Real]
+Buffers = Buffer | Formula | Directional[Buffer | Formula]
+BothDelays = Annotated[Directional[Real], types.DELAY_OR_FORMULA.of(types.BOTH_DIRECTIONS), VARIES]
+SharePerDirection = Annotated[Reals, types.SHARE_OR_FORMULA.of(PER_DIRECTION), VARIES]
+VariedName = Annotated[str, types.NAME, VARIES]
+VariedTime = Annotated[Real, types.TIME_OR_FORMULA, VARIES]
+FlowCount = Annotated[int, types.FLOW_COUNT, VARIES]
 FLOW_ENDS = ("size", "duration", "until")
 """Keys that end a flow: it has at most one of them."""
 
@@ -54,13 +33,15 @@ class PathClass(Strict):
     NEEDED = (("flow", "from", "to"), ("rtt", "delay", "loss"))
 
     flow: Name | None = entry("Label of the flow; a counted flow means all of its flows.", None)
-    from_end: Annotated[str, END] | None = entry("Host, role or subnet that packets come from.", None)
-    to_end: Annotated[str, END] | None = entry("Host, role or subnet that packets go to.", None)
-    rtt_s: DelayOrFormula | None = entry(
+    from_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets come from.", None)
+    to_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets go to.", None)
+    rtt_s: Annotated[Real, types.DELAY_OR_FORMULA] | None = entry(
         "Delay of both directions, half in each, instead of the path's.", None
     )
     delay_s: BothDelays | None = entry("One-way delays, instead of the path's.", None)
-    loss: ShareOrFormula | None = entry("Share of packets lost downstream, instead of the path's.", None)
+    loss: Annotated[Real, types.SHARE_OR_FORMULA] | None = entry(
+        "Share of packets lost downstream, instead of the path's.", None
+    )
 
 
 class NetworkPath(WithParameters):
@@ -71,37 +52,32 @@ class NetworkPath(WithParameters):
 
     EXCLUSIVE = (("rtt", "delay"),)
 
-    rate_bps: Annotated[Amount | Directional[Amount], RATE_OR_FORMULA.of(PER_DIRECTION), VARIES] | None = (
-        entry(
-            "Rate of the bottleneck, such as {down: 100Mbit, up: 40Mbit}; one value applies downstream.", None
-        )
+    rate_bps: Annotated[Amounts, types.RATE_OR_FORMULA.of(PER_DIRECTION), VARIES] | None = entry(
+        "Rate of the bottleneck, such as {down: 100Mbit, up: 40Mbit}; one value applies downstream.", None
     )
-    rtt_s: Annotated[Real, DELAY_OR_FORMULA, VARIES] = entry(
+    rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
         "Delay that the router adds in both directions together, half in each, such as 40ms.", 0.0
     )
     delay_s: BothDelays | None = entry("One-way delays instead of rtt, such as {down: 30ms, up: 10ms}.", None)
-    jitter_s: Annotated[Real | Directional[Real], DELAY_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER] = entry(
+    jitter_s: Annotated[Reals, types.DELAY_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER] = entry(
         "Largest random deviation from the delay, such as 1ms; one value applies downstream.", 0.0
     )
     loss: SharePerDirection = entry("Share of packets lost at random; one value applies downstream.", 0.0)
-    loss_burst_packets: (
-        Annotated[Amount | Directional[Amount], PACKETS_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER] | None
-    ) = entry("Mean length of a burst of losses, such as 3packets.", None)
+    loss_burst_packets: Annotated[
+        Amounts | None, types.PACKETS_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER
+    ] = entry("Mean length of a burst of losses, such as 3packets.", None)
     reorder: Annotated[SharePerDirection, ROUTER] = entry(
         "Share of packets that overtake others; one value applies downstream.", 0.0
     )
     duplicate: Annotated[SharePerDirection, ROUTER] = entry(
         "Share of packets that arrive twice; one value applies downstream.", 0.0
     )
-    aqm: Annotated[str | Directional[str], NAME.of(PER_DIRECTION), VARIES, ROUTER] = entry(
+    aqm: Annotated[str | Directional[str], types.NAME.of(PER_DIRECTION), VARIES, ROUTER] = entry(
         "Queue discipline of the bottleneck; other keys of path are its parameters.", "pfifo"
     )
-    buffer: (
-        Annotated[
-            Buffer | Formula | Directional[Buffer | Formula], BUFFER_OR_FORMULA.of(PER_DIRECTION), VARIES
-        ]
-        | None
-    ) = entry("Size of the bottleneck's queue, such as 546packets, 819KB or 1 BDP.", None)
+    buffer: Annotated[Buffers | None, types.BUFFER_OR_FORMULA.of(PER_DIRECTION), VARIES] = entry(
+        "Size of the bottleneck's queue, such as 546packets, 819KB or 1 BDP.", None
+    )
     classes: Annotated[tuple[PathClass, ...], ROUTER] = entry(
         "Flows and subnets with their own delay or loss, ahead of the same queue.", ()
     )
@@ -126,18 +102,18 @@ class Arrivals(Strict):
     EXCLUSIVE = (("until", "count"),)
     NEEDED = (("until", "count"),)
 
-    poisson_per_s: Annotated[Real, FREQUENCY_OR_FORMULA, VARIES] = entry(
+    poisson_per_s: Annotated[Real, types.FREQUENCY_OR_FORMULA, VARIES] = entry(
         "Mean number of flows that begin per second, such as 2/s or RATE / traffic.web.size."
     )
     until_s: VariedTime | None = entry("Time after which no flow begins, such as 60s.", None)
-    count: FlowCount | None = entry(f"Number of flows that begin, at most {MOST_FLOWS}.", None)
+    count: FlowCount | None = entry(f"Number of flows that begin, at most {types.MOST_FLOWS}.", None)
 
     @model_validator(mode="after")
     def _check_number(self) -> Arrivals:
         until_s, per_s = self.until_s, self.poisson_per_s
-        if isinstance(until_s, float) and isinstance(per_s, float) and until_s * per_s > MOST_FLOWS:
+        if isinstance(until_s, float) and isinstance(per_s, float) and until_s * per_s > types.MOST_FLOWS:
             number = round(until_s * per_s)
-            raise ValueError(f"about {number} flows begin; expected at most {MOST_FLOWS}")
+            raise ValueError(f"about {number} flows begin; expected at most {types.MOST_FLOWS}")
         return self
 
 
@@ -150,26 +126,30 @@ class Flow(WithParameters):
     generator: VariedName = entry("Recipe of the traffic program; all keys not listed are its parameters.")
     from_end: VariedName = entry("Host or role that sends; a plural role means each of its hosts.")
     to_end: VariedName = entry("Host or role that receives; a plural role means each of its hosts.")
-    start_s: Annotated[Real | Distribution, DELAY_OR_FORMULA.of(RANDOM), VARIES] = entry(
+    start_s: Annotated[Real | Distribution, types.DELAY_OR_FORMULA.of(types.RANDOM), VARIES] = entry(
         "Start of the flow or of its arrivals in the trial, such as 5s or {uniform: [0s, 5s]}.", 0.0
     )
     port: Port | None = entry("Port at the receiver; counted flows use the ports that follow it.", None)
-    size_bytes: Annotated[int | Formula | Distribution, SIZE_OR_FORMULA.of(RANDOM), VARIES] | None = entry(
-        "Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None
+    size_bytes: Annotated[Amount | Distribution | None, types.SIZE_OR_FORMULA.of(types.RANDOM), VARIES] = (
+        entry("Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None)
     )
-    duration_s: Annotated[Real | Distribution, TIME_OR_FORMULA.of(RANDOM), VARIES] | None = entry(
+    duration_s: Annotated[Real | Distribution, types.TIME_OR_FORMULA.of(types.RANDOM), VARIES] | None = entry(
         "How long the flow lasts, such as 90s or {uniform: [5s, 20s], step: 1s}.", None
     )
     until: VariedName | None = entry("Label of the flow that this one ends with.", None)
-    cc: Annotated[str, ALGORITHM, VARIES] | None = entry(
+    cc: Annotated[str, types.ALGORITHM, VARIES] | None = entry(
         "Congestion control, if its generator has one.", None
     )
-    rwnd_bytes: Annotated[int | Formula, SIZE_OR_FORMULA, VARIES] | None = entry(
+    rwnd_bytes: Annotated[Amount, types.SIZE_OR_FORMULA, VARIES] | None = entry(
         "Largest window that its receiver advertises to its sender, such as 200KB.", None
     )
-    dscp: Annotated[int, DSCP, VARIES] | None = entry("DiffServ code point, such as EF, AF11 or 46.", None)
+    dscp: Annotated[int, types.DSCP, VARIES] | None = entry(
+        "DiffServ code point, such as EF, AF11 or 46.", None
+    )
     count: FlowCount | None = entry("Number of flows, FLOW-1 and so on; 0 leaves the flow out.", None)
-    every_s: Annotated[Real, DELAY_OR_FORMULA, VARIES] = entry("Time between starts of counted flows.", 0.0)
+    every_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
+        "Time between starts of counted flows.", 0.0
+    )
     arrivals: Arrivals | None = entry("Random starts of flows FLOW-1, FLOW-2 and so on.", None)
 
     @model_validator(mode="after")
@@ -198,7 +178,7 @@ class Capture(Strict):
 
     at: Places = entry("Host or role that captures, senders for all of a role, or a list.")
     interface: Interface | None = entry("Interface; by default the one that faces the traffic.", None)
-    snaplen_bytes: Annotated[int, SNAPLEN] = entry("Bytes kept of each packet.", 96)
+    snaplen_bytes: Annotated[int, types.SNAPLEN] = entry("Bytes kept of each packet.", 96)
 
 
 class Logger(WithParameters):

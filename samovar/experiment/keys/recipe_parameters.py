@@ -6,17 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from samovar.errors import nearest, unknown
-from samovar.experiment.keys.value_types import (
-    DELAY_OR_FORMULA,
-    INTEGER,
-    NUMBER,
-    PACKETS_OR_FORMULA,
-    RATE_OR_FORMULA,
-    SHARE_OR_FORMULA,
-    SIZE_OR_FORMULA,
-    SWITCH,
-    ValueType,
-)
+from samovar.experiment.keys import value_types as types
 from samovar.units import UnitError
 
 
@@ -56,15 +46,15 @@ class RecipeCatalogue(Protocol):
         """Return what a change of a setting needs: none, interface-reset or reboot; none for unknown ones."""
 
 
-PARAMETER_TYPES: Mapping[str, ValueType] = {
-    "size": SIZE_OR_FORMULA,
-    "rate": RATE_OR_FORMULA,
-    "duration": DELAY_OR_FORMULA,
-    "packets": PACKETS_OR_FORMULA,
-    "share": SHARE_OR_FORMULA,
-    "integer": INTEGER,
-    "number": NUMBER,
-    "switch": SWITCH,
+PARAMETER_TYPES: Mapping[str, types.ValueType] = {
+    "size": types.SIZE_OR_FORMULA,
+    "rate": types.RATE_OR_FORMULA,
+    "duration": types.DELAY_OR_FORMULA,
+    "packets": types.PACKETS_OR_FORMULA,
+    "share": types.SHARE_OR_FORMULA,
+    "integer": types.INTEGER,
+    "number": types.NUMBER,
+    "switch": types.SWITCH,
 }
 """The types of parameters, by the names that headers of recipes use; any other name means text."""
 # Parameters that samovar itself gives recipes: an experiment cannot set them.

@@ -16,29 +16,11 @@ from typing import Annotated, Any, TypeVar
 from pydantic import WrapValidator, model_validator
 
 from samovar.errors import unknown
+from samovar.experiment.keys import value_types as types
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.part_keys import NetworkPath
-from samovar.experiment.keys.value_types import (
-    BUFFER,
-    DELAY,
-    IP,
-    MEMORY,
-    PREFIX,
-    RATE,
-    SWITCH,
-    Duration,
-    Interface,
-    Name,
-    Port,
-    Sentence,
-    Share,
-    ValueType,
-    Word,
-    choice,
-    named,
-    whole_number,
-)
+from samovar.experiment.keys.value_types import Duration, Interface, Name, Port, Sentence, Share, Word
 from samovar.experiment.values import Buffer, Directional
 from samovar.units import UnitError, quoted
 
@@ -85,7 +67,7 @@ def _control_address(text: str) -> str:
     return text
 
 
-class ProgramType(ValueType):
+class ProgramType(types.ValueType):
     """The type of a program with its arguments; `parse` checks each word."""
 
     def read(self, written: object) -> tuple[str, ...]:
@@ -125,26 +107,28 @@ COMMAND = ProgramType(
     PROGRAM_SCHEMA,
     _command_word,
 )
-ADDRESS = named(
+ADDRESS = types.named(
     "address/prefix",
     "an address with the length of its prefix",
     ("172.16.10.2/24",),
-    rf"{IP}{PREFIX}",
+    rf"{types.IP}{types.PREFIX}",
     _address,
 )
-SUBNET = named("subnet", "a subnet", ("172.16.10.0/24",), rf"{IP}(?:{PREFIX})?", ipaddress.ip_network)
-CONTROL_ADDRESS = named(
+SUBNET = types.named(
+    "subnet", "a subnet", ("172.16.10.0/24",), rf"{types.IP}(?:{types.PREFIX})?", ipaddress.ip_network
+)
+CONTROL_ADDRESS = types.named(
     "address or host name",
     "an address or a host name",
     ("10.64.0.11", "alpha.example.org"),
-    rf"(?:{IP}|(?![0-9.]+$){_HOST_NAME})",
+    rf"(?:{types.IP}|(?![0-9.]+$){_HOST_NAME})",
     _control_address,
 )
-USER = named("user", "a user name", ("root",), "[A-Za-z_][A-Za-z0-9_.-]{0,31}")
-RELEASE = named("release", "a release: a number", ("11", "13.2"), r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
-QUANTA = whole_number("integer", "a number of quanta", "65535", 0, LARGEST_QUANTA)
+USER = types.named("user", "a user name", ("root",), "[A-Za-z_][A-Za-z0-9_.-]{0,31}")
+RELEASE = types.named("release", "a release: a number", ("11", "13.2"), r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
+QUANTA = types.whole_number("integer", "a number of quanta", "65535", 0, LARGEST_QUANTA)
 User = Annotated[str, USER]
-Rate = Annotated[int, RATE]
+Rate = Annotated[int, types.RATE]
 Command = Annotated[tuple[str, ...], COMMAND]
 
 
@@ -160,10 +144,12 @@ class Ssh(Strict):
 class Lab(Strict):
     """The virtual lab that is the testbed."""
 
-    kernel: Annotated[str, choice("kernel", "auto", "uml", "native")] = entry(
+    kernel: Annotated[str, types.choice("kernel", "auto", "uml", "native")] = entry(
         "uml: user-mode Linux; native: the machine's own kernel; auto: native where possible.", "auto"
     )
-    memory_bytes: Annotated[int, MEMORY] = entry("Memory of the virtual machine, such as 1GB.", 512_000_000)
+    memory_bytes: Annotated[int, types.MEMORY] = entry(
+        "Memory of the virtual machine, such as 1GB.", 512_000_000
+    )
 
 
 class NetworkInterface(Strict):
@@ -177,12 +163,12 @@ class Adapter(Strict):
     """A pair of adapters, such as powerline ones, with a queue of frames in front of a slower medium."""
 
     rate_bps: Rate = entry("Rate of the medium, such as 40Mbit.")
-    buffer: Annotated[Buffer, BUFFER] = entry("Queue of each adapter, such as 2720packets.")
-    delay_s: Annotated[float, DELAY] = entry("One-way delay of the idle medium.", 0.0)
-    medium: Annotated[str, choice("medium", *MEDIA)] = entry(
+    buffer: Annotated[Buffer, types.BUFFER] = entry("Queue of each adapter, such as 2720packets.")
+    delay_s: Annotated[float, types.DELAY] = entry("One-way delay of the idle medium.", 0.0)
+    medium: Annotated[str, types.choice("medium", *MEDIA)] = entry(
         "simplex: both directions share the rate; duplex: each direction has it.", "duplex"
     )
-    flow_control: Annotated[bool, SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
+    flow_control: Annotated[bool, types.SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
     pause_quanta: Annotated[int, QUANTA] = entry(
         "Pause of a frame, in units of 512 bit times.", LARGEST_QUANTA
     )
@@ -192,7 +178,7 @@ class Adapter(Strict):
 class Wlan(Strict):
     """A wireless network whose stations share the medium."""
 
-    standard: Annotated[str, choice("standard", *STANDARDS)] = entry("Standard, such as 802.11g.")
+    standard: Annotated[str, types.choice("standard", *STANDARDS)] = entry("Standard, such as 802.11g.")
     rate_bps: Rate | None = entry("Rate of every station, such as 54Mbit; by default they adapt it.", None)
 
 
@@ -246,9 +232,11 @@ class Host(Strict):
     Recipes for the release of its system are preferred to those for the system.
     """
 
-    os: Annotated[str, choice("os", *OPERATING_SYSTEMS)] = entry("Operating system; it chooses the recipes.")
+    os: Annotated[str, types.choice("os", *OPERATING_SYSTEMS)] = entry(
+        "Operating system; it chooses the recipes."
+    )
     release: Annotated[str, RELEASE] | None = entry("Release, such as 11.4; prefers its recipes.", None)
-    role: Annotated[str, choice("role", *ROLES)] = entry(
+    role: Annotated[str, types.choice("role", *ROLES)] = entry(
         "Role of the host; experiments name hosts by it: sender, sender2, senders."
     )
     address: Annotated[str, CONTROL_ADDRESS] = entry(

@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from samovar import units
 from samovar.errors import unknown
-from samovar.experiment.formula import NAMES, Formula, read_amount
+from samovar.experiment.formula import NAMES, read_amount
 from samovar.experiment.values import Buffer, Directional, ErrorCollector, PerHost, read_distribution
 from samovar.units import UnitError, quoted
 
@@ -453,6 +453,3 @@ Number = Annotated[float, NUMBER]
 Port = Annotated[int, PORT]
 Positive = Annotated[int, POSITIVE]
 Seed = Annotated[int, INTEGER]
-Time = float | Formula
-TimeOrFormula = Annotated[Time, TIME_OR_FORMULA]
-DelayOrFormula = Annotated[Time, DELAY_OR_FORMULA]

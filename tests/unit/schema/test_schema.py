@@ -34,7 +34,7 @@ from samovar.experiment.checks.check_values import check_site
 from samovar.experiment.yaml_tree import parse_yaml, plain
 from samovar.recipes import Catalogue
 from samovar.schema import stale
-from samovar.schema.editor_schemas import experiment_schema, model_document
+from samovar.schema.editor_schemas import ExperimentSchema, model_document
 from samovar.schema.model_schema import Definitions, SchemaError
 from samovar.schema.recipe_schema import Recipes, parameter_schema
 from samovar.schema.reference_pages import ROOTS, Page, models_below, schemas
@@ -188,7 +188,7 @@ NOT_FOUND: Mapping[str, list[str]] = yaml.safe_load(
     Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
 SMALL = Recipes(pinned.Recipes(), ("linux", "freebsd"))
-SMALL_SCHEMA = experiment_schema(SMALL, OUTPUTS)
+SMALL_SCHEMA = ExperimentSchema(SMALL, OUTPUTS).document()
 OF_EXPERIMENT = Draft202012Validator(SMALL_SCHEMA)
 OF_TESTBED = Draft202012Validator(
     model_document(Testbed),
