@@ -32,7 +32,7 @@ class SshDefaults(Strict):
 class System(Strict):
     """Defaults of the hosts of one operating system."""
 
-    settings: Settings = entry("Settings of its hosts, over those of every host.", {})
+    settings: Settings = entry("Settings of its hosts, which override those of every host.", {})
 
 
 class Uml(Strict):
@@ -40,7 +40,7 @@ class Uml(Strict):
 
     program: Word = entry("Kernel: a path such as .bin/uml/sid/linux.uml, or a name on PATH.", "linux.uml")
     modules: Word = entry(
-        "Folder with a folder of modules for its release, such as .bin/uml/sid/modules.",
+        "Folder that contains the modules of the kernel's release, such as .bin/uml/sid/modules.",
         "/usr/lib/uml/modules",
     )
 
@@ -52,7 +52,7 @@ class Labs(Strict):
 
 
 class Notify(Strict):
-    """A command that gets messages of a campaign: the text on its input, its parts in SAMOVAR_… variables."""
+    """A command that gets the messages of a campaign, on standard input and in SAMOVAR_… variables."""
 
     command: Annotated[tuple[str, ...], PROGRAM] = entry("Program with arguments, run without a shell.")
     on: tuple[Annotated[Occasion, choice("occasion", *OCCASIONS)], ...] = entry(
@@ -77,11 +77,11 @@ class Config(SourceFile):
     backoff_s: Pause = entry("Pause before a trial is repeated; it doubles up to backoff_most.", 5.0)
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
     quarantine: Positive = entry("Failed trials in a row after which the host at fault is no longer used.", 3)
-    host_wait_s: Duration = entry("How long to wait, before the next trial, for a host that was lost.", 120.0)
-    free_space: Size = entry("Disk space kept free, here and on hosts, beyond the next trial's.", 200_000_000)
-    notify: Notify | None = entry("Command to run at the end of a campaign and at trouble in it.", None)
+    host_wait_s: Duration = entry("How long to wait for a lost host before the next trial.", 120.0)
+    free_space: Size = entry("Disk space kept free, here and on hosts, after the next trial.", 200_000_000)
+    notify: Notify | None = entry("Command to run when a run ends and when trouble occurs.", None)
     verdict: Thresholds = entry("Bounds of the verdict.", Thresholds.model_construct())
     settings: Settings = entry("Settings of every host, which testbeds, hosts and experiments override.", {})
     os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = entry(
-        "Defaults of the hosts of one operating system, over settings.", {}
+        "Settings of hosts by operating system, which override those of every host.", {}
     )

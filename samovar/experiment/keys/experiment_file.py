@@ -25,7 +25,7 @@ class Order(Strict):
     """The order in which the trials of a part run."""
 
     kind: Annotated[str, choice("order", "sequential", "shuffled", "blocked")] = entry(
-        "sequential: as written; shuffled: at random; blocked: at random in blocks of all treatments.",
+        "sequential: as written; shuffled: at random; blocked: at random in blocks, each of all treatments.",
         "blocked",
     )
     seed: types.Seed = entry("Seed of all random choices; the same seed gives the same plan.", 1)
@@ -34,15 +34,15 @@ class Order(Strict):
 class PartKeys(Strict):
     """Keys of a part, which it inherits from the top level of its file."""
 
-    factors: Factors = entry("What varies: every combination of levels runs.", {})
+    factors: Factors = entry("Factors with their levels; every combination of levels is run.", {})
     exclude: tuple[Excluded, ...] = entry("Treatments to leave out, {factor: level or list}.", ())
-    include: tuple[Included, ...] = entry("Treatments to add: a level, old or new, for every factor.", ())
+    include: tuple[Included, ...] = entry("Treatments to add: for every factor a level, old or new.", ())
     replicates: Positive = entry("Number of trials of every treatment.", 1)
     settings: Settings = entry("Settings of hosts: cc, rwnd, mtu, txd or RECIPE.PARAMETER.", {})
     duration_s: Annotated[float | Formula, types.TIME_OR_FORMULA] | None = entry(
         keys_of(PlainFactors)["duration"].description, None
     )
-    path: NetworkPath | None = entry("What the bottleneck is set to.", None)
+    path: NetworkPath | None = entry("Rate, delay, loss and queue of the bottleneck.", None)
     traffic: tuple[Flow, ...] = entry("The flows of every trial.", ())
     stop: Stop | None = entry("When the traffic of a trial ends.", None)
     captures: tuple[Capture, ...] = entry("Packet captures.", ())
@@ -68,7 +68,7 @@ class Expect(Strict):
     say: Sentence = entry("The expectation in words.")
     metric: Annotated[str, types.METRIC] = entry("Metric to compare; the bounds are in its unit.")
     part: Name | None = entry("Part whose trials count; by default all.", None)
-    flow: Name | None = entry("Label of the measured flow; by default the median of all of a trial.", None)
+    flow: Name | None = entry("Label of the flow; by default, the median over a trial's flows.", None)
     where: Mapping[Word, Levels] = entry("Levels whose trials count, {factor: level or list}.", {})
     relative_to: Mapping[Word, Word] | None = entry("Trials to divide by; bounds are then ratios.", None)
     equals: types.Number | None = entry("Expected value.", None)
@@ -77,7 +77,7 @@ class Expect(Strict):
     above: types.Number | None = entry("Lower bound.", None)
     between: tuple[types.Number, types.Number] | None = entry("Least and greatest value.", None)
     source: Sentence | None = entry("Source of the expectation.", None)
-    differs: Sentence | None = entry("Why it may not hold here, printed if it does not.", None)
+    differs: Sentence | None = entry("Why the value may differ here; printed if it does.", None)
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Expect:
@@ -91,33 +91,37 @@ class Expect(Strict):
 
 
 class Thresholds(Strict):
-    """Bounds of the verdict; docs/explanation/verdict.md explains each."""
+    """Bounds of the verdict: beyond one, a trial is suspect or invalid; see docs/explanation/verdict.md."""
 
-    late_s: Duration = entry("Greatest delay of a flow's start; more is suspect.", 0.2)
-    duration: Share = entry("Least share of the planned time that traffic lasts; less is invalid.", 0.95)
-    window: Share = entry("Least share of rwnd that the largest window reaches; less is suspect.", 0.9)
+    late_s: Duration = entry("Largest delay of a flow's start; beyond it, suspect.", 0.2)
+    duration: Share = entry("Smallest share of its planned time that a flow lasts; below it, invalid.", 0.95)
+    window: Share = entry("Smallest share of rwnd that the largest window reaches; below it, suspect.", 0.9)
     bytes_differ: Share = entry(
-        "Greatest difference of a flow's bytes from its generator's count; more is invalid.",
+        "Largest difference between a flow's bytes and its generator's count; beyond it, invalid.",
         0.02,
         alias="bytes",
     )
     bottleneck: Share = entry(
-        "Greatest difference of bytes at the bottleneck and behind it; more is suspect.", 0.01
+        "Largest difference between the bytes at the bottleneck and behind it; beyond it, suspect.", 0.01
     )
     rate: Share = entry(
-        "Largest difference of a full bottleneck's rate from the plan; more is suspect, thrice that invalid.",
+        "Largest difference of a full queue's rate from the plan; beyond it, suspect; three times, invalid.",
         0.04,
     )
     competing: Share = entry(
-        "Largest share of captured bytes of no flow; more is suspect, ten times as much invalid.", 0.001
+        "Largest share of captured bytes of no flow; beyond it, suspect; ten times, invalid.", 0.001
     )
-    competing_bytes: Size = entry("Bytes of no flow that are accepted.", 20_000, alias="competing_least")
-    cpu: Share = entry("Largest share of the traffic's time that a CPU is busy; more is suspect.", 0.95)
-    clock_step_s: Duration = entry("Largest step of a host's clock; more ends the trial, invalid.", 0.05)
+    competing_bytes: Size = entry(
+        "Bytes of no flow that are always accepted.", 20_000, alias="competing_least"
+    )
+    cpu: Share = entry("Largest share of the traffic's time that a CPU is busy; beyond it, suspect.", 0.95)
+    clock_step_s: Duration = entry(
+        "Largest step of a host's clock; beyond it, the trial ends, invalid.", 0.05
+    )
     clock_drift_ppm: Annotated[float, types.DRIFT] = entry(
-        "Greatest drift of a host's clock against this machine's; certainly more is suspect.", 50.0
+        "Largest drift of a host's clock against this machine's; certainly beyond it, suspect.", 50.0
     )
-    disk_bytes: Size = entry("Least free space on a host; less ends the trial, invalid.", 50_000_000)
+    disk_bytes: Size = entry("Smallest free space on a host; below it, the trial ends, invalid.", 50_000_000)
     capture_packets: Positive = entry(
         "Packets of each capture that the verdict reads; a million take about a second.",
         1_000_000,
@@ -145,7 +149,7 @@ class Experiment(PartKeys, SourceFile):
     description: Sentence = entry("Purpose of the experiment, in a paragraph.", "")
     testbed: Name = entry("Testbed that it runs on, a file in hosts/.")
     order: Order = entry("Order in which trials run.", Order.model_construct())
-    parts: Mapping[Name, Part] = entry("Matrices by name; they override the top level.", min_length=1)
+    parts: Mapping[Name, Part] = entry("Parts by name; they override the top level.", min_length=1)
     figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = entry(
         "Figures of the report: names, or mappings with options.", ()
     )
@@ -154,13 +158,13 @@ class Experiment(PartKeys, SourceFile):
     )
     expect: tuple[Expect, ...] = entry("Lines of the scorecard.", ())
     verdict: Thresholds = entry(
-        "Bounds of the verdict, over those of the configuration.", Thresholds.model_construct()
+        "Bounds of the verdict, which override those of config.yaml.", Thresholds.model_construct()
     )
-    calibrate: Calibrate | None = entry("Whether paths are measured first; by default as configured.", None)
-    profiles: Mapping[Name, Free] = entry("Changes of the experiment for --profile, by name.", {})
+    calibrate: Calibrate | None = entry("Whether to measure new paths; by default as in config.yaml.", None)
+    profiles: Mapping[Name, Free] = entry("Changes that --profile NAME applies, by name.", {})
 
     # Merged into the file before this model reads it.
-    extends: Name | None = entry("Another experiment of the folder, which this one extends.", None)
+    extends: Name | None = entry("Experiment of the same folder that this one extends.", None)
     fragments: Mapping[Name, Free] = entry("Named pieces of experiments and parts, for `use`.", {})
 
 

@@ -37,7 +37,7 @@ class PlainFactors(Strict):
         "Transmit descriptors of hosts that send."
     )
     duration: Annotated[float | Formula, types.TIME_OR_FORMULA, VARIES] = entry(
-        "How long flows last that have no end of their own, such as 90s."
+        "Duration of flows that have no end of their own, such as 90s."
     )
 
 

@@ -132,6 +132,8 @@ class Key:
         default = self.field.default
         if default in (None, "", (), {}, PydanticUndefined) or isinstance(default, BaseModel):
             return None
+        if isinstance(default, tuple):
+            return f"[{', '.join(default)}]"
         return self.type.write(default) if self.type else str(default)
 
 

@@ -27,16 +27,16 @@ FLOW_ENDS = ("size", "duration", "until")
 
 
 class PathClass(Strict):
-    """A flow or subnet with its own delay or loss, ahead of the queue that all share."""
+    """A flow or subnet with a delay or loss of its own, applied before the shared queue."""
 
     EXCLUSIVE = (("flow", "from"), ("flow", "to"), ("rtt", "delay"))
     NEEDED = (("flow", "from", "to"), ("rtt", "delay", "loss"))
 
-    flow: Name | None = entry("Label of the flow; a counted flow means all of its flows.", None)
+    flow: Name | None = entry("Label of a flow; that of a counted flow means all of its flows.", None)
     from_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets come from.", None)
     to_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets go to.", None)
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA] | None = entry(
-        "Delay of both directions, half in each, instead of the path's.", None
+        "Delay of the round trip, half in each direction, instead of the path's.", None
     )
     delay_s: BothDelays | None = entry("One-way delays, instead of the path's.", None)
     loss: Annotated[Real, types.SHARE_OR_FORMULA] | None = entry(
@@ -45,7 +45,7 @@ class PathClass(Strict):
 
 
 class NetworkPath(WithParameters):
-    """What the bottleneck is set to; None where a factor must set it.
+    """Rate, delay, loss and queue of the bottleneck; None where a factor must set the value.
 
     A plain rate, buffer, aqm, jitter or share applies downstream only; see Directional.
     """
@@ -56,7 +56,7 @@ class NetworkPath(WithParameters):
         "Rate of the bottleneck, such as {down: 100Mbit, up: 40Mbit}; one value applies downstream.", None
     )
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
-        "Delay that the router adds in both directions together, half in each, such as 40ms.", 0.0
+        "Delay that the router adds to the round trip, half in each direction, such as 40ms.", 0.0
     )
     delay_s: BothDelays | None = entry("One-way delays instead of rtt, such as {down: 30ms, up: 10ms}.", None)
     jitter_s: Annotated[Reals, types.DELAY_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER] = entry(
@@ -73,13 +73,13 @@ class NetworkPath(WithParameters):
         "Share of packets that arrive twice; one value applies downstream.", 0.0
     )
     aqm: Annotated[str | Directional[str], types.NAME.of(PER_DIRECTION), VARIES, ROUTER] = entry(
-        "Queue discipline of the bottleneck; other keys of path are its parameters.", "pfifo"
+        "Queue discipline of the bottleneck; keys that are not listed here are its parameters.", "pfifo"
     )
     buffer: Annotated[Buffers | None, types.BUFFER_OR_FORMULA.of(PER_DIRECTION), VARIES] = entry(
         "Size of the bottleneck's queue, such as 546packets, 819KB or 1 BDP.", None
     )
     classes: Annotated[tuple[PathClass, ...], ROUTER] = entry(
-        "Flows and subnets with their own delay or loss, ahead of the same queue.", ()
+        "Flows and subnets with a delay or loss of their own, applied before the shared queue.", ()
     )
 
 
@@ -123,34 +123,34 @@ class Flow(WithParameters):
     EXCLUSIVE = (FLOW_ENDS, ("arrivals", "count"), ("arrivals", "every"))
 
     label: Name = entry("Label of the flow in factors, tables and figures.", alias="flow")
-    generator: VariedName = entry("Recipe of the traffic program; all keys not listed are its parameters.")
+    generator: VariedName = entry("Recipe of the traffic program; keys not listed here are its parameters.")
     from_end: VariedName = entry("Host or role that sends; a plural role means each of its hosts.")
     to_end: VariedName = entry("Host or role that receives; a plural role means each of its hosts.")
     start_s: Annotated[Real | Distribution, types.DELAY_OR_FORMULA.of(types.RANDOM), VARIES] = entry(
-        "Start of the flow or of its arrivals in the trial, such as 5s or {uniform: [0s, 5s]}.", 0.0
+        "Time in the trial at which the flow or its arrivals begin, such as 5s or {uniform: [0s, 5s]}.", 0.0
     )
-    port: Port | None = entry("Port at the receiver; counted flows use the ports that follow it.", None)
+    port: Port | None = entry("Port at the receiver; counted flows use this port and those after it.", None)
     size_bytes: Annotated[Amount | Distribution | None, types.SIZE_OR_FORMULA.of(types.RANDOM), VARIES] = (
         entry("Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None)
     )
     duration_s: Annotated[Real | Distribution, types.TIME_OR_FORMULA.of(types.RANDOM), VARIES] | None = entry(
         "How long the flow lasts, such as 90s or {uniform: [5s, 20s], step: 1s}.", None
     )
-    until: VariedName | None = entry("Label of the flow that this one ends with.", None)
+    until: VariedName | None = entry("Label of the flow whose end ends this one.", None)
     cc: Annotated[str, types.ALGORITHM, VARIES] | None = entry(
-        "Congestion control, if its generator has one.", None
+        "Congestion control, if the generator can set it.", None
     )
     rwnd_bytes: Annotated[Amount, types.SIZE_OR_FORMULA, VARIES] | None = entry(
-        "Largest window that its receiver advertises to its sender, such as 200KB.", None
+        "Largest receive window that the receiver advertises, such as 200KB.", None
     )
     dscp: Annotated[int, types.DSCP, VARIES] | None = entry(
         "DiffServ code point, such as EF, AF11 or 46.", None
     )
-    count: FlowCount | None = entry("Number of flows, FLOW-1 and so on; 0 leaves the flow out.", None)
+    count: FlowCount | None = entry("Number of flows, FLOW-1, FLOW-2 …; 0 leaves the flow out.", None)
     every_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
-        "Time between starts of counted flows.", 0.0
+        "Time between the starts of counted flows.", 0.0
     )
-    arrivals: Arrivals | None = entry("Random starts of flows FLOW-1, FLOW-2 and so on.", None)
+    arrivals: Arrivals | None = entry("Flows FLOW-1, FLOW-2 and so on that begin at random times.", None)
 
     @model_validator(mode="after")
     def _check_label_and_start(self) -> Flow:
@@ -176,15 +176,15 @@ class Stop(Strict):
 class Capture(Strict):
     """One packet capture; without an interface, at the one that faces the traffic."""
 
-    at: Places = entry("Host or role that captures, senders for all of a role, or a list.")
+    at: Places = entry("Where to capture: a host, a role, a plural role such as senders, or a list.")
     interface: Interface | None = entry("Interface; by default the one that faces the traffic.", None)
-    snaplen_bytes: Annotated[int, types.SNAPLEN] = entry("Bytes kept of each packet.", 96)
+    snaplen_bytes: Annotated[int, types.SNAPLEN] = entry("Bytes recorded of each packet.", 96)
 
 
 class Logger(WithParameters):
     """One logger at one host."""
 
     logger: Name = entry("Recipe of the logger; keys that are not listed here are its parameters.")
-    at: Places = entry("Host or role that logs, senders for all of a role, or a list.")
+    at: Places = entry("Where to log: a host, a role, a plural role such as senders, or a list.")
     interface: Interface | None = entry("Interface; by default the one that faces the traffic.", None)
     interval_s: VariedTime | None = entry("Time between samples; by default the recipe's.", None)

@@ -142,7 +142,7 @@ class Ssh(Strict):
 
 
 class Lab(Strict):
-    """The virtual lab that is the testbed."""
+    """Options of a testbed that is a virtual lab."""
 
     kernel: Annotated[str, types.choice("kernel", "auto", "uml", "native")] = entry(
         "uml: user-mode Linux; native: the machine's own kernel; auto: native where possible.", "auto"
@@ -170,7 +170,7 @@ class Adapter(Strict):
     )
     flow_control: Annotated[bool, types.SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
     pause_quanta: Annotated[int, QUANTA] = entry(
-        "Pause of a frame, in units of 512 bit times.", LARGEST_QUANTA
+        "Pause that one frame requests, in units of 512 bit times.", LARGEST_QUANTA
     )
     drift: Share = entry("How far the medium's rate drifts over time, such as 5%.", 0.0)
 
@@ -183,14 +183,14 @@ class Wlan(Strict):
 
 
 class Link(Strict):
-    """A link, beyond its name."""
+    """Properties of one link."""
 
     EXCLUSIVE = (("adapter", "wlan"),)
 
     subnet: Annotated[IPv4Network | IPv6Network, SUBNET] | None = entry(
         "Subnet of its interfaces, such as 172.16.10.0/24; by default that of their addresses.", None
     )
-    adapter: Adapter | None = entry("Pair of adapters between two hosts; a path overrides it.", None)
+    adapter: Adapter | None = entry("Pair of adapters between two hosts; a path overrides its values.", None)
     wlan: Wlan | None = entry("A wireless network of the hosts on this link.", None)
     description: Sentence = entry("Description of the link, for the report.", "")
 
@@ -235,16 +235,16 @@ class Host(Strict):
     os: Annotated[str, types.choice("os", *OPERATING_SYSTEMS)] = entry(
         "Operating system; it chooses the recipes."
     )
-    release: Annotated[str, RELEASE] | None = entry("Release, such as 11.4; prefers its recipes.", None)
+    release: Annotated[str, RELEASE] | None = entry("Release, such as 11.4; its recipes are preferred.", None)
     role: Annotated[str, types.choice("role", *ROLES)] = entry(
         "Role of the host; experiments name hosts by it: sender, sender2, senders."
     )
     address: Annotated[str, CONTROL_ADDRESS] = entry(
-        "Address or name on the control network, where SSH reaches it; an address in a lab."
+        "Address or host name on the control network, for SSH; in a lab an address."
     )
     interfaces: Mapping[Interface, NetworkInterface] = entry("Interfaces on the testbed's network.", {})
-    ssh: Ssh = entry("SSH settings of this host, over those of the testbed.", Ssh.model_construct())
-    settings: Settings = entry("Settings of this host, over those of the testbed.", {})
+    ssh: Ssh = entry("SSH settings of this host, which override the testbed's.", Ssh.model_construct())
+    settings: Settings = entry("Settings of this host, which override the testbed's.", {})
     boot_timeout_s: Duration = entry("Longest time that it may take to answer after a reboot.", 300.0)
     power: Power | None = entry("How to switch it on and off, if it does not return from a reboot.", None)
     description: Sentence = entry("Description of the machine, for the report.", "")
@@ -285,10 +285,10 @@ class Testbed(SourceFile):
 
     name: Name = entry("Name of the testbed, the same as the file's.", alias="testbed")
     description: Sentence = entry("Description of the testbed, for the report.", "")
-    lab: Lab | None = entry("Makes this testbed a virtual one.", None)
+    lab: Lab | None = entry("Makes the testbed a virtual lab on this machine.", None)
     ssh: Ssh = entry("How to log in to every host.", Ssh.model_construct())
     hosts: Mapping[Name, Host] = entry("Machines by name.", min_length=1)
-    links: Mapping[Name, Link] = entry("Links by name, for what their interfaces do not tell.", {})
+    links: Mapping[Name, Link] = entry("Links by name, if they have a subnet, a device or a description.", {})
     place: Annotated[Bottleneck | LinkBottleneck | None, WrapValidator(_bottleneck)] = entry(
         "Where the queue is; without it, experiments have no path.", None, alias="bottleneck"
     )
