@@ -101,7 +101,7 @@ def test_every_error_of_a_study_is_reported_with_its_place(tmp_path: Path) -> No
         load_study_report(file, {"netgear-lan", "netgear-txd"})
     message = str(caught.value)
     assert "netgear.yaml:5:6: unknown key 'titel'; did you mean 'title'?" in message
-    assert "netgear.yaml:1:8: study: 'other' is in the file netgear.yaml; name it 'netgear'" in message
+    assert "netgear.yaml:1:8: study 'other' is in the file netgear.yaml" in message
 
 
 def test_an_unknown_experiment_is_reported_with_the_nearest_name(tmp_path: Path) -> None:
