@@ -131,11 +131,11 @@ def _top_level_text(path: Path, key: str) -> str:
     return next(found, "").strip().rstrip(">|").strip("'\"")
 
 
-OVERRIDES_OTHERS, OVERRIDDEN, REMOVED = "»", " ", "✗"
-
-
 def explanation_lines(explanations: Sequence[Explanation]) -> Iterator[str]:
-    """Show explanations: the value in effect is marked, the values that it overrides follow."""
+    """Show explanations: the value in effect is marked `»`, the values that it overrides follow.
+
+    A `✗` marks the values of a key that a later layer removes.
+    """
     for index, one in enumerate(explanations):
         yield from [""] if index else []
         yield _explanation_head(one)
@@ -143,8 +143,13 @@ def explanation_lines(explanations: Sequence[Explanation]) -> Iterator[str]:
 
 
 def _explanation_head(one: Explanation) -> str:
+    if one.in_trial and one.hosts:  # hosts with the same value are named together
+        places: dict[str, list[str]] = {}
+        for where, value in one.in_trial:
+            places.setdefault(value, []).append(where)
+        return f"{one.title} = " + "; ".join(f"{value} at {', '.join(at)}" for value, at in places.items())
     if one.in_trial:
-        return f"{one.title} = {_value_in_trial(one)}"
+        return f"{one.title} = " + ", ".join(f"{where} {value}".strip() for where, value in one.in_trial)
     subject = f"{one.title}{one.at}"
     if one.levels:
         return f"{subject} is a factor: {', '.join(one.levels)}"
@@ -155,22 +160,12 @@ def _explanation_head(one: Explanation) -> str:
     return f"{subject} = {one.values[0].text}" if one.values else f"{subject} is not set"
 
 
-def _value_in_trial(one: Explanation) -> str:
-    """Return a value in a trial; hosts with the same value are named together."""
-    if not one.hosts:
-        return ", ".join(f"{where} {value}".strip() for where, value in one.in_trial)
-    places: dict[str, list[str]] = {}
-    for where, value in one.in_trial:
-        places.setdefault(value, []).append(where)
-    return "; ".join(f"{value} at {', '.join(hosts)}" for value, hosts in places.items())
-
-
 def _explanation_rows(one: Explanation, key: str = "") -> Iterator[tuple[str, ...]]:
     for own, inner in one.keys:
         yield from _explanation_rows(inner, f"{own}: ")
     for index, value in enumerate(one.values):
-        first = OVERRIDES_OTHERS if index == 0 and not one.keys else OVERRIDDEN
-        yield f"  {REMOVED if one.removed else first} {key}{value.text}", value.layer, value.place
+        mark = "✗" if one.removed else "»" if index == 0 and not one.keys else " "
+        yield f"  {mark} {key}{value.text}", value.layer, value.place
 
 
 def facts_lines(facts: Mapping[str, HostFacts]) -> Iterator[str]:

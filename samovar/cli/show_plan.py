@@ -12,7 +12,7 @@ from typing import Any
 from samovar.campaign import ResumePoint
 from samovar.campaign.availability import Finding
 from samovar.cli.text import columns, key_title, value_text
-from samovar.plan import Comparison, Cost, Plan, Trial
+from samovar.plan import Cost, Plan, Trial
 from samovar.units import clock, counted, format_bytes
 
 SCREEN, FEW = 30, 12
@@ -93,10 +93,9 @@ def _design_lines(plan: Plan) -> Iterator[str]:
 
 
 def _levels(levels: Sequence[str]) -> str:
-    if len(levels) <= FEW:
-        return ", ".join(levels)
-    first, last = levels[: FEW // 2], levels[-2:]
-    return f"{', '.join(first)}, … {len(levels) - FEW // 2 - 2} more …, {', '.join(last)}"
+    if len(levels) > FEW:
+        levels = [*levels[: FEW // 2], f"… {len(levels) - FEW // 2 - 2} more …", *levels[-2:]]
+    return ", ".join(levels)
 
 
 def _trial_table(preview: PlanPreview, every_trial: bool) -> Iterator[str]:
@@ -126,8 +125,11 @@ REASONS_TO_RUN: Mapping[str, str] = {
 
 
 def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iterator[str]:
-    """Show what a plan changes in the campaign that it resumes: trials done, to run, and no longer used."""
-    comparison = resume.comparison
+    """Show what a plan changes in the campaign that it resumes: trials done, to run, and no longer used.
+
+    Results that the plan does not use stay on disk.
+    """
+    comparison, kept = resume.comparison, "kept but not analysed"
     if resume.folder is None:
         yield f"new campaign: {counted(len(comparison.runs), 'trial')} to run"
         return
@@ -137,12 +139,6 @@ def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iter
         yield f"      recipes changed since then: {_few(changed_recipes)}; `--new` measures everything again"
     for reason, number in comparison.counts.items():
         yield f"  + {counted(number, 'trial')} to run: {REASONS_TO_RUN.get(reason, reason)}"
-    yield from _outdated_lines(comparison)
-
-
-def _outdated_lines(comparison: Comparison) -> Iterator[str]:
-    """Show which results the plan does not use, and why; they stay on disk."""
-    kept = "kept but not analysed"
     for one in comparison.stale[:FEW_CHANGES]:
         yield f"  ~ {counted(len(one.results), 'result')} outdated by a change, {kept}: {_few(one.results)}"
         yield from (f"      {change}" for change in one.changes[:FEW_CHANGES])

@@ -134,10 +134,8 @@ def treatments(campaign: Campaign) -> Json:
     """Return the order of the trials, and the factors and traffic of each part."""
     plan = campaign.plan
     seeded = f"; seed {plan.seed}" if plan.order != "sequential" else ""
-    return {
-        "order": f"Trials ran {ORDERS.get(plan.order, plan.order)}{seeded}.",
-        "parts": [_part(part, campaign) for part in plan.parts],
-    }
+    order = f"Trials ran {ORDERS.get(plan.order, plan.order)}{seeded}."
+    return {"order": order, "parts": [_part(part, campaign) for part in plan.parts]}
 
 
 def _part(part: PartPlan, campaign: Campaign) -> Json:

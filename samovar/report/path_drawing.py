@@ -7,8 +7,8 @@ them a size.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 from samovar.report.campaign_data import Json
 
@@ -20,8 +20,7 @@ JOINTS = (0.44, 0.56)
 """Range in the gap between two columns where links have their joints; labels have room at both ends."""
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(NamedTuple):
     """An interface of a host on a link; the address is without its prefix length."""
 
     host: str
@@ -30,8 +29,7 @@ class Port:
     link: str
 
 
-@dataclass(frozen=True)
-class HostBox:
+class HostBox(NamedTuple):
     """Where a host is drawn: its column, and its middle and height in rows."""
 
     column: int
@@ -64,8 +62,11 @@ def draw_path(testbed: Json) -> Json:
         "columns": max(columns.values(), default=0) + 1,
         "height": 2 * max((abs(box.y) + box.height / 2 for box in boxes.values()), default=0),
         "hosts": [
-            {"name": name, "role": str(entry.get("role", "")), "os": str(entry.get("os", ""))}
-            | vars(boxes[name])
+            {
+                "name": name,
+                **{key: str(entry.get(key, "")) for key in ("role", "os")},
+                **boxes[name]._asdict(),
+            }
             for name, entry in hosts.items()
         ],
         "links": [line for gap, members in by_gap.items() for line in _draw_gap(gap, members, boxes)],
@@ -132,14 +133,8 @@ def _draw_gap(gap: int, links: Sequence[Link], boxes: Mapping[str, HostBox]) -> 
     ends: dict[str, list[Json]] = {}
     for host, own in ports.items():
         for index, port in enumerate(own):  # the lines of a host are spread around its middle
-            end = {
-                "host": host,
-                "interface": port.interface,
-                "address": port.address,
-                "column": boxes[host].column,
-                "side": "right" if boxes[host].column <= gap else "left",
-                "y": boxes[host].y + LINE_PITCH * (index - (len(own) - 1) / 2),
-            }
+            column, y = boxes[host].column, boxes[host].y + LINE_PITCH * (index - (len(own) - 1) / 2)
+            end = {**port._asdict(), "column": column, "side": "right" if column <= gap else "left", "y": y}
             ends.setdefault(port.link, []).append(end)
     return [
         {
