@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial as bound
 
 from samovar.experiment import keys
@@ -51,22 +51,17 @@ class Recipes:
         return [one for one in self.systems if "-" not in one and name in self.catalogue.names(kind, one)]
 
 
-def type_of_parameter(info: keys.ParameterInfo) -> keys.ValueType:
-    """Return the type of a parameter; the recipe's own types are texts."""
-    return keys.PARAMETER_TYPES.get(info.type, keys.WORD)
-
-
 def parameter_schema(definitions: Definitions, infos: Sequence[keys.ParameterInfo]) -> Json:
     """Return a parameter as a property: what any of the systems accepts, with its description."""
+    types = [keys.PARAMETER_TYPES.get(info.type, keys.WORD) for info in infos]  # a recipe's own are texts
     values = []
-    for info in infos:
-        own = type_of_parameter(info)
+    for info, own in zip(infos, types, strict=True):
         choices: Json = {"enum": [*info.choices, *(int(one) for one in info.choices if one.isdecimal())]}
         values.append(choices if info.choices else definitions.of_type(own))
     first = infos[0]
     words = f"{first.description[:1].upper()}{first.description[1:]}."
     if not first.choices:
-        words += f" Type: {type_of_parameter(first).name}."
+        words += f" Type: {types[0].name}."
     default = getattr(first, "default", None)
     if default is not None:
         words += f" Default: `{default}`."
@@ -89,15 +84,14 @@ def parameters_of_kind(definitions: Definitions, recipes: Recipes, kind: str) ->
     for name in recipes.names(kind):
         for key, infos in recipes.parameters(kind, name).items():
             found.setdefault(key, {})[name] = parameter_schema(definitions, list(infos.values()))
-    return {key: _merged(every) for key, every in sorted(found.items())}
-
-
-def _merged(schemas: Mapping[str, Json]) -> Json:
-    names: dict[str, list[str]] = {}
-    for name, one in schemas.items():
-        names.setdefault(one.pop("description"), []).append(name)
-    words = " ".join(f"{', '.join(of)}: {words}" for words, of in names.items())
-    return {**any_of(*schemas.values()), "description": words}
+    made: Json = {}
+    for key, schemas in sorted(found.items()):
+        names: dict[str, list[str]] = {}
+        for name, one in schemas.items():
+            names.setdefault(one.pop("description"), []).append(name)
+        words = " ".join(f"{', '.join(of)}: {words}" for words, of in names.items())
+        made[key] = {**any_of(*schemas.values()), "description": words}
+    return made
 
 
 def recipe_choice(definitions: Definitions, recipes: Recipes, kind: str) -> Json:

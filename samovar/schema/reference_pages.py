@@ -320,20 +320,12 @@ def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
 
 def generated(root: Path) -> dict[Path, str]:
     """Return the text of each generated file of a checkout, by its path."""
-    recipes = Recipes.of(Catalogue(root / "templates"))
+    recipes, outputs = Recipes.of(Catalogue(root / "templates")), project_outputs(root)
     texts = {FOLDER / f"{name}.json": f"{dump(schema)}\n" for name, schema in schemas(root, recipes).items()}
-    return texts | pages(root, recipes)
-
-
-def pages(root: Path, recipes: Recipes) -> dict[Path, str]:
-    """Return the reference pages with generated blocks, by path."""
-    found = {path.relative_to(root): path.read_text("utf-8") for path in (root / REFERENCE).glob("*.md")}
-    outputs = project_outputs(root)
-    return {
-        path: Page(text, ROOTS.get(path.stem), recipes, outputs).written()
-        for path, text in sorted(found.items())
-        if BLOCK.search(text)
-    }
+    for path in sorted((root / REFERENCE).glob("*.md")):
+        page = Page(path.read_text("utf-8"), ROOTS.get(path.stem), recipes, outputs)
+        texts[path.relative_to(root)] = page.written()  # the same text if it has no generated blocks
+    return texts
 
 
 def stale(root: Path) -> dict[Path, str]:
