@@ -94,7 +94,7 @@ abort_core <- function(message, class = "samovar_error_siftr") {
 #'
 #' - `recovery`: the connection is in fast recovery (TF_FASTRECOVERY, TF_CONGRECOVERY): FreeBSD sets cwnd to a segment and
 #'   inflates it with each SACK.
-#' - `timeout`: ssthresh has changed with cwnd; or ssthresh was already at its minimum of two segments, and RTO has doubled.
+#' - `timeout`: ssthresh has changed with cwnd; or ssthresh was already at its minimum of two segments, and RTO has grown by at least half.
 #' - `enobufs`: neither. An interface's queue on this host was full, tcp_output() got ENOBUFS, set cwnd to a segment and
 #'   left ssthresh unchanged. This is a candidate only: the interface's output drops (`netstat -i -d`) confirm it. TCP is not informed of drops
 #'   in a dummynet pipe.
