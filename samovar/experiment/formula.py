@@ -64,14 +64,18 @@ PACKETS = Dimension(packets=1)
 SHARE = Dimension(share=True)
 RATE = Dimension(bytes=1, seconds=-1)
 FREQUENCY = Dimension(seconds=-1)
-_DIMENSION_NAMES = {
-    NUMBER: "a number",
-    BYTES: "a size",
-    SECONDS: "a time",
-    PACKETS: "a count of packets",
-    SHARE: "a share",
-    RATE: "a rate",
-    FREQUENCY: "a frequency",
+
+_DIMENSIONS: Mapping[units.Kind | None, tuple[Dimension, Fraction]] = {
+    None: (NUMBER, Fraction(1)),
+    units.SIZE: (BYTES, Fraction(1)),
+    units.RATE: (RATE, Fraction(1, 8)),
+    units.DURATION: (SECONDS, Fraction(1, 10**9)),
+    units.PACKETS: (PACKETS, Fraction(1)),
+    units.SHARE: (SHARE, Fraction(1, 100)),
+}
+"""The dimension of a kind of quantity, and its smallest unit in that of formulas."""
+_DIMENSION_NAMES = {FREQUENCY: "a frequency"} | {
+    dimension: f"a {kind.name if kind else 'number'}" for kind, (dimension, _) in _DIMENSIONS.items()
 }
 
 KEYS_OF_PATH = {
@@ -176,15 +180,6 @@ class Formula:
         return own if own in fitting else fitting[0]
 
 
-_DIMENSIONS: Mapping[units.Kind | None, tuple[Dimension, Fraction]] = {
-    None: (NUMBER, Fraction(1)),
-    units.SIZE: (BYTES, Fraction(1)),
-    units.RATE: (RATE, Fraction(1, 8)),
-    units.DURATION: (SECONDS, Fraction(1, 10**9)),
-    units.PACKETS: (PACKETS, Fraction(1)),
-    units.SHARE: (SHARE, Fraction(1, 100)),
-}
-"""The dimension of a kind of quantity, and its smallest unit in that of formulas."""
 _OPERATORS: Mapping[str, tuple[Callable[..., Fraction], Callable[[Dimension, Dimension], Dimension]]] = {
     "Add": (operator.add, Dimension.plus),
     "Sub": (operator.sub, Dimension.plus),

@@ -25,7 +25,6 @@ MOST_NESTED = 40
 _LINE_ENDS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # line breaks of YAML 1.1
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
-_EMPTY = "the file is empty; it must be a mapping (key: value)"
 _LAYERS = {"profiles": "profile", "parts": "part", "fragments": "fragment"}
 """Keys whose mappings have layers by name, such as the profile quick."""
 
@@ -154,10 +153,11 @@ def read_yaml(path: Path) -> tuple[Map, list[Problem]]:
 
 def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
     """Parse a text as read_yaml parses a file; `file` names it in messages."""
-    source = _Source(file, content)
-    tree, problems = _convert(source)
+    parser = _Parser(file, content)
+    tree, problems = parser.parse(), parser.problems
     if tree is None or (isinstance(tree, Text) and tree in ("", "~", "null")):
-        raise DefinitionError([source.position(0, 0).problem(_EMPTY)])
+        message = "the file is empty; it must be a mapping (key: value)"
+        raise DefinitionError([parser.position(0, 0).problem(message)])
     if not isinstance(tree, Map):
         what = "list" if isinstance(tree, Seq) else "text"
         message = f"the file is a {what}; it must be a mapping (key: value)"
@@ -170,9 +170,10 @@ def parse_value(content: str, start: Position) -> Node:
 
     Positions in it are counted from `start`.
     """
-    node, problems = _convert(_Source(start.file, content, start))
-    if problems:
-        raise DefinitionError(problems)
+    parser = _Parser(start.file, content, start)
+    node = parser.parse()
+    if parser.problems:
+        raise DefinitionError(parser.problems)
     return text("", start) if node is None else node
 
 
@@ -223,12 +224,33 @@ def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
     return DefinitionError([Problem(str(path), 0, 0, f"{reason}; it must be {what}")])
 
 
-class _Source:
-    """A text with the positions in it: a whole file, or with `start` a part of one line."""
+class _Parser:
+    """Parses a whole file, or with `start` a part of one line.
+
+    `problems` are those found that leave the rest readable.
+    """
 
     def __init__(self, file: str, content: str, start: Position | None = None) -> None:
-        self.content, self._file, self._start = content, file, start
+        self._file, self._content, self._start = file, content, start
         self._lines = _LINE_ENDS.split(content)
+        self.problems: list[Problem] = []
+        self._count = 0
+        self._open: set[int] = set()
+
+    def parse(self) -> Node | None:
+        """Return the text as a tree, None if it is empty; refuses secrets, which campaigns would record.
+
+        Raises DefinitionError for what leaves the rest unreadable.
+        """
+        secrets = [
+            # the line is not shown with the message: messages are logged
+            replace(self._position_at(one.start), text="").problem(f"{one.kind}; {ADVICE}")
+            for one in find_secrets(self._content)
+        ]
+        if secrets:
+            raise DefinitionError(secrets)
+        root = self._compose()
+        return None if root is None else self._convert(root)
 
     def position(self, line: int, column: int, within: str = "") -> Position:
         """Return the position of a line and column that count from 0, at most the end of the text."""
@@ -238,41 +260,31 @@ class _Source:
             return replace(self._start, column=self._start.column + column)
         return Position(self._file, line + 1, column + 1, self._lines[line], within)
 
-    def position_at(self, index: int) -> Position:
+    def _position_at(self, index: int) -> Position:
         """Return the position of a character by its index in the text."""
-        before = self.content[:index]
+        before = self._content[:index]
         return self.position(before.count("\n"), index - (before.rfind("\n") + 1))
 
+    def _compose(self) -> yaml.Node | None:
+        """Parse the text into PyYAML's nodes, None if it is empty; raises the first error."""
+        unprintable = yaml.reader.Reader.NON_PRINTABLE.search(self._content)
+        if unprintable:
+            message = _unprintable(unprintable[0])
+            raise DefinitionError([self._position_at(unprintable.start()).problem(message)])
+        try:
+            return _Loader(self._content).get_single_node()
+        except yaml.MarkedYAMLError as error:
+            opening = error.context_mark if (error.problem or "") in _CAUSED_AT_OPENING else None
+            mark = opening or error.problem_mark or error.context_mark
+            position = self.position(mark.line, mark.column) if mark else self.position(0, 0)
+            raise DefinitionError([position.problem(_message(error, position))]) from None
 
-def _convert(source: _Source) -> tuple[Node | None, list[Problem]]:
-    """Return a text as a tree, None if it is empty; refuses secrets, which campaigns would record."""
-    secrets = [
-        # the line is not shown with the message: messages are logged
-        replace(source.position_at(one.start), text="").problem(f"{one.kind}; {ADVICE}")
-        for one in find_secrets(source.content)
-    ]
-    if secrets:
-        raise DefinitionError(secrets)
-    root = _compose(source)
-    converter = _Converter(source)
-    return (None if root is None else converter.convert(root)), converter.problems
-
-
-class _Converter:
-    """Convert PyYAML's nodes to a tree, collecting the problems that leave the rest readable."""
-
-    def __init__(self, source: _Source) -> None:
-        self._source = source
-        self.problems: list[Problem] = []
-        self._count = 0
-        self._open: set[int] = set()
-
-    def convert(self, node: yaml.Node, keys: tuple[str, ...] = (), within: str = "") -> Node:
+    def _convert(self, node: yaml.Node, keys: tuple[str, ...] = (), within: str = "") -> Node:
         """Return one node, below some nested keys, with all below it.
 
         Raises DefinitionError for too many nodes and for an alias within itself.
         """
-        position = self._source.position(node.start_mark.line, node.start_mark.column, within)
+        position = self.position(node.start_mark.line, node.start_mark.column, within)
         self._count += 1
         if self._count > MOST_NODES:
             message = f"more than {MOST_NODES} values with aliases expanded; use fewer aliases"
@@ -286,7 +298,7 @@ class _Converter:
             raise DefinitionError([position.problem("this alias contains itself; write the values out")])
         self._open.add(id(node))
         if isinstance(node, yaml.SequenceNode):
-            result: Node = Seq([self.convert(item, (*keys, "-"), within) for item in node.value], position)
+            result: Node = Seq([self._convert(item, (*keys, "-"), within) for item in node.value], position)
         else:
             result = self._mapping(node, position, keys, within)
         self._open.discard(id(node))
@@ -303,12 +315,12 @@ class _Converter:
             own = within
             if names_layers:
                 own = f"{_LAYERS[keys[-1]]} {key}" + (f" of {within}" if within else "")
-            result.put(key, self.convert(value, (*keys, key), own), key_position)
+            result.put(key, self._convert(value, (*keys, key), own), key_position)
         return result
 
     def _entries(self, node: yaml.Node) -> Iterator[tuple[str, Position, yaml.Node]]:
         for key, value in node.value:
-            position = self._source.position(key.start_mark.line, key.start_mark.column)
+            position = self.position(key.start_mark.line, key.start_mark.column)
             if not isinstance(key, yaml.ScalarNode):
                 self.problems.append(position.problem("the key is a list or mapping; it must be a word"))
             elif key.value == "<<" and not key.style:
@@ -353,21 +365,6 @@ class _Loader(Composer, CParser, BaseResolver):
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
         return node
-
-
-def _compose(source: _Source) -> yaml.Node | None:
-    """Parse a text into PyYAML's nodes, None if it is empty; raises DefinitionError at the first error."""
-    unprintable = yaml.reader.Reader.NON_PRINTABLE.search(source.content)
-    if unprintable:
-        problem = source.position_at(unprintable.start()).problem(_unprintable(unprintable[0]))
-        raise DefinitionError([problem])
-    try:
-        return _Loader(source.content).get_single_node()
-    except yaml.MarkedYAMLError as error:
-        opening = error.context_mark if (error.problem or "") in _CAUSED_AT_OPENING else None
-        mark = opening or error.problem_mark or error.context_mark
-        position = source.position(mark.line, mark.column) if mark else source.position(0, 0)
-        raise DefinitionError([position.problem(_message(error, position))]) from None
 
 
 def _unprintable(character: str) -> str:
