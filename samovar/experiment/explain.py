@@ -159,17 +159,21 @@ class _PartExplainer:
         removed = bool(written) and is_removed(self.tree, steps)  # an alternative replaced it
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
-        values = dict.fromkeys(
-            [*factor_values, *_values(arrivals), *written, *below]
-        )  # a part repeats the top
+        # each value once: those of the top level are also those of the parts
+        values = dict.fromkeys([*factor_values, *_values(arrivals), *written, *below])
         return Explanation(self._title(key), tuple(values), levels, removed and not factor_values)
 
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
         """Return what the device of the testbed gives for a key of the path, and the default."""
         owner, _, own = key.rpartition(".")
-        device = tuple(_device_values(self.of.testbed, own)) if owner == "path" else ()
-        if device:
-            return device
+        if owner == "path" and self.of.testbed.device is not None and own != "delay":
+            own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # a device delays one direction
+            node = _device_tree(self.of.testbed).get(own)
+            values = [LayerValue.of(node, "testbed")] if isinstance(node, Text) else []
+            values += _default(keys.keys_of(keys.Adapter).get(own))
+            if values:
+                return tuple(replace(one, text=factor + one.text) for one in values)
+            own = key.rpartition(".")[2]
         model, parameters = self.owners.get(owner, (keys.Part, {})) if owner else (keys.Part, {})
         return _default(parameters.get(own)) or _default(keys.keys_of(model).get(own))
 
@@ -239,17 +243,6 @@ def _device_tree(testbed: keys.Testbed) -> Mapping[str, Node]:
     link = testbed.bottleneck_link
     node = node_at(testbed.written, "links", link, "adapter") if link and testbed.device else None
     return node if isinstance(node, Map) else {}
-
-
-def _device_values(testbed: keys.Testbed, key: str) -> Iterator[LayerValue]:
-    """Yield what the testbed gives for a key of the path through its device, then the default."""
-    if testbed.device is None or key == "delay":
-        return
-    own, factor = ("delay", "2 * ") if key == "rtt" else (key, "")  # a device delays one direction
-    node = _device_tree(testbed).get(own)
-    if isinstance(node, Text):
-        yield replace(LayerValue.of(node, "testbed"), text=f"{factor}{node}")
-    yield from (replace(one, text=factor + one.text) for one in _default(keys.keys_of(keys.Adapter).get(own)))
 
 
 def is_removed(node: Node | None, steps: Sequence[str]) -> bool:

@@ -170,7 +170,6 @@ def _check_experiment_file(
 
     Returns the experiment with profile and overrides applied.
     """
-
     outputs = options.outputs or package_outputs()
     profiles = read_profiles(tree, problems)
     chosen = options.profile if options.profile in profiles else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 REDACTED = "…"
 LEAST_SECRET_LENGTH = 6
@@ -32,29 +31,19 @@ _NAME = re.compile(r"(?i)pass|secret|token|api_?key|credential|^SSH_AUTH_SOCK$")
 ADVICE = "remove it; hosts are reached with SSH keys, power uses a password_file, commands can read a file"
 
 
-class Secret(NamedTuple):
-    """Something that looks like a secret: its kind, and the index in the text where it starts."""
-
-    kind: str
-    start: int
-
-
-def find_secrets(text: str) -> Iterator[Secret]:
-    """Yield what looks like a secret in a text."""
+def find_secrets(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the index in a text where each piece that looks like a secret starts, and what it is."""
     for kind, pattern in _PATTERNS.items():
-        yield from (Secret(kind, match.start()) for match in pattern.finditer(text))
-    yield from (Secret("a password", match.end() - 1) for match in _KEY.finditer(text))
+        yield from ((match.start(), kind) for match in pattern.finditer(text))
+    yield from ((match.end() - 1, "a password") for match in _KEY.finditer(text))
 
 
 def redacted(text: str, environment: Mapping[str, str]) -> str:
     """Return a text in which `…` replaces what looks like a secret and the secrets of an environment."""
     for pattern in _PATTERNS.values():
         text = pattern.sub(REDACTED, text)
-    secrets = [
-        value
-        for name, value in environment.items()
-        if _NAME.search(name) and len(value) >= LEAST_SECRET_LENGTH
-    ]
+    secrets = [value for name, value in environment.items() if _NAME.search(name)]
     for value in sorted(secrets, key=len, reverse=True):
-        text = text.replace(value, REDACTED)
+        if len(value) >= LEAST_SECRET_LENGTH:
+            text = text.replace(value, REDACTED)
     return text

@@ -104,12 +104,17 @@ class Distribution:
     """A distribution of amounts in the unit of its key; formulas among them are computed later.
 
     `amounts` are the two bounds of a uniform distribution or the mean of an exponential one. A draw is
-    rounded to a multiple of `step`.
+    rounded to a multiple of `step`. Raises UnitError if the first bound is not below the second.
     """
 
     name: str
     amounts: tuple[Any, ...]
     step: Any = None
+
+    def __post_init__(self) -> None:
+        numbers = all(isinstance(one, int | float) for one in self.amounts)
+        if numbers and self.name == "uniform" and self.amounts[0] >= self.amounts[1]:
+            raise UnitError("the first bound must be below the second")
 
     @property
     def parameters(self) -> tuple[Any, ...]:
@@ -119,14 +124,7 @@ class Distribution:
     def computed(self, compute: Callable[[Any], Any]) -> Distribution:
         """Return the distribution with formulas computed; raises UnitError for bounds in the wrong order."""
         step = None if self.step is None else compute(self.step)
-        return replace(self, amounts=tuple(map(compute, self.amounts)), step=step).checked()
-
-    def checked(self) -> Distribution:
-        """Return the distribution; raises UnitError if the first bound is not below the second."""
-        numbers = all(isinstance(one, int | float) for one in self.amounts)
-        if numbers and self.name == "uniform" and self.amounts[0] >= self.amounts[1]:
-            raise UnitError("the first bound must be below the second")
-        return self
+        return replace(self, amounts=tuple(map(compute, self.amounts)), step=step)
 
     def quantile(self, share: float) -> float:
         """Return the amount that this share of all draws is below, 0 <= share < 1."""
@@ -173,4 +171,4 @@ def read_distribution(written: Mapping[str, object], parse: Parse) -> Distributi
             errors.add((name,), "expected two values, [LOW, HIGH]")
     step = errors.within((STEP,), amount, written[STEP]) if STEP in written else None
     errors.raise_any()
-    return Distribution(name, tuple(amounts), step).checked()
+    return Distribution(name, tuple(amounts), step)

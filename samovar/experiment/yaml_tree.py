@@ -244,8 +244,8 @@ class _Parser:
         """
         secrets = [
             # the line is not shown with the message: messages are logged
-            replace(self._position_at(one.start), text="").problem(f"{one.kind}; {ADVICE}")
-            for one in find_secrets(self._content)
+            replace(self._position_at(start), text="").problem(f"{kind}; {ADVICE}")
+            for start, kind in find_secrets(self._content)
         ]
         if secrets:
             raise DefinitionError(secrets)

@@ -58,10 +58,7 @@ SettingsByHost = Mapping[str, Mapping[str, HostSetting]]
 
 
 def resolve_settings(
-    experiment: Experiment,
-    part: str,
-    testbed: Testbed,
-    config: Config | None = None,
+    experiment: Experiment, part: str, testbed: Testbed, config: Config | None = None
 ) -> SettingsByHost:
     """Return the settings of all hosts of a testbed in one part of an experiment, without factors' levels.
 
