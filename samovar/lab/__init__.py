@@ -1,20 +1,13 @@
 """The virtual lab: hosts of a testbed as namespaces of one kernel, reached over SSH like real machines."""
 
-from samovar.lab.access import Access, dial, read_access, shell_command
-from samovar.lab.kernel import KernelNeeds, UserModeConfig, predict_missing
-from samovar.lab.lifecycle import answering_hosts, down, up
-from samovar.lab.topology import require_supported_links
-
-__all__ = [
-    "Access",
-    "KernelNeeds",
-    "UserModeConfig",
-    "answering_hosts",
-    "dial",
-    "down",
-    "predict_missing",
-    "read_access",
-    "require_supported_links",
-    "shell_command",
-    "up",
-]
+from samovar.lab.access import Access as Access
+from samovar.lab.access import dial as dial
+from samovar.lab.access import read_access as read_access
+from samovar.lab.access import shell_command as shell_command
+from samovar.lab.kernel import KernelNeeds as KernelNeeds
+from samovar.lab.kernel import UserModeConfig as UserModeConfig
+from samovar.lab.kernel import predict_missing as predict_missing
+from samovar.lab.lifecycle import answering_hosts as answering_hosts
+from samovar.lab.lifecycle import down as down
+from samovar.lab.lifecycle import up as up
+from samovar.lab.topology import require_supported_links as require_supported_links

@@ -5,67 +5,37 @@ and `bottleneck` the settings of a host, `trial_programs` and `scripts` everythi
 `calibration_scripts` what is measured before it.
 """
 
-from samovar.recipes.bottleneck import (
-    ETHERNET_HEADER_BYTES,
-    PathDirection,
-    adapter_values,
-    bottleneck_values,
-    loss_states,
-)
-from samovar.recipes.calibration_scripts import (
-    IP_UDP_BYTES,
-    PathProbe,
-    ProbeScripts,
-    calibration_needs,
-    plan_probe,
-    render_calibration,
-    sampling_s,
-)
-from samovar.recipes.catalogue import Catalogue, digest_recipe_files
-from samovar.recipes.header import ByteCounts, CountPatterns, Header, Parameter
-from samovar.recipes.quoting import quote, shell_environment, window_floor
-from samovar.recipes.recipe import BLOCKS, Recipe
-from samovar.recipes.scripts import BODY, TrialScripts, split_finish_output
-from samovar.recipes.sudo_rules import (
-    SudoCommand,
-    allowed_commands,
-    lasting_commands,
-)
-from samovar.recipes.trial_programs import NO_LIMITS, AbortLimits, FlowEnds, Program, StopRule
-
-__all__ = [
-    "BLOCKS",
-    "BODY",
-    "ETHERNET_HEADER_BYTES",
-    "IP_UDP_BYTES",
-    "NO_LIMITS",
-    "AbortLimits",
-    "ByteCounts",
-    "Catalogue",
-    "CountPatterns",
-    "FlowEnds",
-    "Header",
-    "Parameter",
-    "PathDirection",
-    "PathProbe",
-    "ProbeScripts",
-    "Program",
-    "Recipe",
-    "StopRule",
-    "SudoCommand",
-    "TrialScripts",
-    "adapter_values",
-    "allowed_commands",
-    "bottleneck_values",
-    "calibration_needs",
-    "digest_recipe_files",
-    "lasting_commands",
-    "loss_states",
-    "plan_probe",
-    "quote",
-    "render_calibration",
-    "sampling_s",
-    "shell_environment",
-    "split_finish_output",
-    "window_floor",
-]
+from samovar.recipes.bottleneck import ETHERNET_HEADER_BYTES as ETHERNET_HEADER_BYTES
+from samovar.recipes.bottleneck import PathDirection as PathDirection
+from samovar.recipes.bottleneck import adapter_values as adapter_values
+from samovar.recipes.bottleneck import bottleneck_values as bottleneck_values
+from samovar.recipes.bottleneck import loss_states as loss_states
+from samovar.recipes.calibration_scripts import IP_UDP_BYTES as IP_UDP_BYTES
+from samovar.recipes.calibration_scripts import PathProbe as PathProbe
+from samovar.recipes.calibration_scripts import ProbeScripts as ProbeScripts
+from samovar.recipes.calibration_scripts import calibration_needs as calibration_needs
+from samovar.recipes.calibration_scripts import plan_probe as plan_probe
+from samovar.recipes.calibration_scripts import render_calibration as render_calibration
+from samovar.recipes.calibration_scripts import sampling_s as sampling_s
+from samovar.recipes.catalogue import Catalogue as Catalogue
+from samovar.recipes.catalogue import digest_recipe_files as digest_recipe_files
+from samovar.recipes.header import ByteCounts as ByteCounts
+from samovar.recipes.header import CountPatterns as CountPatterns
+from samovar.recipes.header import Header as Header
+from samovar.recipes.header import Parameter as Parameter
+from samovar.recipes.quoting import quote as quote
+from samovar.recipes.quoting import shell_environment as shell_environment
+from samovar.recipes.quoting import window_floor as window_floor
+from samovar.recipes.recipe import BLOCKS as BLOCKS
+from samovar.recipes.recipe import Recipe as Recipe
+from samovar.recipes.scripts import BODY as BODY
+from samovar.recipes.scripts import TrialScripts as TrialScripts
+from samovar.recipes.scripts import split_finish_output as split_finish_output
+from samovar.recipes.sudo_rules import SudoCommand as SudoCommand
+from samovar.recipes.sudo_rules import allowed_commands as allowed_commands
+from samovar.recipes.sudo_rules import lasting_commands as lasting_commands
+from samovar.recipes.trial_programs import NO_LIMITS as NO_LIMITS
+from samovar.recipes.trial_programs import AbortLimits as AbortLimits
+from samovar.recipes.trial_programs import FlowEnds as FlowEnds
+from samovar.recipes.trial_programs import Program as Program
+from samovar.recipes.trial_programs import StopRule as StopRule

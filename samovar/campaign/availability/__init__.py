@@ -1,69 +1,37 @@
 """Whether hosts can be used: what a plan needs of them, leases, disk space, reboots, quarantine."""
 
-from samovar.campaign.availability.disk_space import free_here, needed_here, shortage, space_here, unusable
-from samovar.campaign.availability.findings import (
-    HERE,
-    Finding,
-    blocked_trials,
-    combine_findings,
-    require_runnable,
-)
-from samovar.campaign.availability.leases import LeaseRequest, Leases, require_free, require_idle
-from samovar.campaign.availability.needed_hosts import (
-    blamed,
-    errors_by_host,
-    needed_hosts_by_trial,
-    without_hosts,
-)
-from samovar.campaign.availability.reboot import Reboots
-from samovar.campaign.availability.requirements import (
-    FEATURE,
-    HostNeeds,
-    find_missing,
-    host_needs,
-    needs_of,
-    predict_missing,
-    recipes_at,
-    recipes_view,
-)
-from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, sudoers_lines
-from samovar.campaign.availability.survey import HostSurvey, power_on_silent, require_reachable, survey_hosts
-from samovar.campaign.availability.unsupported_paths import unsupported_paths
-
-__all__ = [
-    "FEATURE",
-    "HERE",
-    "ROOT_COMMAND",
-    "ROOT_LOGIN",
-    "Finding",
-    "HostNeeds",
-    "HostSurvey",
-    "LeaseRequest",
-    "Leases",
-    "Reboots",
-    "blamed",
-    "blocked_trials",
-    "combine_findings",
-    "errors_by_host",
-    "find_missing",
-    "free_here",
-    "host_needs",
-    "needed_here",
-    "needed_hosts_by_trial",
-    "needs_of",
-    "power_on_silent",
-    "predict_missing",
-    "recipes_at",
-    "recipes_view",
-    "require_free",
-    "require_idle",
-    "require_reachable",
-    "require_runnable",
-    "shortage",
-    "space_here",
-    "sudoers_lines",
-    "survey_hosts",
-    "unsupported_paths",
-    "unusable",
-    "without_hosts",
-]
+from samovar.campaign.availability.disk_space import free_here as free_here
+from samovar.campaign.availability.disk_space import needed_here as needed_here
+from samovar.campaign.availability.disk_space import shortage as shortage
+from samovar.campaign.availability.disk_space import space_here as space_here
+from samovar.campaign.availability.disk_space import unusable as unusable
+from samovar.campaign.availability.findings import HERE as HERE
+from samovar.campaign.availability.findings import Finding as Finding
+from samovar.campaign.availability.findings import blocked_trials as blocked_trials
+from samovar.campaign.availability.findings import combine_findings as combine_findings
+from samovar.campaign.availability.findings import require_runnable as require_runnable
+from samovar.campaign.availability.leases import LeaseRequest as LeaseRequest
+from samovar.campaign.availability.leases import Leases as Leases
+from samovar.campaign.availability.leases import require_free as require_free
+from samovar.campaign.availability.leases import require_idle as require_idle
+from samovar.campaign.availability.needed_hosts import blamed as blamed
+from samovar.campaign.availability.needed_hosts import errors_by_host as errors_by_host
+from samovar.campaign.availability.needed_hosts import needed_hosts_by_trial as needed_hosts_by_trial
+from samovar.campaign.availability.needed_hosts import without_hosts as without_hosts
+from samovar.campaign.availability.reboot import Reboots as Reboots
+from samovar.campaign.availability.requirements import FEATURE as FEATURE
+from samovar.campaign.availability.requirements import HostNeeds as HostNeeds
+from samovar.campaign.availability.requirements import find_missing as find_missing
+from samovar.campaign.availability.requirements import host_needs as host_needs
+from samovar.campaign.availability.requirements import needs_of as needs_of
+from samovar.campaign.availability.requirements import predict_missing as predict_missing
+from samovar.campaign.availability.requirements import recipes_at as recipes_at
+from samovar.campaign.availability.requirements import recipes_view as recipes_view
+from samovar.campaign.availability.root_access import ROOT_COMMAND as ROOT_COMMAND
+from samovar.campaign.availability.root_access import ROOT_LOGIN as ROOT_LOGIN
+from samovar.campaign.availability.root_access import sudoers_lines as sudoers_lines
+from samovar.campaign.availability.survey import HostSurvey as HostSurvey
+from samovar.campaign.availability.survey import power_on_silent as power_on_silent
+from samovar.campaign.availability.survey import require_reachable as require_reachable
+from samovar.campaign.availability.survey import survey_hosts as survey_hosts
+from samovar.campaign.availability.unsupported_paths import unsupported_paths as unsupported_paths

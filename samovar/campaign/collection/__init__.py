@@ -1,21 +1,14 @@
 """Collection: the files of a trial fetched from hosts, checked, committed to the campaign, and verified."""
 
-from samovar.campaign.collection.checksums import SUMS, sha256_of, write_sums
-from samovar.campaign.collection.commit import commit_trial, digests, set_aside, sums_digest
-from samovar.campaign.collection.fetch import Expected, collect, salvage
-from samovar.campaign.collection.verify import Verification, verify
-
-__all__ = [
-    "SUMS",
-    "Expected",
-    "Verification",
-    "collect",
-    "commit_trial",
-    "digests",
-    "salvage",
-    "set_aside",
-    "sha256_of",
-    "sums_digest",
-    "verify",
-    "write_sums",
-]
+from samovar.campaign.collection.checksums import SUMS as SUMS
+from samovar.campaign.collection.checksums import sha256_of as sha256_of
+from samovar.campaign.collection.checksums import write_sums as write_sums
+from samovar.campaign.collection.commit import commit_trial as commit_trial
+from samovar.campaign.collection.commit import digests as digests
+from samovar.campaign.collection.commit import set_aside as set_aside
+from samovar.campaign.collection.commit import sums_digest as sums_digest
+from samovar.campaign.collection.fetch import Expected as Expected
+from samovar.campaign.collection.fetch import collect as collect
+from samovar.campaign.collection.fetch import salvage as salvage
+from samovar.campaign.collection.verify import Verification as Verification
+from samovar.campaign.collection.verify import verify as verify

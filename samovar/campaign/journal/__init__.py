@@ -1,35 +1,15 @@
 """The journal of a campaign: its events, the file that holds them, and the state that they add up to."""
 
-from samovar.campaign.journal.campaign_state import (
-    STARTS,
-    CampaignState,
-    SavedState,
-    TrialState,
-    fold,
-    is_open,
-)
-from samovar.campaign.journal.journal_file import (
-    NAME,
-    Entry,
-    Journal,
-    Note,
-    broken_seals,
-    holder,
-    read_journal,
-)
-
-__all__ = [
-    "NAME",
-    "STARTS",
-    "CampaignState",
-    "Entry",
-    "Journal",
-    "Note",
-    "SavedState",
-    "TrialState",
-    "broken_seals",
-    "fold",
-    "holder",
-    "is_open",
-    "read_journal",
-]
+from samovar.campaign.journal.campaign_state import STARTS as STARTS
+from samovar.campaign.journal.campaign_state import CampaignState as CampaignState
+from samovar.campaign.journal.campaign_state import SavedState as SavedState
+from samovar.campaign.journal.campaign_state import TrialState as TrialState
+from samovar.campaign.journal.campaign_state import fold as fold
+from samovar.campaign.journal.campaign_state import is_open as is_open
+from samovar.campaign.journal.journal_file import NAME as NAME
+from samovar.campaign.journal.journal_file import Entry as Entry
+from samovar.campaign.journal.journal_file import Journal as Journal
+from samovar.campaign.journal.journal_file import Note as Note
+from samovar.campaign.journal.journal_file import broken_seals as broken_seals
+from samovar.campaign.journal.journal_file import holder as holder
+from samovar.campaign.journal.journal_file import read_journal as read_journal
