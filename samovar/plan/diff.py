@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from samovar.errors import PlanError
 from samovar.plan.model import Trial
 from samovar.plan.plan import Plan
-from samovar.plan.trials import ALL_COMPONENTS, HOST, Component, Treatments, Trials
+from samovar.plan.trials import ALL_COMPONENTS, Trials
 
 DONE, NEW, STALE = "done", "new", "stale"
-ABSENT = "nothing"
 DIGITS = 15
 """So many digits distinguish any two numbers that were written differently."""
 _HOSTS, _COUNTED = ("host", "router", "from", "to"), ("interfaces", "match")
 _ADDRESSES = ("interface", "from_address", "to_address")
 """The keys of a plan that differ between testbeds: names of hosts, lists of names, names and addresses."""
-_NAMES = (("label",), ("logger", "host"), ("host", "interface"), ("match",))
-"""The keys that identify the entries of a list: flows, loggers, captures, classes of the path."""
+_NAMES = ("label", "logger", "host", "interface")
+"""The keys that name an entry of a list of flows, loggers or captures."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +98,7 @@ def _count_by_value(plan: Plan, only: Collection[str]) -> Counter[str]:
 
 def _stale(plan: Plan, before: Plan, results: set[str]) -> Iterator[Changed]:
     """Pair each result with the planned trial of the same part, levels and replicate, by what changed."""
-    numbers = (number for number, id_ in enumerate(before.ids) if id_ in results)
-    old = {_levels_of(trial): trial for trial in map(before.trials.__getitem__, numbers)}
+    old = {_levels_of(trial): trial for trial in before.trials if trial.id in results}
     pairs: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     known: dict[object, tuple[str, ...]] = {}
     for now in plan.trials:
@@ -121,36 +118,34 @@ def _levels_of(trial: Trial) -> tuple[str, frozenset[tuple[str, str]], int]:
 
 
 def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
-    """Yield the differences between two plain values: `path.down.buffer_packets 320 -> 640`."""
+    """Yield the differences between two plain values: `path.down.rate_bps 2 -> 3`, `flows.web added`."""
     if before == after:
         return
-    old, new = _named(before), _named(after)
-    if old is None or new is None:
+    old, new = _entries(before), _entries(after)
+    if (old or new) and None not in (before, after):
+        for key in old | new:
+            yield from differences(old.get(key), new.get(key), f"{where}.{key}" if where else key)
+    elif old or new:
+        yield f"{where} {'removed' if old else 'added'}"
+    else:
         yield f"{where} {_text(before)} -> {_text(after)}"
-        return
-    for key in [*old, *(key for key in new if key not in old)]:
-        yield from differences(old.get(key), new.get(key), f"{where}.{key}" if where else key)
 
 
-def _named(value: Any) -> Mapping[str, Any] | None:
-    """Return a mapping, or a list of mappings by the names of its entries; None for any other value."""
-    if isinstance(value, Mapping):
-        return value
-    if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
-        keys = next((keys for keys in _NAMES if all(key in one for key in keys for one in value)), None)
-        names = ["-".join(_text(one[key]) for key in keys) for one in value] if keys else []
-        return dict(zip(names, value, strict=True)) if len(set(names)) == len(value) else None
-    return None
+def _entries(value: Any) -> dict[str, Any]:
+    """Return a mapping, or a list by the names or else the numbers of its entries; empty for other values."""
+    if not isinstance(value, list):
+        return value if isinstance(value, dict) else {}
+    entries = {}
+    for number, one in enumerate(value, start=1):
+        names = [str(one[key]) for key in _NAMES if key in one] if isinstance(one, dict) else []
+        entries["-".join(names) or str(number)] = one
+    return entries
 
 
-def _text(value: Any) -> str:
-    if value is None or value in ({}, []):
-        return ABSENT
-    if isinstance(value, Mapping):
-        return " ".join(f"{key} {_text(one)}" for key, one in value.items() if one not in (None, {}, []))
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(_text, value))
-    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.{DIGITS}g}"
+    return "nothing" if value is None else str(value)
 
 
 def on_testbed(reference: Plan, own: Plan) -> Plan:
@@ -159,28 +154,23 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
     Raises PlanError if the experiment differs between the testbeds in more than names and addresses.
     """
     first, second = reference.trials, own.trials
-    both = f"testbeds {reference.testbed} and {own.testbed}"
+    refused = (
+        f"testbeds {reference.testbed} and {own.testbed} cannot share a campaign of {reference.experiment}"
+    )
     roles, other_roles = _roles(reference), _roles(own)
     if sorted(roles.values()) != sorted(other_roles.values()):
         hosts, other_hosts = ", ".join(roles.values()), ", ".join(other_roles.values())
-        message = f"hosts {hosts} and {other_hosts}; use testbeds with as many hosts of each role"
-        raise PlanError(f"{both} cannot share a campaign of {reference.experiment}: {message}")
+        raise PlanError(f"{refused}: hosts {hosts} and {other_hosts}; use as many hosts of each role")
     if list(map(len, first.parts)) != list(map(len, second.parts)):
-        raise PlanError(
-            f"{both} have different treatments of {reference.experiment}; use the same design on both"
-        )
+        raise PlanError(f"{refused}: the treatments differ; use the same design on both")
     for part, other in zip(first.parts, second.parts, strict=True):
-        columns, other_columns = _by_role(part, roles), _by_role(other, other_roles)
-        for name, column in columns.items():
-            pairs: dict[tuple[Component, Component], int] = {}
-            for number, pair in enumerate(zip(column, other_columns[name], strict=True)):
-                pairs.setdefault(pair, number % len(part))
-            for (one, two), treatment in pairs.items():
-                values = _neutral(json.loads(one.text), roles), _neutral(json.loads(two.text), other_roles)
-                for difference in differences(*values, name):
-                    levels = " ".join(part.labels(treatment).values()) or part.part
-                    message = f"{difference} in {levels}; only names and addresses may differ"
-                    raise PlanError(f"{both} cannot share a campaign of {reference.experiment}: {message}")
+        for treatment in range(len(part)):
+            here = _neutral(part.resolved(treatment).as_json(), roles)
+            there = _neutral(other.resolved(treatment).as_json(), other_roles)
+            for difference in differences(here, there):
+                levels = " ".join(part.labels(treatment).values()) or part.part
+                message = f"{difference} in {levels}; only names and addresses may differ"
+                raise PlanError(f"{refused}: {message}")
     ids = {slot[:2]: id_ for slot, id_ in zip(first.slots, first.ids, strict=True)}
     trials = Trials(second.parts, [ids[slot[:2]] for slot in second.slots], second.slots)
     return own.model_copy(update={"trials": trials})
@@ -195,14 +185,6 @@ def _roles(plan: Plan) -> Mapping[str, str]:
     return found
 
 
-def _by_role(part: Treatments, roles: Mapping[str, str]) -> Mapping[str, list[Component]]:
-    """Return the component of each treatment in each replicate, by name with a role in place of the host."""
-    return {
-        f"{HOST}{roles[name.removeprefix(HOST)]}" if name.startswith(HOST) else name: list(chain(*columns))
-        for name, columns in part.components.items()
-    }
-
-
 def _neutral(value: Any, roles: Mapping[str, str]) -> Any:
     """Return plain values with roles in place of hosts, and without names of interfaces and addresses."""
     if isinstance(value, list):
@@ -211,7 +193,9 @@ def _neutral(value: Any, roles: Mapping[str, str]) -> Any:
         return value
     found: dict[str, Any] = {}
     for key, one in value.items():
-        if key in _COUNTED:
+        if key == "hosts":
+            found[key] = {roles[name]: _neutral(host, roles) for name, host in one.items()}
+        elif key in _COUNTED:
             found[key] = len(one)
         elif key in _HOSTS:
             found[key] = roles.get(one, one)

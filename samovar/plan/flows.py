@@ -91,12 +91,8 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
             raise PlanError(f"flow {flow.label}: two flows have this label; give each its own")
         first = windows.setdefault((flow.from_host, flow.to_host), flow)
         if first.rwnd_bytes != flow.rwnd_bytes:
-            message = (
-                f"flow {flow.label}: flow {first.label} from {flow.from_host} to {flow.to_host} has another"
-            )
-            message = f"{message} rwnd, or none; give both the same, as a window is set per peer"
-            message = ", ".join(filter(None, (message, values.labels())))
-            raise TreatmentError(values.context.name, "traffic flow", flow.group, message)
+            other = f"flow {first.label} from {flow.from_host} to {flow.to_host} has another rwnd, or none"
+            raise values.flow_error(flow, f"{other}; give both the same, as a window is set per peer")
     return flows
 
 
@@ -116,7 +112,7 @@ def _route(values: TreatmentValues, member: Member) -> Route:
     route = values.placement.route(member.from_host, member.to_host)
     if route is None:
         message = f"no links lead from {member.from_host} to {member.to_host}"
-        raise PlanError(f"flow {member.label}: {message}; use hosts that links and routers connect")
+        raise values.flow_error(member, f"{message}; use two hosts that links and routers connect")
     return route
 
 
@@ -234,11 +230,14 @@ class Ends(NamedTuple):
 
 
 def ends_of(
-    flows: Sequence[FlowPlan], stop: StopPlan | None, transfer_s: Callable[[Sequence[FlowPlan]], float]
+    values: TreatmentValues,
+    flows: Sequence[FlowPlan],
+    stop: StopPlan | None,
+    transfer_s: Callable[[Sequence[FlowPlan]], float],
 ) -> Ends:
     """Return when the traffic ends; `transfer_s` returns how long all transfers of a size take together.
 
-    Raises PlanError for flows that wait for each other, or for a flow that does not exist.
+    Raises TreatmentError for flows that wait for each other or for a flow that does not exist.
     """
     limit_s = stop.after_s if stop else None
     known: dict[str, Ends] = {}
@@ -251,15 +250,16 @@ def ends_of(
         others = {flow.label: [one.label for one in _labelled(flows, flow.until)] for flow in waiting}
         ending = {label for label, group in others.items() if group and known.keys() >= set(group)}
         if not ending:
-            until = f"flow {waiting[0].label}: until {waiting[0].until}"
-            raise PlanError(f"{until}: no flow with this label ends; name one that does")
+            until = f"until {waiting[0].until}: that flow never ends, or waits for this one"
+            raise values.flow_error(waiting[0], f"{until}; name one with an end of its own")
         known |= {label: _latest([known[one] for one in others[label]]) for label in ending}
         waiting = [flow for flow in waiting if flow.label not in ending]
     traffic = _latest(known.values())
     if stop is not None and stop.when is not None:
         group = [known[flow.label] for flow in _labelled(flows, stop.when) if flow.label in known]
         if not group:
-            raise PlanError(f"stop: when {stop.when}: no flow with this label ends; name one that does")
+            message = f"stop: when {stop.when}: that flow never ends; give it size or duration"
+            raise TreatmentError(values.context.name, "stop when", stop.when, message)
         traffic = _earlier(traffic, _latest(group))
     return traffic if limit_s is None else _earlier(traffic, Ends(limit_s, limit_s + SETTLING_S))
 

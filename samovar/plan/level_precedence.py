@@ -13,6 +13,7 @@ from typing import Any
 
 from samovar.errors import PlanError
 from samovar.experiment import Directional, Formula, PerHost, Scope, SettingsByHost, formula_text, keys
+from samovar.plan.model import FlowPlan
 from samovar.plan.placement import Placement
 from samovar.units import UnitError
 
@@ -122,6 +123,11 @@ class TreatmentValues:
     def _formula_error(self, where: str, text: str, error: UnitError) -> TreatmentError:
         message = ", ".join(filter(None, (f"{self.context.name}: {where}: {error}", self.labels())))
         return TreatmentError(self.context.name, where, text, message)
+
+    def flow_error(self, flow: FlowPlan | keys.Member, message: str) -> TreatmentError:
+        """Return the error of a flow, whose place is the label of its entry of traffic."""
+        message = ", ".join(filter(None, (f"flow {flow.label}: {message}", self.labels())))
+        return TreatmentError(self.context.name, "traffic flow", flow.group, message)
 
     def get(self, name: str, /) -> object:
         """Return the value that a formula names, formulas as they are; None if it is not set."""

@@ -123,7 +123,7 @@ def _columns(
 
 def _run(values: TreatmentValues) -> RunPlan:
     stop, flows = stop_of(values), flows_of(values)
-    ends = ends_of(flows, stop, partial(_transfer_s, values))
+    ends = ends_of(values, flows, stop, partial(_transfer_s, values))
     hosts = values.testbed.hosts.items()
     mtus = [values.setting("mtu", name) for name, host in hosts if host.interfaces]
     mtu_bytes = min((mtu for mtu in mtus if mtu is not None), default=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from math import prod
 
@@ -14,7 +13,6 @@ from samovar.experiment.values import errors_of
 
 MOST_TRIALS = 2_000_000
 MOST_COUNTED = 20_000  # treatments that are tried to see whether the exclude lines leave any
-Line = Mapping[str, str | tuple[str, ...]]
 
 
 def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment) -> None:
@@ -83,41 +81,26 @@ def _check_conflicts(part: PartToCheck) -> None:
 
 
 def _check_exclude(part: PartToCheck) -> None:
+    """Report unknown factors and levels, redundant lines, and lines that leave no treatment."""
     factors, exclude = part.model.factors, part.model.exclude
-    sound = [index for index, line in enumerate(exclude) if _has_levels(part, index, line)]
-    for place, index in enumerate(sound):
-        earlier = (one for one in sound[:place] if _is_within(exclude[index], exclude[one]))
-        same = next(earlier, None)
-        if same is not None:
-            message = f"line {same + 1} excludes all that this line excludes; remove one"
-            part.checked.report(("exclude", index), message)
-    if sound and not part.model.include and prod(len(one.levels) for one in factors.values()) <= MOST_COUNTED:
+    for index, line in enumerate(exclude):
+        for name, labels in line.items():
+            at = ("exclude", index, name)
+            if not part.checked.check_name(at, "factor", name, factors, key=True):
+                continue
+            if part.checked.valid("factors", name):  # else it may be the level with an error
+                for place, label in enumerate(labels):
+                    part.checked.check_name((*at, place), f"level of {name}", label, factors[name].labels)
+        for number, other in enumerate(exclude[:index], start=1):
+            if all(name in line and set(line[name]) <= set(labels) for name, labels in other.items()):
+                message = f"line {number} excludes all that this line excludes; remove one"
+                part.checked.report(("exclude", index), message)
+                break
+    few = prod(len(one.levels) for one in factors.values()) <= MOST_COUNTED
+    if exclude and few and not part.model.include and part.checked.valid("exclude"):
         every = product(*(factor.levels for factor in factors.values()))
         if all(keys.is_excluded(part.model, dict(zip(factors, levels, strict=True))) for levels in every):
             part.checked.report(("exclude",), "every treatment is excluded; at least one must be left")
-
-
-def _has_levels(part: PartToCheck, index: int, line: Line) -> bool:
-    """Report factors and levels of an exclude line that the part does not have; return whether it has all."""
-    sound = True
-    for name, wanted in line.items():
-        at = ("exclude", index, name)
-        if not part.checked.check_name(at, "factor", name, part.model.factors, key=True):
-            sound = False
-            continue
-        labels = part.model.factors[name].labels
-        for place, label in enumerate(wanted):
-            if label not in labels:
-                sound = False
-                if part.checked.valid("factors", name):  # else it may be the level with an error
-                    message = unknown(f"level of {name}", label, labels)
-                    part.checked.report((*at, place), f"{message}; the line matches nothing")
-    return sound
-
-
-def _is_within(line: Line, other: Line) -> bool:
-    """Return whether another line matches all treatments that a line matches."""
-    return all(name in line and set(line[name]) <= set(wanted) for name, wanted in other.items())
 
 
 def _check_include(part: PartToCheck) -> None:

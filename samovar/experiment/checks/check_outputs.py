@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from samovar.errors import Problem, unknown
 from samovar.experiment.checks.validate import Loc, Validation
 from samovar.experiment.keys import Expect, Experiment, Part, included_treatments
-from samovar.experiment.outputs import COMMON_OPTIONS, OutputOption, Outputs
+from samovar.experiment.outputs import COMMON_OPTIONS, Outputs
 from samovar.experiment.yaml_tree import Map, Seq, Text
 
 SEVERAL = ("part", "trial")
@@ -44,9 +43,7 @@ class OutputChecks:
         """Report unknown names in the lines of some keys, which are expect, figures and tables."""
         lines = self.experiment.expect if "expect" in keys else ()
         for index, line in enumerate(lines):
-            if line.metric not in self.outputs.metrics:
-                message = unknown("metric", line.metric, self.outputs.metrics)
-                self.checked.report(("expect", index, "metric"), f"metric: {message}")
+            self.checked.check_name(("expect", index, "metric"), "metric", line.metric, self.outputs.metrics)
         if not self.checked.intact("parts"):
             return
         for index, line in enumerate(lines):
@@ -65,36 +62,39 @@ class OutputChecks:
         known = self.outputs.kinds[kind].get(str(entry[kind]))
         parts = self._parts([str(name) for name in _as_list(entry.get("part", []))])
         factors = {factor for part in self.experiment.parts.values() for factor in part.factors}
+        names = {"metric": self.outputs.metrics, "factor": factors, "flow": _flow_labels(parts)}
         for option, value in entry.items():
             at, values = (*where, option), _as_list(value)
-            names = bool(values) and all(isinstance(one, str) for one in values)
-            if not names and (option in SEVERAL or option in factors):
+            are_names = bool(values) and all(isinstance(one, str) for one in values)
+            if not are_names and (option in SEVERAL or option in factors):
                 self.checked.report(at, f"{option}: must be a name or a list of names")
             elif option == "title" and not isinstance(value, str):
                 self.checked.report(at, "title: must be a text")
             elif option == "part":
-                for index, name in enumerate(values):
-                    self.checked.check_name((*at, index), "part", name, self.experiment.parts)
+                self._check_names(at, "part", values, self.experiment.parts)
             elif option in factors:
                 self._check_levels(at, parts, values)
             elif known is not None and option in known.options:
-                allowed = {"metric": self.outputs.metrics, "factor": factors, "flow": _flow_labels(parts)}
-                self._check_option(at, known.options[option], value, allowed)
+                info = known.options[option]
+                if info.type == "seconds" and not _is_seconds(str(value)):
+                    self.checked.report(at, f"{option}: `{value}` is not a number of seconds such as 6s")
+                what = info.type if info.type in names else option
+                self._check_names(at, what, values, names.get(info.type, info.values) or None)
             elif known is not None and option not in (kind, *COMMON_OPTIONS):
                 every = {*known.options, *factors, *COMMON_OPTIONS}
                 self.checked.report(at, unknown("option or factor", option, every), key=True)
 
-    def _check_option(
-        self, where: Loc, option: OutputOption, value: Any, names: Mapping[str, Collection[str]]
+    def _check_names(
+        self, where: Loc, what: str, names: Collection[Any], known: Collection[str] | None
     ) -> None:
-        """Check the value of an option; `names` holds the names that options of some types may have."""
-        name, known = where[-1], names.get(option.type, option.values)
-        what = option.type if option.type in names else str(name)
-        if option.type == "seconds" and not _is_seconds(str(value)):
-            self.checked.report(where, f"{name}: `{value}` is not a number of seconds such as 6s")
-        for index, one in enumerate(map(str, _as_list(value)) if known else ()):
-            if one not in known and not (what == "flow" and _is_numbered(one, known)):
-                self.checked.report((*where, index), f"{name}: {unknown(what, one, known)}")
+        """Report unknown names in a list; a flow may be one of several counted flows, such as bulk-2.
+
+        A factor may set the count, so that its number is not checked.
+        """
+        for index, name in enumerate(map(str, names)):
+            stem, _, number = name.rpartition("-")
+            if not (what == "flow" and number.isdigit() and stem in (known or ())):
+                self.checked.check_name((*where, index), what, name, known)
 
     def _check_expect(self, where: Loc, line: Expect) -> None:
         """Check the part, flow and levels that a line of the scorecard names, and its bounds."""
@@ -103,9 +103,8 @@ class OutputChecks:
         ):
             return
         parts = self._parts([line.part or ""])
-        labels = _flow_labels(parts)
-        if line.flow is not None and not _is_numbered(line.flow, labels):
-            self.checked.check_name((*where, "flow"), "flow", line.flow, labels)
+        if line.flow is not None:
+            self._check_names((*where, "flow"), "flow", [line.flow], _flow_labels(parts))
         self._check_bounds(where, line)
         for key, levels in (("where", line.where), ("relative_to", line.relative_to or {})):
             for factor, wanted in levels.items():
@@ -126,19 +125,19 @@ class OutputChecks:
 
     def _check_levels(self, where: Loc, parts: Mapping[str, Part], wanted: Collection[str]) -> None:
         """Report levels of a factor, which `where` ends in, that no part has."""
-        factor, known = str(where[-1]), set[str]()
-        having = {name: part for name, part in parts.items() if factor in part.factors}
-        if not having:
-            factors = {factor for part in parts.values() for factor in part.factors}
-            self.checked.report(where, unknown("factor", factor, factors), key=True)
-        for name, part in having.items():
-            if not self.checked.valid("parts", name, "factors", factor):
-                return  # the level may be the one with an error there
-            known |= set(part.factors[factor].labels)
-            with suppress(ValueError, KeyError):  # an invalid line is reported with the factors
+        factor = str(where[-1])
+        factors = {factor for part in parts.values() for factor in part.factors}
+        if not self.checked.check_name(where, "factor", factor, factors, key=True):
+            return
+        known = set[str]()
+        for name, part in parts.items():
+            if factor in part.factors:
+                places = ("factors", factor), ("include",)
+                if not all(self.checked.valid("parts", name, *place) for place in places):
+                    return  # the level may be the one with an error there
+                known |= {*part.factors[factor].labels}
                 known |= {treatment[factor].label for treatment in included_treatments(part)}
-        for index, level in enumerate(wanted if known else ()):
-            self.checked.check_name((*where, index), f"level of {factor}", level, known)
+        self._check_names(where, f"level of {factor}", wanted, known)
 
 
 def _is_seconds(text: str) -> bool:
@@ -151,12 +150,6 @@ def _is_seconds(text: str) -> bool:
 def _flow_labels(parts: Mapping[str, Part]) -> set[str]:
     """Return the labels of the flows of some parts; counted flows have the label of their group."""
     return {flow.label for part in parts.values() for flow in part.traffic}
-
-
-def _is_numbered(label: str, known: Collection[str]) -> bool:
-    """Return whether a label is that of one of several counted flows, whose number a factor may set."""
-    stem, _, number = label.rpartition("-")
-    return number.isdigit() and stem in known
 
 
 def _as_list(value: Any) -> list[Any]:

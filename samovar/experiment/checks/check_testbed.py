@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 
 from samovar.errors import nearest
-from samovar.experiment.checks.validate import Validation
+from samovar.experiment.checks.validate import Loc, Validation
 from samovar.experiment.keys import NetworkInterface, Testbed
 
 Interfaces = Sequence[tuple[str, str, NetworkInterface]]
@@ -22,7 +22,6 @@ def check_testbed(checked: Validation[Testbed], testbed: Testbed) -> None:
         for name, interface in machine.interfaces.items()
     ]
     _check_addresses(checked, testbed, interfaces)
-    _check_control_network(checked, testbed, interfaces)
     if checked.intact("hosts"):
         _check_bottleneck(checked, testbed)
         _check_links(checked, testbed, interfaces)
@@ -51,40 +50,30 @@ def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Int
 
 
 def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
-    """Report addresses of two interfaces, and those outside the subnet of their link."""
-    owners: dict[object, str] = {}
+    """Report addresses that two have, those outside the subnet of their link, and names in a lab."""
+    owners: dict[tuple[str, int], str] = {}
     subnets = {name: (link.subnet, f"link '{name}'") for name, link in testbed.links.items() if link.subnet}
+
+    def check_owner(where: Loc, owner: str, address: str, port: int = 0) -> None:
+        first = owners.get((address, 0)) or owners.setdefault((address, port), owner)
+        if first != owner:
+            checked.report(where, f"address {address} is also that of {first}; choose another")
+
     for host, name, interface in interfaces:
         where, owner = ("hosts", host, "interfaces", name, "address"), f"{host} {name}"
-        first = owners.setdefault(interface.address.ip, owner)
-        if first != owner:
-            message = f"address {interface.address.ip} is also that of {first}; choose another"
-            checked.report(where, message)
+        check_owner(where, owner, str(interface.address.ip))
         subnet, whose = subnets.setdefault(interface.link, (interface.address.network, owner))
         if interface.address.network != subnet:
             message = f"{interface.address} is in another subnet than {whose}; choose one within {subnet}"
             checked.report(where, message)
-
-
-def _check_control_network(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
-    """Report control addresses of two hosts or of the testbed's network, and names in a lab."""
-    taken = {str(interface.address.ip): f"{host} {name}" for host, name, interface in interfaces}
-    seen: dict[tuple[str, int], str] = {}
-    for name, host in testbed.hosts.items():
-        where = ("hosts", name, "address")
-        first = seen.setdefault((host.address, testbed.ssh_of(name).port), name)
-        if first != name:
-            message = f"control address {host.address} is also that of {first}; choose another"
-            checked.report(where, message)
-        if host.address in taken:
-            message = f"control address {host.address} is that of {taken[host.address]}"
-            checked.report(where, f"{message} on the testbed's network; use one on the control network")
+    for name, machine in testbed.hosts.items():
+        check_owner(("hosts", name, "address"), name, machine.address, testbed.ssh_of(name).port)
         if testbed.lab is not None:
             try:
-                ip_address(host.address)
+                ip_address(machine.address)
             except ValueError:
-                message = f"'{host.address}' is a name; use an address, as a lab has no resolver"
-                checked.report(where, message)
+                message = f"'{machine.address}' is a name; use an address, as a lab has no resolver"
+                checked.report(("hosts", name, "address"), message)
 
 
 def _check_bottleneck(checked: Validation[Testbed], testbed: Testbed) -> None:

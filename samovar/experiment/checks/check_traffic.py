@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from math import ceil
 
 from samovar.errors import unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.part_values import PartToCheck, PartValue
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.keys import shortest_path
 from samovar.experiment.values import Buffer, Directional
 from samovar.units import format_duration, format_share
 
-MOST_PAIRS = 100  # pairs of hosts of one flow that are checked; more only repeat the message
 LAST_PORT = 65535
 TOLERANCE_S = 1e-6
 BUFFER_UNITS = {"packets": ("buffer_packets", "546packets"), "bytes": ("buffer_bytes", "819KB")}
@@ -31,46 +28,12 @@ def check_traffic(part: PartToCheck) -> None:
         part.checked.report(("traffic", 0, "count"), "count: no flow is left; at least one must remain")
     for index, flow in enumerate(traffic):
         at = ("traffic", index)
-        _check_ends(part, at, flow)
         _check_count(part, at, flow)
         _check_end(part, at, flow)
         _check_durations(part, flow)
     _check_labels_and_ports(part)
-    _check_stop(part)
     _check_recorders(part, "captures", part.model.captures)
     _check_recorders(part, "loggers", part.model.loggers)
-
-
-def _check_ends(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
-    """Report ends that are one host or not connected: as written, and by levels if one factor sets them."""
-    for message in _path_errors(part, flow):
-        part.checked.report((*where, "to"), message)
-    fields = {f"traffic.{flow.label}.from": "from_end", f"traffic.{flow.label}.to": "to_end"}
-    setters = part.setters_of(*fields)
-    for level in setters[0].levels if len(setters) == 1 else ():
-        ends = {field: str(level.texts[key]) for key, field in fields.items() if key in level.texts}
-        for message in _path_errors(part, flow.model_copy(update=ends)) if ends else ():
-            part.checked.report(("factors", setters[0].name), f"{level.label}: {message}", key=True)
-
-
-def _path_errors(part: PartToCheck, flow: keys.Flow) -> Iterator[str]:
-    """Yield a message for pairs of ends that are one host, and one for pairs that no links connect."""
-    testbed = part.testbed
-    if testbed is None or not {flow.from_end, flow.to_end} <= set(part.end_names or ()):
-        return
-    pairs = {(one.from_host, one.to_host) for one in islice(keys.members_of(flow, testbed), MOST_PAIRS)}
-    loops = sorted(start for start, end in pairs if start == end)
-    apart = sorted(one for one in pairs if one[0] != one[1] and shortest_path(testbed, *one) is None)
-    if loops:
-        yield f"flow '{flow.label}' goes from {_first(loops)} to itself; it needs two hosts"
-    if apart:
-        pair = _first([f"{start} to {end}" for start, end in apart])
-        yield f"no links lead from {pair}; links and routers must connect the hosts"
-
-
-def _first(names: Sequence[str]) -> str:
-    """Return the first of several names, and how many more there are."""
-    return names[0] + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
 
 
 def _check_count(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
@@ -85,11 +48,6 @@ def _check_count(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
 
 
 def _check_end(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
-    """Report a flow that never ends, or whose `until` leads back to the flow itself."""
-    cycle = _until_cycle(part, flow)
-    if cycle and flow.label == min(cycle):
-        message = f"the end of flow '{flow.label}' depends on itself ({' -> '.join((*cycle, cycle[0]))})"
-        part.checked.report((*where, "until"), f"{message}; use size or duration instead")
     stops = any(map(part.values_of, ("stop.after", "stop.when", "duration")))
     if not stops and not _has_end(part, flow) and not part.checked.left_out:
         message = f"flow '{flow.label}' never ends; add size or duration here, or duration at the top"
@@ -99,19 +57,6 @@ def _check_end(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
 def _has_end(part: PartToCheck, flow: keys.Flow) -> bool:
     """Return whether a flow has an end of its own, by its keys or by a level."""
     return any(part.values_of(f"traffic.{flow.label}.{key}") for key in keys.FLOW_ENDS)
-
-
-def _until_cycle(part: PartToCheck, flow: keys.Flow) -> Sequence[str]:
-    """Return the labels of a chain of `until` that leads back to a flow, or nothing."""
-    chain = [flow.label]
-    while flow.until is not None and flow.until in part.flows:
-        flow = part.flows[flow.until]
-        if flow.label == chain[0]:
-            return chain
-        if flow.label in chain:
-            return ()
-        chain.append(flow.label)
-    return ()
 
 
 def _check_durations(part: PartToCheck, flow: keys.Flow) -> None:
@@ -125,12 +70,8 @@ def _check_durations(part: PartToCheck, flow: keys.Flow) -> None:
             known = name in part.catalogue.names("generator", system)
             step_s = part.catalogue.duration_step_s("generator", name, system) if known else None
             if step_s and isinstance(one.value, int | float) and not is_whole(one.value, step_s):
-                step, next_s = format_duration(step_s), -(-one.value // step_s) * step_s
-                message = (
-                    f"{format_duration(one.value)} of flow '{flow.label}': {name} counts in steps of {step}; "
-                    f"use {format_duration(next_s)}, or another multiple of {step}"
-                )
-                part.checked.report(one.where, message)
+                message = f"{format_duration(one.value)} of flow '{flow.label}': {name} counts in steps of"
+                part.checked.report(one.where, f"{message} {format_duration(step_s)}; use a multiple of it")
                 break
 
 
@@ -163,13 +104,6 @@ def _check_labels_and_ports(part: PartToCheck) -> None:
             part.checked.report((*at, "port"), f"{ends}; the last port is {LAST_PORT}")
 
 
-def _check_stop(part: PartToCheck) -> None:
-    flow = part.flows.get(part.model.stop.when or "") if part.model.stop else None
-    if flow is not None and not part.values_of("duration") and not _has_end(part, flow):
-        message = f"flow '{flow.label}' has no end that could end the trial; give it size or duration"
-        part.checked.report(("stop", "when"), message)
-
-
 def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Capture | keys.Logger]) -> None:
     """Report captures and loggers at hosts or interfaces without traffic, and those that repeat another."""
     seen: set[tuple[str, str]] = set()
@@ -180,7 +114,7 @@ def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Captu
         again = [f"{what} at {host}" if what else host for host in hosts if (host, what) in seen]
         seen |= {(host, what) for host in hosts}
         if again:
-            part.checked.report(where, f"{_first(again)} is recorded already; remove one")
+            part.checked.report(where, f"{again[0]} is recorded already; remove one")
         for host in hosts:
             interfaces = part.testbed.hosts[host].interfaces if part.testbed else {}
             if not interfaces:
@@ -263,7 +197,7 @@ def _without_effect(part: PartToCheck, path: keys.NetworkPath) -> Iterator[tuple
 
 
 def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
-    """Yield numbers that cannot be combined; the plan checks those that vary or are formulas."""
+    """Yield fixed numbers that cannot be combined; others are checked before their trials run."""
     for direction in ("down", "up"):
         numbers: dict[str, tuple[PartValue, float]] = {}
         for key in ("rtt", "delay", "jitter", "loss", "loss_burst"):

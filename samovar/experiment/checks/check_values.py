@@ -6,7 +6,7 @@ config.yaml and by testbeds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from samovar.errors import Problem, unknown
 from samovar.experiment import keys
@@ -22,6 +22,7 @@ from samovar.experiment.checks.validate import Loc, position_at
 from samovar.experiment.keys import ParameterInfo, RecipeCatalogue
 from samovar.experiment.values import PerHost, errors_of
 from samovar.experiment.yaml_tree import Map
+from samovar.units import UnitError
 
 NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
     (keys.Flow, "from"): "host or role",
@@ -67,9 +68,8 @@ def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
         yield from _unreadable(one)
     else:
         yield from _unknown_names(part, one)
-        text = one.value if isinstance(one.value, str) and one.key not in GENERATOR_KEYS else None
-        refusals = (keys.refusal(one.key, text, known, ()) for _, known in recipes if text is not None)
-        yield from ((one.where, False, message) for message in refusals if message)
+        if one.key not in GENERATOR_KEYS:
+            yield from _refused_by_recipes(one, one.key, [known for _, known in recipes])
 
 
 def _unreadable(one: PartValue) -> Iterator[Refusal]:
@@ -78,24 +78,30 @@ def _unreadable(one: PartValue) -> Iterator[Refusal]:
         yield (*one.where, *steps), at_key, message if at_key else f"{one.target}: {message}"
 
 
+def _refused_by_recipes(one: PartValue, name: str, recipes: Iterable[Parameters]) -> Iterator[Refusal]:
+    """Yield why recipes refuse the text of a parameter that they have."""
+    for known in recipes:
+        if isinstance(one.value, str) and name in known:
+            try:
+                keys.read_parameter(known[name], one.value)
+            except UnitError as error:
+                yield one.where, False, f"{name}: {error}"
+
+
 def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, Parameters]]) -> str:
     """Return the message for a parameter that a recipe does not take, with the recipes that do."""
     name, known = next((name, known) for name, known in recipes if one.key not in known)
-    having = [name for name, known in recipes if one.key in known]
     kind = RECIPE_KINDS[one.owner.partition(".")[0]]
-    if having:
-        together = f"{{{one.owner}.{kind}: {having[0]}, {one.target}: ...}}"
-        return f"{name} does not take {one.key}, {having[0]} does; set both in one level, {together}"
-    if one.key in GENERATOR_KEYS and kind == "generator":
-        able = sorted(
-            other
-            for system in part.systems_of(one.owner)
-            for other in part.catalogue.names(kind, system)
-            if one.key in (part.catalogue.parameters(kind, other, system) or {})
-        )
-        instead = f"use one that does: {', '.join(able)}" if able else "no generator there does"
+    able = {
+        other
+        for system in part.systems_of(one.owner)
+        for other in part.catalogue.names(kind, system)
+        if one.key in keys.settable(part.catalogue, kind, other, system)
+    }
+    if able or (kind == "generator" and one.key in GENERATOR_KEYS):
+        others = ", ".join(sorted(able)) or "none here"
         per_host = "; or settings: {cc: {HOST: ...}} for all flows of a host" if one.key == "cc" else ""
-        return f"generator {name} does not take {one.key}; {instead}{per_host}"
+        return f"{kind} {name} does not take {one.key}; set it with one that does: {others}{per_host}"
     own = keys.own_keys(one.model) if one.model and one.level is None else keys.varied_keys(one.owner).keys()
     refused = keys.ROUTER_ONLY if part.device_link and kind == "aqm" else ()
     return unknown("key or parameter", one.key, {*known, *own}.difference(refused))
@@ -108,8 +114,9 @@ def _unknown_factor(part: PartToCheck, target: str) -> str:
         return f"flow '{flow}' has no arrivals; add such as arrivals: {{poisson: 2/s, until: 60s}} to it"
     settings = setting_parameters(part.catalogue, *part.systems)
     owners = [owner for owner in keys.parameter_owners(part.model) if owner != "cc"]
-    recipes = ((owner, known) for owner in owners for _, known in part.recipes_of(owner))
-    parameters = (f"{owner}.{name}" for owner, known in recipes for name in known)
+    parameters = (
+        f"{owner}.{name}" for owner in owners for _, known in part.recipes_of(owner) for name in known
+    )
     kinds = {*keys.PLAIN_FACTORS, "cc.<parameter>", *(f"{owner}.<key>" for owner in owners)}
     kinds |= {f"{key.partition('.')[0]}.<parameter>" for key in settings}
     return unknown("factor", target, {*keys.known_factors(part.model), *settings, *parameters}, kinds)
@@ -198,12 +205,8 @@ def _setting_refusals(
         if one.target not in known and not one.target.startswith("cc."):
             yield *one.key_place, unknown(f"setting on {', '.join(systems)}", one.target, known)
             return
-        for system in systems:
-            takes = setting_parameters(catalogue, system)
-            text = one.value if isinstance(one.value, str) and one.target in takes else None
-            message = keys.refusal(one.target, text, takes, ()) if text is not None else None
-            if message:
-                yield one.where, False, message
+        takes = [setting_parameters(catalogue, system) for system in systems]
+        yield from _refused_by_recipes(one, one.target, takes)
     yield from _unreadable(one)
 
 

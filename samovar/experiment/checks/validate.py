@@ -85,7 +85,7 @@ def validate(model: type[M], tree: Map) -> Validation[M]:
             return checked
         except ValidationError as error:
             every = error.errors(include_url=False)
-            new = [one for one in every if not _follows(one, checked.left_out)]
+            new = [one for one in every if checked.intact(*_place_of(one))]  # else it only follows
             own = [one for one in new if not _is_explained(one, every)]
             checked.problems += [_problem(one, model, checked.tree) for one in own]
             if not _leave_out(checked, every):
@@ -105,10 +105,9 @@ def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
     if () in outermost:
         return False
     checked.left_out += [*outermost, *nameless]
-    indices = {loc: [step for step in loc if isinstance(step, int)] for loc in outermost}
-    for place in sorted(
-        outermost, key=indices.__getitem__, reverse=True
-    ):  # so that earlier indices stay valid
+    # later items of a list go first, so that the indices of earlier ones stay valid
+    outermost.sort(key=lambda loc: [step for step in loc if isinstance(step, int)], reverse=True)
+    for place in outermost:
         checked.tree = cast(Map, _without(checked.tree, place))
     return True
 
@@ -116,12 +115,6 @@ def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
 def _place_of(error: ErrorDetails) -> Loc:
     """Return the place of the value that an error is about; a missing key is an error of its mapping."""
     return error["loc"][:-1] if error["type"] == "missing" else error["loc"]
-
-
-def _follows(error: ErrorDetails, left_out: Sequence[Loc]) -> bool:
-    """Return whether an error merely follows from a value within its place that was left out."""
-    place = _place_of(error)
-    return any(loc[: len(place)] == place for loc in left_out)
 
 
 def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:

@@ -59,7 +59,6 @@ from samovar.experiment.keys.recipe_parameters import ParameterInfo as Parameter
 from samovar.experiment.keys.recipe_parameters import RecipeCatalogue as RecipeCatalogue
 from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_parameter
 from samovar.experiment.keys.recipe_parameters import read_parameter as read_parameter
-from samovar.experiment.keys.recipe_parameters import refusal as refusal
 from samovar.experiment.keys.recipe_parameters import settable as settable
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS
 from samovar.experiment.keys.testbed_file import OPERATING_SYSTEMS as OPERATING_SYSTEMS

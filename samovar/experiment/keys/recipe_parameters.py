@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from samovar.errors import nearest, unknown
@@ -110,14 +110,3 @@ def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[
     internal = _INTERNAL | _INTERNAL_OF.get(kind, frozenset())
     known = catalogue.parameters(kind, name, os) or {}
     return {parameter: info for parameter, info in known.items() if parameter not in internal}
-
-
-def refusal(parameter: str, text: str, known: Mapping[str, ParameterInfo], keys: Iterable[str]) -> str | None:
-    """Return why a key beside a recipe's name is refused, or None."""
-    if parameter not in known:
-        return unknown("key or parameter", parameter, [*known, *keys])
-    try:
-        read_parameter(known[parameter], text)
-    except UnitError as error:
-        return f"{parameter}: {error}"
-    return None

@@ -73,7 +73,7 @@ def test_a_figure_or_table_that_nothing_draws_is_refused_at_its_name(tmp_path: P
 
 DEMO = (ROOT / "experiments" / "demo.yaml").read_text("utf-8")
 OPTIONS = {
-    "{figure: buffer-cdf, method: 3}": ["30: method: unknown method '3'; known: 1, 1-local, 2, 2-raw"],
+    "{figure: buffer-cdf, method: 3}": ["30: unknown method '3'; known: 1, 1-local, 2, 2-raw"],
     "{figure: buffer-cdf, methd: 2}": ["22: unknown option or factor 'methd'; did you mean 'method'? known: cc, method, mtu, part, rwnd, title, trial"],
     "{figure: design, x: 3}": ["18: unknown option or factor 'x'; known: cc, mtu, part, rwnd, title, trial"],
     "{figure: rtt-cdf, rwnd: 600kB}": ["25: unknown level of rwnd '600kB'; did you mean '600KB'? known: 40KB, 600KB, 9999KB"],
@@ -107,8 +107,8 @@ def test_an_option_that_a_figure_has_not_is_refused_at_its_place(entry: str, tmp
 def test_a_table_of_one_metric_over_two_factors_names_them(tmp_path: Path) -> None:
     table = "tables: [{table: crossed, metric: rtt_mean_ms, rows: cc, columns: rwndd}]\n"
     first, second = told(tmp_path, DEMO[: DEMO.index("tables:")] + table)
-    assert first.startswith("35: metric: unknown metric 'rtt_mean_ms'; did you mean 'rtt_median_ms'? known: ")
-    assert second == "67: columns: unknown factor 'rwndd'; did you mean 'rwnd'? known: cc, mtu, rwnd"
+    assert first.startswith("35: unknown metric 'rtt_mean_ms'; did you mean 'rtt_median_ms'? known: ")
+    assert second == "67: unknown factor 'rwndd'; did you mean 'rwnd'? known: cc, mtu, rwnd"
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_a_table_of_one_metric_over_two_factors_names_them(tmp_path: Path) -> No
     [
         ("{figure: rtt-cdf, title: [a, b]}", "26: title: must be a text"),
         ("{figure: rtt-cdf, part: [[a]]}", "25: part: must be a name or a list of names"),
-        ("{figure: rtt-cdf, flow: blk}", "25: flow: unknown flow 'blk'"),
+        ("{figure: rtt-cdf, flow: blk}", "25: unknown flow 'blk'"),
         (
             "{figure: metric-by-factor, metric: rtt_median_ms, factor: ccc}",
-            "59: factor: unknown factor 'ccc'",
+            "59: unknown factor 'ccc'",
         ),
     ],
 )

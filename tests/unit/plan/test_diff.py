@@ -127,17 +127,17 @@ CHANGED_PATH = RESOLVED.path.model_copy(  # type: ignore[union-attr]
     ("change", "said"),
     [
         ({"path": CHANGED_PATH}, ["path.down.aqm pfifo -> codel", "path.down.buffer_packets 137 -> 640"]),
-        ({"path": None}, ["path"]),
-        ({"flows": RESOLVED.flows[:1]}, ["flows.late"]),
+        ({"path": None}, ["path removed"]),
+        ({"flows": RESOLVED.flows[:1]}, ["flows.late removed"]),
         ({"mtu_bytes": None}, ["mtu_bytes 600 -> nothing"]),
-        ({"captures": ()}, ["captures"]),
+        ({"captures": ()}, ["captures.src-eth1 removed", "captures.dst-eth1 removed"]),
         (
             {"captures": tuple(one.model_copy(update={"snaplen_bytes": 68}) for one in RESOLVED.captures)},
             ["captures.src-eth1.snaplen_bytes 96 -> 68", "captures.dst-eth1.snaplen_bytes 96 -> 68"],
         ),
         (
             {"loggers": (RESOLVED.loggers[0], RESOLVED.loggers[1].model_copy(update={"interval_s": 0.1}))},
-            ["loggers.queue-rtr.interval_s 0.005 -> 0.1"],
+            ["loggers.queue-rtr-eth2.interval_s 0.005 -> 0.1"],
         ),
     ],
 )

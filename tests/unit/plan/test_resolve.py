@@ -209,7 +209,9 @@ def test_a_flow_with_until_ends_with_the_other_flow() -> None:
 
 def test_flows_that_wait_for_each_other_are_refused() -> None:
     other = ", {flow: other, generator: nuttcp, from: sender, to: receiver, until: bulk}"
-    with pytest.raises(PlanError, match="flow bulk: until other: no flow with this label ends"):
+    with pytest.raises(
+        DefinitionError, match=r"flow bulk: until other: that flow never ends, or waits for this one"
+    ):
         flows(UDP + ", until: other}" + other)
 
 
