@@ -104,23 +104,23 @@ def read_trials(tree: Mapping[str, Any]) -> Trials:
     Raises pydantic's ValidationError, or LookupError for an index beyond the values or treatments.
     """
     file = _TrialsJson.model_validate(tree)
-    used = {
-        (number, kind_of(name))
-        for one in file.treatments
-        for name, columns in one.resolved.items()
-        for number in chain.from_iterable(columns)
-    }
-    adapters = {kind: TypeAdapter[Any](TYPES[kind]) for kind in {kind for _, kind in used}}
-    components, found = Components(), dict[tuple[int, str], Component]()
-    for number, kind in sorted(used):  # a value is read once as each kind that it is used as
-        found[number, kind] = components.add(kind, adapters[kind].validate_python(file.values[number]))
+    used: dict[str, set[int]] = {}
+    for part in file.treatments:
+        for name, columns in part.resolved.items():
+            used.setdefault(kind_of(name), set()).update(*columns)
+    adapters = {kind: TypeAdapter[Any](TYPES[kind]) for kind in used}
+    components = Components()
+    found: dict[str, dict[int, Component]] = {kind: {} for kind in used}
+    for number, kind in sorted((number, kind) for kind, numbers in used.items() for number in numbers):
+        value = adapters[kind].validate_python(file.values[number])  # once as each kind that it is used as
+        found[kind][number] = components.add(kind, value)
     parts = [
         Treatments(
             part=one.part,
             factors=one.factors,
             levels=list(zip(*(one.levels[name] for name in one.factors), strict=True)) or [()] * one.number,
             components={
-                name: [[found[number, kind_of(name)] for number in column] for column in every]
+                name: [[found[kind_of(name)][number] for number in column] for column in every]
                 for name, every in one.resolved.items()
             },
         )

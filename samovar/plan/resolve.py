@@ -91,10 +91,11 @@ def _columns(
     Which factors it depends on is found by resolving it: those that are read. Whenever a further one is read,
     the component is resolved anew for each combination of all of them.
     """
+    levels = list(zip(*rows, strict=True))
     depends: tuple[int, ...] = ()
     columns: list[Sequence[Component]] = []
     while len(columns) < replicates:
-        keys = [tuple(row[factor] for factor in depends) for row in rows]
+        keys: list[Row] = list(zip(*(levels[factor] for factor in depends), strict=True)) or [()] * len(rows)
         found: dict[Row, Component] = {}
         read, random = set(depends), False
         for key in sorted(set(keys)):

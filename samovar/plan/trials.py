@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain, islice
 from typing import Any, NamedTuple, overload
 
 from samovar.errors import PlanError
@@ -120,15 +121,24 @@ class Slot(NamedTuple):
 class Group:
     """Treatments of one part that are equal in a view.
 
-    `levels` and `resolved` are those of the first treatment, in its first replicate. `treatments` counts
-    them, and `trials` holds the ids of their trials in the plan's order.
+    `levels` and `resolved` are those of the first treatment, in its first replicate. `ids` holds the ids of
+    each treatment's trials.
     """
 
     part: str
     levels: Mapping[str, str]
     resolved: Resolved
-    treatments: int
-    trials: Sequence[str]
+    ids: Sequence[Sequence[str]]
+
+    @property
+    def treatments(self) -> int:
+        """The number of treatments."""
+        return len(self.ids)
+
+    @property
+    def trials(self) -> list[str]:
+        """The ids of all trials."""
+        return list(chain.from_iterable(self.ids))
 
 
 class Trials(Sequence[Trial]):
@@ -159,25 +169,26 @@ class Trials(Sequence[Trial]):
 
     def groups(self, view: View) -> list[Group]:
         """Return the groups of treatments that are equal in a view of their first replicate, in order."""
-        firsts: list[tuple[Treatments, int]] = []
-        group_of: list[int] = []
+        groups: list[Group] = []
+        ids = iter(self._ids_by_treatment)
         for part in self.parts:
-            numbers: dict[Hashable, int] = {}
+            treatments: dict[Hashable, list[int]] = {}
             for treatment, key in enumerate(_keys(part, view)):
-                number = numbers.setdefault(key, len(firsts))
-                if number == len(firsts):
-                    firsts.append((part, treatment))
-                group_of.append(number)
-        treatments = [0] * len(firsts)
-        for number in group_of:
-            treatments[number] += 1
-        trials: list[list[str]] = [[] for _ in firsts]
+                treatments.setdefault(key, []).append(treatment)
+            own = list(islice(ids, len(part)))
+            for numbers in treatments.values():
+                first = numbers[0]
+                groups.append(
+                    Group(part.part, part.labels(first), part.resolved(first), [own[one] for one in numbers])
+                )
+        return groups
+
+    @cached_property
+    def _ids_by_treatment(self) -> Sequence[Sequence[str]]:
+        ids: list[list[str]] = [[] for part in self.parts for _ in range(len(part))]
         for id_, slot in zip(self.ids, self.slots, strict=True):
-            trials[group_of[slot.treatment]].append(id_)
-        return [
-            Group(part.part, part.labels(first), part.resolved(first), count, ids)
-            for (part, first), count, ids in zip(firsts, treatments, trials, strict=True)
-        ]
+            ids[slot.treatment].append(id_)
+        return ids
 
 
 def _keys(part: Treatments, view: View) -> Iterable[Hashable]:
