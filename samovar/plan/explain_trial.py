@@ -34,27 +34,28 @@ def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list
 
 def _values(resolved: Resolved, key: str) -> Iterator[Located]:
     """Yield the values of a key in a resolved trial."""
-    steps, path = nested_keys(key), resolved.path
-    holders: list[tuple[str, object]] = []
-    own = steps[-1]
-    if steps[0] == "path" and len(steps) > 1 and path is not None:
-        own, directions = steps[1], steps[2:] or ("", "down", "up")
-        every = (("", path), ("down", path.down), ("up", path.up))
-        holders = [(where, value) for where, value in every if where in directions]
-    elif steps[0] == "traffic" and len(steps) == 3:
-        holders = [(one.label, one) for one in resolved.flows if steps[1] in (one.label, one.group)]
-    elif steps[0] == "loggers" and len(steps) == 3:
-        holders = [(one.host, one) for one in resolved.loggers if one.logger == steps[1]]
-    elif steps[0] == "stop":
-        holders = [("", resolved.stop)]
-    elif key == "duration":
-        holders = [("", resolved)]
-    elif "." in key:
-        recipe, _, own = key.partition(".")
-        for name, host in resolved.hosts.items():
-            holders.append((name, host.cc_parameters if recipe == "cc" else host.settings.get(recipe)))
-    else:
-        holders = list(resolved.hosts.items())
+    path, hosts = resolved.path, resolved.hosts.items()
+    holders: list[tuple[str, object]]
+    match nested_keys(key):
+        case ["path", own, *directions] if path is not None:
+            every = (("", path), ("down", path.down), ("up", path.up))
+            holders = [(where, one) for where, one in every if where in (directions or ("", "down", "up"))]
+        case ["traffic", flow, own]:
+            holders = [(one.label, one) for one in resolved.flows if flow in (one.label, one.group)]
+        case ["loggers", logger, own]:
+            holders = [(one.host, one) for one in resolved.loggers if one.logger == logger]
+        case ["stop", *_, own]:
+            holders = [("", resolved.stop)]
+        case ["duration" as own]:
+            holders = [("", resolved)]
+        case [setting] if "." in setting:
+            recipe, _, own = setting.partition(".")
+            holders = [
+                (name, host.cc_parameters if recipe == "cc" else host.settings.get(recipe))
+                for name, host in hosts
+            ]
+        case [*_, own]:
+            holders = list(hosts)
     for where, holder in holders:
         for text in _texts(holder, own):
             yield where, text

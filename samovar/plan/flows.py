@@ -180,21 +180,15 @@ def _flow(values: TreatmentValues, flow: Flow, member: Member, start_s: float, p
 
 
 class FlowLimits(NamedTuple):
-    """How its program and its sender's shaper limit a flow: rates in bit/s; None for what they do not limit.
+    """How its program and its sender's shaper limit a flow: each stream, and all of them.
 
     A program without a rate may send a packet of `length_bytes` each `interval_s`.
     """
 
-    program_bps: tuple[float, ...]
-    shaper_bps: tuple[float, ...]
-    streams: int
+    stream_bps: float | None
+    rate_bps: float | None
     length_bytes: int | None
     interval_s: float | None
-
-    @property
-    def rate_bps(self) -> float | None:
-        """The rate of all streams together."""
-        return min((*(rate * self.streams for rate in self.program_bps), *self.shaper_bps), default=None)
 
 
 def limits_of(
@@ -213,10 +207,11 @@ def limits_of(
         parameters_of_type(type_, declared, flow.parameters)
         for type_ in ("rate", "integer", "size", "duration")
     )
+    streams = counts.get("streams") or 1
+    shaped_bps = parameters_of_type("rate", shaper, settings.get("shaper", {})).values()
     return FlowLimits(
-        program_bps=tuple(rates.values()),
-        shaper_bps=tuple(parameters_of_type("rate", shaper, settings.get("shaper", {})).values()),
-        streams=counts.get("streams") or 1,
+        stream_bps=min((*rates.values(), *shaped_bps), default=None),
+        rate_bps=min((*(rate_bps * streams for rate_bps in rates.values()), *shaped_bps), default=None),
         length_bytes=sizes.get("length"),
         interval_s=durations.get("interval"),
     )

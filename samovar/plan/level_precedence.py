@@ -65,11 +65,6 @@ class PartContext:
                 found.setdefault(target, {})[number] = None
         return found
 
-    def keys(self, owner: str) -> list[str]:
-        """Return the keys that levels set of an owner, such as `path` or `traffic.bulk`."""
-        split = (target.rpartition(".") for target in self.setters)
-        return [key for own, _, key in split if own == owner]
-
 
 class TreatmentValues:
     """The values of a part's keys and of its hosts' settings in one treatment and replicate.
@@ -237,8 +232,9 @@ class TreatmentValues:
         A formula is replaced by its value, if the recipe declares an amount.
         """
         texts = dict(own)
-        for key in self.context.keys(owner):
-            level = self._level(f"{owner}.{key}") if key not in reserved else None
+        for target in self.context.setters:
+            own_name, _, key = target.rpartition(".")
+            level = self._level(target) if own_name == owner and key not in reserved else None
             if level is not None:
                 texts[key] = level
         for key, text in texts.items():

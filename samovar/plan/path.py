@@ -52,19 +52,11 @@ def _device(values: TreatmentValues) -> DevicePlan:
 
 def rtt_of(values: TreatmentValues) -> float:
     """Return the RTT that the path adds, in seconds."""
-    if values.context.path is None:
-        return 0.0
     return _seconds(sum(_delay_s(values, direction) for direction in DIRECTIONS))
 
 
-def rate_of(values: TreatmentValues, direction: str) -> int | None:
-    """Return the rate of a direction in bit/s; None if it is not shaped."""
-    rate_bps: int | None = values.path("rate", direction) if values.context.path is not None else None
-    return rate_bps
-
-
 def _direction(values: TreatmentValues, direction: str, interface: str) -> DirectionPlan:
-    rate_bps = rate_of(values, direction)
+    rate_bps = values.path("rate", direction)
     shares = {key: float(values.path(key, direction) or 0.0) for key in ("loss", "reorder", "duplicate")}
     bursts = values.path("loss_burst", direction) if values.path_amount("loss", direction) else None
     return DirectionPlan(
@@ -92,7 +84,7 @@ def _queue(values: TreatmentValues, direction: str) -> dict[str, Any]:
 
 def _delay_s(values: TreatmentValues, direction: str) -> float:
     own = values.path("delay", direction)
-    return float(own) if own is not None else _seconds(float(values.path("rtt")) / 2)
+    return float(own) if own is not None else _seconds(float(values.path("rtt") or 0.0) / 2)
 
 
 def _seconds(seconds: float) -> float:

@@ -125,10 +125,9 @@ def directions_through(testbed: Testbed, hops: Sequence[Hop]) -> frozenset[str]:
 
 def first_of_link(testbed: Testbed) -> str | None:
     """Return the first host of the bottleneck's link, downstream; None if a router is the bottleneck."""
-    for name, host in testbed.hosts.items():
-        if any(one.link == testbed.bottleneck_link for one in host.interfaces.values()):
-            return name
-    return None
+    link, hosts = testbed.bottleneck_link, testbed.hosts.items()
+    joined = (name for name, host in hosts if any(one.link == link for one in host.interfaces.values()))
+    return next(joined, None)
 
 
 def subnet_of(address: str) -> str:

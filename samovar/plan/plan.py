@@ -118,24 +118,19 @@ class Plan(Head):
         try:
             tree = json.loads(data)
             schema = tree.get("schema")
-        except (ValueError, AttributeError) as error:
-            raise PlanError(f"plan.json: not JSON, or not a mapping ({error}); {EXPECTED}") from error
-        if schema != SCHEMA:
-            release = "an earlier release" if schema == 1 else "another release"
-            raise PlanError(
-                f"plan.json: schema {schema} of {release}; this one reads schema {SCHEMA}: "
-                "use the release that created the campaign, or start a new campaign with `fab run`"
-            )
-        try:
-            return cls.model_validate(
-                {**{key: tree[key] for key in tree.keys() - KEYS}, "trials": read_trials(tree)}
-            )
+            if schema != SCHEMA:
+                raise PlanError(
+                    f"plan.json: schema {schema} of another release; this one reads schema {SCHEMA}: "
+                    "use the release that created the campaign, or start a new campaign with `fab run`"
+                )
+            head = {key: tree[key] for key in tree.keys() - KEYS}
+            return cls.model_validate({**head, "trials": read_trials(tree)})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
-        except LookupError as error:
-            raise PlanError(f"plan.json: cannot read the trials ({error!r}); {EXPECTED}") from error
+        except (ValueError, AttributeError, LookupError) as error:
+            raise PlanError(f"plan.json: cannot be read ({error!r}); {EXPECTED}") from error
 
 
 def make_plan(

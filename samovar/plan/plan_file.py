@@ -120,7 +120,7 @@ def read_trials(tree: Mapping[str, Any]) -> Trials:
             factors=one.factors,
             levels=list(zip(*(one.levels[name] for name in one.factors), strict=True)) or [()] * one.number,
             components={
-                name: [[found[kind_of(name)][number] for number in column] for column in every]
+                name: [list(map(found[kind_of(name)].__getitem__, column)) for column in every]
                 for name, every in one.resolved.items()
             },
         )

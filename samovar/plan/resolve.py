@@ -22,7 +22,7 @@ from samovar.plan.flows import (
 )
 from samovar.plan.level_precedence import PartContext, Row, TreatmentValues
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan
-from samovar.plan.path import path_of, rate_of, rtt_of
+from samovar.plan.path import path_of, rtt_of
 from samovar.plan.placement import first_of_link
 from samovar.plan.trials import HOST, Component, Components, Treatments
 from samovar.units import ETHERNET_MTU_BYTES
@@ -139,7 +139,7 @@ def _drain_s(values: TreatmentValues, mtu_bytes: int) -> float:
     The full buffer of the bottleneck and the full ring of a sender drain three times: the queued data, the
     packets that reveal a loss, the retransmissions.
     """
-    rate_bps = rate_of(values, "down")
+    rate_bps = values.path("rate", "down")
     if not rate_bps:
         return 0.0
     buffer = values.path("buffer", "down")
@@ -159,10 +159,10 @@ def _rate_bps(values: TreatmentValues, flow: FlowPlan) -> float:
     """Return the rate that a flow can reach in bit/s, by the path, its window and the limits that are set."""
     route = values.placement.route(flow.from_host, flow.to_host)
     directions = ("up", "down") if route is not None and "up" in route.directions else ("down", "up")
-    path_bps = next((rate for one in directions if (rate := rate_of(values, one)) is not None), SLOWEST_BPS)
+    path_bps = next(filter(None, (values.path("rate", one) for one in directions)), SLOWEST_BPS)
     sender, settings = values.testbed.hosts[flow.from_host], values.setting_parameters(flow.from_host)
     limits = limits_of(flow, sender.system, settings, values.context.catalogue)
-    rate_bps = float(min([path_bps, *limits.program_bps, *limits.shaper_bps]))
+    rate_bps = float(min(path_bps, limits.stream_bps or path_bps))
     rwnd_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else values.setting("rwnd", flow.to_host)
     if rwnd_bytes is None:
         return rate_bps
