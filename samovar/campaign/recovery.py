@@ -1,4 +1,4 @@
-"""Restore hosts that a dead controller left changed (`fab run`, `fab restore`), and close its trials."""
+"""Restore hosts that a dead controller left changed, close its trials, and set aside incomplete ones."""
 
 from __future__ import annotations
 

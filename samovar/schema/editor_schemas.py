@@ -1,4 +1,7 @@
-"""JSON Schemas for editors, one per kind of file: experiments, fragments, testbeds, studies, config.yaml."""
+"""JSON Schemas for editors, one per kind of file: experiments, fragments, testbeds, studies, config.yaml.
+
+They are made from the keys in samovar/experiment/keys/: a new key is completed without a change here.
+"""
 
 from __future__ import annotations
 

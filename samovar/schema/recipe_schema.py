@@ -1,4 +1,4 @@
-"""The recipes of all systems: their names by kind, and what an experiment may set of each."""
+"""JSON Schema of recipe parameters: the recipes of all systems, and what an experiment may set of each."""
 
 from __future__ import annotations
 
