@@ -242,9 +242,8 @@ def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
 
 
 def _raise(problems: Sequence[Problem]) -> None:
-    unique = tuple(dict.fromkeys(problems))
-    if unique:
-        raise DefinitionError(unique)
+    if problems:
+        raise DefinitionError(tuple(dict.fromkeys(problems)))
 
 
 def _valid(checked: Validation[M], problems: Sequence[Problem]) -> M:

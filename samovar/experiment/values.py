@@ -116,11 +116,6 @@ class Distribution:
         if numbers and self.name == "uniform" and self.amounts[0] >= self.amounts[1]:
             raise UnitError("the first bound must be below the second")
 
-    @property
-    def parameters(self) -> tuple[Any, ...]:
-        """All numbers and formulas that define the distribution."""
-        return self.amounts if self.step is None else (*self.amounts, self.step)
-
     def computed(self, compute: Callable[[Any], Any]) -> Distribution:
         """Return the distribution with formulas computed; raises UnitError for bounds in the wrong order."""
         step = None if self.step is None else compute(self.step)

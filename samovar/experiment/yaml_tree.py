@@ -155,13 +155,11 @@ def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
     """Parse a text as read_yaml parses a file; `file` names it in messages."""
     parser = _Parser(file, content)
     tree, problems = parser.parse(), parser.problems
-    if tree is None or (isinstance(tree, Text) and tree in ("", "~", "null")):
-        message = "the file is empty; it must be a mapping (key: value)"
-        raise DefinitionError([parser.position(0, 0).problem(message)])
     if not isinstance(tree, Map):
-        what = "list" if isinstance(tree, Seq) else "text"
-        message = f"the file is a {what}; it must be a mapping (key: value)"
-        raise DefinitionError([*problems, tree.position.problem(message)])
+        what = "empty" if tree in (None, "", "~", "null") else "a list" if isinstance(tree, Seq) else "a text"
+        position = parser.position(0, 0) if tree is None else tree.position
+        message = f"the file is {what}; it must be a mapping (key: value)"
+        raise DefinitionError([*problems, position.problem(message)])
     return tree, problems
 
 
@@ -208,8 +206,6 @@ def read_text(path: Path, what: str = "a YAML file") -> str:
     if len(data) > LARGEST_FILE_BYTES:
         message = f"the file is larger than {LARGEST_FILE_BYTES // 1024} KiB; this is not a definition file"
         raise DefinitionError([Problem(str(path), 0, 0, message)])
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DefinitionError([Problem(str(path), 1, 1, "the file is UTF-16; save it as UTF-8")])
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -82,9 +82,7 @@ def _refusal(tree: Map, key: str) -> str | None:
             return None
         return f"'{rest}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
     if first in FIXED_KEYS:
-        return (
-            f"'{first}' cannot be changed by --set; use --testbed, --profile or a file that extends this one"
-        )
+        return f"'{first}' cannot be set; use --testbed, --profile or a file that extends this one"
     if rest in merge.DESIGN:
         return f"'{rest}' belongs to the parts; write parts.PART.{rest}=..."
     return unknown("key", rest, known | set(_dotted(tree)), known)

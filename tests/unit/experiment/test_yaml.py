@@ -126,7 +126,7 @@ def test_a_byte_order_mark_and_windows_line_ends_keep_positions(tmp_path: Path) 
     [
         (b"a: 1\nb: caf\xe9\n", "f.yaml:2:7: a byte that is not valid UTF-8; save the file as UTF-8"),
         ("é: ".encode() + b"\xff", "f.yaml:1:4: a byte that is not valid UTF-8; save the file as UTF-8"),
-        ("a: 1\n".encode("utf-16"), "f.yaml:1:1: the file is UTF-16; save it as UTF-8"),
+        ("a: 1\n".encode("utf-16"), "f.yaml:1:1: a byte that is not valid UTF-8; save the file as UTF-8"),
         (
             b"a: " + b"x" * LARGEST_FILE_BYTES,
             "f.yaml: the file is larger than 128 KiB; this is not a definition file",
