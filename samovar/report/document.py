@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import mean, median
 
 from samovar import __version__
 from samovar.campaign.collection import sha256_of
 from samovar.errors import ReportError
 from samovar.report.campaign_data import Campaign, Json, read_json
+from samovar.report.number_format import quantity, span
 from samovar.report.overview import omissions, overview, path_settings, treatments
 from samovar.report.path_drawing import draw_path
 from samovar.report.provenance import commands, hosts, provenance, software
 from samovar.report.scorecard import REPRODUCED, VERDICTS, Result, treatment_text
-from samovar.report.testbed_comparison import compare_testbeds
 from samovar.units import counted
 
 OUTPUT_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "width_in": 6.3, "rows": [], "columns": []}
+COMPARED_METRICS = ("throughput_bps", "goodput_bps", "rtt_median_ms", "loss_share")
+"""Metrics in the table: the mean over a trial's flows."""
+COMPARISON_CAPTION = (
+    "The same treatments on each testbed: median over trials, least and greatest value, number of trials."
+)
 SUMMARY_FILES = {
     "metrics.csv": "every metric of every trial and flow",
     "summary.csv": "every metric of every treatment, over replicates",
@@ -118,6 +124,47 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
         amount = len(trials) if isinstance(trials, list) else trials
         one["trials"] = "" if amount is None else counted(int(amount), "trial")
     return [OUTPUT_DEFAULTS | one for one in found]
+
+
+def compare_testbeds(campaign: Campaign) -> list[Json]:
+    """Return a table that compares the testbeds of a campaign; none if it ran on one."""
+    testbeds = {id_: str(one.get("testbed") or "") for id_, one in campaign.manifests.items()}
+    names = sorted(set(testbeds.values()))
+    file = campaign.folder / "tables" / "metrics.csv"
+    rows = list(comparison_rows(file, testbeds)) if len(names) > 1 and file.is_file() else []
+    columns = [{"name": name, "align": "left"} for name in ("treatment", "metric", *names)]
+    table = {"name": "testbeds", "title": "Testbeds compared", "caption": COMPARISON_CAPTION, "trials": ""}
+    return [{**table, "columns": columns, "rows": rows}] if rows else []
+
+
+def comparison_rows(file: Path, testbeds: Mapping[str, str]) -> Iterator[list[str]]:
+    """Yield a row per treatment and metric of metrics.csv that was measured on several testbeds.
+
+    `testbeds` has the testbed of each trial. A row has a cell per testbed.
+    """
+    flows: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
+    with file.open(newline="", encoding="utf-8") as lines:
+        reader = csv.DictReader(lines)
+        names = list(reader.fieldnames or ())
+        factors = names[names.index("part") + 1 : names.index("replicate")]
+        for row in reader:
+            trial, metric = row["trial"], row["metric"]
+            if metric in COMPARED_METRICS and trial in testbeds and row["value"] not in ("", "NA"):
+                levels = ["" if row["part"] == "main" else row["part"], *(row[name] for name in factors)]
+                key = (" ".join(filter(None, levels)) or "all", metric, row["unit"])
+                trials = flows.setdefault(key, {}).setdefault(testbeds[trial], {})
+                trials.setdefault(trial, []).append(float(row["value"]))
+    for (treatment, metric, unit), by_testbed in flows.items():
+        samples = {name: list(map(mean, trials.values())) for name, trials in by_testbed.items()}
+        if len(samples) > 1:
+            cells = [_measured_text(samples.get(name, ()), unit) for name in sorted(set(testbeds.values()))]
+            yield [treatment, metric, *cells]
+
+
+def _measured_text(values: Sequence[float], unit: str) -> str:
+    if not values:
+        return ""
+    return f"{quantity(median(values), unit)} [{span(min(values), max(values), unit)}] ({len(values)})"
 
 
 def data_files(bundle: Path, outputs: list[Json]) -> list[Json]:

@@ -8,7 +8,7 @@ import pytest
 
 from samovar.cli import Controller, PlannedExperiment, Request
 from samovar.errors import PlanError
-from samovar.report.testbed_comparison import comparison_rows
+from samovar.report.document import comparison_rows
 
 ROOT = Path(__file__).parents[3]
 TEXT = """\
