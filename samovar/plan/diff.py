@@ -19,8 +19,6 @@ from samovar.plan.plan import Plan
 from samovar.plan.trials import ALL_COMPONENTS, Trials
 
 DONE, NEW, STALE = "done", "new", "stale"
-DIGITS = 15
-"""So many digits distinguish any two numbers that were written differently."""
 _HOSTS, _COUNTED = ("host", "router", "from", "to"), ("interfaces", "match")
 _ADDRESSES = ("interface", "from_address", "to_address")
 """The keys of a plan that differ between testbeds: names of hosts, lists of names, names and addresses."""
@@ -99,18 +97,17 @@ def _count_by_value(plan: Plan, only: Collection[str]) -> Counter[str]:
 def _stale(plan: Plan, before: Plan, results: set[str]) -> Iterator[Changed]:
     """Pair each result with the planned trial of the same part, levels and replicate, by what changed."""
     old = {_levels_of(trial): trial for trial in before.trials if trial.id in results}
-    pairs: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    known: dict[object, tuple[str, ...]] = {}
+    found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    known: dict[object, tuple[str, ...]] = {}  # all replicates of a treatment differ in the same way
     for now in plan.trials:
         was = old.get(_levels_of(now))
-        if was is None:
-            continue
-        treatment = _levels_of(now)[:2]  # all replicates of a treatment differ in the same way
-        if treatment not in known:
-            known[treatment] = tuple(differences(was.resolved.as_json(), now.resolved.as_json()))
-        pairs.setdefault(known[treatment], []).append((was.id, now.id))
-    for changes, ids in pairs.items():
-        yield Changed(changes, tuple(one for one, _ in ids), tuple(one for _, one in ids))
+        if was is not None:
+            treatment = _levels_of(now)[:2]
+            if treatment not in known:
+                known[treatment] = tuple(differences(was.resolved.as_json(), now.resolved.as_json()))
+            found.setdefault(known[treatment], []).append((was.id, now.id))
+    for changes, pairs in found.items():
+        yield Changed(changes, *zip(*pairs, strict=True))
 
 
 def _levels_of(trial: Trial) -> tuple[str, frozenset[tuple[str, str]], int]:
@@ -144,7 +141,7 @@ def _entries(value: Any) -> dict[str, Any]:
 
 def _text(value: object) -> str:
     if isinstance(value, float):
-        return f"{value:.{DIGITS}g}"
+        return f"{value:.15g}"  # distinguishes any two numbers that were written differently
     return "nothing" if value is None else str(value)
 
 

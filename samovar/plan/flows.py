@@ -12,7 +12,7 @@ from samovar.errors import PlanError
 from samovar.experiment import FLOW_ENDS, Distribution, Flow, Member, RecipeCatalogue
 from samovar.plan.level_precedence import TreatmentError, TreatmentValues, parameters_of_type
 from samovar.plan.model import FlowPlan, StopPlan
-from samovar.plan.placement import Route, ports_of
+from samovar.plan.placement import LAST_PORT, Route, ports_of
 
 SLOWEST_BPS = 10_000_000  # assumed for the time of a transfer if the rate of the path is unknown
 SETTLING_S = 15.0
@@ -73,7 +73,10 @@ def routes_of(values: TreatmentValues) -> list[Route]:
 
 
 def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
-    """Return every flow; raises PlanError for flows that cannot run, and if there is none."""
+    """Return every flow; raises PlanError for flows that cannot run, and if there is none.
+
+    Ports are unique in a trial, so that a capture anywhere can tell flows apart by port.
+    """
     starts = [
         (flow, member, start_s)
         for flow in values.part.traffic
@@ -85,10 +88,16 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
     ports = ports_of(member.port for _, member, _ in starts)
     flows = tuple(_flow(values, *start, port) for start, port in zip(starts, ports, strict=True))
     windows: dict[tuple[str, str], FlowPlan] = {}
-    labels = Counter(flow.label for flow in flows)
+    entries, used = Counter(flow.label for flow in values.part.traffic), Counter(ports)
     for flow in flows:
-        if labels[flow.label] > 1:
-            raise PlanError(f"flow {flow.label}: two flows have this label; give each its own")
+        if entries[flow.group] > 1 or (flow.label != flow.group and flow.label in entries):
+            raise values.flow_error(flow, "two flows have this label; give each its own")
+        if used[flow.port] > 1 or flow.port > LAST_PORT:
+            why = f"above {LAST_PORT}" if flow.port > LAST_PORT else "taken by another flow"
+            message = (
+                f"port {flow.port} is {why}; choose another port: flows of one entry take consecutive ones"
+            )
+            raise values.flow_error(flow, message)
         first = windows.setdefault((flow.from_host, flow.to_host), flow)
         if first.rwnd_bytes != flow.rwnd_bytes:
             other = f"flow {first.label} from {flow.from_host} to {flow.to_host} has another rwnd, or none"

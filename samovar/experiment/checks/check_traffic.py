@@ -12,7 +12,6 @@ from samovar.experiment.checks.validate import Loc
 from samovar.experiment.values import Buffer, Directional
 from samovar.units import format_duration, format_share
 
-LAST_PORT = 65535
 TOLERANCE_S = 1e-6
 BUFFER_UNITS = {"packets": ("buffer_packets", "546packets"), "bytes": ("buffer_bytes", "819KB")}
 """The parameter of a queue discipline that takes a buffer in this unit, and an example."""
@@ -31,7 +30,6 @@ def check_traffic(part: PartToCheck) -> None:
         _check_count(part, at, flow)
         _check_end(part, at, flow)
         _check_durations(part, flow)
-    _check_labels_and_ports(part)
     _check_recorders(part, "captures", part.model.captures)
     _check_recorders(part, "loggers", part.model.loggers)
 
@@ -79,29 +77,6 @@ def is_whole(duration_s: float, step_s: float) -> bool:
     """Return whether a duration is a whole number of steps, at least one."""
     steps = round(duration_s / step_s)
     return steps > 0 and abs(duration_s - steps * step_s) < TOLERANCE_S
-
-
-def _check_labels_and_ports(part: PartToCheck) -> None:
-    """Report labels and ports that flows of two entries have, and ports beyond the last."""
-    labels: dict[str, int] = {}
-    ports: dict[tuple[str, int], int] = {}
-    for index, flow in enumerate(part.model.traffic):
-        at, members = ("traffic", index), part.members_of(flow)
-        for label in (flow.label, *(member.label for member in members)):
-            if labels.setdefault(label, index) != index:
-                message = f"flow '{flow.label}' has the label '{label}' of another flow; rename one"
-                part.checked.report((*at, "flow"), message)
-                break
-        for member in members:
-            owner = ports.setdefault((member.to_host, member.port), index) if member.port else index
-            if owner != index:
-                other = part.model.traffic[owner].label
-                message = f"port {member.port} at {member.to_host} is used by flow '{other}'; choose another"
-                part.checked.report((*at, "port"), message)
-                break
-        if members and members[-1].port and members[-1].port > LAST_PORT:
-            ends = f"the ports of {len(members)} flows from {flow.port} end at {members[-1].port}"
-            part.checked.report((*at, "port"), f"{ends}; the last port is {LAST_PORT}")
 
 
 def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Capture | keys.Logger]) -> None:
