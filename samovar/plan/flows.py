@@ -14,9 +14,7 @@ from samovar.plan.level_precedence import TreatmentError, TreatmentValues, param
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.placement import LAST_PORT, Route, ports_of
 
-SLOWEST_BPS = 10_000_000  # assumed for the time of a transfer if the rate of the path is unknown
 SETTLING_S = 15.0
-SHORTEST_RTT_S = 0.001
 DIGITS = 6  # of seconds: microseconds, finer than any host can start a program
 MOST_ARRIVALS = 10_000
 

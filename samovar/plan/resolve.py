@@ -10,16 +10,7 @@ from typing import Any
 
 from samovar.errors import PlanError
 from samovar.experiment import Factor, Part, included_treatments
-from samovar.plan.flows import (
-    DIGITS,
-    SHORTEST_RTT_S,
-    SLOWEST_BPS,
-    ends_of,
-    flows_of,
-    limits_of,
-    routes_of,
-    stop_of,
-)
+from samovar.plan.flows import DIGITS, ends_of, flows_of, limits_of, routes_of, stop_of
 from samovar.plan.level_precedence import PartContext, Row, TreatmentValues
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan
 from samovar.plan.path import path_of, rtt_of
@@ -27,6 +18,8 @@ from samovar.plan.placement import first_of_link
 from samovar.plan.trials import HOST, Component, Components, Treatments
 from samovar.units import ETHERNET_MTU_BYTES
 
+SLOWEST_BPS = 10_000_000  # assumed for the time of a transfer if the rate of the path is unknown
+SHORTEST_RTT_S = 0.001
 OF_ENDS = ("tcp", "buffers")
 """Setting recipes that have an effect at the ends of flows only."""
 

@@ -10,9 +10,9 @@ from itertools import combinations
 from math import prod
 from typing import Any
 
-from samovar.experiment import Experiment, Output, Outputs, RecipeCatalogue, Testbed, Trace, shortest_path
+from samovar.experiment import Experiment, Output, Outputs, RecipeCatalogue, Testbed, Trace
 from samovar.plan.model import PathPlan
-from samovar.plan.placement import directions_through
+from samovar.plan.placement import Placement
 from samovar.plan.trials import Group, Treatments, Trials, View
 from samovar.plan.warning_checks import CHECKS, TreatmentCheck
 
@@ -72,13 +72,11 @@ def _level_warnings(part: Treatments) -> Iterator[str]:
 def _beside_bottleneck(testbed: Testbed, trials: Trials) -> Mapping[str, Collection[str]]:
     """Return the warnings of flows that bypass the bottleneck's queue although a path is set, by part."""
     found: dict[str, dict[str, None]] = {}
-    known: dict[tuple[str, str], frozenset[str]] = {}
+    placement = Placement(testbed)
     for group in trials.groups({"path": _shaped, "flows": None}):
         for flow in group.resolved.flows if group.resolved.path else ():
-            ends = (flow.from_host, flow.to_host)
-            if ends not in known:
-                known[ends] = directions_through(testbed, shortest_path(testbed, *ends) or ())
-            if not known[ends] & _shaped(group.resolved.path):
+            route = placement.route(flow.from_host, flow.to_host)
+            if route is None or not route.directions & _shaped(group.resolved.path):
                 label = flow.group or flow.label
                 warning = f"{group.part}: flow '{label}' does not pass the bottleneck's queue"
                 found.setdefault(group.part, {})[warning] = None
