@@ -20,8 +20,6 @@ from samovar.experiment.keys import Experiment as Experiment
 from samovar.experiment.keys import Factor as Factor
 from samovar.experiment.keys import Flow as Flow
 from samovar.experiment.keys import Member as Member
-from samovar.experiment.keys import NetworkPath as NetworkPath
-from samovar.experiment.keys import ParameterInfo as ParameterInfo
 from samovar.experiment.keys import Part as Part
 from samovar.experiment.keys import PathClass as PathClass
 from samovar.experiment.keys import RecipeCatalogue as RecipeCatalogue
@@ -30,7 +28,6 @@ from samovar.experiment.keys import StudyReport as StudyReport
 from samovar.experiment.keys import Testbed as Testbed
 from samovar.experiment.keys import Thresholds as Thresholds
 from samovar.experiment.keys import included_treatments as included_treatments
-from samovar.experiment.keys import keys_of as keys_of
 from samovar.experiment.keys import least_burst_packets as least_burst_packets
 from samovar.experiment.keys import members_of as members_of
 from samovar.experiment.keys import parse_parameter as parse_parameter
@@ -51,7 +48,6 @@ from samovar.experiment.keys.value_types import Word as Word
 from samovar.experiment.keys.value_types import choice as choice
 from samovar.experiment.keys.value_types import whole_number as whole_number
 from samovar.experiment.layers.host_settings import SettingsByHost as SettingsByHost
-from samovar.experiment.layers.host_settings import resolve_settings as resolve_settings
 from samovar.experiment.layers.merge import FRAGMENT_KEYS as FRAGMENT_KEYS
 from samovar.experiment.layers.merge import PART_KEYS as PART_KEYS
 from samovar.experiment.layers.merge import PROFILE_KEYS as PROFILE_KEYS

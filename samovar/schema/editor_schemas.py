@@ -83,6 +83,7 @@ class ExperimentSchema:
         self._refer = self.definitions.refer
         self._label = self._refer("label", lambda: LEVEL_LABEL)
         self._targets = list(self._level_targets())
+        self._explicit = self.definitions.value(keys.FactorKeys)
 
     def _special(self) -> dict[tuple[str, str], Callable[[], Json]]:
         return {
@@ -252,9 +253,9 @@ class ExperimentSchema:
         found = self._keyed(self._targets, self._factor)
         words = "Levels that set several keys: a list of mappings, each {factor: value, ..., label: word}."
         linked = self._refer("LinkedLevels", lambda: _levels(self._linked_level()))
-        free = any_of(linked, self._explicit(), self._any_levels())
+        free = any_of(linked, self._explicit, self._any_levels())
         found["patternProperties"][FREE_NAME] = {**free, "description": words}
-        return {**found, "additionalProperties": any_of(self._explicit(), self._any_levels())}
+        return {**found, "additionalProperties": any_of(self._explicit, self._any_levels())}
 
     def _names_of_targets(self) -> Json:
         """Return a list of targets, of which one factor sets all."""
@@ -262,10 +263,6 @@ class ExperimentSchema:
         patterns = "|".join(one.name for one in self._targets if one.is_pattern)
         one = {"anyOf": [{"enum": names}, {"type": "string", "pattern": patterns}]}
         return several(one, uniqueItems=True)
-
-    def _explicit(self) -> Json:
-        """Return a factor that names what it sets: a parameter of a recipe, or several keys."""
-        return self.definitions.value(keys.FactorKeys)
 
     def _any_levels(self) -> Json:
         """Return the levels of a factor whose values are not known."""
@@ -290,7 +287,7 @@ class ExperimentSchema:
         forms = self._forms(one)
         plain = forms[:1] if one.form != keys.Form.BOTH_DIRECTIONS else ()
         ranges = [_range(value) for value in plain]
-        return any_of(*plain, _levels(any_of(*forms, labelled)), *ranges, self._explicit())
+        return any_of(*plain, _levels(any_of(*forms, labelled)), *ranges, self._explicit)
 
     def _value(self, one: LevelTarget) -> Json:
         """Return one value, or the mapping that may replace it."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from samovar.experiment import Experiment, Testbed, load_testbed, resolve_experiment, resolve_settings
+from samovar.experiment import Experiment, Testbed, load_testbed, resolve_experiment
+from samovar.experiment.layers.host_settings import resolve_settings
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import Plan, Resolved, make_plan

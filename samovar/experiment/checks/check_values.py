@@ -113,7 +113,11 @@ def _unknown_factor(part: PartToCheck, target: str) -> str:
     if dot and flow in part.flows:
         return f"flow '{flow}' has no arrivals; add such as arrivals: {{poisson: 2/s, until: 60s}} to it"
     settings = setting_parameters(part.catalogue, *part.systems)
-    owners = [owner for owner in keys.parameter_owners(part.model) if owner != "cc"]
+    owners = [
+        owner
+        for owner in keys.owners_of(part.model)
+        if issubclass(keys.model_of(owner) or keys.Strict, keys.WithParameters)
+    ]
     parameters = (
         f"{owner}.{name}" for owner in owners for _, known in part.recipes_of(owner) for name in known
     )

@@ -18,12 +18,10 @@ from samovar.experiment.keys.factor_targets import PATH_FIELDS as PATH_FIELDS
 from samovar.experiment.keys.factor_targets import PLAIN_FACTORS as PLAIN_FACTORS
 from samovar.experiment.keys.factor_targets import SETTINGS as SETTINGS
 from samovar.experiment.keys.factor_targets import STOP_FIELDS as STOP_FIELDS
-from samovar.experiment.keys.factor_targets import is_directed as is_directed
 from samovar.experiment.keys.factor_targets import is_target as is_target
 from samovar.experiment.keys.factor_targets import known_factors as known_factors
 from samovar.experiment.keys.factor_targets import model_of as model_of
 from samovar.experiment.keys.factor_targets import owners_of as owners_of
-from samovar.experiment.keys.factor_targets import parameter_owners as parameter_owners
 from samovar.experiment.keys.factor_targets import read_target as read_target
 from samovar.experiment.keys.factor_targets import varied_keys as varied_keys
 from samovar.experiment.keys.key_table import Key as Key

@@ -111,26 +111,9 @@ def owners_of(part: Part) -> Iterator[str]:
     yield from (f"loggers.{logger.logger}" for logger in part.loggers)
 
 
-def parameter_owners(part: Part) -> Iterator[str]:
-    """Yield the owners of a part that take the parameters of recipes."""
-    yield "cc"
-    yield from (owner for owner in owners_of(part) if issubclass(model_of(owner) or Strict, WithParameters))
-
-
-def known_factors(part: Part) -> dict[str, types.ValueType]:
-    """Return the factors that a part can have, without the parameters of recipes, with their types."""
-    return {
-        f"{owner}.{name}" if owner else name: key.type
-        for owner in owners_of(part)
-        for name, key in varied_keys(owner).items()
-        if key.type
-    }
-
-
-def is_directed(target: str) -> bool:
-    """Return whether a target may have a value for each direction; one value applies downstream."""
-    found = type_of(target)
-    return found is not None and found.form in (types.PER_DIRECTION, types.BOTH_DIRECTIONS)
+def known_factors(part: Part) -> set[str]:
+    """Return the factors that a part can have, without the parameters of recipes."""
+    return {f"{owner}.{name}".removeprefix(".") for owner in owners_of(part) for name in varied_keys(owner)}
 
 
 def read_target(target: str, written: Written | PerHost[str]) -> object:

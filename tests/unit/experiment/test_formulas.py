@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samovar.experiment import Flow, NetworkPath, Strict, keys_of
+from samovar.experiment import Flow, Strict
 from samovar.experiment.formula import (
     KEYS_OF_FLOW,
     KEYS_OF_PATH,
@@ -21,7 +21,7 @@ from samovar.experiment.formula import (
     is_formula,
     read_formula,
 )
-from samovar.experiment.keys import PARAMETER_TYPES, value_types
+from samovar.experiment.keys import PARAMETER_TYPES, NetworkPath, keys_of, value_types
 from samovar.experiment.values import Buffer
 from samovar.units import UnitError
 

@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from samovar.errors import DefinitionError
-from samovar.experiment import ParameterInfo, load_experiment, load_testbed
+from samovar.experiment import load_experiment, load_testbed
+from samovar.experiment.keys import ParameterInfo
 from samovar.plan import make_plan
 
 TESTBED = """\

@@ -24,13 +24,13 @@ from samovar.experiment import (
     Config,
     LoadOptions,
     Testbed,
-    keys_of,
     load_config,
     load_experiment,
     load_testbed,
     package_outputs,
 )
 from samovar.experiment.checks.check_values import check_site
+from samovar.experiment.keys import keys_of
 from samovar.experiment.yaml_tree import parse_yaml, plain
 from samovar.recipes import Catalogue
 from samovar.schema import stale
