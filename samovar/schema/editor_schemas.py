@@ -28,7 +28,6 @@ from samovar.schema.model_schema import (
     random,
     several,
     slug,
-    when,
 )
 from samovar.schema.recipe_schema import (
     Recipes,
@@ -178,7 +177,8 @@ class ExperimentSchema:
             known = parameter_schemas(self.definitions, self._recipes, kind, name)
             refused = {one for one in GENERATOR_KEYS if kind == "generator" and one not in known}
             others = {one: schema for one, schema in known.items() if one not in keys.own_keys(model)}
-            rules.append(when(key, name, self._limited(keys.own_keys(model) - refused, others)))
+            chosen = {"properties": {key: {"const": name}}, "required": [key]}
+            rules.append({"if": chosen, "then": self._limited(keys.own_keys(model) - refused, others)})
         return {**made, "allOf": [*made.get("allOf", []), *rules]}
 
     def _limited(self, own: frozenset[str], parameters: Json) -> Json:
@@ -280,14 +280,15 @@ class ExperimentSchema:
 
     def _factor(self, one: LevelTarget) -> Json:
         """Return a factor by its target: a level, a list, a range, or {levels: ...}."""
-        return self._refer(_name("factor", one), lambda: self._make_factor(one))
 
-    def _make_factor(self, one: LevelTarget) -> Json:
-        labelled = closed({"value": one.value, "label": self._label}, required=["value", "label"])
-        forms = self._forms(one)
-        plain = forms[:1] if one.form != keys.Form.BOTH_DIRECTIONS else ()
-        ranges = [_range(value) for value in plain]
-        return any_of(*plain, _levels(any_of(*forms, labelled)), *ranges, self._explicit)
+        def make() -> Json:
+            labelled = closed({"value": one.value, "label": self._label}, required=["value", "label"])
+            forms = self._forms(one)
+            plain = forms[:1] if one.form != keys.Form.BOTH_DIRECTIONS else ()
+            ranges = [_range(value) for value in plain]
+            return any_of(*plain, _levels(any_of(*forms, labelled)), *ranges, self._explicit)
+
+        return self._refer(_name("factor", one), make)
 
     def _value(self, one: LevelTarget) -> Json:
         """Return one value, or the mapping that may replace it."""

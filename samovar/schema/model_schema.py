@@ -53,11 +53,6 @@ def several(item: Json, **more: Any) -> Json:
     return {"type": "array", "items": item, "minItems": 1, **more}
 
 
-def when(key: str, value: str, then: Json) -> Json:
-    """Return the rule that a schema holds where a key has a value."""
-    return {"if": {"properties": {key: {"const": value}}, "required": [key]}, "then": then}
-
-
 def directions(value: Json, **more: Json) -> Json:
     """Return {down: ..., up: ...} of values; `more` are keys that may stand beside them."""
     return closed({**dict.fromkeys(DIRECTIONS, value), **more})
