@@ -78,7 +78,9 @@ class Config(SourceFile):
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
     quarantine: Positive = entry("Failed trials in a row after which the host at fault is no longer used.", 3)
     host_wait_s: Duration = entry("How long to wait for a lost host before the next trial.", 120.0)
-    free_space: Size = entry("Disk space kept free, here and on hosts, after the next trial.", 200_000_000)
+    free_space: Size = entry(
+        "Disk space that the next trial must leave free, here and on hosts.", 200_000_000
+    )
     notify: Notify | None = entry("Command to run when a run ends and when trouble occurs.", None)
     verdict: Thresholds = entry("Bounds of the verdict.", Thresholds.model_construct())
     settings: Settings = entry("Settings of every host, which testbeds, hosts and experiments override.", {})

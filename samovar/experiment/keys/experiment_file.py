@@ -105,23 +105,21 @@ class Thresholds(Strict):
         "Largest difference between the bytes at the bottleneck and behind it; beyond it, suspect.", 0.01
     )
     rate: Share = entry(
-        "Largest difference of a full queue's rate from the plan; beyond it, suspect; three times, invalid.",
+        "Deviation of a full queue's rate from the plan; beyond it, suspect; beyond 3 times, invalid.",
         0.04,
     )
     competing: Share = entry(
-        "Largest share of captured bytes of no flow; beyond it, suspect; ten times, invalid.", 0.001
+        "Largest share of captured bytes of no flow; beyond it, suspect; beyond 10 times, invalid.", 0.001
     )
     competing_bytes: Size = entry(
         "Bytes of no flow that are always accepted.", 20_000, alias="competing_least"
     )
     cpu: Share = entry("Largest share of the traffic's time that a CPU is busy; beyond it, suspect.", 0.95)
-    clock_step_s: Duration = entry(
-        "Largest step of a host's clock; beyond it, the trial ends, invalid.", 0.05
-    )
+    clock_step_s: Duration = entry("Largest step of a host's clock; more ends the trial as invalid.", 0.05)
     clock_drift_ppm: Annotated[float, types.DRIFT] = entry(
-        "Largest drift of a host's clock against this machine's; certainly beyond it, suspect.", 50.0
+        "Largest drift of a host's clock against this machine's; if certainly beyond it, suspect.", 50.0
     )
-    disk_bytes: Size = entry("Smallest free space on a host; below it, the trial ends, invalid.", 50_000_000)
+    disk_bytes: Size = entry("Smallest free space on a host; less ends the trial as invalid.", 50_000_000)
     capture_packets: Positive = entry(
         "Packets of each capture that the verdict reads; a million take about a second.",
         1_000_000,
