@@ -51,7 +51,6 @@ LEVEL_LABEL: Json = {
     "description": "Label of the level in tables, ids and figures.",
 }
 AN_END: Json = {"type": ["number", "string"], "pattern": "^[0-9]"}
-RANGE_KEYS = {"from": "First level.", "to": "Last level.", "step": "Distance of the levels."}
 LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 NO_ARRIVALS = r"(?!.*\.arrivals\.[a-z]+$)"
 """Before a label, which may contain dots: the key that follows is not one of arrivals."""
@@ -324,10 +323,7 @@ def _levels(level: Json) -> Json:
 
 
 def _range(end: Json) -> Json:
-    properties = {key: {**end, "description": words} for key, words in RANGE_KEYS.items()}
-    return closed(
-        properties, required=list(properties), description="Evenly spaced levels, both ends included."
-    )
+    return closed(dict.fromkeys(keys.RANGE_KEYS, end), required=list(keys.RANGE_KEYS))
 
 
 def _name(what: str, one: LevelTarget) -> str:

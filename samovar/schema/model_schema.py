@@ -190,7 +190,7 @@ def slug(name: str) -> str:
 
 
 def dump(value: Any, indent: int = 0, lead: int = 0) -> str:
-    """Write JSON with each object or list on one line where it fits, which keeps files short.
+    """Write JSON with as much on a line as fits, which keeps files short.
 
     `lead` is the length of what precedes the value on its line.
     """
@@ -199,7 +199,12 @@ def dump(value: Any, indent: int = 0, lead: int = 0) -> str:
         return flat
     pad, deeper = " " * indent, indent + 1
     if isinstance(value, list):
-        entries = [dump(one, deeper) for one in value]
+        entries = list[str]()
+        for entry in (dump(one, deeper) for one in value):
+            if entries and len(entries[-1]) + len(entry) < WIDTH and "{" not in entry:
+                entries[-1] += f", {entry}"
+            else:
+                entries.append(entry)
     else:
         entries = [f"{json.dumps(key)}: {dump(one, deeper, len(key) + 4)}" for key, one in value.items()]
     body = ",\n".join(f"{pad} {entry}" for entry in entries)

@@ -33,6 +33,7 @@ from samovar.experiment.keys.key_table import keys_of as keys_of
 from samovar.experiment.keys.key_table import own_keys as own_keys
 from samovar.experiment.keys.key_table import type_in as type_in
 from samovar.experiment.keys.levels import MOST_LEVELS as MOST_LEVELS
+from samovar.experiment.keys.levels import RANGE_KEYS as RANGE_KEYS
 from samovar.experiment.keys.levels import Factor as Factor
 from samovar.experiment.keys.levels import FactorKeys as FactorKeys
 from samovar.experiment.keys.levels import Level as Level
