@@ -78,10 +78,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "kept": ("folder of the previous plan", TEXT),
     "kernel": ("`uml` or `native`", _one_of("uml", "native")),
     "lasting": ("whether it concerns settings that need a reboot", {"type": "boolean"}),
-    "left": (
-        "`restored`, `changed` or empty: state in which the holder left the host",
-        _one_of("", "restored", "changed"),
-    ),
+    "left": ("`restored`, `changed` or empty: how the host was left", _one_of("", "restored", "changed")),
     "left_out": ("list of what could not be measured, with reasons", TEXTS),
     "missed": ("list of differences from the requested path", TEXTS),
     "no data": ("number of expectations", COUNT),
@@ -132,10 +129,7 @@ STREAM_ONLY: Events = {
     "host-recovered": ("A host is restored to its state before `trial`, which was cut off.", "host, trial"),
     "trials-open": ("It is known which trials will run.", "asked, open, seconds, testbeds?"),
     "trial-started": ("An attempt at a trial starts.", "id, attempt, seconds"),
-    "phase": (
-        "A trial enters a phase; they are listed in [campaign folder](campaign-folder.md).",
-        "id, phase",
-    ),
+    "phase": ("A trial enters a phase of those in [campaign folder](campaign-folder.md).", "id, phase"),
     "throughput": ("Current throughput by the interface counters, while traffic runs.", "id, received_bps"),
     "trial-finished": ("An attempt at a trial ends.", "id, outcome, verdict, reasons, overhead_s, phases"),
     "trial-failed": ("A trial has failed and is not repeated in this run.", "id, reason"),
@@ -156,18 +150,9 @@ JOURNAL_ONLY: Events = {
     "trials-blocked": ("Trials that the testbed cannot run are left out.", "blocked"),
     "files-recorded": ("The checksums of the campaign's files other than those of trials.", "files, before?"),
     "trial-started": ("An attempt at a trial starts.", "id, attempt, without?"),
-    "state-read": (
-        "The state of a host before a trial changes it, recorded before the change.",
-        "id, host, state, lasting?",
-    ),
-    "state-restored": (
-        "A host is restored to the state that was read, and this is verified.",
-        "id, host, lasting?",
-    ),
-    "restore-failed": (
-        "A host was restored but differs from the state that was read.",
-        "id, host, differences, lasting?",
-    ),
+    "state-read": ("The state of a host, recorded before a trial changes it.", "id, host, state, lasting?"),
+    "state-restored": ("A host has again the state that was read; this is verified.", "id, host, lasting?"),
+    "restore-failed": ("A restored host differs from what was read.", "id, host, differences, lasting?"),
     "phase": ("A phase of a trial ends.", "id, phase, seconds"),
     "trial-finished": (
         "An attempt at a trial ends.",
@@ -210,10 +195,7 @@ SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("trial-again", "of"): ("number of the last possible attempt", COUNT),
     ("trial-again", "seconds"): PLANNED,
     ("trial-started", "seconds"): PLANNED,
-    ("trials-open", "seconds"): (
-        "list of the planned traffic of each open trial in seconds, in order",
-        _list_of(NUMBER),
-    ),
+    ("trials-open", "seconds"): ("seconds of planned traffic of each open trial, in order", _list_of(NUMBER)),
     ("verifying", "done"): ("bytes read", COUNT),
     ("verifying", "of"): ("bytes of all files", COUNT),
 }

@@ -168,7 +168,7 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
             known_hosts=str(folder / KNOWN_HOSTS),
             testbed=boot.topology.name,
             port=boot.port,
-            hosts=boot.topology.addresses,
+            hosts={node.name: str(node.control.ip) for node in boot.topology.nodes},
             fingerprint=fingerprint,
             allowed_before=read_allowed_cc() if boot.kernel == "native" else None,
         )

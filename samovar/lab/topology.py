@@ -68,11 +68,6 @@ class Topology:
     links: tuple[Segment, ...]
     controller: IPv4Interface
 
-    @property
-    def addresses(self) -> dict[str, str]:
-        """The control address of each host, in file order."""
-        return {node.name: str(node.control.ip) for node in self.nodes}
-
 
 def read_topology(testbed: Testbed) -> Topology:
     """Return the links, routes and control network of a lab.
@@ -118,14 +113,12 @@ def _ports(where: str, testbed: Testbed) -> Iterator[SegmentPort]:
         if entry.os != "linux":
             raise LabError(f"{where}: host {host}: os {entry.os} cannot be a namespace; accepted: linux")
         for interface, value in entry.interfaces.items():
+            at = f"{where}: host {host}: interface {interface}"
             if interface in RESERVED_INTERFACES:
-                what, accepted = "the lab uses this name itself", "another name"
-            elif not isinstance(value.address, IPv4Interface):
-                what, accepted = f"address {value.address}", "IPv4"
-            else:
-                yield SegmentPort(host, interface, value.address, value.link)
-                continue
-            raise LabError(f"{where}: host {host}: interface {interface}: {what}; accepted: {accepted}")
+                raise LabError(f"{at}: the lab uses this name itself; accepted: another name")
+            if not isinstance(value.address, IPv4Interface):
+                raise LabError(f"{at}: address {value.address}; accepted: IPv4")
+            yield SegmentPort(host, interface, value.address, value.link)
 
 
 def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterator[Segment]:

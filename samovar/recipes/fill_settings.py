@@ -61,8 +61,7 @@ def fill_settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterat
     if host.txd is not None:
         yield at_interfaces("txd", txd=host.txd)
     if any(name in (flow.from_host, flow.to_host) for flow in resolved.flows):
-        for recipe in (recipe for recipe in FLOW_HOST_RECIPES if recipe in known):
-            yield at_interfaces(recipe)
+        yield from (at_interfaces(recipe) for recipe in FLOW_HOST_RECIPES if recipe in known)
         if host.cc is not None:
             yield setting("cc", partial(dict, algorithm=host.cc, parameters=host.cc_parameters))
         for window_bytes, peers in _receive_windows(name, resolved):
@@ -71,24 +70,11 @@ def fill_settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterat
         yield setting("bpf", partial(dict, buffer_kib=max(sizes_kib)))
     for recipe in sorted(given):
         yield at_interfaces(recipe)
-    for recipe, compute in _path_settings(name, resolved, catalogue):
-        yield setting(recipe, compute)
-
-
-def _path_settings(
-    name: str, resolved: Resolved, catalogue: Catalogue
-) -> Iterator[tuple[str, Callable[[], Mapping[str, object]]]]:
-    """Yield the settings of a host that shape the path, and functions that compute their values."""
-    path = resolved.path
-    if path is None:
-        return
-    if path.device is not None and path.device.settable and path.device.host == name:
-        yield "adapter", partial(adapter_values, path, path.device)
-    if path.router == name:
-        yield (
-            "bottleneck",
-            partial(bottleneck_values, path, resolved.hosts[name], resolved.mtu_bytes, catalogue),
-        )
+    path, device = resolved.path, resolved.path and resolved.path.device
+    if path and device and device.settable and device.host == name:
+        yield setting("adapter", partial(adapter_values, path, device))
+    if path and path.router == name:
+        yield setting("bottleneck", partial(bottleneck_values, path, host, resolved.mtu_bytes, catalogue))
 
 
 def _receive_windows(name: str, resolved: Resolved) -> list[tuple[int, tuple[str, ...]]]:

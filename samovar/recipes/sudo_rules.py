@@ -94,16 +94,12 @@ def allowed_commands(patterns: Iterable[str], user: str, interfaces: Iterable[st
         for token, expression in expressions.items():
             arguments = arguments.replace(token, expression)
         example = tuple(_example(arguments).split())
-        commands.append(SudoCommand(pattern, program, arguments, example, _inner_programs(pattern)))
+        inner = set[str]()
+        if pattern.startswith(BOUND):  # timeout(1) starts a lasting command, nice(1) perhaps in between
+            command = pattern.removeprefix(BOUND)
+            inner = {command.split(" ")[0], command.removeprefix(_NICE).split(" ")[0]}
+        commands.append(SudoCommand(pattern, program, arguments, example, frozenset(inner)))
     return commands
-
-
-def _inner_programs(pattern: str) -> frozenset[str]:
-    """Return the programs that a lasting command starts through timeout(1)."""
-    if not pattern.startswith(BOUND):
-        return frozenset()
-    command = pattern.removeprefix(BOUND)
-    return frozenset({command.split(" ")[0], command.removeprefix(_NICE).split(" ")[0]})
 
 
 def _escaped(text: str) -> str:

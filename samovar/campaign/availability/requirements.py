@@ -8,12 +8,7 @@ from typing import NamedTuple
 
 from samovar.campaign.availability.disk_space import full_disks
 from samovar.campaign.availability.findings import Finding
-from samovar.campaign.availability.root_access import (
-    ROOT_COMMAND,
-    ROOT_LOGIN,
-    refusal,
-    root_needs,
-)
+from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, refusal, root_needs
 from samovar.hosts import LINUX_CC_NAMES, HostFacts, linux_cc
 from samovar.plan import Group, HostPlan, Plan, Trial, View
 from samovar.recipes import Catalogue, Recipe, TrialScripts, calibration_needs
@@ -82,16 +77,9 @@ def recipes_view(host: str) -> View:
 
 
 def _host_kind(plan: HostPlan) -> Hashable:
-    values = (plan.txd, plan.mtu_bytes, plan.rwnd_bytes)
     settings = tuple((recipe, tuple(parameters)) for recipe, parameters in plan.settings.items())
-    return (
-        plan.system,
-        plan.cc,
-        tuple(plan.cc_parameters),
-        plan.interfaces,
-        settings,
-        *(v is None for v in values),
-    )
+    absent = tuple(value is None for value in (plan.txd, plan.mtu_bytes, plan.rwnd_bytes))
+    return plan.system, plan.cc, tuple(plan.cc_parameters), plan.interfaces, settings, absent
 
 
 def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
@@ -180,10 +168,6 @@ def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s
         yield Finding(host, what, SET_CLOCK, False)
 
 
-def _as_written(name: str) -> str:
-    return next((written for written, linux in LINUX_CC_NAMES.items() if linux == name), name)
-
-
 def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
     """Return what a host has of one kind; None if it is unknown, as for a module that is not loaded."""
     if what.startswith(PARAMETER):
@@ -193,9 +177,10 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
         if facts.sudo is None:
             return None  # root may do everything
         return facts.sudo.allowed if what == ROOT_COMMAND else ()
+    as_written = {written for written, linux in LINUX_CC_NAMES.items() if linux in facts.cc_offered}
     offered: Mapping[str, Collection[str]] = {
         "program": facts.tools,
-        "congestion control": {*facts.cc_offered, *map(_as_written, facts.cc_offered)},
+        "congestion control": as_written.union(facts.cc_offered),
         FEATURE: facts.qdiscs,
         "tracepoint": facts.tracepoints,
         INTERFACES["ring"]: facts.rings,

@@ -29,10 +29,9 @@ class HostSurvey:
         return {host: fact.boot_id for host, fact in self.facts.items()}
 
 
-FactsOf = Callable[[Sequence[str]], Mapping[str, HostFacts]]
-
-
-def survey_hosts(sessions: Sessions, facts_of: FactsOf) -> HostSurvey:
+def survey_hosts(
+    sessions: Sessions, facts_of: Callable[[Sequence[str]], Mapping[str, HostFacts]]
+) -> HostSurvey:
     """Connect to every host and gather the facts of those that answer."""
     unreachable: dict[str, str] = {}
     while left := [host for host in sessions.hosts if host not in unreachable]:

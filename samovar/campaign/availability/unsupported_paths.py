@@ -13,8 +13,6 @@ from samovar.units import format_duration
 
 BOTTLENECK = "bottleneck"
 NANOSECOND_S = 1e-9
-
-
 Refusal = tuple[str, str, str]
 """A host, what it cannot do, and what it can do instead."""
 
