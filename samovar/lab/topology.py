@@ -79,14 +79,19 @@ def read_topology(testbed: Testbed) -> Topology:
     if testbed.lab is None:
         raise LabError(f"testbed {testbed.name}: no lab; accepted: a testbed file with a `lab:` key")
     require_supported_links(testbed)
-    for host in hosts:
-        ssh = testbed.ssh_of(host)
+    controls: dict[str, IPv4Address] = {}
+    for host, entry in hosts.items():
+        at, ssh = f"{where}: host {host}", testbed.ssh_of(host)
         if (ssh.user, ssh.port) != ("root", testbed.ssh.port):
             seen = f"ssh user {ssh.user}, port {ssh.port}"
-            raise LabError(f"{where}: host {host}: {seen}; accepted: root, and one port for all")
+            raise LabError(f"{at}: {seen}; accepted: root, and one port for all")
+        try:
+            controls[host] = IPv4Address(entry.address)
+        except ValueError as error:
+            accepted = "an IPv4 address, since a lab has no name server"
+            raise LabError(f"{at}: address {entry.address!r}; accepted: {accepted}") from error
     ports = tuple(_ports(where, testbed))
     links = tuple(_links(where, testbed, ports))
-    controls = {host: _control_address(f"{where}: host {host}", hosts[host].address) for host in hosts}
     network, controller = _control_network(where, tuple(controls.values()))
     networks = {"the control network": network}
     networks |= {f"link {link.name}": link.ports[0].address.network for link in links}
@@ -156,14 +161,6 @@ def _gateways(host: str, links: Sequence[Segment], routers: frozenset[str]) -> d
                     gateways[beyond.ports[0].address.network] = through
                     edge.append((beyond, through))
     return gateways
-
-
-def _control_address(where: str, text: str) -> IPv4Address:
-    try:
-        return IPv4Address(text)
-    except ValueError as error:
-        accepted = "an IPv4 address, since a lab has no name server"
-        raise LabError(f"{where}: address {text!r}; accepted: {accepted}") from error
 
 
 def _control_network(where: str, controls: Sequence[IPv4Address]) -> tuple[IPv4Network, IPv4Address]:

@@ -112,11 +112,9 @@ def render_calibration(
     port: int,
     name: str = "calibrate",
 ) -> ProbeScripts:
-    """Return the bodies of the scripts for the receiving host, the sending host, the receiving host again.
+    """Return the bodies of a probe's scripts; `systems` are the operating systems of sender and receiver.
 
-    `systems` are the operating systems of sender and receiver. If their recipes differ, the recipe that all
-    systems share is used, which needs other programs. The logger `queue` samples the router's queue
-    meanwhile.
+    If their recipes differ, the recipe that all systems share is used, which needs other programs.
     """
     values: Mapping[str, object] = {
         **asdict(probe),

@@ -23,7 +23,7 @@ class Catalogue:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._read = cache(self._read_file)
+        self._read = cache(lambda kind, name, os: Recipe(kind, name, self.path(kind, name, os)))
         self._files = cache(self._find_files)
 
     def places(self, os: str) -> tuple[str, ...]:
@@ -83,9 +83,6 @@ class Catalogue:
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
         """Return the resolution in seconds of the durations that a recipe accepts; None for any duration."""
         return self.header(kind, name, os).duration_step_s
-
-    def _read_file(self, kind: str, name: str, os: str) -> Recipe:
-        return Recipe(kind, name, self.path(kind, name, os))
 
 
 def digest_recipe_files(files: Iterable[Path], templates: Path) -> Mapping[str, str]:

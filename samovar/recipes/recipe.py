@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from samovar.errors import DefinitionError, Problem, RecipeError
 from samovar.experiment import parse_parameter, read_text, unknown
 from samovar.recipes.header import read_header
-from samovar.recipes.quoting import plain, shell_environment
+from samovar.recipes.quoting import plain, quote, shell_environment
 from samovar.units import UnitError
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 BLOCKS: Mapping[str, frozenset[str]] = {
     "setting": frozenset({"read", "set", "wanted", "restore"}),
@@ -38,21 +34,14 @@ class Recipe:
 
     def __init__(self, kind: str, name: str, path: Path) -> None:
         self.kind, self.name, self.path = kind, name, path
-        self._text = read_text(path, "a recipe").replace("\r\n", "\n")
-        self.header = read_header(path, self._text)
+        self._text = text = read_text(path, "a recipe").replace("\r\n", "\n")
+        self._compiled = cache(lambda quoting: shell_environment(path.parents[2], quoting).from_string(text))
+        self.header = read_header(path, text)
         self.defaults = {
             name: parse_parameter(parameter, parameter.default)
             for name, parameter in self.header.parameters.items()
             if parameter.default is not None
         }
-
-    @cached_property
-    def _plain(self) -> Template:
-        return shell_environment(self.path.parents[2], plain).from_string(self._text)
-
-    @cached_property
-    def _quoted(self) -> Template:
-        return shell_environment(self.path.parents[2]).from_string(self._text)
 
     @cached_property
     def blocks(self) -> frozenset[str]:
@@ -112,7 +101,7 @@ class Recipe:
         known = {**self.defaults, **values}
         given = {name: known[name] for name in self.header.parameters if name in known}
         try:
-            template = self._plain if block in NOT_SHELL else self._quoted
+            template = self._compiled(plain if block in NOT_SHELL else quote)
             return "".join(template.blocks[block](template.new_context({"given": given, **known})))
         except (TemplateError, RecipeError) as error:
             raise RecipeError(f"{self.path}: block {block}: {error}") from error

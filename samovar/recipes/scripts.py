@@ -203,8 +203,9 @@ class TrialScripts:
             *((program, "ready") for program in servers),
             *((program, "prepare") for program in clients),
         ]
-        peers = tuple(dict.fromkeys(ends.peer_address for ends in self.flows if ends.client_host == host))
-        neighbours = self._step(host, "neighbours", {"peers": peers}) if peers else ""
+        flows = (ends.flow for ends in self.flows if ends.client_host == host)
+        peers = dict.fromkeys(one.to_address if one.from_host == host else one.from_address for one in flows)
+        neighbours = self._step(host, "neighbours", {"peers": tuple(peers)}) if peers else ""
         texts = [self._program(host, program, block, offers) for program, block in blocks]
         parts = [neighbours, *texts, self.counters_body(host)]
         return self.script(host, parts) if any(parts) else None
@@ -339,13 +340,14 @@ class TrialScripts:
         recipe = self.recipe_of(host, program)
         if block not in recipe.blocks and block not in BLOCKS[recipe.kind]:
             return ""
+        peer = f"{program.flow}-{'server' if program.end == 'client' else 'client'}"
         values = {
             "name": program.name,
             "output": program.output,
             "limit_s": round(self.resolved.deadline_s + STOP_GRACE_S, 3),
             "addresses": sorted({a for f in self.resolved.flows for a in (f.from_address, f.to_address)}),
             "system": self.system(host),
-            "offered": offers.get(program.peer, ""),
+            "offered": offers.get(peer, ""),
         }
         return recipe.render(block, {**values, **program.values, **recipe.parse_values(program.parameters)})
 

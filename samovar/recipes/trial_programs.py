@@ -34,11 +34,6 @@ class Program:
     end: End | None = None
     start_s: float = 0.0
 
-    @property
-    def peer(self) -> str:
-        """The name of the program at the other end of a generator's flow."""
-        return f"{self.flow}-{'server' if self.end == 'client' else 'client'}"
-
 
 @dataclass(frozen=True)
 class FlowEnds:
@@ -58,12 +53,6 @@ class FlowEnds:
     def client_host(self) -> str:
         """The host of the flow's client."""
         return self.flow.from_host if self.recipe.header.listens == "to" else self.flow.to_host
-
-    @property
-    def peer_address(self) -> str:
-        """The address that the flow's client connects to."""
-        flow = self.flow
-        return flow.to_address if self.client_host == flow.from_host else flow.from_address
 
     def name(self, end: End) -> str:
         """Return the name of one end's program, which files and verdicts use."""

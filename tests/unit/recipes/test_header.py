@@ -17,7 +17,7 @@ MISTAKES = {
     "open list": ("summary: [X.\nneeds: []", ["3:6: missing ',' or ']' before this; close the bracket that opens in line 2"]),
     "twice": ("summary: X.\nsummary: Y.", ["3:1: duplicate key 'summary', first in line 2; keep one"]),
     "misspelt key": ("summary: X.\nneed: [ip]", ["3:1: unknown key 'need'; did you mean 'needs'? known: brings, change, client_needs, counts, delay_step, duration_step, interfaces_need, lacks, leaves, listens, modules, needs, parameters, ports, root, root_lasting, root_login, server_needs, summary, tracepoints, transport"]),
-    "no list": ("summary: X.\nneeds: ip", ["3:8: needs: must be a list such as [ip], not 'ip'"]),
+    "no list": ("summary: X.\nneeds: ip", ["3:8: needs: must be a list, not 'ip'"]),
     "change": ("summary: X.\nchange: rebot", ["3:9: change: unknown change 'rebot'; did you mean 'reboot'? known: interface-reset, none, reboot"]),
     "feature": ("summary: X.\nlacks: [jiter]", ["3:9: unknown key of a path 'jiter'; did you mean 'jitter'? known: duplicate, jitter, loss_burst, reorder"]),
     "interfaces": ("summary: X.\ninterfaces_need: [rng]", ["3:19: unknown need of interfaces 'rng'; did you mean 'ring'? known: pause, ring"]),
