@@ -189,6 +189,7 @@ BOTH: Events = {
 }
 STREAM_EVENTS, JOURNAL_EVENTS = {**STREAM_ONLY, **BOTH}, {**JOURNAL_ONLY, **BOTH}
 PLANNED = ("planned traffic in seconds", NUMBER)
+EVERYDAY_KEYS = ("host", "testbed", "id", "trial", "seconds", "reason", "text", "reasons", "folder")
 SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("files-recorded", "files"): ("checksum by path", _map_of(SHA256)),
     ("lease-taken", "testbed"): ("testbed that it was held for", TEXT),
@@ -233,9 +234,13 @@ def line_schema(title: str, events: Events) -> dict[str, Any]:
 
 
 def event_rows() -> list[tuple[str, str, str]]:
-    """Return the events of the stream: name, when it happens, and its keys."""
+    """Return the events of the stream: name, when it happens, and its keys, EVERYDAY_KEYS by name only."""
     rows = []
     for event, (summary, names) in STREAM_EVENTS.items():
-        keys = [f"`{key}{'?' * optional}`: {text}" for key, optional, (text, _) in keys_of(event, names)]
+        keys = [
+            f"`{key}{'?' * optional}`"
+            + (f": {text}" if (event, key) in SPECIAL_KEYS or key not in EVERYDAY_KEYS else "")
+            for key, optional, (text, _) in keys_of(event, names)
+        ]
         rows.append((f"`{event}`", summary, "; ".join(keys)))
     return rows

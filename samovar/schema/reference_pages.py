@@ -33,7 +33,7 @@ WORDS: Mapping[str, str] = {
     "logger": "[logger](recipe-loggers.md)",
     "exclude": "list of `{factor: level or list}`",
     "include": "list of `{factor: level}`",
-    "settings": "mapping from [setting](factors.md) to one value, or one per host or role",
+    "settings": "mapping from [setting](factors.md) to values",
     "traffic": "list of flows, or mapping from label to changes",
     "loggers": "list of loggers, or mapping from recipe to changes",
     "verdict": "[thresholds](config.md#thresholds)",
@@ -178,14 +178,16 @@ def output_lines(kind: str, known: Mapping[str, Output]) -> Iterator[str]:
 
 
 def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
-    """Yield the table of the metrics of the analysis."""
+    """Yield the table of the metrics of the analysis; their names end in their units."""
     needs = {name: ", ".join(trace.value for trace in metric.needs) for name, metric in metrics.items()}
-    rows = [(f"`{name}`", metric.unit, metric.what, needs[name]) for name, metric in metrics.items()]
-    yield from table(("metric", "unit", "what", "needs"), rows)
+    rows = [(f"`{name}`", metric.what, needs[name]) for name, metric in metrics.items()]
+    yield from table(("metric", "what", "needs"), rows)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a Markdown table; bars within cells are escaped."""
+    """Yield a Markdown table without its empty columns; bars within cells are escaped."""
+    used = [column for column in range(len(head)) if any(row[column] for row in rows)]
+    head, rows = [head[column] for column in used], [[row[column] for column in used] for row in rows]
     yield f"| {' | '.join(head)} |"
     yield f"|{' --- |' * len(head)}"
     for row in rows:
@@ -193,14 +195,22 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def factor_lines() -> Iterator[str]:
-    """Yield the table of the factors that are keys of the language, with the forms of their levels."""
-    owners = ("", "path", "loggers.<logger>", "stop", "traffic.<flow>", "traffic.<flow>.arrivals")
+    """Yield the table of the factors that are keys of the language, with their levels or a link to them."""
     rows = [
-        (f"`{f'{owner}.{name}'.strip('.')}`", WORDS.get(name) or _type_words(key.type))
-        for owner in owners
-        for name, key in keys.varied_keys(owner).items()
+        (f"`{name}`", WORDS.get(name) or _type_words(key.type))
+        for name, key in keys.varied_keys("").items()
         if key.type
     ]
+    below = {
+        "path": "path",
+        "loggers.<logger>": "loggers",
+        "stop": "stop",
+        "traffic.<flow>": "traffic",
+        "traffic.<flow>.arrivals": "arrivals",
+    }
+    for owner, heading in below.items():
+        names = [f"`{name}`" for name, key in keys.varied_keys(owner).items() if key.type]
+        rows.append((f"`{owner}.…`: {', '.join(names)}", f"[those of the key](experiment.md#{heading})"))
     yield from table(("factor", "levels"), rows)
 
 
@@ -237,10 +247,10 @@ def _headers(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
     for system in recipes.systems:
         if name in recipes.catalogue.names(kind, system) and isinstance(recipes.catalogue, Catalogue):
             header = recipes.catalogue.header(kind, name, system)
-            facts = facts_of.setdefault(header.summary, {})
+            facts, words = facts_of.setdefault(header.summary, {}), _facts(header, kind)
             # A release is not named if its system has the same header.
-            if "-" not in system or facts.get(system.partition("-")[0]) != _facts(header):
-                facts[system] = _facts(header)
+            if "-" not in system or facts.get(system.partition("-")[0]) != words:
+                facts[system] = words
     everywhere = len(facts_of) == 1 and len(recipes.having(kind, name)) > 1
     for summary, facts in facts_of.items():
         start = "" if everywhere else f"{', '.join(map(_title, facts))}: "
@@ -253,7 +263,7 @@ def _title(system: str) -> str:
     return f"{keys.OPERATING_SYSTEMS[name].title}{f' {release} and older' if release else ''}"
 
 
-def _facts(header: Header) -> str:
+def _facts(header: Header, kind: str) -> str:
     """Return what a recipe needs, leaves and costs."""
     needs = {
         "needs": header.needs,
@@ -262,7 +272,7 @@ def _facts(header: Header) -> str:
         "kernel": header.modules,
         "tracepoints": header.tracepoints,
         "interfaces with": header.interfaces_need,
-        "leaves": header.leaves,
+        "leaves": header.leaves if kind in ("generator", "logger") else (),
     }
     facts = [f"{what} {', '.join(f'`{one}`' for one in names)}" for what, names in needs.items() if names]
     costs = [f"a change of its level costs: {header.change}"] if header.change != "none" else []
