@@ -1,11 +1,11 @@
-# The reference page of measures must list the exported functions of the files measure-* and summarise*, and agree with their help.
+# The reference page of measures must list the exported functions of the files measure-*, summarise* and trial-metrics, and agree with their help.
 package_folder <- function() {
   folder <- file.path(traces_folder(), "..", "..")
   file.path(folder, c(page = "docs/reference/measures.md", sources = "analysis/R", help = "analysis/man"))
 }
 
 exported_measures <- function(sources) {
-  files <- list.files(sources, "^(measure|summarise).*[.]R$", full.names = TRUE)
+  files <- list.files(sources, "^(measure|summarise|trial-metrics).*[.]R$", full.names = TRUE)
   lines <- unlist(lapply(files, readLines))
   at <- grep("^#' @export", lines)
   sub(" <-.*", "", lines[at + 1])
