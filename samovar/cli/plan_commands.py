@@ -61,7 +61,7 @@ def preview_plan(root: Path, planned: PlannedExperiment, new_campaign: bool) -> 
     project, preflight = controller.project, controller.preflight
     resume = project.resume_point(planned, new_campaign)
     remaining = preflight.cost(planned, resume)
-    findings, not_queried = preflight.check_or_predict(planned, remaining)
+    findings, not_queried = preflight.check_running(planned, remaining)
     blocked = blocked_trials(findings)
     return PlanPreview(
         planned.plan,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from samovar import lab
 from samovar.campaign import Archive, ResumePoint, availability, policy_of
 from samovar.campaign.availability import Finding
 from samovar.cli.connections import Connections
@@ -85,8 +84,8 @@ class Preflight:
             findings[name] = self.compare(one, facts, cost)
         return all_facts, availability.combine_findings(findings)
 
-    def check_or_predict(self, planned: PlannedExperiment, cost: Cost) -> tuple[Sequence[Finding], str]:
-        """Return what the testbeds lack for a plan; predict it for a testbed that does not answer.
+    def check_running(self, planned: PlannedExperiment, cost: Cost) -> tuple[Sequence[Finding], str]:
+        """Return what the testbeds lack for a plan; of one that does not answer only the recipes are checked.
 
         The text names the testbeds that were not queried, with the reason; it is empty if all were.
         """
@@ -98,25 +97,10 @@ class Preflight:
                 with self._connections.sessions(one.testbed) as sessions:
                     findings[name] = self.compare(one, self.facts(sessions, one.plan), cost)
             except (TestbedError, LabError) as error:
-                predicted, checked = self._predict(one)
-                findings[name] = [*self._disk_space(cost), *predicted]
-                reason = f"{error} (only {checked} were checked)"
+                findings[name] = self.compare(one, {}, cost)
+                reason = f"{error} (only the recipes were checked)"
                 not_queried.append(f"{name}: {reason}" if planned.others else reason)
         return availability.combine_findings(findings), "\n".join(not_queried)
-
-    def _predict(self, planned: PlannedExperiment) -> tuple[Sequence[Finding], str]:
-        """Return what a plan cannot do, without asking the testbed, and what was checked for it.
-
-        Raises RecipeError for a missing recipe, and LabError if no lab could be started.
-        """
-        plan, kernel, catalogue = planned.plan, planned.testbed.lab, self._project.catalogue
-        needs = lab.KernelNeeds(*availability.needs_of(plan, catalogue))
-        unsupported = availability.unsupported_paths(plan, catalogue)
-        if kernel is None:
-            return unsupported, "the recipes"
-        lacking = lab.predict_missing(kernel.kernel, needs, self._connections.user_mode)
-        missing = availability.predict_missing(plan, catalogue, lacking)
-        return [*unsupported, *missing], "the recipes and the kernel's modules"
 
     def compare(
         self, planned: PlannedExperiment, facts: Mapping[str, HostFacts], cost: Cost

@@ -75,9 +75,6 @@ def override_lines(plan: Plan) -> Iterator[str]:
         yield "set: " + ", ".join(f"{key}={value}" for key, value in plan.overrides.items())
 
 
-# --- design and order
-
-
 def _design_lines(plan: Plan) -> Iterator[str]:
     """Show factors, levels and number of trials of each part, and the order of all trials."""
     trials = Counter(trial.part for trial in plan.trials)
@@ -112,8 +109,6 @@ def _trial_table(preview: PlanPreview, every_trial: bool) -> Iterator[str]:
     if shown < len(trials):
         yield f"  … {len(trials) - shown:,} more (--all shows them)"
 
-
-# --- the campaign that the plan resumes
 
 REASONS_TO_RUN: Mapping[str, str] = {
     "new": "new",
@@ -160,9 +155,6 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:FEW_NAMES]) + more
 
 
-# --- cost
-
-
 def _cost_lines(preview: PlanPreview) -> Iterator[str]:
     """Show the time and disk space of a plan, of what remains of it and of what can run."""
     cost, remaining, possible = preview.cost, preview.cost_remaining, preview.cost_possible
@@ -174,14 +166,13 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
     rows = [(f"  {name}", source) for name, _, source in _times(cost)]
     if remaining.trials:
         rows.append(("  disk", _disk(remaining)))
-    changes, unsorted = preview.plan.changes, "in the order of the file"
-    if changes.reboots or changes.naive_reboots:
-        rows.append(
-            ("  hosts", f"{counted(changes.reboots, 'reboot')} ({changes.naive_reboots:,} {unsorted})")
-        )
-    if changes.resets or changes.naive_resets:
-        resets = counted(changes.resets, "interface reset")
-        rows.append(("  hosts", f"{resets} ({changes.naive_resets:,} {unsorted})"))
+    changes = preview.plan.changes
+    for what, number, naive in (
+        ("reboot", changes.reboots, changes.naive_reboots),
+        ("interface reset", changes.resets, changes.naive_resets),
+    ):
+        if number or naive:
+            rows.append(("  hosts", f"{counted(number, what)} ({naive:,} in the order of the file)"))
     yield from columns(rows)
 
 
@@ -212,9 +203,6 @@ def _disk(cost: Cost) -> str:
     return f"{here}; on hosts up to {format_bytes(size, ESTIMATE_DIGITS)} ({host}) until a trial is collected"
 
 
-# --- what the testbed cannot do, and warnings
-
-
 def _capability_lines(preview: PlanPreview) -> Iterator[str]:
     """Show each thing that prevents trials from running, and whether the testbed was queried."""
     plan, blocked = preview.plan, preview.blocked
@@ -233,9 +221,6 @@ def _capability_lines(preview: PlanPreview) -> Iterator[str]:
         first, *more = preview.not_queried.splitlines()
         yield f"the testbed was not queried for what it can do: {first}"
         yield from (f"  {line}" for line in more)
-
-
-# --- one trial
 
 
 NOT_SHOWN = frozenset({"group", "from_address", "to_address", "os", "release", "interfaces"})
@@ -267,9 +252,6 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield from ("", title)
         cells = [[key_title(key) for key in used], *([row[key] for key in used] for row in texts)]
         yield from (f"  {line}" for line in columns(cells))
-
-
-# --- for programs
 
 
 def plan_json(preview: PlanPreview) -> Mapping[str, object]:

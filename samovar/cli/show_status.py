@@ -16,7 +16,7 @@ from samovar.campaign.collection import Verification
 from samovar.campaign.journal import CampaignState, TrialState, is_open
 from samovar.cli.show_plan import override_lines
 from samovar.cli.text import columns, first_lines
-from samovar.plan import Plan, Trial, parallel_s
+from samovar.plan import MeasuredTimes, Plan, Trial, parallel_s
 from samovar.units import clock, counted, format_bytes
 
 OPEN, RUNNING, BLOCKED, FAILED = "open", "running", "cannot run", "failed"
@@ -34,7 +34,7 @@ SYMBOLS: Mapping[str, str] = {
 GAP = "  "
 FEW_FAILURES, MOST_FINDINGS = 10, 1000
 ENDS = ("campaign-finished", "campaign-interrupted")
-ASSUMED_OVERHEAD_S = 3.0
+ASSUMED_OVERHEAD_S = MeasuredTimes().overhead.seconds
 """Time of a trial beyond its traffic, until one has been measured."""
 
 
@@ -59,9 +59,6 @@ def remaining_s(
 def place_text(testbed: str, attempt: int = 1) -> str:
     """Return the testbed of a trial, if several share the campaign, and the attempt after the first."""
     return (f" on {testbed}" if testbed else "") + (f", attempt {attempt}" if attempt > 1 else "")
-
-
-# --- the grid
 
 
 Grid = Mapping[str, Sequence[str]]
@@ -131,9 +128,6 @@ def legend(states: Iterable[str]) -> str:
     counts = Counter(states)
     shown = (f"{mark} {counts[state]:,} {state}" for state, mark in SYMBOLS.items() if counts[state])
     return GAP.join(shown)
-
-
-# --- fab status
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from samovar.lab.access import read_access as read_access
 from samovar.lab.access import shell_command as shell_command
 from samovar.lab.kernel import KernelNeeds as KernelNeeds
 from samovar.lab.kernel import UserModeConfig as UserModeConfig
-from samovar.lab.kernel import predict_missing as predict_missing
 from samovar.lab.lifecycle import answering_hosts as answering_hosts
 from samovar.lab.lifecycle import down as down
 from samovar.lab.lifecycle import up as up

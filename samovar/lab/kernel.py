@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +30,6 @@ NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-pr
 MAP_ROOT = ("--user", "--map-root-user")
 LINK_TYPES = frozenset({"ifb"})
 """Kernel features that are types of devices, not queue disciplines."""
-BUILT_IN = frozenset({"reno", "pfifo", "bfifo", "pfifo_fast"})
-"""Features of every kernel, for which there are no modules (net/ipv4/tcp_cong.c, net/sched/sch_fifo.c)."""
 HIDDEN = Path("/mnt")
 """The boot folder of a lab is mounted there before the user-mode kernel starts."""
 PROGRAM, MODULES = "lab.uml.program", "lab.uml.modules"
@@ -97,29 +95,6 @@ def _has_qdisc(name: str) -> bool:
         return _succeeds(["unshare", "--net", "ip", "link", "add", "sv-try", "type", name])
     arguments = QDISC_ARGUMENTS.get(name, "").split()
     return _succeeds(["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", name, *arguments])
-
-
-def predict_missing(
-    wanted: str, needs: KernelNeeds, user_mode: UserModeConfig = DEBIAN_USER_MODE
-) -> Mapping[str, str]:
-    """Return the needed features that the kernel of a lab will lack once it runs, each with the reason.
-
-    Raises LabError as `up` would.
-    """
-    if choose_kernel(wanted, needs) == "native":
-        return dict.fromkeys(machine_lacks(needs), "the machine's own kernel does not offer it")
-    modules = {f"tcp_{name}": name for name in sorted(needs.congestion_controls - BUILT_IN)}
-    for name in sorted(needs.qdiscs - BUILT_IN):
-        modules[name if name in LINK_TYPES else f"sch_{name}"] = name
-    # depmod(8) lists the modules in files, and those that are built in.
-    lists = [file for name in ("dep", "builtin") for file in user_mode.modules.glob(f"*/modules.{name}")]
-    lines = [line for file in lists for line in file.read_text(encoding="utf-8").splitlines()]
-    present = {Path(line.partition(":")[0]).name.partition(".")[0] for line in lines}
-    return {
-        name: f"no module {module} below {user_mode.modules}"
-        for module, name in modules.items()
-        if module not in present
-    }
 
 
 def needs_user_namespace() -> bool:

@@ -176,9 +176,6 @@ def estimate_cost(
     )
 
 
-# The bytes of one trial
-
-
 def host_bytes(resolved: Resolved, catalogue: RecipeCatalogue) -> Mapping[str, int]:
     """Estimate the most bytes that one trial leaves on each host; only captures are compressed there."""
     found: dict[str, float] = {}

@@ -15,9 +15,6 @@ UNITS = {"": "", "_bps": " bit/s", "_s": " s", "_packets": " packets", "_bytes":
 SHARES = ("loss", "reorder", "duplicate")
 PARAMETERS = ("parameters", "aqm_parameters")
 
-Located = tuple[str, str]
-"""The host, direction or flow that has a value (empty for the whole trial), and the value with its unit."""
-
 
 def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list[Explanation]:
     """Explain a key in the trial with an id, or with an id that begins so.
@@ -32,8 +29,8 @@ def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list
     ]
 
 
-def _values(resolved: Resolved, key: str) -> Iterator[Located]:
-    """Yield the values of a key in a resolved trial."""
+def _values(resolved: Resolved, key: str) -> Iterator[tuple[str, str]]:
+    """Yield the host, direction or flow that has a value (empty for the whole trial), and the value."""
     path, hosts = resolved.path, resolved.hosts.items()
     holders: list[tuple[str, object]]
     match nested_keys(key):

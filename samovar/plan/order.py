@@ -98,9 +98,6 @@ def _blocked(
                 yield from (Slot(treatment, block, block) for treatment in shuffled)
 
 
-# The settings that are costly to change
-
-
 @dataclass(frozen=True)
 class CostlySettings:
     """The settings of a part's hosts that need a reboot to change, and those that need a reboot or a reset.

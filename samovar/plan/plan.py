@@ -5,25 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 from pydantic import ConfigDict, Field, SkipValidation, ValidationError
 
+from samovar import experiment
 from samovar.errors import DefinitionError, PlanError, SamovarError
-from samovar.experiment import (
-    Map,
-    Node,
-    Outputs,
-    Position,
-    RecipeCatalogue,
-    ResolvedExperiment,
-    Seq,
-    Text,
-    node_at,
-    package_outputs,
-    unknown,
-)
 from samovar.plan.level_precedence import PartContext, TreatmentError
 from samovar.plan.model import Changes, PlanValue, Trial
 from samovar.plan.order import CostlySettings, costly_settings, count_changes, nested, ordered
@@ -85,7 +72,7 @@ class Plan(Head):
             return self.trials[self.ids.index(name if name in having else having[0])]
         if having:
             raise PlanError(f"the ids of {len(having)} trials begin with '{name}'; give one of them in full")
-        raise PlanError(unknown("trial", name, self.ids))
+        raise PlanError(experiment.unknown("trial", name, self.ids))
 
     def treatments(self) -> Mapping[str, int]:
         """Return the number of treatments of each part."""
@@ -130,11 +117,13 @@ class Plan(Head):
             where = ".".join(map(str, first["loc"])) or "the file"
             raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
         except (ValueError, AttributeError, LookupError) as error:
-            raise PlanError(f"plan.json: cannot be read ({error!r}); {EXPECTED}") from error
+            raise PlanError(f"plan.json: damaged or incomplete; {EXPECTED}") from error
 
 
 def make_plan(
-    resolved: ResolvedExperiment, catalogue: RecipeCatalogue, outputs: Outputs | None = None
+    resolved: experiment.ResolvedExperiment,
+    catalogue: experiment.RecipeCatalogue,
+    outputs: experiment.Outputs | None = None,
 ) -> Plan:
     """Return the plan of an experiment on its testbed; the same input gives the same bytes.
 
@@ -181,40 +170,40 @@ def make_plan(
         changes=count_changes(changing),
         figures=applied.figures,
         tables=applied.tables,
-        warnings=warnings_of(applied, testbed, trials, outputs or package_outputs(), catalogue),
+        warnings=warnings_of(applied, testbed, trials, outputs or experiment.package_outputs(), catalogue),
         trials=trials,
     )
 
 
-def _located(error: TreatmentError | SameTrialsError, resolved: ResolvedExperiment) -> SamovarError:
+def _located(
+    error: TreatmentError | SameTrialsError, resolved: experiment.ResolvedExperiment
+) -> SamovarError:
     """Return the error with the place in a file of its factor or value; the same error if that is unknown.
 
     Of several equal texts, it is the one whose keys have most words in common with those of the error.
     """
-    part = node_at(resolved.experiment.complete, "parts", error.part)
+    part = experiment.node_at(resolved.experiment.complete, "parts", error.part)
     if isinstance(error, SameTrialsError):
-        levels = node_at(part, "factors", error.factor)
+        levels = experiment.node_at(part, "factors", error.factor)
         return error if levels is None else DefinitionError([levels.position.problem(str(error))])
     words = set(re.split("[:. ]+", error.where))
     texts = list(_texts(part))
     for host, own in resolved.settings[error.part].items():
         texts += [((host, key), one.text, one.layers[0].position) for key, one in own.items()]
-    equal = [
-        (len(words.intersection(keys)), position) for keys, text, position in texts if text == error.text
-    ]
-    _, position = max(equal, key=itemgetter(0), default=(0, None))
+    equal = [(keys, position) for keys, text, position in texts if text == error.text]
+    _, position = max(equal, key=lambda one: len(words.intersection(one[0])), default=((), None))
     return error if position is None else DefinitionError([position.problem(str(error))])
 
 
 def _texts(
-    node: Node | None, keys: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], str, Position | None]]:
+    node: experiment.Node | None, keys: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], str, experiment.Position | None]]:
     """Yield every scalar of a tree with the words of the keys that lead to it, and its position."""
-    if isinstance(node, Text):
+    if isinstance(node, experiment.Text):
         yield keys, node, node.position
-    elif isinstance(node, Seq):
+    elif isinstance(node, experiment.Seq):
         for one in node:
             yield from _texts(one, keys)
-    elif isinstance(node, Map):
+    elif isinstance(node, experiment.Map):
         for key, one in node.items():
             yield from _texts(one, (*keys, *key.split(".")))

@@ -207,9 +207,6 @@ def _keys(part: Treatments, view: View) -> Iterable[Hashable]:
     return zip(*columns, strict=True) if columns else [()] * len(part)
 
 
-# The ids of trials
-
-
 class SameTrialsError(PlanError):
     """Two treatments give the same trial; carries the part and the first factor that changes nothing."""
 

@@ -108,9 +108,6 @@ def _run_check(check: TreatmentCheck, trials: Trials, catalogue: RecipeCatalogue
     return warnings
 
 
-# What the scorecard, figures and tables need, compared with what the plan records
-
-
 RECORDED: Mapping[Trace, tuple[str, Sequence[str]]] = {
     Trace.CAPTURE: ("a capture at one end of a flow", ["sender:capture", "receiver:capture"]),
     Trace.CAPTURE_AT_SENDER: ("a capture at a flow's sender", ["sender:capture"]),

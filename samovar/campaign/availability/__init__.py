@@ -24,7 +24,6 @@ from samovar.campaign.availability.requirements import HostNeeds as HostNeeds
 from samovar.campaign.availability.requirements import find_missing as find_missing
 from samovar.campaign.availability.requirements import host_needs as host_needs
 from samovar.campaign.availability.requirements import needs_of as needs_of
-from samovar.campaign.availability.requirements import predict_missing as predict_missing
 from samovar.campaign.availability.requirements import recipes_at as recipes_at
 from samovar.campaign.availability.requirements import recipes_view as recipes_view
 from samovar.campaign.availability.root_access import ROOT_COMMAND as ROOT_COMMAND

@@ -16,7 +16,6 @@ from samovar.recipes import Catalogue, Recipe, TrialScripts, calibration_needs
 PARAMETER = "parameter of "
 FEATURE = "kernel feature"
 """Queue disciplines and other kernel modules, by their names in the headers of recipes."""
-KERNEL = ("congestion control", FEATURE)
 INTERFACES = {"ring": "transmit ring (for txd) at", "pause": "adjustable flow control at"}
 SET_CLOCK = "set the clocks by hand or with chrony or ntpd before a campaign"
 
@@ -139,16 +138,6 @@ def find_missing(
     ]
     found += full_disks(plan, catalogue, facts, floor_bytes)
     return sorted(found, key=lambda finding: not finding.stops)
-
-
-def predict_missing(plan: Plan, catalogue: Catalogue, missing: Mapping[str, str]) -> Sequence[Finding]:
-    """Predict what hosts lack without asking them; `missing` maps what their kernel lacks to evidence."""
-    return [
-        Finding(host, f"no {need.what} {need.name}", missing[linux_cc(need.name)], True, needs.trials[need])
-        for host, needs in host_needs(plan, catalogue).items()
-        for need in needs.trials
-        if need.what in KERNEL and linux_cc(need.name) in missing
-    ]
 
 
 def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: float) -> Iterator[Finding]:

@@ -19,7 +19,6 @@ from samovar.campaign.availability.requirements import (
     find_missing,
     host_needs,
     needs_of,
-    predict_missing,
     recipes_view,
 )
 from samovar.errors import TestbedError
@@ -113,11 +112,6 @@ def test_allow_partial_is_refused_when_no_trial_can_run() -> None:
     findings = find_missing(PLAN, CATALOGUE, {"src": _facts(cc_offered=())}, 1.0)
     with pytest.raises(TestbedError, match=r"^lab cannot run x:\nsrc: no congestion control newreno"):
         require_runnable(PLAN, {"lab": findings}, allow_partial=True)
-
-
-def test_what_the_kernel_of_a_lab_that_is_down_lacks_is_predicted() -> None:
-    findings = predict_missing(TWO_CCS, CATALOGUE, {"cdg": "no module tcp_cdg"})
-    assert [str(one) for one in findings] == ["src: no congestion control cdg (2 trials); no module tcp_cdg"]
 
 
 def _space(results: Path, size: int, floor_bytes: int = 0) -> list[Finding]:

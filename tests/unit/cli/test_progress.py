@@ -214,7 +214,7 @@ def test_the_remaining_time_uses_the_assumed_overhead_until_one_is_measured() ->
 
 def test_the_live_view_has_the_phase_and_remaining_time_of_each_running_trial() -> None:
     assert list(board().lines(6.0, 110, 24)) == [
-        f"0 of 12 trials done · 1:12 remaining · {PLAN.experiment} (full) on lab",
+        f"0 of 12 trials done · 1:09 remaining · {PLAN.experiment} (full) on lab",
         f"» {IDS[0]} on a: traffic 0:04 of 0:10 · 9.61Mbit/s into dst",
         f"» {IDS[1]} on b: collect 0:03",
         f"✗ {IDS[2]}: rtr: gone",

@@ -105,11 +105,3 @@ def test_modules_of_another_release_are_refused_with_the_present_ones(
     said = refusal(lab.UserModeConfig(str(program(tmp_path)), tmp_path / "m"))
     what = f"no modules for 9.9.9, the release of {tmp_path}/linux.uml; present: {there}"
     assert said == f"lab.uml.modules: {tmp_path}/m: {what}"
-
-
-def test_predicted_features_are_read_from_the_configured_modules(tmp_path: Path) -> None:
-    (tmp_path / "9.9.9").mkdir()
-    (tmp_path / "9.9.9" / "modules.dep").write_text("kernel/net/sched/sch_pie.ko.xz:\n")
-    needs = lab.KernelNeeds(frozenset({"reno", "cdg"}), frozenset({"pie"}))
-    seen = lab.predict_missing("uml", needs, lab.UserModeConfig(modules=tmp_path))
-    assert seen == {"cdg": f"no module tcp_cdg below {tmp_path}"}
