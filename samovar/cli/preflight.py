@@ -24,10 +24,7 @@ class Preflight:
     def cost(
         self, planned: PlannedExperiment, resume: ResumePoint | None = None, without: Collection[str] = ()
     ) -> Cost:
-        """Estimate the cost of a plan, or of what is still to run, shared by all its testbeds.
-
-        `without` has the ids of trials to leave out.
-        """
+        """Estimate the cost of a plan, or of what is still to run, `without` some trials by their ids."""
         ids = resume.comparison.runs if resume else planned.plan.ids
         only = {id_ for id_ in ids if id_ not in without}
         policy = policy_of(planned.experiment, planned.testbed, self._project.config, {})

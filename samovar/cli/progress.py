@@ -1,8 +1,4 @@
-"""Progress of a campaign: a live view on a terminal, a plain line with a time stamp per event elsewhere.
-
-`CampaignProgress` follows a campaign by its events, `EventDisplay` shows it to a person, `open_event_stream`
-writes the events as JSON for programs.
-"""
+"""Progress of a campaign: a live view on a terminal, a plain line with a time stamp per event elsewhere."""
 
 from __future__ import annotations
 

@@ -120,10 +120,7 @@ REASONS_TO_RUN: Mapping[str, str] = {
 
 
 def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iterator[str]:
-    """Show what a plan changes in the campaign that it resumes: trials done, to run, and no longer used.
-
-    Results that the plan does not use stay on disk.
-    """
+    """Show what a plan changes in the campaign that it resumes: trials done, to run, and no longer used."""
     comparison, kept = resume.comparison, "kept but not analysed"
     if resume.folder is None:
         yield f"new campaign: {counted(len(comparison.runs), 'trial')} to run"

@@ -14,7 +14,6 @@ from samovar.plan.diff import compare as compare
 from samovar.plan.diff import on_testbed as on_testbed
 from samovar.plan.explain_trial import explain_trial as explain_trial
 from samovar.plan.model import CapturePlan as CapturePlan
-from samovar.plan.model import Changes as Changes
 from samovar.plan.model import ClassPlan as ClassPlan
 from samovar.plan.model import DevicePlan as DevicePlan
 from samovar.plan.model import DirectionPlan as DirectionPlan

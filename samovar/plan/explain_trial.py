@@ -17,10 +17,7 @@ PARAMETERS = ("parameters", "aqm_parameters")
 
 
 def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list[Explanation]:
-    """Explain a key in the trial with an id, or with an id that begins so.
-
-    Raises PlanError for an unknown trial and DefinitionError for an unknown key.
-    """
+    """Explain a key in the trial whose id begins with a name; raises PlanError or DefinitionError."""
     trial = plan.find(name)
     values = tuple(_values(trial.resolved, key.removeprefix(f"parts.{trial.part}.")))
     return [

@@ -204,10 +204,7 @@ def limits_of(
     settings: Mapping[str, Mapping[str, str]],
     catalogue: RecipeCatalogue,
 ) -> FlowLimits:
-    """Return the limits of a flow, by the system and settings of its sender.
-
-    The headers of recipes declare which of their parameters are rates, sizes and durations.
-    """
+    """Return the limits of a flow, which recipes declare among the parameters of its generator and shaper."""
     declared = catalogue.parameters("generator", flow.generator, system) or {}
     shaper = catalogue.parameters("setting", "shaper", system) or {}
     rates, counts, sizes, durations = (

@@ -36,10 +36,7 @@ class TreatmentError(PlanError):
 
 @dataclass(frozen=True)
 class PartContext:
-    """What all treatments of a part have in common.
-
-    `factors` include the levels that only included treatments have.
-    """
+    """What all treatments of a part have in common; `factors` have the levels of included treatments, too."""
 
     name: str
     part: keys.Part

@@ -18,7 +18,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 from samovar.experiment import RecipeCatalogue
@@ -83,10 +82,7 @@ def _plots(
 def _blocked(
     treatments: list[int], replicates: int, seed: str, reboots: Sequence[Column], resets: Sequence[Column]
 ) -> Iterator[Slot]:
-    """Yield whole plot after whole plot, each block after block.
-
-    A block contains every treatment of its whole plot once, in a random order of its own.
-    """
+    """Yield whole plot after whole plot, each block after block, each block in a random order of its own."""
     firsts = sorted(whole[0] for whole in _plots(treatments, reboots))
     for whole in _plots(treatments, reboots, random.Random(seed)):
         own_seed = f"{seed}/{firsts.index(whole[0])}" if len(firsts) > 1 else seed
@@ -98,19 +94,11 @@ def _blocked(
                 yield from (Slot(treatment, block, block) for treatment in shuffled)
 
 
-@dataclass(frozen=True)
-class CostlySettings:
-    """The settings of a part's hosts that need a reboot to change, and those that need a reboot or a reset.
+def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> tuple[States, States]:
+    """Return the settings of a part's hosts that need a reboot, and those that need a reboot or a reset.
 
     Hosts without such settings are left out.
     """
-
-    reboot: States
-    either: States
-
-
-def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> CostlySettings:
-    """Return the settings of a part's hosts that are costly to change."""
     reboot: dict[str, Column] = {}
     either: dict[str, Column] = {}
     for name, column in treatments.columns(1).items():
@@ -119,7 +107,7 @@ def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> Costl
             for index, found in enumerate((reboot, either)):
                 if any(one[index] for one in states.values()):
                     found[name.removeprefix(HOST)] = [states[component][index] for component in column]
-    return CostlySettings(reboot, either)
+    return reboot, either
 
 
 def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hashable]:
@@ -175,14 +163,11 @@ def together(hosts: States) -> States:
     return {"": [tuple(pair for pair in pairs if pair[1]) for pairs in named]} if hosts else {}
 
 
-def count_changes(parts: Sequence[tuple[CostlySettings, Sequence[Slot]]]) -> Changes:
-    """Count the reboots and resets of all parts in the plan's order, and in a naive one.
-
-    Naive is block after block, each in the order of the file.
-    """
-    own = [[slot.treatment for slot in slots] for _, slots in parts]
+def count_changes(parts: Sequence[tuple[States, States, Sequence[Slot]]]) -> Changes:
+    """Count the reboots and resets of all parts in the plan's order, and in a naive one (see Changes)."""
+    reboot, either = [one for one, _, _ in parts], [one for _, one, _ in parts]
+    own = [[slot.treatment for slot in slots] for _, _, slots in parts]
     naive = [[*range(max(order) + 1)] * (len(order) // (max(order) + 1)) for order in own]
-    reboot, either = [one.reboot for one, _ in parts], [one.either for one, _ in parts]
     reboots, restored = _count(reboot, own)
     naive_reboots, naive_restored = _count(reboot, naive)
     return Changes(

@@ -13,7 +13,7 @@ from samovar import experiment
 from samovar.errors import DefinitionError, PlanError, SamovarError
 from samovar.plan.level_precedence import PartContext, TreatmentError
 from samovar.plan.model import Changes, PlanValue, Trial
-from samovar.plan.order import CostlySettings, costly_settings, count_changes, nested, ordered
+from samovar.plan.order import States, costly_settings, count_changes, nested, ordered
 from samovar.plan.placement import Placement
 from samovar.plan.plan_file import KEYS, json_of_trials, read_trials
 from samovar.plan.resolve import matrix_of, resolve_part
@@ -134,7 +134,7 @@ def make_plan(
     components, placement = Components(), Placement(testbed)
     heads: list[PartPlan] = []
     parts: list[Treatments] = []
-    changing: list[tuple[CostlySettings, Sequence[Slot]]] = []
+    changing: list[tuple[States, States, Sequence[Slot]]] = []
     ids: list[str] = []
     slots: list[Slot] = []
     for name, part in applied.parts.items():
@@ -142,8 +142,8 @@ def make_plan(
         context = PartContext(name, part, factors, placement, settings, order.seed, catalogue)
         try:
             treatments = resolve_part(context, rows, part.replicates, components)
-            costly = costly_settings(treatments, catalogue)
-            plots = nested(costly.reboot.values()), nested(costly.either.values())
+            reboot, either = costly_settings(treatments, catalogue)
+            plots = nested(reboot.values()), nested(either.values())
             own = ordered(order.kind, order.seed, name, len(treatments), part.replicates, *plots)
             ids += ids_of(treatments, own)
         except (TreatmentError, SameTrialsError) as error:
@@ -151,7 +151,7 @@ def make_plan(
         begin = sum(map(len, parts))
         slots += [slot._replace(treatment=begin + slot.treatment) for slot in own] if begin else own
         parts.append(treatments)
-        changing.append((costly, own))
+        changing.append((reboot, either, own))
         heads.append(
             PartPlan(name=name, title=part.title, factors=treatments.factors, replicates=part.replicates)
         )

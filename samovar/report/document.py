@@ -138,10 +138,7 @@ def compare_testbeds(campaign: Campaign) -> list[Json]:
 
 
 def comparison_rows(file: Path, testbeds: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield a row per treatment and metric of metrics.csv that was measured on several testbeds.
-
-    `testbeds` has the testbed of each trial. A row has a cell per testbed.
-    """
+    """Yield a row per treatment and metric of metrics.csv; `testbeds`, by trial, have a cell each."""
     flows: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
     with file.open(newline="", encoding="utf-8") as lines:
         reader = csv.DictReader(lines)
