@@ -226,7 +226,7 @@ def test_the_live_view_has_the_phase_and_remaining_time_of_each_running_trial() 
 def test_the_remaining_time_is_planned_traffic_and_measured_overhead() -> None:
     one_ = CampaignProgress()
     one_.update(Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 30.0]}), 0.0)
-    assert one_.remaining_s == 60 + 3 * 3
+    assert one_.remaining_s == 60 + 3 * 2.5
     one_.update(Event("trial-started", {"id": "a", "seconds": 10.0}), 0.0)
     one_.update(Event("trial-finished", finished("a")), 0.0)
     assert one_.remaining_s == 50 + 2 * 2
@@ -239,7 +239,7 @@ def test_the_remaining_time_is_divided_by_testbeds_but_is_at_least_one_trial() -
     two.update(
         Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 60.0], "testbeds": 2}), 0.0
     )
-    assert two.remaining_s == 60 + 3, "the longest trial is whole on one testbed"
+    assert two.remaining_s == 60 + 2.5, "the longest trial is whole on one testbed"
     two.update(Event("trial-started", {"id": "a", "seconds": 60.0}), 0.0)
     two.update(Event("trial-finished", finished("a")), 0.0)
     assert two.remaining_s == 20 + 2, "two trials on two testbeds"
@@ -303,7 +303,7 @@ def test_without_a_terminal_each_event_is_a_plain_line_with_its_time() -> None:
         Event("path-measured", {"trial": "a", "seconds": 1.25, "missed": ["a miss"], "left_out": []}),
         Event("nobody-knows-this-one"),
     ) == [
-        "@ 2 of 2 trials to run, about 0:18",
+        "@ 2 of 2 trials to run, about 0:17",
         "@ » a: started",
         "@ ! 0/2 a: invalid, 2.0 s overhead, 0:08 remaining (too late)",
         "@ ↻ a: attempt 2 of 3 follows",
