@@ -35,7 +35,7 @@ from samovar.experiment.keys.config_file import Notify as Notify
 from samovar.experiment.keys.config_file import Occasion as Occasion
 from samovar.experiment.keys.experiment_file import STUDIES as STUDIES
 from samovar.experiment.keys.experiment_file import Section as Section
-from samovar.experiment.keys.recipe_parameters import parse_type as parse_type
+from samovar.experiment.keys.recipe_parameters import ParameterInfo as ParameterInfo
 from samovar.experiment.keys.testbed_file import Hop as Hop
 from samovar.experiment.keys.testbed_file import Ipmi as Ipmi
 from samovar.experiment.keys.testbed_file import Power as Power

@@ -234,7 +234,7 @@ def _default(
     declared: keys.Key | keys.ParameterInfo | None, layer: str = "default", place: str = ""
 ) -> tuple[LayerValue, ...]:
     """Return the default of a key or parameter as a file would write it; nothing without one."""
-    default = getattr(declared, "default", None)
+    default = declared.default if declared else None
     return () if default is None else (LayerValue(str(default), layer, place),)
 
 

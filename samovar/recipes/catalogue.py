@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from samovar.errors import RecipeError
-from samovar.experiment import OPERATING_SYSTEMS, unknown
-from samovar.recipes.header import Header, Parameter
+from samovar.experiment import OPERATING_SYSTEMS, ParameterInfo, unknown
+from samovar.recipes.header import Header
 from samovar.recipes.recipe import Recipe
 
 SUFFIX = ".sh.j2"
@@ -72,7 +72,7 @@ class Catalogue:
         """Return the header of one recipe. Raises RecipeError if there is none."""
         return self._read(kind, name, os).header
 
-    def parameters(self, kind: str, name: str, os: str) -> Mapping[str, Parameter] | None:
+    def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
         """Return the parameters of a recipe, or None if there is no such recipe."""
         return self.header(kind, name, os).parameters if name in self.names(kind, os) else None
 

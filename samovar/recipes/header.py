@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (
     Duration,
+    ParameterInfo,
     Positive,
     Sentence,
     Strict,
@@ -18,7 +19,6 @@ from samovar.experiment import (
     Word,
     choice,
     parse_parameter,
-    parse_type,
     parse_yaml,
     validate,
     whole_number,
@@ -41,7 +41,6 @@ def _one_number(pattern: str) -> str:
 
 NumberPattern = Annotated[Word, AfterValidator(_one_number)]
 RootPattern = Annotated[Word, AfterValidator(checked_pattern)]
-Type = Annotated[Word, AfterValidator(parse_type)]
 Words = tuple[Word, ...]
 Change = Annotated[
     Literal["none", "interface-reset", "reboot"], choice("change", "none", "interface-reset", "reboot")
@@ -51,16 +50,6 @@ ServerEnd = Annotated[str, choice("end", "from", "to")]
 InterfaceNeed = Annotated[str, choice("need of interfaces", "ring", "pause")]
 PathFeature = Annotated[str, choice("key of a path", "jitter", "reorder", "duplicate", "loss_burst")]
 Offset = Annotated[int, whole_number("port", "an offset", "0", 0, 65535)]
-
-
-class Parameter(Strict):
-    """A parameter that a recipe takes."""
-
-    type: Type
-    description: Sentence
-    unit: Word | None = None
-    default: Word | None = None
-    choices: tuple[Word, ...] = ()
 
 
 class CountPatterns(Strict):
@@ -118,7 +107,7 @@ class Header(Strict):
     lacks: tuple[PathFeature, ...] = ()  # features of a path that a bottleneck does not support
     delay_step_s: Duration | None = Field(None, alias="delay_step")  # of a bottleneck's round-trip times
     duration_step_s: Duration | None = Field(None, alias="duration_step")  # of a generator's durations
-    parameters: dict[Word, Parameter] = Field(default_factory=dict)
+    parameters: dict[Word, ParameterInfo] = Field(default_factory=dict)
     leaves: Words = ()  # traces that it leaves in the trial's folder
     change: Change = "none"
     transport: Transport = "tcp"

@@ -20,6 +20,7 @@ from samovar.experiment.keys import value_types as types
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.part_keys import NetworkPath
+from samovar.experiment.keys.recipe_parameters import ParameterInfo
 from samovar.experiment.keys.value_types import Duration, Interface, Name, Port, Sentence, Share, Word
 from samovar.experiment.values import Buffer, Directional
 from samovar.units import UnitError, quoted
@@ -337,21 +338,16 @@ class Testbed(SourceFile):
         return self.ssh.under(self.hosts[name].ssh)
 
 
-@dataclass(frozen=True)
-class DeviceParameter:
-    """One parameter of a device that an experiment's path may set."""
-
-    type: str
-    description: str
-    unit: str | None = None
-    choices: tuple[str, ...] = ()
-
-
-DEVICE_PARAMETERS: Mapping[str, DeviceParameter] = {
-    "medium": DeviceParameter("text", keys_of(Adapter)["medium"].description, choices=MEDIA),
-    "flow_control": DeviceParameter("switch", keys_of(Adapter)["flow_control"].description),
-    "pause_quanta": DeviceParameter("integer", keys_of(Adapter)["pause_quanta"].description),
-    "drift": DeviceParameter("share", keys_of(Adapter)["drift"].description),
+DEVICE_PARAMETERS: Mapping[str, ParameterInfo] = {
+    name: ParameterInfo.model_construct(
+        type=type_, description=keys_of(Adapter)[name].description, choices=choices
+    )
+    for name, type_, choices in (
+        ("medium", "text", MEDIA),
+        ("flow_control", "switch", ()),
+        ("pause_quanta", "integer", ()),
+        ("drift", "share", ()),
+    )
 }
 """Keys of the path of a device, beside rate, rtt, delay, buffer and loss."""
 

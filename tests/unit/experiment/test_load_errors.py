@@ -5,7 +5,6 @@ The errors are in test_load_errors.yaml: changes of the valid files below, and t
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -76,47 +75,41 @@ profiles:
 """
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a recipe."""
-
-    type: str
-    unit: str | None = None
-    description: str = ""
-    choices: tuple[str, ...] = ()
+def parameter(type_: str, choices: tuple[str, ...] = ()) -> ParameterInfo:
+    return ParameterInfo.model_construct(type=type_, description="A parameter.", choices=choices)
 
 
 class Recipes:
     """A small catalogue whose names do not change when the project gains recipes."""
 
-    KNOWN: Mapping[tuple[str, str], Mapping[str, Mapping[str, Parameter]]] = {
+    KNOWN: Mapping[tuple[str, str], Mapping[str, Mapping[str, ParameterInfo]]] = {
         ("setting", "linux"): {
             "cc": {},
             "rwnd": {},
             "mtu": {},
             "txd": {},
             "tcp": {
-                "sack": Parameter("switch"),
-                "ecn": Parameter("choice", choices=("off", "on", "accept")),
-                "delack": Parameter("duration"),
+                "sack": parameter("switch"),
+                "ecn": parameter("choice", choices=("off", "on", "accept")),
+                "delack": parameter("duration"),
             },
         },
         ("setting", "freebsd"): {"cc": {}, "rwnd": {}, "mtu": {}},
         ("aqm", "linux"): {
-            "pfifo": {"buffer_packets": Parameter("integer")},
-            "bfifo": {"buffer_bytes": Parameter("integer")},
-            "codel": {"target": Parameter("duration")},
+            "pfifo": {"buffer_packets": parameter("integer")},
+            "bfifo": {"buffer_bytes": parameter("integer")},
+            "codel": {"target": parameter("duration")},
         },
         ("generator", "linux"): {
-            "nuttcp": {"length": Parameter("size")},
+            "nuttcp": {"length": parameter("size")},
             "iperf3": {
-                "streams": Parameter("integer"),
-                "cc": Parameter("name"),
-                "dscp": Parameter("integer"),
+                "streams": parameter("integer"),
+                "cc": parameter("name"),
+                "dscp": parameter("integer"),
             },
         },
         ("generator", "freebsd"): {"iperf3": {}},
-        ("logger", "linux"): {"queue": {"interval_s": Parameter("duration")}, "tcp-info": {}},
+        ("logger", "linux"): {"queue": {"interval_s": parameter("duration")}, "tcp-info": {}},
     }
 
     def names(self, kind: str, os: str) -> frozenset[str]:

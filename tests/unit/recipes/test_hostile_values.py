@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import RecipeError
+from samovar.experiment.keys import ParameterInfo
 from samovar.plan import MatchPlan
-from samovar.recipes import Catalogue, Parameter, PathDirection, Recipe, StopRule, SudoCommand, quote
+from samovar.recipes import Catalogue, PathDirection, Recipe, StopRule, SudoCommand, quote
 from samovar.recipes.path_syntax import DelayStage
 from samovar.recipes.quoting import Raw
 from samovar.recipes.recipe import NOT_SHELL
@@ -76,7 +77,7 @@ SHELL_BLOCKS = [
 ]
 
 
-def worst(parameter: Parameter, text: str) -> object:
+def worst(parameter: ParameterInfo, text: str) -> object:
     """Return the worst that can come through a parameter of this type."""
     if parameter.choices:
         return parameter.choices[0]

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samovar.errors import DefinitionError, RecipeError
+from samovar.experiment.keys import ParameterInfo
 from samovar.plan import MatchPlan
-from samovar.recipes import BLOCKS, BODY, Catalogue, Parameter, PathDirection, Recipe, TrialScripts, quote
+from samovar.recipes import BLOCKS, BODY, Catalogue, PathDirection, Recipe, TrialScripts, quote
 from samovar.recipes.path_syntax import DelayStage, tc_rate
 from samovar.recipes.quoting import shell_environment, window_floor
 from tests.unit.trials import TRIAL
@@ -109,7 +110,7 @@ class Anything(dict[str, str]):
         return True
 
 
-def _hostile(parameter: Parameter) -> object:
+def _hostile(parameter: ParameterInfo) -> object:
     """Return the worst value that can come through a parameter of this type."""
     if parameter.choices:
         return parameter.choices[0]
