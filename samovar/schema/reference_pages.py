@@ -153,7 +153,8 @@ def _type_words(value_type: keys.ValueType) -> str:
     if value_type.choices:
         return ", ".join(f"`{one}`" for one in value_type.choices) + form
     plain = value_type.name in ("words", "text", "name")
-    return f"{value_type.name}{'' if plain else f': `{value_type.examples[-1]}`'}{form}"
+    name = value_type.name.replace(", or a formula", "")  # the example is a formula then
+    return f"{name}{'' if plain else f': `{value_type.examples[-1]}`'}{form}"
 
 
 def models_below(model: type[keys.Strict]) -> Iterator[tuple[str, type[keys.Strict]]]:
@@ -275,7 +276,7 @@ def _facts(header: Header, kind: str) -> str:
         "leaves": header.leaves if kind in ("generator", "logger") else (),
     }
     facts = [f"{what} {', '.join(f'`{one}`' for one in names)}" for what, names in needs.items() if names]
-    costs = [f"a change of its level costs: {header.change}"] if header.change != "none" else []
+    costs = [f"change: {header.change}"] if header.change != "none" else []
     return "; ".join(facts + costs)
 
 
