@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from samovar.experiment import Config, Experiment, Testbed, Thresholds, shortest_path
+from samovar.experiment import Config, Experiment, Testbed, keys
 
-DEFAULT_THRESHOLDS = Thresholds()
+DEFAULT_THRESHOLDS = keys.Thresholds()
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Policy:
     `control_ports` carry SSH, which is not traffic of the experiment.
     """
 
-    thresholds: Thresholds = DEFAULT_THRESHOLDS
+    thresholds: keys.Thresholds = DEFAULT_THRESHOLDS
     retries: int = 0
     backoff_s: float = 0.0
     backoff_most_s: float = 0.0
@@ -76,7 +76,7 @@ def _routers(testbed: Testbed) -> Iterator[tuple[tuple[str, str], int]]:
 
     for start in testbed.hosts:
         for end in testbed.hosts:
-            hops = shortest_path(testbed, start, end)
+            hops = keys.shortest_path(testbed, start, end)
             if hops:
                 ends = address(start, hops[0].out_interface), address(end, hops[-1].in_interface)
                 yield ends, len(hops) - 1
@@ -89,7 +89,7 @@ def _behind(testbed: Testbed) -> Mapping[str, frozenset[str]]:
         return {}
     sides: dict[str, set[str]] = {place.to_interface: set(), place.from_interface: set()}
     for host, machine in testbed.hosts.items():
-        hops = shortest_path(testbed, place.router, host)
+        hops = keys.shortest_path(testbed, place.router, host)
         if hops and hops[0].out_interface in sides:
             sides[hops[0].out_interface] |= {str(one.address.ip) for one in machine.interfaces.values()}
     return {"down": frozenset(sides[place.to_interface]), "up": frozenset(sides[place.from_interface])}

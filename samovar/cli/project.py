@@ -27,16 +27,15 @@ from samovar.experiment import (
     LoadOptions,
     Outputs,
     ResolvedExperiment,
-    StudyReport,
     Testbed,
+    keys,
     load_config,
     load_experiment,
     load_study_report,
     parse_overrides,
     project_outputs,
     unknown,
-    yaml_files,
-    yaml_path,
+    yaml_tree,
 )
 from samovar.plan import Plan, explain_trial, make_plan, on_testbed
 from samovar.recipes import Catalogue
@@ -113,7 +112,7 @@ class Project:
     @cached_property
     def config(self) -> Config:
         """The values of config.yaml; raises DefinitionError."""
-        return load_config(yaml_path(self.root, "config"))
+        return load_config(yaml_tree.yaml_path(self.root, "config"))
 
     @cached_property
     def outputs(self) -> Outputs:
@@ -127,11 +126,11 @@ class Project:
 
     def experiments(self) -> list[Path]:
         """Return the experiment files."""
-        return yaml_files(self.root / "experiments")
+        return yaml_tree.yaml_files(self.root / "experiments")
 
     def testbeds(self) -> list[Path]:
         """Return the testbed files."""
-        return yaml_files(self.root / "hosts")
+        return yaml_tree.yaml_files(self.root / "hosts")
 
     def testbed_path(self, name: str) -> Path:
         """Return the file of a testbed, of the configured one if `name` is empty; raises DefinitionError."""
@@ -165,9 +164,9 @@ class Project:
             return explainer.explain(key)
         return explain_trial(explainer, self._plan(own).plan, key, trial)
 
-    def study_report(self, name: str) -> StudyReport:
+    def study_report(self, name: str) -> keys.StudyReport:
         """Load experiments/studies/NAME.yaml, a report of several experiments; raises DefinitionError."""
-        paths = yaml_files(self.root / "experiments" / STUDIES)
+        paths = yaml_tree.yaml_files(self.root / "experiments" / STUDIES)
         path = _find(name, paths, "study", f"experiments/{STUDIES}/")
         return load_study_report(path, {path.stem for path in self.experiments()})
 
@@ -185,4 +184,4 @@ def _find(name: str, paths: Sequence[Path], what: str, folder: str) -> Path:
     if found is None:
         known = [path.stem for path in paths]
         raise DefinitionError([Problem(folder, 0, 0, unknown(what, name, known))])
-    return yaml_path(found.parent, name)
+    return yaml_tree.yaml_path(found.parent, name)

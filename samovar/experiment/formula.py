@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from samovar import units
 from samovar.errors import unknown
@@ -291,7 +291,7 @@ def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
     formula = read_formula(text, kind)
     _ = formula.fitting
     if not formula.names:
-        Scope({}).value(formula)  # it is constant: errors are reported at once
+        Scope(lambda name: None).value(formula)  # it is constant: errors are reported at once
     return formula
 
 
@@ -358,21 +358,15 @@ KINDS: Mapping[str, FormulaKind] = {
 """The kinds of values that formulas can give, by name."""
 
 
-class ValuesByName(Protocol):
-    """Values by their canonical names, each found on demand; None for a name without a value."""
-
-    def get(self, name: str, /) -> object: ...  # noqa: D102
-
-
 class Scope:
-    """The values of one treatment by their canonical names; formulas among them are evaluated on demand.
+    """The values of one treatment; formulas among them are evaluated on demand.
 
-    Canonical names are path.rate.down, path.rtt, mtu, traffic.bulk.size. Values are numbers in bytes, bit/s
-    and seconds, shares as fractions, Buffers, Formulas, or None.
+    `find` returns the value of a canonical name, such as path.rate.down, mtu or traffic.bulk.size: a number
+    in bytes, bit/s or seconds, a share as a fraction, a Buffer, a Formula, or None without a value.
     """
 
-    def __init__(self, values: ValuesByName) -> None:
-        self._values = values
+    def __init__(self, find: Callable[[str], object]) -> None:
+        self._find = find
         self._open: list[str] = []
 
     def value(self, amount: object) -> object:
@@ -419,10 +413,10 @@ class Scope:
         if name.startswith("BDP."):
             direction = name.removeprefix("BDP.")
             return self.number(f"path.rate.{direction}") * self.number("path.rtt")
-        value = self.value(self._values.get(name))
+        value = self.value(self._find(name))
         if value is None and name == "mtu":
             return Fraction(ETHERNET_MTU_BYTES)
-        if value is None and name == "path.rtt" and self._values.get("path.delay.down") is not None:
+        if value is None and name == "path.rtt" and self._find("path.delay.down") is not None:
             return self.number("path.delay.down") + self.number("path.delay.up")
         if value is None:
             raise UnitError(f"{name} has no value here; expected one, as a value or a factor")

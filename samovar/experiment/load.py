@@ -9,10 +9,12 @@ from pathlib import Path
 import yaml
 
 from samovar.errors import DefinitionError, Problem, unknown
-from samovar.experiment.checks import check_experiment
-from samovar.experiment.checks.check_outputs import check_output_names
+from samovar.experiment.checks.check_design import check_design, check_size
+from samovar.experiment.checks.check_outputs import OutputChecks, check_output_names
 from samovar.experiment.checks.check_testbed import check_testbed
-from samovar.experiment.checks.check_values import check_site
+from samovar.experiment.checks.check_traffic import check_path, check_traffic
+from samovar.experiment.checks.check_values import check_site, check_values
+from samovar.experiment.checks.part_values import PartToCheck
 from samovar.experiment.checks.validate import M, Validation, validate
 from samovar.experiment.keys import Config, Experiment, RecipeCatalogue, StudyReport, Testbed
 from samovar.experiment.layers.host_settings import SettingsByHost, resolve_settings
@@ -193,7 +195,12 @@ def _check_experiment_file(
                 for key in CHECKED_WHERE_WRITTEN
                 if layers[-1].get(key) and layers[-1][key].position.file == tree.position.file
             ]
-            check_experiment(checked, testbed, catalogue, outputs, written)
+            for part_name, model in checked.model.parts.items():
+                part = PartToCheck(checked.below("parts", part_name), testbed, catalogue, model)
+                for check in (check_values, check_design, check_path, check_traffic):
+                    check(part)
+            check_size(checked, checked.model)
+            OutputChecks(checked, checked.model, outputs).run(written)
         if name is None:
             _check_file_name(checked, "experiment", path)
         problems += checked.problems

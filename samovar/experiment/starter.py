@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem, unknown
-from samovar.experiment.keys import parse_name
+from samovar.experiment.keys.value_types import NAME
 from samovar.experiment.yaml_tree import yaml_names, yaml_path
 from samovar.units import UnitError
 
@@ -18,7 +18,13 @@ def write_starter(templates: Path, experiments: Path, name: str, base: str = "")
 
     Raises DefinitionError for an invalid or used name and for an unknown base.
     """
-    _check_name(name)
+    try:
+        NAME.parse(name)
+    except UnitError as error:
+        raise _error(f"fab new {name}", str(error)) from error
+    if name in RESERVED or name.endswith((".yaml", ".yml")):
+        advice = "leave out the ending" if "." in name else "choose another name"
+        raise _error(f"fab new {name}", f"'{name}' cannot be the name of an experiment; {advice}")
     path = yaml_path(experiments, name)
     known = yaml_names(experiments)
     if base and base not in known:
@@ -34,16 +40,6 @@ def write_starter(templates: Path, experiments: Path, name: str, base: str = "")
         reason = (error.strerror or "cannot be written").lower()
         raise _error(str(path), f"{reason}; the folder must be writable") from error
     return path
-
-
-def _check_name(name: str) -> None:
-    try:
-        parse_name(name)
-    except UnitError as error:
-        raise _error(f"fab new {name}", str(error)) from error
-    if name in RESERVED or name.endswith((".yaml", ".yml")):
-        advice = "leave out the ending" if "." in name else "choose another name"
-        raise _error(f"fab new {name}", f"'{name}' cannot be the name of an experiment; {advice}")
 
 
 def _error(where: str, message: str) -> DefinitionError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from samovar.experiment import Explainer, Explanation, nested_keys
+from samovar.experiment import Explainer, Explanation, merge
 from samovar.plan.model import PlanValue, Resolved
 from samovar.plan.plan import Plan
 from samovar.units import format_share
@@ -30,7 +30,7 @@ def _values(resolved: Resolved, key: str) -> Iterator[tuple[str, str]]:
     """Yield the host, direction or flow that has a value (empty for the whole trial), and the value."""
     path, hosts = resolved.path, resolved.hosts.items()
     holders: list[tuple[str, object]]
-    match nested_keys(key):
+    match merge.nested_keys(key):
         case ["path", own, *directions] if path is not None:
             every = (("", path), ("down", path.down), ("up", path.up))
             holders = [(where, one) for where, one in every if where in (directions or ("", "down", "up"))]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from samovar.errors import PlanError
-from samovar.experiment import FLOW_ENDS, Distribution, Flow, Member, RecipeCatalogue
+from samovar.experiment import Distribution, RecipeCatalogue, keys
 from samovar.plan.level_precedence import TreatmentError, TreatmentValues, parameters_of_type
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.placement import LAST_PORT, Route, ports_of
@@ -108,14 +108,14 @@ def stream_of(values: TreatmentValues, label: str) -> RandomStream:
     return RandomStream(values.context.seed, values.context.name, label, values.replicate)
 
 
-def _members(values: TreatmentValues, flow: Flow) -> list[Member]:
+def _members(values: TreatmentValues, flow: keys.Flow) -> list[keys.Member]:
     """Return the flows that a line of traffic expands to."""
     start, end, count = (values.flow_amount(flow, key) for key in ("from", "to", "count"))
     number = len(_arrivals_s(values, flow)) if flow.arrivals is not None else None
     return values.placement.members(flow, start, end, count, number)
 
 
-def _route(values: TreatmentValues, member: Member) -> Route:
+def _route(values: TreatmentValues, member: keys.Member) -> Route:
     route = values.placement.route(member.from_host, member.to_host)
     if route is None:
         message = f"no links lead from {member.from_host} to {member.to_host}"
@@ -123,7 +123,7 @@ def _route(values: TreatmentValues, member: Member) -> Route:
     return route
 
 
-def _arrivals_s(values: TreatmentValues, flow: Flow) -> list[float]:
+def _arrivals_s(values: TreatmentValues, flow: keys.Flow) -> list[float]:
     """Return when flows with random arrivals begin, in seconds after the trial's start.
 
     Flows that would begin after the end of all traffic are left out.
@@ -137,7 +137,7 @@ def _arrivals_s(values: TreatmentValues, flow: Flow) -> list[float]:
     return [one for one in starts_s if end_s is None or one < end_s]
 
 
-def _starts_s(values: TreatmentValues, flow: Flow) -> list[float]:
+def _starts_s(values: TreatmentValues, flow: keys.Flow) -> list[float]:
     """Return the start of every flow that a line of traffic expands to, in seconds after the trial's."""
     if flow.arrivals is not None:
         return _arrivals_s(values, flow)
@@ -153,9 +153,11 @@ def _fixed(values: TreatmentValues, amount: Any, label: str) -> Any:
     return stream_of(values, label).value(amount) if isinstance(amount, Distribution) else amount
 
 
-def _flow(values: TreatmentValues, flow: Flow, member: Member, start_s: float, port: int) -> FlowPlan:
+def _flow(
+    values: TreatmentValues, flow: keys.Flow, member: keys.Member, start_s: float, port: int
+) -> FlowPlan:
     route = _route(values, member)
-    size, duration, until = (values.flow(flow, key) for key in FLOW_ENDS)
+    size, duration, until = (values.flow(flow, key) for key in keys.FLOW_ENDS)
     size_bytes = _fixed(values, size, f"{member.label}/size")
     duration_s = _fixed(values, duration, f"{member.label}/duration")
     if isinstance(size, Distribution):

@@ -77,7 +77,7 @@ class TreatmentValues:
         self.testbed = self.placement.testbed
         self.read: set[int] = set()
         self.random = False
-        self._scope = Scope(self)
+        self._scope = Scope(self.get)
 
     @property
     def replicate(self) -> int:
@@ -236,7 +236,8 @@ class TreatmentValues:
                 texts[key] = level
         for key, text in texts.items():
             try:
-                amount = keys.read_parameter(declared[key], text) if key in declared else text
+                known = declared.get(key)
+                amount = keys.parse_parameter(known, text, formulas=True) if known else text
                 texts[key] = formula_text(amount, self._scope) if isinstance(amount, Formula) else text
             except UnitError as error:
                 raise self._formula_error(f"{owner}.{key}", text, error) from error

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment import DEVICE_PARAMETERS, Buffer, PathClass
+from samovar.experiment import Buffer, keys
 from samovar.plan.flows import flows_of, stream_of
 from samovar.plan.level_precedence import TreatmentValues
 from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
@@ -43,7 +43,7 @@ def path_of(values: TreatmentValues) -> PathPlan | None:
 
 def _device(values: TreatmentValues) -> DevicePlan:
     testbed = values.testbed
-    known = {key: getattr(testbed.device, key) for key in DEVICE_PARAMETERS} | values.device_parameters()
+    known = {key: getattr(testbed.device, key) for key in keys.DEVICE_PARAMETERS} | values.device_parameters()
     if known["drift"]:
         generator = stream_of(values, f"link {testbed.bottleneck_link}").generator()
         known["seed"] = generator.getrandbits(32)
@@ -91,7 +91,7 @@ def _seconds(seconds: float) -> float:
     return round(seconds, 9)
 
 
-def _class(values: TreatmentValues, own: PathClass, down: DirectionPlan, up: DirectionPlan) -> ClassPlan:
+def _class(values: TreatmentValues, own: keys.PathClass, down: DirectionPlan, up: DirectionPlan) -> ClassPlan:
     loss = values.evaluate(own.loss, "path.classes: loss")
     return ClassPlan(
         match=tuple(_matches(values, own)),
@@ -101,7 +101,7 @@ def _class(values: TreatmentValues, own: PathClass, down: DirectionPlan, up: Dir
     )
 
 
-def _class_delay_s(values: TreatmentValues, own: PathClass, direction: str, path_s: float) -> float:
+def _class_delay_s(values: TreatmentValues, own: keys.PathClass, direction: str, path_s: float) -> float:
     if own.delay_s is not None:
         return float(values.evaluate(getattr(own.delay_s, direction), f"path.classes: delay.{direction}"))
     if own.rtt_s is not None:
@@ -109,7 +109,7 @@ def _class_delay_s(values: TreatmentValues, own: PathClass, direction: str, path
     return path_s
 
 
-def _matches(values: TreatmentValues, own: PathClass) -> Iterator[MatchPlan]:
+def _matches(values: TreatmentValues, own: keys.PathClass) -> Iterator[MatchPlan]:
     """Yield what a class matches downstream: source and destination subnets, the receiver's port."""
     if own.flow is None:
         ends = (own.from_end, own.to_end)

@@ -8,7 +8,7 @@ from functools import cache
 from ipaddress import ip_network
 
 from samovar.errors import PlanError
-from samovar.experiment import Flow, Hop, Member, Testbed, hosts_of, members_of, shortest_path
+from samovar.experiment import Hop, Testbed, hosts_of, keys
 
 FIRST_PORT = 5001
 LAST_PORT = 65535
@@ -36,12 +36,12 @@ class Placement:
     def __init__(self, testbed: Testbed) -> None:
         self.testbed = testbed
         self.route = cache(self._route)
-        self._members: dict[tuple[object, ...], list[Member]] = {}
+        self._members: dict[tuple[object, ...], list[keys.Member]] = {}
 
     def _route(self, start: str, end: str) -> Route | None:
         """Return the shortest route from one host to another; None if there is none."""
         testbed = self.testbed
-        hops = shortest_path(testbed, start, end)
+        hops = keys.shortest_path(testbed, start, end)
         if not hops:
             return None
         first, last = hops[0], hops[-1]
@@ -56,8 +56,8 @@ class Placement:
         )
 
     def members(
-        self, flow: Flow, start: str, end: str, count: int | None, number: int | None
-    ) -> list[Member]:
+        self, flow: keys.Flow, start: str, end: str, count: int | None, number: int | None
+    ) -> list[keys.Member]:
         """Return the flows that a line of traffic expands to with these ends and this count.
 
         `number` is the number of random arrivals. Raises PlanError for an unknown host or role.
@@ -67,7 +67,7 @@ class Placement:
             for name in (start, end):
                 self.hosts(name)
             placed = flow.model_copy(update={"from_end": start, "to_end": end, "count": count})
-            self._members[key] = list(members_of(placed, self.testbed, number))
+            self._members[key] = list(keys.members_of(placed, self.testbed, number))
         return self._members[key]
 
     def hosts(self, name: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, SkipValidation, ValidationError
 
 from samovar import experiment
 from samovar.errors import DefinitionError, PlanError, SamovarError
+from samovar.experiment import yaml_tree
 from samovar.plan.level_precedence import PartContext, TreatmentError
 from samovar.plan.model import Changes, PlanValue, Trial
 from samovar.plan.order import States, costly_settings, count_changes, nested, ordered
@@ -182,28 +183,28 @@ def _located(
 
     Of several equal texts, it is the one whose keys have most words in common with those of the error.
     """
-    part = experiment.node_at(resolved.experiment.complete, "parts", error.part)
+    part = yaml_tree.node_at(resolved.experiment.complete, "parts", error.part)
     if isinstance(error, SameTrialsError):
-        levels = experiment.node_at(part, "factors", error.factor)
+        levels = yaml_tree.node_at(part, "factors", error.factor)
         return error if levels is None else DefinitionError([levels.position.problem(str(error))])
     words = set(re.split("[:. ]+", error.where))
     texts = list(_texts(part))
     for host, own in resolved.settings[error.part].items():
-        texts += [((host, key), one.text, one.layers[0].position) for key, one in own.items()]
+        texts += [((host, key), one.layers[0].text, one.layers[0].position) for key, one in own.items()]
     equal = [(keys, position) for keys, text, position in texts if text == error.text]
     _, position = max(equal, key=lambda one: len(words.intersection(one[0])), default=((), None))
     return error if position is None else DefinitionError([position.problem(str(error))])
 
 
 def _texts(
-    node: experiment.Node | None, keys: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], str, experiment.Position | None]]:
+    node: yaml_tree.Node | None, keys: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], str, yaml_tree.Position | None]]:
     """Yield every scalar of a tree with the words of the keys that lead to it, and its position."""
-    if isinstance(node, experiment.Text):
+    if isinstance(node, yaml_tree.Text):
         yield keys, node, node.position
-    elif isinstance(node, experiment.Seq):
+    elif isinstance(node, yaml_tree.Seq):
         for one in node:
             yield from _texts(one, keys)
-    elif isinstance(node, experiment.Map):
+    elif isinstance(node, yaml_tree.Map):
         for key, one in node.items():
             yield from _texts(one, (*keys, *key.split(".")))

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment import Factor, Part, included_treatments
+from samovar.experiment import keys
 from samovar.plan.flows import DIGITS, ends_of, flows_of, limits_of, routes_of, stop_of
 from samovar.plan.level_precedence import PartContext, Row, TreatmentValues
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan
@@ -27,7 +27,7 @@ Resolver = Callable[[TreatmentValues], object]
 """Returns the value of a component in one treatment; raises PlanError."""
 
 
-def matrix_of(part: Part) -> tuple[tuple[Factor, ...], Sequence[Row]]:
+def matrix_of(part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequence[Row]]:
     """Return the factors of a part and all combinations of levels, without `exclude` and with `include`.
 
     The last factor varies fastest and included treatments come last. A factor's levels that only `include`
@@ -41,7 +41,7 @@ def matrix_of(part: Part) -> tuple[tuple[Factor, ...], Sequence[Row]]:
         matching = [{n for n, label in enumerate(one.labels) if label in labels} for one, labels in pairs]
         rows = [row for row in rows if not all(map(set.__contains__, matching, row))]
     levels = {factor.name: list(factor.levels) for factor in factors}
-    for included in included_treatments(part):
+    for included in keys.included_treatments(part):
         for name, level in included.items():
             if level not in levels[name]:
                 levels[name].append(level)
@@ -88,10 +88,10 @@ def _columns(
     depends: tuple[int, ...] = ()
     columns: list[Sequence[Component]] = []
     while len(columns) < replicates:
-        keys: list[Row] = list(zip(*(levels[factor] for factor in depends), strict=True)) or [()] * len(rows)
+        used: list[Row] = list(zip(*(levels[factor] for factor in depends), strict=True)) or [()] * len(rows)
         found: dict[Row, Component] = {}
         read, random = set(depends), False
-        for key in sorted(set(keys)):
+        for key in sorted(set(used)):
             row = [0] * len(context.factors)
             for factor, level in zip(depends, key, strict=True):
                 row[factor] = level
@@ -109,7 +109,7 @@ def _columns(
         if len(read) > len(depends):
             depends = tuple(sorted(read))
             continue
-        columns.append([found[key] for key in keys])
+        columns.append([found[key] for key in used])
         if not random:
             break
     return columns

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from samovar.errors import RecipeError
-from samovar.experiment import least_burst_packets
+from samovar.experiment import keys
 from samovar.plan import DevicePlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.path_syntax import DelayStage
@@ -134,7 +134,7 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
     """
     if not loss or burst_packets is None:
         return None
-    least = max(1.0, least_burst_packets(loss)) if loss < 1 else math.inf
+    least = max(1.0, keys.least_burst_packets(loss)) if loss < 1 else math.inf
     if burst_packets < least:
         what = f"{format_share(loss)} loss cannot come in bursts of {burst_packets:g} packets"
         raise RecipeError(f"path: {what}", f"{least:.3g} packets or more")

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from samovar.errors import RecipeError
-from samovar.experiment import OPERATING_SYSTEMS, ParameterInfo, unknown
+from samovar.experiment import ParameterInfo, keys, unknown
 from samovar.recipes.header import Header
 from samovar.recipes.recipe import Recipe
 
@@ -33,7 +33,7 @@ class Catalogue:
         first.
         """
         name, _, release = os.partition("-")
-        system = OPERATING_SYSTEMS.get(name)
+        system = keys.OPERATING_SYSTEMS.get(name)
         family = system.folders if system else (COMMON,) if name == COMMON else ()
         if not release.isdecimal() or not family:
             return () if release else family
@@ -53,7 +53,7 @@ class Catalogue:
 
     def operating_systems(self) -> tuple[str, ...]:
         """Return the operating systems whose hosts can be configured: those with setting recipes."""
-        return tuple(os for os in OPERATING_SYSTEMS if self.names("setting", os))
+        return tuple(os for os in keys.OPERATING_SYSTEMS if self.names("setting", os))
 
     def path(self, kind: str, name: str, os: str) -> Path:
         """Return the file of one recipe. Raises RecipeError naming the nearest known one."""

@@ -9,20 +9,8 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment import (
-    Duration,
-    ParameterInfo,
-    Positive,
-    Sentence,
-    Strict,
-    Validation,
-    Word,
-    choice,
-    parse_parameter,
-    parse_yaml,
-    validate,
-    whole_number,
-)
+from samovar.experiment import ParameterInfo, Validation, keys, validate, yaml_tree
+from samovar.experiment import value_types as types
 from samovar.recipes.sudo_rules import checked_pattern
 from samovar.units import UnitError
 
@@ -39,20 +27,20 @@ def _one_number(pattern: str) -> str:
     return pattern
 
 
-NumberPattern = Annotated[Word, AfterValidator(_one_number)]
-RootPattern = Annotated[Word, AfterValidator(checked_pattern)]
-Words = tuple[Word, ...]
+NumberPattern = Annotated[types.Word, AfterValidator(_one_number)]
+RootPattern = Annotated[types.Word, AfterValidator(checked_pattern)]
+Words = tuple[types.Word, ...]
 Change = Annotated[
-    Literal["none", "interface-reset", "reboot"], choice("change", "none", "interface-reset", "reboot")
+    Literal["none", "interface-reset", "reboot"], types.choice("change", "none", "interface-reset", "reboot")
 ]
-Transport = Annotated[str, choice("transport", "tcp", "udp", "icmp")]
-ServerEnd = Annotated[str, choice("end", "from", "to")]
-InterfaceNeed = Annotated[str, choice("need of interfaces", "ring", "pause")]
-PathFeature = Annotated[str, choice("key of a path", "jitter", "reorder", "duplicate", "loss_burst")]
-Offset = Annotated[int, whole_number("port", "an offset", "0", 0, 65535)]
+Transport = Annotated[str, types.choice("transport", "tcp", "udp", "icmp")]
+ServerEnd = Annotated[str, types.choice("end", "from", "to")]
+InterfaceNeed = Annotated[str, types.choice("need of interfaces", "ring", "pause")]
+PathFeature = Annotated[str, types.choice("key of a path", "jitter", "reorder", "duplicate", "loss_burst")]
+Offset = Annotated[int, types.whole_number("port", "an offset", "0", 0, 65535)]
 
 
-class CountPatterns(Strict):
+class CountPatterns(keys.Strict):
     """Patterns that find byte counts in the output of a generator's client.
 
     The last match counts; its group is a number in units of `unit_bytes` bytes. `cc` finds the congestion
@@ -61,7 +49,7 @@ class CountPatterns(Strict):
 
     sent: NumberPattern
     received: NumberPattern | None = None
-    unit_bytes: Positive = Field(1, alias="unit_bytes")
+    unit_bytes: types.Positive = Field(1, alias="unit_bytes")
     cc: NumberPattern | None = None
 
     def read(self, text: str) -> ByteCounts | None:
@@ -90,10 +78,10 @@ class ByteCounts(NamedTuple):
     received_bytes: int
 
 
-class Header(Strict):
+class Header(keys.Strict):
     """The header of a recipe, which is read before anything is rendered; docs/reference/recipes.md."""
 
-    summary: Sentence
+    summary: types.Sentence
     needs: Words = ()  # programs that the host must have
     client_needs: Words = ()  # programs that the host of a generator's client must have
     server_needs: Words = ()  # programs that the host of a generator's server must have
@@ -103,11 +91,11 @@ class Header(Strict):
     brings: Words = ()  # programs that functions of a step replace where they are missing
     root: tuple[RootPattern, ...] = ()  # commands that run as root: a pattern for each kind
     root_lasting: tuple[RootPattern, ...] = ()  # those that run until they are ended, bounded by timeout(1)
-    root_login: Sentence | None = None  # why root must log in, where a list of commands is not enough
+    root_login: types.Sentence | None = None  # why root must log in, where a list of commands is not enough
     lacks: tuple[PathFeature, ...] = ()  # features of a path that a bottleneck does not support
-    delay_step_s: Duration | None = Field(None, alias="delay_step")  # of a bottleneck's round-trip times
-    duration_step_s: Duration | None = Field(None, alias="duration_step")  # of a generator's durations
-    parameters: dict[Word, ParameterInfo] = Field(default_factory=dict)
+    delay_step_s: types.Duration | None = Field(None, alias="delay_step")  # of a bottleneck's round trips
+    duration_step_s: types.Duration | None = Field(None, alias="duration_step")  # of a generator's durations
+    parameters: dict[types.Word, ParameterInfo] = Field(default_factory=dict)
     leaves: Words = ()  # traces that it leaves in the trial's folder
     change: Change = "none"
     transport: Transport = "tcp"
@@ -122,7 +110,8 @@ def read_header(path: Path, text: str) -> Header:
     if match is None:
         message = "a recipe starts with a header: a line '{#---', YAML, and a line '---#}'"
         raise DefinitionError([Problem(str(path), 1, 1, message, text.partition("\n")[0])])
-    tree, problems = parse_yaml(match["yaml"], str(path))  # its first line break keeps the lines' numbers
+    # the line break that the YAML begins with keeps the numbers of the lines
+    tree, problems = yaml_tree.parse_yaml(match["yaml"], str(path))
     checked = validate(Header, tree)
     _check_parameters(checked)
     problems += checked.problems
@@ -141,6 +130,6 @@ def _check_parameters(checked: Validation[Header]) -> None:
             checked.report(where, f"parameter '{name}' has no choices; expected choices: [one, another]")
         if parameter.default is not None:
             try:
-                parse_parameter(parameter, parameter.default)
+                keys.parse_parameter(parameter, parameter.default)
             except UnitError as error:
                 checked.report((*where, "default"), f"default: {error}")

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem, RecipeError
-from samovar.experiment import parse_parameter, read_text, unknown
+from samovar.experiment import keys, unknown, yaml_tree
 from samovar.recipes.header import read_header
 from samovar.recipes.quoting import plain, quote, shell_environment
 from samovar.units import UnitError
@@ -34,11 +34,11 @@ class Recipe:
 
     def __init__(self, kind: str, name: str, path: Path) -> None:
         self.kind, self.name, self.path = kind, name, path
-        self._text = text = read_text(path, "a recipe").replace("\r\n", "\n")
+        self._text = text = yaml_tree.read_text(path, "a recipe").replace("\r\n", "\n")
         self._compiled = cache(lambda quoting: shell_environment(path.parents[2], quoting).from_string(text))
         self.header = read_header(path, text)
         self.defaults = {
-            name: parse_parameter(parameter, parameter.default)
+            name: keys.parse_parameter(parameter, parameter.default)
             for name, parameter in self.header.parameters.items()
             if parameter.default is not None
         }
@@ -82,7 +82,7 @@ class Recipe:
         """
         known = self.header.parameters
         try:
-            return {name: parse_parameter(known[name], text) for name, text in parameters.items()}
+            return {name: keys.parse_parameter(known[name], text) for name, text in parameters.items()}
         except KeyError as error:
             raise RecipeError(f"{self.path}: {unknown('parameter', error.args[0], known)}") from None
         except UnitError as error:

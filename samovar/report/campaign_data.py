@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from samovar.campaign import read_plan
 from samovar.campaign.journal import STARTS, CampaignState, Entry, fold, read_journal
 from samovar.errors import ReportError
-from samovar.experiment import plain, read_yaml
+from samovar.experiment import yaml_tree
 from samovar.plan import Plan
 
 Json = dict[str, Any]
@@ -86,7 +86,7 @@ def read_campaign(folder: Path) -> Campaign:
         journal=tuple(journal),
         state=fold(journal),
         provenance=read_json(folder / "provenance.json", dict, optional=True),
-        testbed=cast(Json, plain(read_yaml(testbed)[0])) if testbed.exists() else {},
+        testbed=cast(Json, yaml_tree.plain(yaml_tree.read_yaml(testbed)[0])) if testbed.exists() else {},
         manifests={id_: read_json(file, dict) for id_, file in manifests.items() if file.is_file()},
         analysis=read_json(folder / "bundle" / "analysis.json", dict, optional=True),
     )

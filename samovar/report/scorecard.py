@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from samovar.errors import ReportError
-from samovar.experiment import Expect, Outputs, package_outputs, read_experiment, unknown
+from samovar.experiment import Outputs, keys, package_outputs, read_experiment, unknown
 from samovar.report.campaign_data import Campaign, read_campaign
 from samovar.report.number_format import listed, number, quantity, scale, span
 from samovar.units import counted
@@ -116,7 +116,7 @@ def exit_status(verdicts: Iterable[str]) -> int:
     return 1 if DIFFERS in found else 2 if NO_DATA in found else 0
 
 
-def judge(line: Expect, summary: Sequence[SummaryRow], outputs: Outputs | None = None) -> Result:
+def judge(line: keys.Expect, summary: Sequence[SummaryRow], outputs: Outputs | None = None) -> Result:
     """Return the result of one expect line: every treatment that it selects must satisfy it."""
     rows = [row for row in summary if _selects(line, row)]
     known = (outputs or package_outputs()).metrics.get(line.metric)
@@ -140,7 +140,7 @@ def judge(line: Expect, summary: Sequence[SummaryRow], outputs: Outputs | None =
     )
 
 
-def _selects(line: Expect, row: SummaryRow) -> bool:
+def _selects(line: keys.Expect, row: SummaryRow) -> bool:
     """Return whether a line is about the treatment of a row; a list of levels means any of them."""
     if row.metric != line.metric or row.flow != (line.flow or "") or line.part not in (None, row.part):
         return False
@@ -157,7 +157,7 @@ def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRo
     return replace(row, median=row.median / other.median, lo=None, hi=None, n=min(row.n, other.n))
 
 
-def _satisfies(line: Expect, value: float) -> bool:
+def _satisfies(line: keys.Expect, value: float) -> bool:
     return (
         (line.below is None or value < line.below)
         and (line.above is None or value > line.above)
@@ -173,7 +173,7 @@ def _tolerance(target: float, within: str | None) -> float:
     return ROUNDING * abs(target) + given
 
 
-def _expected_text(line: Expect, unit: str) -> str:
+def _expected_text(line: keys.Expect, unit: str) -> str:
     texts = [] if line.equals is None else [_target_text(line.equals, line.within, unit)]
     if line.between is not None:
         texts.append("between " + span(*line.between, unit).replace("–", " and "))

@@ -13,7 +13,7 @@ from samovar.campaign import run_command
 from samovar.campaign.collection import sha256_of
 from samovar.errors import ReportError
 from samovar.events import Emit
-from samovar.experiment import Outputs, Section, StudyReport, unknown
+from samovar.experiment import Outputs, Section, keys, unknown
 from samovar.report.bundle import SCORECARD, bundle_files, finish_bundle
 from samovar.report.campaign_data import Campaign, Json
 from samovar.report.document import compose, data_files, scorecard_section
@@ -61,7 +61,7 @@ ReportedSection = tuple[Section, ReportedCampaign]
 
 
 def make_study(
-    study: StudyReport,
+    study: keys.StudyReport,
     find: Callable[[str], Path],
     folder: Path,
     emit: Emit,
@@ -98,7 +98,7 @@ def make_study(
 
 
 def compose_study(
-    study: StudyReport, sections: Sequence[ReportedSection], reported: Sequence[ReportedCampaign]
+    study: keys.StudyReport, sections: Sequence[ReportedSection], reported: Sequence[ReportedCampaign]
 ) -> Json:
     """Return the document; raises ReportError if a section names a figure or table that was not made."""
     campaigns = [one.campaign for one in reported]

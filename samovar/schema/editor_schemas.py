@@ -5,18 +5,11 @@ They are made from the keys in samovar/experiment/keys/: a new key is completed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import NamedTuple
 
-from samovar.experiment import (
-    COMMON_OPTIONS,
-    FRAGMENT_KEYS,
-    GENERATOR_KEYS,
-    PART_KEYS,
-    PROFILE_KEYS,
-    Outputs,
-    keys,
-)
+from samovar.experiment import COMMON_OPTIONS, GENERATOR_KEYS, Outputs, keys, merge
+from samovar.experiment import value_types as types
 from samovar.schema.model_schema import (
     DIRECTIONS,
     Definitions,
@@ -59,17 +52,12 @@ FREE_NAME = rf"^(?!(?:{'|'.join(keys.PLAIN_FACTORS)})$)[^.]+$"
 
 
 class LevelTarget(NamedTuple):
-    """What a level may set: its name or a pattern of names, its values, and what may replace one value."""
+    """What a level may set: its name or a pattern (^...) of names, its values, what may replace one value."""
 
     name: str
     value: Json
-    form: keys.Form
+    form: types.Form
     description: str
-
-    @property
-    def is_pattern(self) -> bool:
-        """Whether `name` is a pattern."""
-        return self.name.startswith("^")
 
 
 class ExperimentSchema:
@@ -92,15 +80,14 @@ class ExperimentSchema:
             ("", "traffic"): lambda: self._entries(keys.Flow, "Changes of flows, by label."),
             ("", "loggers"): lambda: self._entries(keys.Logger, "Changes of loggers, by recipe."),
             ("", "path"): lambda: self._refer("Path", lambda: self._with_parameters(keys.NetworkPath)),
-            ("", "use"): self._names,
             ("Flow", "generator"): lambda: recipe_choice(self.definitions, self._recipes, "generator"),
             ("Logger", "logger"): lambda: recipe_choice(self.definitions, self._recipes, "logger"),
             ("Expect", "metric"): lambda: self._refer("metric", self._metric),
             ("NetworkPath", "aqm"): self._aqm,
             ("Expect", "where"): lambda: {"type": "object", "additionalProperties": LABELS},
-            ("Experiment", "parts"): lambda: self._layers("Part", (*PART_KEYS, "use")),
-            ("Experiment", "profiles"): lambda: self._layers("Profile", (*PROFILE_KEYS, "use")),
-            ("Experiment", "fragments"): lambda: self._layers("Fragment", FRAGMENT_KEYS),
+            ("Experiment", "parts"): lambda: self._layers("Part", (*merge.PART_KEYS, "use")),
+            ("Experiment", "profiles"): lambda: self._layers("Profile", (*merge.PROFILE_KEYS, "use")),
+            ("Experiment", "fragments"): lambda: self._layers("Fragment", merge.FRAGMENT_KEYS),
             ("Experiment", "figures"): lambda: self._refer("figures", lambda: self._outputs("figure")),
             ("Experiment", "tables"): lambda: self._refer("tables", lambda: self._outputs("table")),
             ("FactorKeys", "levels"): self._any_levels,
@@ -110,21 +97,17 @@ class ExperimentSchema:
 
     def document(self) -> Json:
         """Return the schema of a whole file."""
-        root = self._layer(tuple(keys.own_keys(keys.Experiment)))
+        root = self._layer(tuple(keys.keys_of(keys.Experiment)))
         rule = {"if": {"not": {"required": ["extends"]}}, "then": {"required": ["testbed"]}}
         return self.definitions.document({**root, "required": ["experiment"], "allOf": [rule]})
 
     def _layers(self, name: str, properties: tuple[str, ...]) -> Json:
-        return by_name(self._refer(name, lambda: self._layer(properties)), keys.NAME)
+        return by_name(self._refer(name, lambda: self._layer(properties)), types.NAME)
 
     def _layer(self, names: tuple[str, ...]) -> Json:
         """Return some keys of an experiment, none of them needed."""
         known = {name: key for name, key in keys.keys_of(keys.Experiment).items() if name in names}
         return closed({name: self.definitions.property(keys.Experiment, known[name], True) for name in known})
-
-    def _names(self) -> Json:
-        name = self.definitions.of_type(keys.NAME)
-        return any_of(name, {"type": "array", "items": name})
 
     def _aqm(self) -> Json:
         one = recipe_choice(self.definitions, self._recipes, "aqm")
@@ -161,26 +144,28 @@ class ExperimentSchema:
         required = [name for name, key in keys.keys_of(model).items() if key.field.is_required()]
         change = self._refer(f"{model.__name__}Change", lambda: self._with_parameters(model))
         whole = self._refer(model.__name__, lambda: {"allOf": [change, {"required": required}]})
-        return any_of({"type": "array", "items": whole}, {**by_name(change, keys.NAME), "description": words})
+        return any_of(
+            {"type": "array", "items": whole}, {**by_name(change, types.NAME), "description": words}
+        )
 
     def _with_parameters(self, model: type[keys.Strict]) -> Json:
         """Return the object of a model, whose other keys are the parameters of the recipe that it names."""
-        kind, key = RECIPE_KEYS[model]
+        (kind, key), known_keys = RECIPE_KEYS[model], keys.keys_of(model).keys()
         made = self.definitions.object(model, partial=True)
         del made["additionalProperties"]
         every = parameters_of_kind(self.definitions, self._recipes, kind)
         every |= self._device_parameters() if model is keys.NetworkPath else {}
         named = {"properties": {key: {"enum": self._recipes.names(kind)}}, "required": [key]}
-        rules = [{"if": {"not": named}, "then": self._limited(keys.own_keys(model), every)}]
+        rules = [{"if": {"not": named}, "then": self._limited(known_keys, every)}]
         for name in self._recipes.names(kind):
             known = parameter_schemas(self.definitions, self._recipes, kind, name)
             refused = {one for one in GENERATOR_KEYS if kind == "generator" and one not in known}
-            others = {one: schema for one, schema in known.items() if one not in keys.own_keys(model)}
+            others = {one: schema for one, schema in known.items() if one not in known_keys}
             chosen = {"properties": {key: {"const": name}}, "required": [key]}
-            rules.append({"if": chosen, "then": self._limited(keys.own_keys(model) - refused, others)})
+            rules.append({"if": chosen, "then": self._limited(known_keys - refused, others)})
         return {**made, "allOf": [*made.get("allOf", []), *rules]}
 
-    def _limited(self, own: frozenset[str], parameters: Json) -> Json:
+    def _limited(self, own: Set[str], parameters: Json) -> Json:
         """Return the rule that an object has no keys but these, with the schemas of the parameters."""
         return {"propertyNames": {"enum": sorted({*own, *parameters})}, "properties": parameters}
 
@@ -197,20 +182,20 @@ class ExperimentSchema:
         yield from self._keys("path")
         of_aqms = parameters_of_kind(self.definitions, self._recipes, "aqm")
         for key, one in (of_aqms | self._device_parameters()).items():
-            if key not in keys.own_keys(keys.NetworkPath):
-                yield self._parameter(f"path.{key}", one, keys.Form.PER_DIRECTION)
+            if key not in keys.keys_of(keys.NetworkPath):
+                yield self._parameter(f"path.{key}", one, types.Form.PER_DIRECTION)
         for recipe in self._recipes.names("setting"):
-            yield from self._parameters_of("setting", recipe, recipe, keys.Form.PER_HOST)
+            yield from self._parameters_of("setting", recipe, recipe, types.Form.PER_HOST)
         for logger in self._recipes.names("logger"):
             yield from self._keys(f"loggers.{logger}")
-            yield from self._parameters_of("logger", logger, f"loggers.{logger}", keys.Form.ONE)
+            yield from self._parameters_of("logger", logger, f"loggers.{logger}", types.Form.ONE)
         for owner in ("stop", "traffic.FLOW", "traffic.FLOW.arrivals"):
             yield from self._keys(owner)
         for key, one in parameters_of_kind(self.definitions, self._recipes, "generator").items():
             if key not in keys.varied_keys("traffic.FLOW"):
-                yield self._parameter(rf"^traffic\.{LABEL}\.{key}$", one, keys.Form.ONE)
+                yield self._parameter(rf"^traffic\.{LABEL}\.{key}$", one, types.Form.ONE)
         words = "Parameter of the congestion control's kernel module."
-        yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, keys.Form.PER_HOST)
+        yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, types.Form.PER_HOST)
 
     def _keys(self, owner: str) -> Iterator[LevelTarget]:
         """Yield the keys below an owner; `traffic.FLOW` stands for any flow, so its targets are patterns."""
@@ -222,17 +207,17 @@ class ExperimentSchema:
                 value = recipe_choice(self.definitions, self._recipes, name)
             target = f"{owner}.{name}" if owner else name
             if owner.startswith("traffic.FLOW"):
-                dotted = owner == "traffic.FLOW" and name in keys.own_keys(keys.Arrivals)
+                dotted = owner == "traffic.FLOW" and name in keys.keys_of(keys.Arrivals)
                 label = f"{NO_ARRIVALS}{LABEL}" if dotted else LABEL
                 target = f"^{target}$".replace(".", r"\.").replace("FLOW", label)
             yield LevelTarget(target, value, key.type.form, key.description)
 
-    def _parameters_of(self, kind: str, recipe: str, owner: str, form: keys.Form) -> Iterator[LevelTarget]:
+    def _parameters_of(self, kind: str, recipe: str, owner: str, form: types.Form) -> Iterator[LevelTarget]:
         for key, infos in self._recipes.parameters(kind, recipe).items():
             one = parameter_schema(self.definitions, list(infos.values()))
             yield self._parameter(f"{owner}.{key}", one, form)
 
-    def _parameter(self, name: str, one: Json, form: keys.Form) -> LevelTarget:
+    def _parameter(self, name: str, one: Json, form: types.Form) -> LevelTarget:
         """Return a recipe's parameter as a target, its values a reference."""
         shared = one if "$ref" in one else self._refer(slug(name.replace(LABEL, "FLOW")), lambda: one)
         return LevelTarget(name, {"$ref": shared["$ref"]}, form, one["description"])
@@ -240,12 +225,12 @@ class ExperimentSchema:
     def _keyed(self, known: list[LevelTarget], make: Callable[[LevelTarget], Json]) -> Json:
         """Return an object with a property for each target."""
         names: Json = {one.name: {**make(one), "description": one.description} for one in known}
-        patterns = {one.name: names.pop(one.name) for one in known if one.is_pattern}
+        patterns = {one.name: names.pop(one.name) for one in known if one.name.startswith("^")}
         return closed(names, patternProperties=patterns)
 
     def _settings(self) -> Json:
         """Return the settings of hosts: each one value, or one for each host or role."""
-        return self._keyed([one for one in self._targets if one.form == keys.Form.PER_HOST], self._value)
+        return self._keyed([one for one in self._targets if one.form == types.Form.PER_HOST], self._value)
 
     def _factors(self) -> Json:
         """Return the factors of a part: targets with their levels, and free names."""
@@ -258,8 +243,8 @@ class ExperimentSchema:
 
     def _names_of_targets(self) -> Json:
         """Return a list of targets, of which one factor sets all."""
-        names = [one.name for one in self._targets if not one.is_pattern]
-        patterns = "|".join(one.name for one in self._targets if one.is_pattern)
+        names = [one.name for one in self._targets if not one.name.startswith("^")]
+        patterns = "|".join(one.name for one in self._targets if one.name.startswith("^"))
         one = {"anyOf": [{"enum": names}, {"type": "string", "pattern": patterns}]}
         return several(one, uniqueItems=True)
 
@@ -283,7 +268,7 @@ class ExperimentSchema:
         def make() -> Json:
             labelled = closed({"value": one.value, "label": self._label}, required=["value", "label"])
             forms = self._forms(one)
-            plain = forms[:1] if one.form != keys.Form.BOTH_DIRECTIONS else ()
+            plain = forms[:1] if one.form != types.Form.BOTH_DIRECTIONS else ()
             ranges = [_range(value) for value in plain]
             return any_of(*plain, _levels(any_of(*forms, labelled)), *ranges, self._explicit)
 
@@ -297,13 +282,13 @@ class ExperimentSchema:
         """Return one value and the mapping that may replace it, which may contain the label of its level."""
         value, label = one.value, self._label
         match one.form:
-            case keys.Form.ONE:
+            case types.Form.ONE:
                 return (value,)
-            case keys.Form.RANDOM:
+            case types.Form.RANDOM:
                 return value, random(value, label=label)
-            case keys.Form.BOTH_DIRECTIONS:
+            case types.Form.BOTH_DIRECTIONS:
                 return ({**directions(value, label=label), "required": list(DIRECTIONS)},)
-            case keys.Form.PER_DIRECTION:
+            case types.Form.PER_DIRECTION:
                 return value, directions(value, label=label)
         properties = {"down": False, "up": False, "label": label}
         return value, {
@@ -329,7 +314,7 @@ def _range(end: Json) -> Json:
 def _name(what: str, one: LevelTarget) -> str:
     """Return the name of the shared schema of a target's values in one form."""
     reference = str(one.value["$ref"]).removeprefix("#/$defs/")
-    return f"{what}-{reference}{'' if one.form == keys.Form.ONE else f'-{slug(one.form.name.lower())}'}"
+    return f"{what}-{reference}{'' if one.form == types.Form.ONE else f'-{slug(one.form.name.lower())}'}"
 
 
 def model_document(model: type[keys.Strict]) -> Json:

@@ -14,6 +14,7 @@ from annotated_types import MinLen
 
 from samovar.errors import SamovarError
 from samovar.experiment import keys
+from samovar.experiment import value_types as types
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 WIDTH = 240
@@ -92,7 +93,7 @@ class Definitions:
         """Return the schema of a file, with all that it refers to."""
         return {"$schema": DRAFT, **root, "$defs": dict(sorted(self.schemas.items()))}
 
-    def of_type(self, value_type: keys.ValueType) -> Json:
+    def of_type(self, value_type: types.ValueType) -> Json:
         """Return a reference to a type."""
         schema, meaning = value_type.schema, value_type.meaning
         bounds = [str(schema[one]) for one in ("minimum", "maximum") if one in schema]
@@ -129,7 +130,9 @@ class Definitions:
             value["minItems" if value["type"] == "array" else "minProperties"] = least[0]
         return {**value, **described(key)}
 
-    def value(self, annotation: Any, value_type: keys.ValueType | None = None, partial: bool = False) -> Json:
+    def value(
+        self, annotation: Any, value_type: types.ValueType | None = None, partial: bool = False
+    ) -> Json:
         """Return the schema of an annotation; raises SchemaError for one without a type."""
         here, value_type = keys.bare(annotation), value_type or keys.type_in(annotation)
         if value_type is not None:
@@ -151,16 +154,16 @@ class Definitions:
             return any_of(*map(self.value, inner))
         raise SchemaError(f"no schema for {annotation}; expected a ValueType in its metadata")
 
-    def _typed(self, value_type: keys.ValueType, partial: bool) -> Json:
+    def _typed(self, value_type: types.ValueType, partial: bool) -> Json:
         one, name = self.of_type(value_type), slug(value_type.name)
         match value_type.form:
-            case keys.Form.LIST:
+            case types.Form.LIST:
                 return any_of(one, several(one))
-            case keys.Form.RANDOM:
+            case types.Form.RANDOM:
                 return any_of(one, self.refer(f"random-{name}", lambda: random(one)))
-            case keys.Form.BOTH_DIRECTIONS:
+            case types.Form.BOTH_DIRECTIONS:
                 return {**directions(one), "required": [] if partial else list(DIRECTIONS)}
-            case keys.Form.PER_DIRECTION:
+            case types.Form.PER_DIRECTION:
                 return any_of(one, self.refer(f"{name}-per-direction", lambda: directions(one)))
         return one
 
@@ -177,7 +180,7 @@ def random(one: Json, **more: Json) -> Json:
     return closed({**amounts, **more}, allOf=rules, description="Drawn at random for each flow.")
 
 
-def by_name(value: Json, names: keys.ValueType | None = None) -> Json:
+def by_name(value: Json, names: types.ValueType | None = None) -> Json:
     """Return a mapping from names, which may be of a type, to values."""
     pattern = names.schema.get("pattern") if names else None
     limit = {"propertyNames": {"pattern": pattern}} if pattern else {}

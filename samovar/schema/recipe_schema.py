@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial as bound
 
 from samovar.experiment import keys
+from samovar.experiment import value_types as types
 from samovar.recipes import Catalogue
 from samovar.schema.model_schema import Definitions, Json, any_of
 
@@ -53,15 +54,15 @@ class Recipes:
 
 def parameter_schema(definitions: Definitions, infos: Sequence[keys.ParameterInfo]) -> Json:
     """Return a parameter as a property: what any of the systems accepts, with its description."""
-    types = [keys.PARAMETER_TYPES.get(info.type, keys.WORD) for info in infos]  # a recipe's own are texts
+    own_types = [keys.PARAMETER_TYPES.get(info.type, types.WORD) for info in infos]  # others are texts
     values = []
-    for info, own in zip(infos, types, strict=True):
+    for info, own in zip(infos, own_types, strict=True):
         choices: Json = {"enum": [*info.choices, *(int(one) for one in info.choices if one.isdecimal())]}
         values.append(choices if info.choices else definitions.of_type(own))
     first = infos[0]
     words = f"{first.description[:1].upper()}{first.description[1:]}."
     if not first.choices:
-        words += f" Type: {types[0].name}."
+        words += f" Type: {own_types[0].name}."
     default = getattr(first, "default", None)
     if default is not None:
         words += f" Default: `{default}`."

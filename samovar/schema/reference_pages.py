@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin
 
 from samovar.events import JOURNAL_EVENTS, event_rows, line_schema
 from samovar.experiment import Metric, Output, Outputs, keys, project_outputs
+from samovar.experiment import value_types as types
 from samovar.recipes import BLOCKS, Catalogue, Header
 from samovar.schema.editor_schemas import ExperimentSchema, model_document
 from samovar.schema.model_schema import DRAFT, Json, SchemaError, document_of, dump
@@ -37,7 +38,6 @@ WORDS: Mapping[str, str] = {
     "traffic": "list of flows, or mapping from label to changes",
     "loggers": "list of loggers, or mapping from recipe to changes",
     "verdict": "[thresholds](config.md#thresholds)",
-    "use": "name, or list of names",
     "figures": "list of names, or of mappings with `figure` and options",
     "tables": "list of names, or of mappings with `table` and options",
     "profiles": "mapping from name to changes",
@@ -49,13 +49,13 @@ WORDS: Mapping[str, str] = {
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
 """Defaults of keys that a complete experiment must have."""
 
-FORMS: Mapping[keys.Form, str] = {
-    keys.Form.ONE: "",
-    keys.Form.LIST: ", or a list",
-    keys.Form.PER_HOST: ", or one per host or role",
-    keys.Form.PER_DIRECTION: ", or `{down: …, up: …}`",
-    keys.Form.BOTH_DIRECTIONS: " in `{down: …, up: …}`",
-    keys.Form.RANDOM: ", or [random](experiment.md#random-amounts)",
+FORMS: Mapping[types.Form, str] = {
+    types.Form.ONE: "",
+    types.Form.LIST: ", or a list",
+    types.Form.PER_HOST: ", or one per host or role",
+    types.Form.PER_DIRECTION: ", or `{down: …, up: …}`",
+    types.Form.BOTH_DIRECTIONS: " in `{down: …, up: …}`",
+    types.Form.RANDOM: ", or [random](experiment.md#random-amounts)",
 }
 
 
@@ -131,7 +131,7 @@ class Page:
             key.description,
         )
 
-    def _value(self, annotation: Any, value_type: keys.ValueType | None = None) -> str:
+    def _value(self, annotation: Any, value_type: types.ValueType | None = None) -> str:
         """Describe the values of an annotation in the words of a table."""
         here, value_type = keys.bare(annotation), value_type or keys.type_in(annotation)
         if value_type is not None:
@@ -147,7 +147,7 @@ class Page:
         return " or ".join(one for one in below if one)
 
 
-def _type_words(value_type: keys.ValueType) -> str:
+def _type_words(value_type: types.ValueType) -> str:
     """Return a type with an example or its choices, and the forms that may replace one value."""
     form = FORMS[value_type.form]
     if value_type.choices:
@@ -284,10 +284,10 @@ def _parameter_row(found: Mapping[str, keys.ParameterInfo], systems: int) -> tup
     """Return a parameter's type, default and description, per system where they differ."""
     infos = {_title(system): info for system, info in found.items() if "-" not in system}
     only = f" ({next(iter(infos))} only)" if len(infos) == 1 and systems > 1 else ""
-    types = {system: _parameter_type(info) for system, info in infos.items()}
+    type_words = {system: _parameter_type(info) for system, info in infos.items()}
     defaults = {system: str(getattr(info, "default", None) or "") for system, info in infos.items()}
     description = next(iter(found.values())).description
-    return _per_system(types), _per_system(defaults), f"{description}{only}"
+    return _per_system(type_words), _per_system(defaults), f"{description}{only}"
 
 
 def _parameter_type(info: keys.ParameterInfo) -> str:

@@ -20,7 +20,7 @@ from samovar.campaign.policy import Policy
 from samovar.campaign.trial import TrialResult
 from samovar.cli import Controller
 from samovar.events import JOURNAL_EVENTS, line_schema, silent
-from samovar.experiment import Thresholds, load_testbed
+from samovar.experiment import keys, load_testbed
 
 ROOT = Path(__file__).parents[2]
 RUN = """
@@ -39,7 +39,7 @@ PROGRAMS = ("iperf3", "nuttcp", "tcpdump", "python3", "timeout", "gzip")
 EVENT = Draft202012Validator(line_schema("journal", JOURNAL_EVENTS))
 BUSY = "{cpu: 100%, late: 60s, rate: 90%}"
 """What the verdict lets pass on a machine that runs other tests beside: its CPUs are busy, and it is late."""
-LENIENT = Policy(thresholds=Thresholds.model_validate({"cpu": "100%", "late": "60s", "rate": "90%"}))
+LENIENT = Policy(thresholds=keys.Thresholds.model_validate({"cpu": "100%", "late": "60s", "rate": "90%"}))
 TRAFFIC = "[{flow: bulk, generator: iperf3, from: sender, to: receiver}]"
 EXPERIMENT = """
 experiment: {name}

@@ -16,7 +16,7 @@ from samovar.experiment import (
     load_study_report,
     load_testbed,
     package_outputs,
-    yaml_names,
+    yaml_tree,
 )
 from samovar.plan import make_plan
 from samovar.recipes import Catalogue, Recipe, TrialScripts
@@ -145,7 +145,7 @@ def test_a_profile_that_a_page_asks_a_shipped_experiment_for_is_there(experiment
 def test_a_study_in_the_documentation_is_of_shipped_experiments(text: str, tmp_path: Path) -> None:
     path = tmp_path / "netgear.yaml"
     path.write_text(text)
-    assert load_study_report(path, yaml_names(ROOT / "experiments")).sections
+    assert load_study_report(path, yaml_tree.yaml_names(ROOT / "experiments")).sections
 
 
 @pytest.mark.parametrize("text", named(blocks("testbed:")))

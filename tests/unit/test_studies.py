@@ -19,7 +19,7 @@ from samovar.experiment import (
     ResolvedExperiment,
     load_experiment,
     package_outputs,
-    yaml_names,
+    yaml_tree,
 )
 from samovar.experiment.explain import Explainer
 from samovar.lab import require_supported_links
@@ -87,7 +87,7 @@ PROFILES = pytest.mark.parametrize(
 
 
 def test_every_shipped_experiment_is_a_study_of_a_report_or_the_project_s_own() -> None:
-    assert set(yaml_names(EXPERIMENTS)) == TRIALS.keys() | OF_THE_PROJECT
+    assert set(yaml_tree.yaml_names(EXPERIMENTS)) == TRIALS.keys() | OF_THE_PROJECT
 
 
 @PROFILES

@@ -19,7 +19,6 @@ from samovar.experiment.checks.part_values import (
     setting_values,
 )
 from samovar.experiment.checks.validate import Loc, position_at
-from samovar.experiment.keys import ParameterInfo, RecipeCatalogue
 from samovar.experiment.values import PerHost, errors_of
 from samovar.experiment.yaml_tree import Map
 from samovar.units import UnitError
@@ -83,7 +82,7 @@ def _refused_by_recipes(one: PartValue, name: str, recipes: Iterable[Parameters]
     for known in recipes:
         if isinstance(one.value, str) and name in known:
             try:
-                keys.read_parameter(known[name], one.value)
+                keys.parse_parameter(known[name], one.value, formulas=True)
             except UnitError as error:
                 yield one.where, False, f"{name}: {error}"
 
@@ -102,7 +101,7 @@ def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, P
         others = ", ".join(sorted(able)) or "none here"
         per_host = "; or settings: {cc: {HOST: ...}} for all flows of a host" if one.key == "cc" else ""
         return f"{kind} {name} does not take {one.key}; set it with one that does: {others}{per_host}"
-    own = keys.own_keys(one.model) if one.model and one.level is None else keys.varied_keys(one.owner).keys()
+    own = keys.keys_of(one.model) if one.model and one.level is None else keys.varied_keys(one.owner)
     refused = keys.ROUTER_ONLY if part.device_link and kind == "aqm" else ()
     return unknown("key or parameter", one.key, {*known, *own}.difference(refused))
 
@@ -113,14 +112,9 @@ def _unknown_factor(part: PartToCheck, target: str) -> str:
     if dot and flow in part.flows:
         return f"flow '{flow}' has no arrivals; add such as arrivals: {{poisson: 2/s, until: 60s}} to it"
     settings = setting_parameters(part.catalogue, *part.systems)
-    owners = [
-        owner
-        for owner in keys.owners_of(part.model)
-        if issubclass(keys.model_of(owner) or keys.Strict, keys.WithParameters)
-    ]
-    parameters = (
-        f"{owner}.{name}" for owner in owners for _, known in part.recipes_of(owner) for name in known
-    )
+    owners = [owner for owner in keys.owners_of(part.model) if owner.partition(".")[0] in RECIPE_KINDS]
+    recipes = [(owner, known) for owner in owners for _, known in part.recipes_of(owner)]
+    parameters = {f"{owner}.{name}" for owner, known in recipes for name in known}
     kinds = {*keys.PLAIN_FACTORS, "cc.<parameter>", *(f"{owner}.<key>" for owner in owners)}
     kinds |= {f"{key.partition('.')[0]}.<parameter>" for key in settings}
     return unknown("factor", target, {*keys.known_factors(part.model), *settings, *parameters}, kinds)
@@ -146,7 +140,7 @@ def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
 
 
 def check_site(
-    testbed: keys.Testbed, config: keys.Config | None, catalogue: RecipeCatalogue
+    testbed: keys.Testbed, config: keys.Config | None, catalogue: keys.RecipeCatalogue
 ) -> Iterator[Problem]:
     """Yield the problems of the settings of config.yaml, of a testbed and of its hosts."""
     every, tree = list(testbed.hosts), testbed.written
@@ -195,7 +189,7 @@ def _setting_refusals(
     one: PartValue,
     groups: Sequence[Sequence[str]],
     names: Collection[str] | None,
-    catalogue: RecipeCatalogue,
+    catalogue: keys.RecipeCatalogue,
 ) -> Iterator[Refusal]:
     """Yield why a setting of hosts is refused: its host, its key or its value.
 
@@ -214,7 +208,7 @@ def _setting_refusals(
     yield from _unreadable(one)
 
 
-def setting_parameters(catalogue: RecipeCatalogue, *systems: str) -> dict[str, ParameterInfo]:
+def setting_parameters(catalogue: keys.RecipeCatalogue, *systems: str) -> dict[str, keys.ParameterInfo]:
     """Return RECIPE.PARAMETER of all setting recipes of some systems that a file may give a value."""
     return {
         f"{recipe}.{name}": info

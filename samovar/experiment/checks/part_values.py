@@ -9,10 +9,9 @@ from functools import cached_property
 
 from samovar.experiment import keys
 from samovar.experiment.checks.validate import Loc, Validation
-from samovar.experiment.keys import ParameterInfo, RecipeCatalogue
 from samovar.experiment.values import Directional, PerHost, Written
 
-Parameters = Mapping[str, ParameterInfo]
+Parameters = Mapping[str, keys.ParameterInfo]
 RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}
 """Keys that name the recipe of a path, a flow or a logger; each is also the kind of recipe."""
 GENERATOR_KEYS = ("cc", "dscp")
@@ -63,7 +62,7 @@ class PartValue:
         if self.model is None or not issubclass(self.model, keys.WithParameters):
             return False
         of_generator = self.model is keys.Flow and self.key in GENERATOR_KEYS
-        return of_generator or self.key not in keys.own_keys(self.model)
+        return of_generator or self.key not in keys.keys_of(self.model)
 
     @property
     def key_place(self) -> tuple[Loc, bool]:
@@ -98,7 +97,7 @@ class PartToCheck:
 
     checked: Validation[keys.Experiment]
     testbed: keys.Testbed | None
-    catalogue: RecipeCatalogue
+    catalogue: keys.RecipeCatalogue
     model: keys.Part
 
     @property

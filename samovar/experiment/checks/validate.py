@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from samovar.errors import Problem, nearest, unknown
-from samovar.experiment.keys import Strict, bare, is_union, keys_of, own_keys
+from samovar.experiment.keys import Strict, bare, is_union, keys_of
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, text
 from samovar.units import quoted
 
@@ -207,7 +207,7 @@ def _keys_at(annotation: Any, loc: Loc) -> frozenset[str]:
     options = get_args(plain) if is_union(plain) else (plain,)
     model = next((one for one in options if isinstance(one, type) and issubclass(one, Strict)), None)
     if not loc:
-        return frozenset() if model is None else own_keys(model)
+        return frozenset() if model is None else frozenset(keys_of(model))
     if model is not None:
         key = keys_of(model).get(str(loc[0]))
         return _keys_at(key.field.annotation, loc[1:]) if key else frozenset()

@@ -30,7 +30,6 @@ from samovar.experiment.keys.key_table import WithParameters as WithParameters
 from samovar.experiment.keys.key_table import bare as bare
 from samovar.experiment.keys.key_table import is_union as is_union
 from samovar.experiment.keys.key_table import keys_of as keys_of
-from samovar.experiment.keys.key_table import own_keys as own_keys
 from samovar.experiment.keys.key_table import type_in as type_in
 from samovar.experiment.keys.levels import MOST_LEVELS as MOST_LEVELS
 from samovar.experiment.keys.levels import RANGE_KEYS as RANGE_KEYS
@@ -43,6 +42,7 @@ from samovar.experiment.keys.levels import is_excluded as is_excluded
 from samovar.experiment.keys.levels import is_free as is_free
 from samovar.experiment.keys.levels import matches as matches
 from samovar.experiment.keys.levels import texts_of as texts_of
+from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS as OPERATING_SYSTEMS
 from samovar.experiment.keys.part_keys import FLOW_ENDS as FLOW_ENDS
 from samovar.experiment.keys.part_keys import ROUTER_ONLY as ROUTER_ONLY
 from samovar.experiment.keys.part_keys import Arrivals as Arrivals
@@ -57,10 +57,8 @@ from samovar.experiment.keys.recipe_parameters import PARAMETER_TYPES as PARAMET
 from samovar.experiment.keys.recipe_parameters import ParameterInfo as ParameterInfo
 from samovar.experiment.keys.recipe_parameters import RecipeCatalogue as RecipeCatalogue
 from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_parameter
-from samovar.experiment.keys.recipe_parameters import read_parameter as read_parameter
 from samovar.experiment.keys.recipe_parameters import settable as settable
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS
-from samovar.experiment.keys.testbed_file import OPERATING_SYSTEMS as OPERATING_SYSTEMS
 from samovar.experiment.keys.testbed_file import Adapter as Adapter
 from samovar.experiment.keys.testbed_file import NetworkInterface as NetworkInterface
 from samovar.experiment.keys.testbed_file import Testbed as Testbed
@@ -68,8 +66,3 @@ from samovar.experiment.keys.testbed_file import is_plural as is_plural
 from samovar.experiment.keys.testbed_file import places_of as places_of
 from samovar.experiment.keys.testbed_file import shortest_path as shortest_path
 from samovar.experiment.keys.testbed_file import with_device as with_device
-from samovar.experiment.keys.value_types import NAME as NAME
-from samovar.experiment.keys.value_types import WORD as WORD
-from samovar.experiment.keys.value_types import Form as Form
-from samovar.experiment.keys.value_types import ValueType as ValueType
-from samovar.experiment.keys.value_types import parse_name as parse_name

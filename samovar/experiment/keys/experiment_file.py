@@ -49,7 +49,7 @@ class PartKeys(Strict):
     loggers: tuple[Logger, ...] = entry("Loggers that run beside the traffic.", ())
 
     # Merged before this model reads it.
-    use: Name | tuple[Name, ...] = entry("Fragments that this extends; later ones override earlier ones.", ())
+    use: types.Names = entry("Fragments that this extends; later ones override earlier ones.", ())
 
 
 class Part(PartKeys):

@@ -105,7 +105,7 @@ class WithParameters(Strict):
     def _gather(cls, data: object) -> object:
         if not isinstance(data, dict):
             return data
-        known = own_keys(cls)
+        known = keys_of(cls)
         own: dict[str, object] = {key: value for key, value in data.items() if key in known}
         return own | {"parameters": {key: value for key, value in data.items() if key not in known}}
 
@@ -151,11 +151,6 @@ def keys_of(model: type[Strict]) -> Mapping[str, Key]:
         value_type = next((one for one in metadata if isinstance(one, ValueType)), None)
         found[name] = Key(name, attribute, field, value_type, VARIES in metadata, ROUTER in metadata)
     return found
-
-
-def own_keys(model: type[Strict]) -> frozenset[str]:
-    """Return the names of a model's keys, without the parameters of recipes."""
-    return frozenset(keys_of(model))
 
 
 def metadata_of(annotation: Any) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,9 +13,8 @@ from pydantic import Field, PlainValidator
 
 from samovar import units
 from samovar.errors import unknown
-from samovar.experiment.formula import dimension_of
 from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
-from samovar.experiment.keys.key_table import Strict, entry, own_keys
+from samovar.experiment.keys.key_table import Strict, entry, keys_of
 from samovar.experiment.keys.value_types import LIST, PER_HOST, WORD, Name, Places, Word
 from samovar.experiment.values import DISTRIBUTIONS, ErrorCollector, PerHost, Written
 from samovar.experiment.yaml_tree import plain
@@ -190,7 +188,7 @@ def read_factor(name: str, written: object) -> Factor:
     loc: tuple[str, ...] = ()
     if isinstance(written, Mapping) and "levels" in written:
         levels, loc = written["levels"], ("levels",)
-        known = own_keys(FactorKeys)
+        known = keys_of(FactorKeys).keys()
         for key in written.keys() - known:
             errors.add((key,), unknown("key of a factor", key, known), key=True)
         own = {key: value for key, value in written.items() if key in known}
@@ -253,7 +251,7 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
     ends = [errors.within((key,), _range_end, written[key]) for key in RANGE_KEYS]
     errors.raise_any()
     start, stop, step = (number * scale for number, _, scale, _ in ends)
-    if len({dimension for *_, dimension in ends}) > 1 or start >= stop or step <= 0:
+    if len({kind for *_, kind in ends}) > 1 or start >= stop or step <= 0:
         raise ValueError(f"expected one quantity in from, a greater to, and a step, such as {A_RANGE}")
     count = (stop - start) / step
     if count != int(count):
@@ -267,21 +265,15 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
     return tuple((text.rstrip("0").rstrip(".") if "." in text else text) + unit for text in texts)
 
 
-def _range_end(text: object) -> tuple[Fraction, str, int, object]:
-    """Return the number of an end or step, its unit, the unit's scale, and what may be compared with it.
-
-    A name that formulas know counts as a unit: 0.5 BDP.
-    """
+def _range_end(text: object) -> tuple[Fraction, str, int, units.Kind | None]:
+    """Return the number of an end or step, its unit, the unit's scale, and its kind of quantity."""
     if not isinstance(text, str):
         raise ValueError("expected one value")
     split = units.split_quantity(text)
-    if split is not None:
-        number, unit, kind = split
-        return Fraction(number), unit, kind.scales[kind.unit(unit) or unit] if kind else 1, kind
-    multiple = re.fullmatch(r"(?:([0-9]{1,9}(?:\.[0-9]{1,9})?) *)?([A-Za-z][A-Za-z0-9._-]*)", text)
-    if multiple and dimension_of(multiple[2]) is not None:
-        return Fraction(multiple[1] or 1), f" {multiple[2]}", 1, multiple[2]
-    raise UnitError(f"'{text}' is not a quantity; expected one such as 50KB, 40Mbit, 10packets or 0.5 BDP")
+    if split is None:
+        raise UnitError(f"'{text}' is not a quantity; expected one such as 50KB, 40Mbit or 10packets")
+    number, unit, kind = split
+    return Fraction(number), unit, kind.scales[kind.unit(unit) or unit] if kind else 1, kind
 
 
 # Treatments: every combination of levels, without those excluded, with those included.

@@ -76,26 +76,18 @@ class RecipeCatalogue(Protocol):
         """Return what a change of a setting needs: none, interface-reset or reboot; none for unknown ones."""
 
 
-def parse_parameter(info: ParameterInfo, text: str) -> object:
-    """Read a parameter's text as its type demands: bytes, bit/s, seconds, fraction, 1 or 0.
+def parse_parameter(info: ParameterInfo, text: str, *, formulas: bool = False) -> object:
+    """Read a parameter's text as its type demands: bytes, bit/s, seconds, fraction, 1 or 0; others stay text.
 
-    Other types stay text. Raises UnitError, also for a text that is not one of the recipe's choices.
+    With `formulas`, the text may be a formula, which is returned. Raises UnitError, also for a text that is
+    not one of the recipe's choices.
     """
-    _check_choice(info, text)
-    known = PARAMETER_TYPES.get(info.type)
-    return (known.plain or known).parse(text) if known else text
-
-
-def read_parameter(info: ParameterInfo, text: str) -> object:
-    """Read a parameter's text, or the formula in its place; raises UnitError."""
-    _check_choice(info, text)
-    known = PARAMETER_TYPES.get(info.type)
-    return known.parse(text) if known and not info.choices else text
-
-
-def _check_choice(info: ParameterInfo, text: str) -> None:
     if info.choices and text not in info.choices:
         raise UnitError(f"'{text}' is not one of its choices; expected one of {', '.join(info.choices)}")
+    known = PARAMETER_TYPES.get(info.type)
+    if known is None:
+        return text
+    return (known if formulas else known.plain or known).parse(text)
 
 
 def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[str, ParameterInfo]:

@@ -19,6 +19,7 @@ from samovar.errors import unknown
 from samovar.experiment.keys import value_types as types
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Settings
+from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
 from samovar.experiment.keys.part_keys import NetworkPath
 from samovar.experiment.keys.recipe_parameters import ParameterInfo
 from samovar.experiment.keys.value_types import Duration, Interface, Name, Port, Sentence, Share, Word
@@ -33,20 +34,6 @@ PLACEHOLDERS = ("host", "address", "outlet")
 T = TypeVar("T")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"  # RFC 1123, section 2.1
 _HOST_NAME = rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*"
-
-
-@dataclass(frozen=True)
-class OperatingSystem:
-    """A system that hosts may run: its title, and the folders below templates/ with its recipes, in order."""
-
-    title: str
-    folders: tuple[str, ...]
-
-
-OPERATING_SYSTEMS: Mapping[str, OperatingSystem] = {
-    "linux": OperatingSystem("Linux", ("linux", "posix")),
-    "freebsd": OperatingSystem("FreeBSD", ("freebsd", "posix")),
-}
 
 
 def _address(text: str) -> IPv4Interface | IPv6Interface:

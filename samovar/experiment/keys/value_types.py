@@ -23,7 +23,6 @@ from samovar.experiment.values import Buffer, Directional, ErrorCollector, PerHo
 from samovar.units import UnitError, quoted
 
 SCALAR = ("string", "number")
-LONGEST_NAME = 63
 LEAST_MEMORY_BYTES = 128_000_000
 MOST_FLOWS = 10_000  # of one entry of traffic; each has a port of its own
 EACH_DIRECTION = "expected {down: ..., up: ...}, one value for each direction"
@@ -132,7 +131,6 @@ class ValueType:
 
 # Parsers of texts that are no quantities.
 
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _INTERFACE = "[A-Za-z][A-Za-z0-9._@-]{0,14}"  # IFNAMSIZ is 16 on Linux and FreeBSD
 CODE_POINTS: Mapping[str, int] = {
     "DF": 0,
@@ -143,17 +141,6 @@ CODE_POINTS: Mapping[str, int] = {
     **{f"AF{one}{drop}": one * 8 + drop * 2 for one in range(1, 5) for drop in range(1, 4)},
 }
 """DiffServ code points: RFC 2474 (CS), RFC 2597 (AF), RFC 3246 (EF), RFC 5865 (VA), RFC 8622 (LE)."""
-
-
-def parse_name(text: str) -> str:
-    """Read a name of letters, digits, dot, underscore and hyphen; raises UnitError."""
-    if not _NAME.fullmatch(text):
-        raise UnitError(f"{quoted(text)} is not a name; expected letters, digits, '.', '_' and '-'")
-    if text[0] in "._-":
-        raise UnitError(f"{quoted(text)} is not a name; expected a letter or digit first")
-    if len(text) > LONGEST_NAME:
-        raise UnitError(f"{quoted(text)} is not a name; expected at most {LONGEST_NAME} characters")
-    return text
 
 
 def parse_buffer(text: str) -> Buffer:
@@ -167,7 +154,7 @@ def parse_buffer(text: str) -> Buffer:
 
 
 def _end(text: str) -> str:
-    return str(ip_network(text)) if "/" in text or ":" in text else parse_name(text)
+    return str(ip_network(text)) if "/" in text or ":" in text else NAME.parse(text)
 
 
 def _dscp(text: str) -> int:
@@ -420,7 +407,12 @@ SENTENCE = ValueType(
 )
 WORD = ValueType("text", "one value", ("1",), {"type": [*SCALAR, "boolean"]}, str)
 _NAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
-NAME = named("name", "a name of letters, digits, '.', '_' and '-'", ("bulk",), _NAME_PATTERN, parse_name)
+NAME = named(
+    "name",
+    "a name: at most 63 letters, digits, '.', '_' and '-', the first a letter or digit",
+    ("bulk",),
+    _NAME_PATTERN,
+)
 INTERFACE = named("interface", "an interface name: at most 15 characters", ("eth1",), _INTERFACE)
 ALGORITHM = named(
     "congestion control",
@@ -442,6 +434,7 @@ PLACES = replace(NAME, meaning="a host or role", form=Form.LIST)
 
 Sentence = Annotated[str, SENTENCE]
 Name = Annotated[str, NAME]
+Names = Annotated[tuple[str, ...], NAME.of(Form.LIST)]
 Places = Annotated[tuple[str, ...], PLACES]
 Interface = Annotated[str, INTERFACE]
 Word = Annotated[str, WORD]

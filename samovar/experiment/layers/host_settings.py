@@ -47,11 +47,6 @@ class HostSetting:
     value: object
     layers: tuple[LayerValue, ...]
 
-    @property
-    def text(self) -> str:
-        """The value as written."""
-        return self.layers[0].text
-
 
 SettingsByHost = Mapping[str, Mapping[str, HostSetting]]
 """Settings by host and key."""

@@ -44,7 +44,7 @@ from samovar.campaign.verdict.pcap_reader import read_capture
 from samovar.campaign.verdict.program_checks import check_start_times
 from samovar.cli import Controller, Request
 from samovar.errors import DefinitionError
-from samovar.experiment import Config, Thresholds, load_experiment, load_testbed
+from samovar.experiment import Config, keys, load_experiment, load_testbed
 from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan
 from samovar.recipes import ByteCounts, CountPatterns, split_finish_output
@@ -54,7 +54,7 @@ from tests.unit.plans import CATALOGUE
 from tests.unit.trials import PATH, RESOLVED
 
 ROOT = Path(__file__).parents[3]
-LIMITS = Thresholds()
+LIMITS = keys.Thresholds()
 SRC, DST = "172.16.10.2", "172.16.11.2"
 HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
 SYN, ACK = 2, 16
@@ -484,15 +484,15 @@ def test_a_trial_is_judged_by_the_drift_that_its_experiment_allows(
     tmp_path: Path, threshold: str, ok: bool
 ) -> None:
     clocks = {"dst": ClockOffset("dst", 0.0, 0.001, drift=Drift(61.0, 75.0))}
-    policy = Policy(thresholds=Thresholds.model_validate({"clock_drift": threshold}))
+    policy = Policy(thresholds=keys.Thresholds.model_validate({"clock_drift": threshold}))
     evidence = evidence_of(tmp_path, policy=policy, clocks=clocks)
     checks = [one for one in run_checks(evidence) if one.name == "clock drift"]
     assert [(one.host, one.ok) for one in checks] == [("dst", ok)]
 
 
 def test_thresholds_of_an_experiment_override_configured_ones() -> None:
-    site = Thresholds.model_validate({"cpu": "80%", "late": "1s"})
-    both = site.under(Thresholds.model_validate({"late": "10ms"}))
+    site = keys.Thresholds.model_validate({"cpu": "80%", "late": "1s"})
+    both = site.under(keys.Thresholds.model_validate({"late": "10ms"}))
     assert (both.cpu, both.late_s, both.competing) == (0.8, 0.01, LIMITS.competing)
 
 
@@ -552,7 +552,7 @@ def test_large_segments_are_accepted_if_an_offload_was_requested(tmp_path: Path)
 
 
 def test_bytes_are_not_compared_where_a_capture_was_not_read_to_its_end(tmp_path: Path) -> None:
-    policy = Policy(thresholds=Thresholds.model_validate({"capture_packets": "10"}))
+    policy = Policy(thresholds=keys.Thresholds.model_validate({"capture_packets": "10"}))
     evidence = captured_at_both_ends(tmp_path, policy)
     assert list(compare_flow_bytes(evidence, evidence.scripts.flows[0], ByteCounts(9, 9))) == []
     checks = check_captures_complete(evidence)

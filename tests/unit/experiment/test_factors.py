@@ -16,12 +16,11 @@ from samovar.experiment import (
     Distribution,
     Experiment,
     Formula,
-    Part,
     PerHost,
     hosts_of,
+    keys,
     load_experiment,
     load_testbed,
-    members_of,
     resolve_experiment,
 )
 from samovar.experiment.keys import Level, value_types
@@ -40,14 +39,14 @@ DUMBBELL = load_testbed(ROOT / "hosts" / "dumbbell.yaml")
 FLOW = "{flow: bulk, generator: iperf3, from: sender, to: receiver, duration: 5s}"
 
 
-def part_of(text: str = "", flow: str = FLOW) -> Part:
+def part_of(text: str = "", flow: str = FLOW) -> keys.Part:
     """Return the one part of an experiment with some text of its own."""
     tree, problems = parse_yaml(f"experiment: x\ntestbed: lab\ntraffic: [{flow}]\n{text}\n", "x.yaml")
     assert not problems
     return Experiment.model_validate(merge_layers([tree], [])).parts["main"]
 
 
-def treatments(part: Part) -> list[Treatment]:
+def treatments(part: keys.Part) -> list[Treatment]:
     """Return the combinations of levels that are not excluded, and those that are included."""
     levels = product(*(factor.levels for factor in part.factors.values()))
     combined = [dict(zip(part.factors, one, strict=True)) for one in levels]
@@ -152,7 +151,6 @@ def test_a_factor_may_set_several_keys_at_once() -> None:
         ("{from: 50KB, to: 200KB, step: 50KB}", "50KB 100KB 150KB 200KB"),
         ("{from: 0.5MB, to: 1MB, step: 250KB}", "0.5MB 0.75MB 1MB"),
         ("{from: 0%, to: 0.3%, step: 0.1%}", "0% 0.1% 0.2% 0.3%"),
-        ("{from: 0.5 BDP, to: 2 BDP, step: 0.5BDP}", "0.5 BDP 1 BDP 1.5 BDP 2 BDP"),
     ],
 )
 def test_a_range_has_its_ends_and_readable_levels_between(written: str, texts: str) -> None:
@@ -302,7 +300,9 @@ def test_settings_are_for_all_hosts_or_for_each() -> None:
 )
 def test_an_entry_of_traffic_makes_its_flows(flow: str, expected: list[str]) -> None:
     (line,) = part_of(flow=f"{{flow: bulk, generator: iperf3, duration: 1s, {flow}}}").traffic
-    found = [f"{one.label} {one.from_host} {one.to_host} {one.port}" for one in members_of(line, DUMBBELL)]
+    found = [
+        f"{one.label} {one.from_host} {one.to_host} {one.port}" for one in keys.members_of(line, DUMBBELL)
+    ]
     assert found == expected
 
 
@@ -311,7 +311,7 @@ def test_arrivals_make_as_many_flows_as_are_drawn() -> None:
         flow="{flow: web, generator: iperf3, from: sender, to: receiver, size: 1KB, arrivals: {poisson: 1/s, until: 9s}}"
     ).traffic
     assert number_of(line, DUMBBELL) == 1
-    assert [one.label for one in members_of(line, DUMBBELL, 3)] == ["web-1", "web-2", "web-3"]
+    assert [one.label for one in keys.members_of(line, DUMBBELL, 3)] == ["web-1", "web-2", "web-3"]
 
 
 def test_a_plural_role_means_all_its_hosts_and_a_singular_one_the_first() -> None:
@@ -366,7 +366,19 @@ def test_every_key_of_an_experiment_has_a_description() -> None:
         Stop,
     )
 
-    models = (Arrivals, Capture, Expect, Experiment, Flow, Logger, NetworkPath, Order, Part, PathClass, Stop)
+    models = (
+        Arrivals,
+        Capture,
+        Expect,
+        Experiment,
+        Flow,
+        Logger,
+        NetworkPath,
+        Order,
+        keys.Part,
+        PathClass,
+        Stop,
+    )
     silent = [
         f"{model.__name__}.{name}"
         for model in models

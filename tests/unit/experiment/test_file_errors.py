@@ -18,7 +18,7 @@ CONFIG = {
     "choice": ("calibrate: no\n", ["1:12: calibrate: unknown calibrate 'no'; known: auto, off, on"]),
     "count": ("retries: 1.5\n", ["1:10: retries: '1.5' is not a whole number; expected digits only, from 0 up"]),
     "zero": ("quarantine: 0\n", ["1:13: quarantine: whole number 0 is out of range; expected one from 1 up"]),
-    "name": ("testbed: my lab\n", ["1:10: testbed: 'my lab' is not a name; expected letters, digits, '.', '_' and '-'"]),
+    "name": ("testbed: my lab\n", ["1:10: testbed: 'my lab' is not a name; expected at most 63 letters, digits, '.', '_' and '-', the first a letter or digit, such as bulk"]),
     "list": ("results: [a, b]\n", ["1:10: results: expected one value, not a list"]),
     "many": ("backoff: 5\nfree_space: 1Mbit\n", ["1:10: backoff: '5' has no unit; expected a time such as 5ms", "2:13: free_space: '1Mbit' is a rate; expected a size such as 50KB"]),
 }  # fmt: skip

@@ -10,12 +10,12 @@ from samovar.experiment import (
     Config,
     Experiment,
     hosts_of,
+    keys,
     load_config,
     load_experiment,
     load_testbed,
     read_experiment,
-    shortest_path,
-    yaml_names,
+    yaml_tree,
 )
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.values import Buffer
@@ -152,17 +152,17 @@ def test_values_are_frozen(study: Experiment) -> None:
         study.name = "other"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("name", yaml_names(ROOT / "experiments"))
+@pytest.mark.parametrize("name", yaml_tree.yaml_names(ROOT / "experiments"))
 def test_a_shipped_experiment_is_valid_with_the_shipped_recipes(name: str) -> None:
     study = load_experiment(ROOT / "experiments" / f"{name}.yaml", RECIPES)
     assert study.experiment.name == name
 
 
-@pytest.mark.parametrize("name", yaml_names(ROOT / "hosts"))
+@pytest.mark.parametrize("name", yaml_tree.yaml_names(ROOT / "hosts"))
 def test_a_shipped_testbed_is_valid_and_connects_senders_to_receivers(name: str) -> None:
     testbed = load_testbed(ROOT / "hosts" / f"{name}.yaml")
     (sender,), (receiver,) = testbed.hosts_by_name["sender"], testbed.hosts_by_name["receiver"]
-    assert shortest_path(testbed, sender, receiver)
+    assert keys.shortest_path(testbed, sender, receiver)
 
 
 def test_a_role_means_the_first_host_that_has_it_and_a_number_the_others() -> None:
@@ -173,7 +173,7 @@ def test_a_role_means_the_first_host_that_has_it_and_a_number_the_others() -> No
 
 def test_the_shortest_path_goes_through_routers_only() -> None:
     testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
-    hops = shortest_path(testbed, "src", "dst") or ()
+    hops = keys.shortest_path(testbed, "src", "dst") or ()
     assert [(hop.host, hop.out_interface, hop.next_host) for hop in hops] == [
         ("src", "eth1", "rtr"),
         ("rtr", "eth2", "dst"),
