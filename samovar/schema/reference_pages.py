@@ -38,8 +38,8 @@ WORDS: Mapping[str, str] = {
     "traffic": "list of flows, or mapping from label to changes",
     "loggers": "list of loggers, or mapping from recipe to changes",
     "verdict": "[thresholds](config.md#thresholds)",
-    "figures": "list of names, or of mappings with `figure` and options",
-    "tables": "list of names, or of mappings with `table` and options",
+    "figures": "list of [figures](experiment.md#figures-and-tables)",
+    "tables": "list of [tables](experiment.md#figures-and-tables)",
     "profiles": "mapping from name to changes",
     "fragments": "mapping from name to pieces",
     "where": "mapping from factor to a level or a list",
@@ -273,7 +273,7 @@ def _facts(header: Header, kind: str) -> str:
         "kernel": header.modules,
         "tracepoints": header.tracepoints,
         "interfaces with": header.interfaces_need,
-        "leaves": header.leaves if kind in ("generator", "logger") else (),
+        "leaves": header.leaves if kind == "generator" else (),
     }
     facts = [f"{what} {', '.join(f'`{one}`' for one in names)}" for what, names in needs.items() if names]
     costs = [f"change: {header.change}"] if header.change != "none" else []
@@ -283,7 +283,7 @@ def _facts(header: Header, kind: str) -> str:
 def _parameter_row(found: Mapping[str, keys.ParameterInfo], systems: int) -> tuple[str, str, str]:
     """Return a parameter's type, default and description, per system where they differ."""
     infos = {_title(system): info for system, info in found.items() if "-" not in system}
-    only = f" ({next(iter(infos))} only)" if len(infos) == 1 and systems > 1 else ""
+    only = f" ({next(iter(infos))})" if len(infos) == 1 and systems > 1 else ""
     type_words = {system: _parameter_type(info) for system, info in infos.items()}
     defaults = {system: str(getattr(info, "default", None) or "") for system, info in infos.items()}
     description = next(iter(found.values())).description
