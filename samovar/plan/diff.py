@@ -59,10 +59,7 @@ class Comparison:
 
 
 def compare(plan: Plan, before: Plan | None, ended: Mapping[str, str]) -> Comparison:
-    """Compare a plan with the plan of a campaign.
-
-    `ended` maps the id of each trial that the campaign knows to `done`, or to how its last attempt ended.
-    """
+    """Compare a plan with a campaign's; `ended` maps its trials to `done`, or how the last attempt ended."""
     planned = dict.fromkeys(plan.ids)
     results = {id_ for id_, how in ended.items() if how == DONE and id_ not in planned}
     stale = tuple(_stale(plan, before, results)) if before is not None and results else ()

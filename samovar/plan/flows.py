@@ -124,10 +124,7 @@ def _route(values: TreatmentValues, member: keys.Member) -> Route:
 
 
 def _arrivals_s(values: TreatmentValues, flow: keys.Flow) -> list[float]:
-    """Return when flows with random arrivals begin, in seconds after the trial's start.
-
-    Flows that would begin after the end of all traffic are left out.
-    """
+    """Return the random arrivals before the end of all traffic, in seconds after the trial's start."""
     per_s, until_s, count = (values.arrivals(flow, key) for key in ("poisson", "until", "count"))
     start_s = float(values.flow(flow, "start"))
     left_s = None if until_s is None else until_s - start_s

@@ -136,10 +136,7 @@ def subnet_of(address: str) -> str:
 
 
 def ports_of(wanted: Iterable[int | None]) -> list[int]:
-    """Return a port for every flow: the one that it asks for, or the next free one from 5001.
-
-    A port above LAST_PORT means that none is left.
-    """
+    """Return a port for every flow: its own or the next free one from 5001; above LAST_PORT, none is left."""
     wanted = list(wanted)
     used = set(wanted)
     free = (port for port in range(FIRST_PORT, LAST_PORT + 1) if port not in used)

@@ -162,10 +162,7 @@ def _listed(value: Any) -> Sequence[str]:
 
 
 def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collection[FlowTraces]) -> list[Trace]:
-    """Return the traces that are missing for the first of several groups of metrics.
-
-    Nothing is missing if some flow has all traces for any of the groups.
-    """
+    """Return the traces missing for the first group of metrics; none if a flow has those of any group."""
     known = outputs.metrics
     needs = [[trace for name in group if name in known for trace in known[name].needs] for group in groups]
     met = any(all(_has(flow, trace) for trace in need) for need in needs for flow in flows)

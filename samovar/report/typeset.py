@@ -37,10 +37,7 @@ def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.ty
 
 
 def printable(value: Any) -> Any:
-    """Return a JSON value with the code points of unprintable characters, which would garble the text.
-
-    Those are control, direction, surrogate and private characters.
-    """
+    """Return a JSON value with control, direction, surrogate and private characters as their code points."""
     if isinstance(value, str):
         others = {one for one in value if one not in "\n\t" and unicodedata.category(one).startswith("C")}
         return value.translate({ord(one): f"‹U+{ord(one):04X}›" for one in others})
