@@ -29,10 +29,7 @@ def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
     }
     found: dict[Refusal, list[Group]] = {}
     for group in plan.groups(view):
-        for refusal in (
-            *_durations_between_steps(group.resolved, catalogue),
-            *_impossible_paths(group.resolved, catalogue),
-        ):
+        for refusal in _refusals(group.resolved, catalogue):
             found.setdefault(refusal, []).append(group)
     findings = []
     for (host, what, accepted), groups in found.items():
@@ -42,8 +39,9 @@ def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
     return findings
 
 
-def _impossible_paths(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Find paths that the router or the adapters of the bottleneck cannot emulate."""
+def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
+    """Find what generators, and the router or the adapters of the bottleneck, cannot do."""
+    yield from _durations_between_steps(resolved, catalogue)
     path = resolved.path
     if path is None:
         return
