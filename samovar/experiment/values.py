@@ -90,10 +90,7 @@ class ErrorCollector:
             raise ValidationError.from_exception_data("value", self._details)
 
 
-DISTRIBUTIONS: Mapping[str, str] = {
-    "uniform": "Equally likely anywhere between two amounts, such as [0s, 5s].",
-    "exponential": "Exponentially distributed with this mean, such as 100KB.",
-}
+DISTRIBUTIONS = ("uniform", "exponential")
 STEP = "step"
 
 Parse = Callable[[str], Any]

@@ -30,12 +30,12 @@ from samovar.schema.recipe_schema import (
     recipe_choice,
 )
 
-RECIPE_KEYS: Mapping[type[keys.Strict], tuple[str, str]] = {
-    keys.Flow: ("generator", "generator"),
-    keys.Logger: ("logger", "logger"),
-    keys.NetworkPath: ("aqm", "aqm"),
+RECIPE_KEYS: Mapping[type[keys.Strict], str] = {
+    keys.Flow: "generator",
+    keys.Logger: "logger",
+    keys.NetworkPath: "aqm",
 }
-"""Models whose other keys are parameters: the kind of recipe, and the key that names it."""
+"""Models whose other keys are parameters of a recipe: the key that names it, also the kind of recipe."""
 SCALAR: Json = {"type": ["string", "number", "boolean"]}
 LABELS: Json = any_of(SCALAR, several(SCALAR))
 LEVEL_LABEL: Json = {
@@ -150,18 +150,18 @@ class ExperimentSchema:
 
     def _with_parameters(self, model: type[keys.Strict]) -> Json:
         """Return the object of a model, whose other keys are the parameters of the recipe that it names."""
-        (kind, key), known_keys = RECIPE_KEYS[model], keys.keys_of(model).keys()
+        kind, known_keys = RECIPE_KEYS[model], keys.keys_of(model).keys()
         made = self.definitions.object(model, partial=True)
         del made["additionalProperties"]
         every = parameters_of_kind(self.definitions, self._recipes, kind)
         every |= self._device_parameters() if model is keys.NetworkPath else {}
-        named = {"properties": {key: {"enum": self._recipes.names(kind)}}, "required": [key]}
+        named = {"properties": {kind: {"enum": self._recipes.names(kind)}}, "required": [kind]}
         rules = [{"if": {"not": named}, "then": self._limited(known_keys, every)}]
         for name in self._recipes.names(kind):
             known = parameter_schemas(self.definitions, self._recipes, kind, name)
             refused = {one for one in GENERATOR_KEYS if kind == "generator" and one not in known}
             others = {one: schema for one, schema in known.items() if one not in known_keys}
-            chosen = {"properties": {key: {"const": name}}, "required": [key]}
+            chosen = {"properties": {kind: {"const": name}}, "required": [kind]}
             rules.append({"if": chosen, "then": self._limited(known_keys - refused, others)})
         return {**made, "allOf": [*made.get("allOf", []), *rules]}
 
@@ -214,8 +214,7 @@ class ExperimentSchema:
 
     def _parameters_of(self, kind: str, recipe: str, owner: str, form: types.Form) -> Iterator[LevelTarget]:
         for key, infos in self._recipes.parameters(kind, recipe).items():
-            one = parameter_schema(self.definitions, list(infos.values()))
-            yield self._parameter(f"{owner}.{key}", one, form)
+            yield self._parameter(f"{owner}.{key}", parameter_schema(self.definitions, infos.values()), form)
 
     def _parameter(self, name: str, one: Json, form: types.Form) -> LevelTarget:
         """Return a recipe's parameter as a target, its values a reference."""
@@ -291,12 +290,7 @@ class ExperimentSchema:
             case types.Form.PER_DIRECTION:
                 return value, directions(value, label=label)
         properties = {"down": False, "up": False, "label": label}
-        return value, {
-            "type": "object",
-            "properties": properties,
-            "additionalProperties": value,
-            "minProperties": 1,
-        }
+        return value, {**closed(properties, minProperties=1), "additionalProperties": value}
 
 
 def _lines(level: Json) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import partial as bound
 
 from samovar.experiment import keys
@@ -52,14 +52,14 @@ class Recipes:
         return [one for one in self.systems if "-" not in one and name in self.catalogue.names(kind, one)]
 
 
-def parameter_schema(definitions: Definitions, infos: Sequence[keys.ParameterInfo]) -> Json:
+def parameter_schema(definitions: Definitions, infos: Collection[keys.ParameterInfo]) -> Json:
     """Return a parameter as a property: what any of the systems accepts, with its description."""
     own_types = [keys.PARAMETER_TYPES.get(info.type, types.WORD) for info in infos]  # others are texts
     values = []
     for info, own in zip(infos, own_types, strict=True):
         choices: Json = {"enum": [*info.choices, *(int(one) for one in info.choices if one.isdecimal())]}
         values.append(choices if info.choices else definitions.of_type(own))
-    first = infos[0]
+    first = next(iter(infos))
     words = f"{first.description[:1].upper()}{first.description[1:]}."
     if not first.choices:
         words += f" Type: {own_types[0].name}."
@@ -72,9 +72,7 @@ def parameter_schema(definitions: Definitions, infos: Sequence[keys.ParameterInf
 def parameter_schemas(definitions: Definitions, recipes: Recipes, kind: str, name: str) -> Json:
     """Return the parameters of a recipe as properties, each a reference."""
     return {
-        key: definitions.refer(
-            f"{kind}.{name}.{key}", bound(parameter_schema, definitions, list(infos.values()))
-        )
+        key: definitions.refer(f"{kind}.{name}.{key}", bound(parameter_schema, definitions, infos.values()))
         for key, infos in recipes.parameters(kind, name).items()
     }
 
@@ -84,7 +82,7 @@ def parameters_of_kind(definitions: Definitions, recipes: Recipes, kind: str) ->
     found: dict[str, dict[str, Json]] = {}
     for name in recipes.names(kind):
         for key, infos in recipes.parameters(kind, name).items():
-            found.setdefault(key, {})[name] = parameter_schema(definitions, list(infos.values()))
+            found.setdefault(key, {})[name] = parameter_schema(definitions, infos.values())
     made: Json = {}
     for key, schemas in sorted(found.items()):
         names: dict[str, list[str]] = {}

@@ -49,15 +49,6 @@ WORDS: Mapping[str, str] = {
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
 """Defaults of keys that a complete experiment must have."""
 
-FORMS: Mapping[types.Form, str] = {
-    types.Form.ONE: "",
-    types.Form.LIST: ", or a list",
-    types.Form.PER_HOST: ", or one per host or role",
-    types.Form.PER_DIRECTION: ", or `{down: …, up: …}`",
-    types.Form.BOTH_DIRECTIONS: " in `{down: …, up: …}`",
-    types.Form.RANDOM: ", or [random](experiment.md#random-amounts)",
-}
-
 
 class Page:
     """One page of the reference; links to models lead to its headings."""
@@ -149,7 +140,7 @@ class Page:
 
 def _type_words(value_type: types.ValueType) -> str:
     """Return a type with an example or its choices, and the forms that may replace one value."""
-    form = FORMS[value_type.form]
+    form = value_type.form.value.removeprefix("one value")
     if value_type.choices:
         return ", ".join(f"`{one}`" for one in value_type.choices) + form
     plain = value_type.name in ("words", "text", "name")

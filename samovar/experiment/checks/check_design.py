@@ -98,8 +98,9 @@ def _check_exclude(part: PartToCheck) -> None:
                 break
     few = prod(len(one.levels) for one in factors.values()) <= MOST_COUNTED
     if exclude and few and not part.model.include and part.checked.valid("exclude"):
-        every = product(*(factor.levels for factor in factors.values()))
-        if all(keys.is_excluded(part.model, dict(zip(factors, levels, strict=True))) for levels in every):
+        rows = product(*(factor.levels for factor in factors.values()))
+        every = (dict(zip(factors, levels, strict=True)) for levels in rows)
+        if all(any(keys.matches(line, treatment) for line in exclude) for treatment in every):
             part.checked.report(("exclude",), "every treatment is excluded; at least one must be left")
 
 

@@ -109,15 +109,17 @@ def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, P
 def _unknown_factor(part: PartToCheck, target: str) -> str:
     """Return the message for an unknown factor, with the nearest known one."""
     flow, dot, _ = target.removeprefix("traffic.").rpartition(".arrivals.")
-    if dot and flow in part.flows:
+    if dot and flow in part.flow_labels:
         return f"flow '{flow}' has no arrivals; add such as arrivals: {{poisson: 2/s, until: 60s}} to it"
     settings = setting_parameters(part.catalogue, *part.systems)
-    owners = [owner for owner in keys.owners_of(part.model) if owner.partition(".")[0] in RECIPE_KINDS]
+    every = list(keys.owners_of(part.model))
+    factors = {f"{owner}.{name}".removeprefix(".") for owner in every for name in keys.varied_keys(owner)}
+    owners = [owner for owner in every if owner.partition(".")[0] in RECIPE_KINDS]
     recipes = [(owner, known) for owner in owners for _, known in part.recipes_of(owner)]
     parameters = {f"{owner}.{name}" for owner, known in recipes for name in known}
     kinds = {*keys.PLAIN_FACTORS, "cc.<parameter>", *(f"{owner}.<key>" for owner in owners)}
     kinds |= {f"{key.partition('.')[0]}.<parameter>" for key in settings}
-    return unknown("factor", target, {*keys.known_factors(part.model), *settings, *parameters}, kinds)
+    return unknown("factor", target, {*factors, *settings, *parameters}, kinds)
 
 
 def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
@@ -125,7 +127,7 @@ def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     name, what = str(one.value), NAMES.get((one.model, one.key))
     known: dict[str, Collection[str] | None] = {}
     if what == "flow":
-        known = {"flow": part.flows}
+        known = {"flow": part.flow_labels}
     elif what == "host or role" and "/" not in name and ":" not in name:  # else a subnet
         known = {"host or role": part.end_names}
     elif what in ("aqm", "generator", "logger"):

@@ -174,21 +174,19 @@ class PartToCheck:
         """The systems of all hosts; none without a testbed."""
         return sorted(self.systems_at(*self.testbed.hosts)) if self.testbed else []
 
-    def members_of(self, flow: keys.Flow) -> Sequence[keys.Member]:
-        """Return the flows that an entry of traffic makes at most; none without a testbed."""
-        if self.testbed is None:
-            return ()
-        counts: list[object] = [keys.number_of(flow, self.testbed)]
-        for target in (f"traffic.{flow.label}.count", f"traffic.{flow.label}.arrivals.count"):
-            counts += [one.value for one in self.values.get(target, ())]
-        most = max((count for count in counts if isinstance(count, int)), default=None)
-        return list(keys.members_of(flow, self.testbed, most))
-
     @cached_property
-    def flows(self) -> Mapping[str, keys.Flow]:
-        """The flows by label; flows that are several also by the label of each of these."""
-        counted = {one.label: flow for flow in self.model.traffic for one in self.members_of(flow)}
-        return counted | {flow.label: flow for flow in self.model.traffic}
+    def flow_labels(self) -> set[str]:
+        """The labels of flows, also of each of the flows that an entry makes at most."""
+        labels = {flow.label for flow in self.model.traffic}
+        if self.testbed is None:
+            return labels
+        for flow in self.model.traffic:
+            targets = f"traffic.{flow.label}.count", f"traffic.{flow.label}.arrivals.count"
+            counts = [one.value for target in targets for one in self.values.get(target, ())]
+            counts.append(keys.number_of(flow, self.testbed))
+            most = max((count for count in counts if isinstance(count, int)), default=None)
+            labels |= {one.label for one in keys.members_of(flow, self.testbed, most)}
+        return labels
 
 
 def part_values(part: keys.Part) -> Iterator[PartValue]:

@@ -19,7 +19,6 @@ from samovar.experiment.keys.factor_targets import PLAIN_FACTORS as PLAIN_FACTOR
 from samovar.experiment.keys.factor_targets import SETTINGS as SETTINGS
 from samovar.experiment.keys.factor_targets import STOP_FIELDS as STOP_FIELDS
 from samovar.experiment.keys.factor_targets import is_target as is_target
-from samovar.experiment.keys.factor_targets import known_factors as known_factors
 from samovar.experiment.keys.factor_targets import model_of as model_of
 from samovar.experiment.keys.factor_targets import owners_of as owners_of
 from samovar.experiment.keys.factor_targets import read_target as read_target
@@ -38,7 +37,6 @@ from samovar.experiment.keys.levels import FactorKeys as FactorKeys
 from samovar.experiment.keys.levels import Level as Level
 from samovar.experiment.keys.levels import included_level as included_level
 from samovar.experiment.keys.levels import included_treatments as included_treatments
-from samovar.experiment.keys.levels import is_excluded as is_excluded
 from samovar.experiment.keys.levels import is_free as is_free
 from samovar.experiment.keys.levels import matches as matches
 from samovar.experiment.keys.levels import texts_of as texts_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,9 +48,7 @@ def _parameter(text: str) -> str:
     return text
 
 
-PARAMETER = types.ValueType(
-    "parameter", types.WORD.meaning, types.WORD.examples, types.WORD.schema, _parameter
-)
+PARAMETER = replace(types.WORD, name="parameter", parse=_parameter)
 """The type of recipe parameters where the recipe is not known; its header types them."""
 PLAIN_FACTORS = tuple(keys_of(PlainFactors))
 SETTINGS: Mapping[str, Parser] = {
@@ -109,11 +108,6 @@ def owners_of(part: Part) -> Iterator[str]:
         if flow.arrivals is not None:
             yield f"traffic.{flow.label}.arrivals"
     yield from (f"loggers.{logger.logger}" for logger in part.loggers)
-
-
-def known_factors(part: Part) -> set[str]:
-    """Return the factors that a part can have, without the parameters of recipes."""
-    return {f"{owner}.{name}".removeprefix(".") for owner in owners_of(part) for name in varied_keys(owner)}
 
 
 def read_target(target: str, written: Written | PerHost[str]) -> object:

@@ -152,7 +152,7 @@ def texts_of(written: Any) -> Iterator[str]:
         yield from (text for one in written for text in texts_of(one))
     else:
         for key in ("down", "up") if written.keys() <= {"down", "up"} else written:
-            if DISTRIBUTIONS.keys() & written.keys():
+            if written.keys() & {*DISTRIBUTIONS}:
                 yield key
             yield from texts_of(written.get(key, []))
 
@@ -231,7 +231,7 @@ Included = Annotated[Mapping[Word, Free], Field(min_length=1)]
 
 def is_range(written: Mapping[str, object]) -> bool:
     """Return whether a mapping is meant as a range of levels."""
-    is_distribution = bool(DISTRIBUTIONS.keys() & written.keys())
+    is_distribution = bool(written.keys() & {*DISTRIBUTIONS})
     return not is_distribution and ("step" in written or {"from", "to"} <= written.keys())
 
 
@@ -279,11 +279,6 @@ def _range_end(text: object) -> tuple[Fraction, str, int, units.Kind | None]:
 # Treatments: every combination of levels, without those excluded, with those included.
 
 Treatment = Mapping[str, Level]
-
-
-def is_excluded(part: Part, treatment: Treatment) -> bool:
-    """Return whether one of a part's exclude lines matches a treatment."""
-    return any(matches(line, treatment) for line in part.exclude)
 
 
 def matches(line: Mapping[str, tuple[str, ...]], treatment: Treatment) -> bool:

@@ -36,14 +36,14 @@ Writer = Callable[[Any], str]
 
 
 class Form(Enum):
-    """What a file may give in place of one value."""
+    """What a file may give in place of one value, in the words of the reference."""
 
     ONE = "one value"
     LIST = "one value, or a list"
-    PER_HOST = "one value, or one for each host or role"
-    PER_DIRECTION = "one value, or {down: ..., up: ...}"
-    BOTH_DIRECTIONS = "{down: ..., up: ...}"
-    RANDOM = "one value, or a distribution"
+    PER_HOST = "one value, or one per host or role"
+    PER_DIRECTION = "one value, or `{down: …, up: …}`"
+    BOTH_DIRECTIONS = "one value in `{down: …, up: …}`"
+    RANDOM = "one value, or [random](experiment.md#random-amounts)"
 
 
 ONE, LIST, PER_HOST, PER_DIRECTION, BOTH_DIRECTIONS, RANDOM = Form

@@ -21,6 +21,8 @@ FIXED_KEYS = (
     *("experiment", "title", "source", "description", "expect"),
 )
 """Keys of experiments that --set cannot change."""
+DOTTED_KEYS = {f"path.{key}" for key in PATH_FIELDS} | {f"order.{key}" for key in keys_of(Order)}
+"""Keys that are suggested for their last word alone, beside those of flows."""
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
@@ -85,16 +87,9 @@ def _refusal(tree: Map, key: str) -> str | None:
         return f"'{first}' cannot be set; use --testbed, --profile or a file that extends this one"
     if rest in merge.DESIGN:
         return f"'{rest}' belongs to the parts; write parts.PART.{rest}=..."
-    return unknown("key", rest, known | set(_dotted(tree)), known)
-
-
-def _dotted(tree: Map) -> Iterator[str]:
-    """Yield dotted keys, to suggest for their last word alone."""
-    yield from (f"path.{key}" for key in PATH_FIELDS)
-    yield from (f"order.{key}" for key in keys_of(Order))
-    for holder in (tree, *(map_at(tree, "parts") or {}).values()):
-        for flow in merge.entry_names("traffic", node_at(holder, "traffic")):
-            yield from (f"traffic.{flow}.{key}" for key in FLOW_FIELDS)
+    flows = merge.entry_names("traffic", node_at(tree, "traffic"))
+    of_flows = {f"traffic.{flow}.{key}" for flow in flows for key in FLOW_FIELDS}
+    return unknown("key", rest, known | DOTTED_KEYS | of_flows, known)
 
 
 def _setter(factors: Map, key: str) -> str | None:

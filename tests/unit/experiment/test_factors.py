@@ -26,7 +26,7 @@ from samovar.experiment import (
 from samovar.experiment.keys import Level, value_types
 from samovar.experiment.keys.experiment_file import number_of
 from samovar.experiment.keys.factor_targets import read_target
-from samovar.experiment.keys.levels import Treatment, included_treatments, is_excluded, read_range
+from samovar.experiment.keys.levels import Treatment, included_treatments, matches, read_range
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import make_plan
@@ -50,7 +50,8 @@ def treatments(part: keys.Part) -> list[Treatment]:
     """Return the combinations of levels that are not excluded, and those that are included."""
     levels = product(*(factor.levels for factor in part.factors.values()))
     combined = [dict(zip(part.factors, one, strict=True)) for one in levels]
-    return [*(one for one in combined if not is_excluded(part, one)), *included_treatments(part)]
+    left = (one for one in combined if not any(matches(line, one) for line in part.exclude))
+    return [*left, *included_treatments(part)]
 
 
 def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
