@@ -18,17 +18,19 @@ read_tcp_info <- function(path) {
 #' One row per queueing discipline and sample, as written by the `queue` logger. Counters are cumulative.
 #'
 #' @inheritParams read_tcp_info
-#' @param handle The queueing discipline to keep, or NULL for all. The bottleneck's queue has handle `10:`.
+#' @param handle The handle of the queueing discipline to keep, or NULL for all. `"bottleneck"` keeps the bottleneck's queue: handle `10:` on
+#'   Linux, any row of dummynet on FreeBSD, whose handle is the number of the pipe.
 #' @return A data.table in time order with `t_ns` (ns since attribute `epoch_s`) and the file's columns.
 #' @export
-read_queue <- function(path, handle = "10:") {
+read_queue <- function(path, handle = "bottleneck") {
   x <- read_trace_csv(path, c("t_ns", "handle", "backlog_bytes", "backlog_packets", "drops"))
   if (is.null(handle)) return(x)
-  wanted <- handle
-  kept <- x[x$handle == wanted]
-  setattr(kept, "epoch_s", attr(x, "epoch_s"))
-  kept[]
+  kept <- if (identical(handle, "bottleneck")) is_bottleneck(x) else x$handle == handle
+  keep_epoch(x[which(kept)], x)[]
 }
+
+# Rows of the bottleneck's queue. On FreeBSD the queue logger writes only its pipe.
+is_bottleneck <- function(x) x$handle == "10:" | (x[["qdisc"]] %||% "") == "dummynet"
 
 #' Seconds since a moment, for a table whose `t_ns` counts from its `epoch_s`
 #' @param x A table with `t_ns` and attribute `epoch_s`.

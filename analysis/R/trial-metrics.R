@@ -56,7 +56,7 @@ within_trial <- function(x, host, manifest) {
 queue_samples <- function(traces) {
   path <- traces$path("queue")
   every <- if (length(path) > 0) read_queue(path[1], handle = NULL)
-  queue <- if (!is.null(every)) keep_epoch(every[every$handle == "10:"], every)
+  queue <- if (!is.null(every)) keep_epoch(every[which(is_bottleneck(every))], every)
   if (is.null(queue) || nrow(queue) == 0) return(NULL)
   queue[, t_s := seconds_since(queue, traces$t_start_s)]
   setattr(queue, "every", every)

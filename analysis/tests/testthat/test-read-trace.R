@@ -22,6 +22,22 @@ test_that("only the bottleneck's queue is returned, and counters beyond 31 bits 
   expect_equal(queue$sent_bytes, 5e9)
 })
 
+# Samples of a FreeBSD 14.0-STABLE router with a pipe of 40 slots.
+dummynet <- c("1795379494000000000,em2,dummynet,20999:,root,0,0,84,1,0,0", "1795379497000000000,em2,dummynet,20999:,root,45000,30,569895,401,50,0",
+              "1795379500000000000,em2,dummynet,20999:,root,60000,40,8992603,6020,63,0")
+
+test_that("the bottleneck's queue of a FreeBSD router is the pipe of dummynet, whatever its number", {
+  path <- trace_file(c(header, dummynet))
+  expect_equal(read_queue(path)$backlog_packets, c(0, 30, 40))
+  expect_equal(nrow(read_queue(path, handle = "20999:")), 3)
+  expect_equal(nrow(read_queue(path, handle = "10:")), 0)
+  queue <- queue_samples(list(path = \(logger) path, t_start_s = 1795379496))
+  expect_equal(queue$t_s, c(-2, 1, 4))
+  metrics <- queue_metrics(list(queue = queue))
+  expect_equal(metrics[c("queue_max_packets", "queue_max_bytes", "buffer_truth_packets")],
+               list(queue_max_packets = 40, queue_max_bytes = 60000, buffer_truth_packets = 40))
+})
+
 test_that("a truncated last row is dropped", {
   path <- trace_file(c(header, "1795272676000000000,e,pfifo,10:,1:1,8,7,6,5,4,3", "1795272676005000000,e,pfi"), end = "")
   expect_equal(nrow(read_queue(path)), 1)
