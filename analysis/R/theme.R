@@ -45,13 +45,32 @@ scale_levels <- function(levels, title, aesthetics = c("colour", "linetype", "sh
                    class = "samovar_error_figure", call = NULL)
   }
   pick <- \(values) stats::setNames(values[seq_along(levels)], levels)
+  guide <- wrapped_legend(levels, title)
   list(
-    if ("colour" %in% aesthetics) ggplot2::scale_colour_manual(title, values = pick(okabe_ito)),
-    if ("fill" %in% aesthetics) ggplot2::scale_fill_manual(title, values = pick(okabe_ito)),
-    if ("linetype" %in% aesthetics) ggplot2::scale_linetype_manual(title, values = pick(line_types)),
-    if ("shape" %in% aesthetics) ggplot2::scale_shape_manual(title, values = pick(point_shapes))
+    if ("colour" %in% aesthetics) ggplot2::scale_colour_manual(title, values = pick(okabe_ito), guide = guide),
+    if ("fill" %in% aesthetics) ggplot2::scale_fill_manual(title, values = pick(okabe_ito), guide = guide),
+    if ("linetype" %in% aesthetics) ggplot2::scale_linetype_manual(title, values = pick(line_types), guide = guide),
+    if ("shape" %in% aesthetics) ggplot2::scale_shape_manual(title, values = pick(point_shapes), guide = guide)
   )
 }
+
+# A legend above the panels, in as few rows as its text allows, filled row by row. If one row with the title is too wide, the title is above.
+wrapped_legend <- function(levels, title) {
+  if (length(levels) < 2) return("legend")
+  entries <- legend_entry_pt + text_width_pt(levels)
+  above <- sum(text_width_pt(title), entries) > legend_width_pt
+  fits <- \(columns) sum(tapply(entries, (seq_along(entries) - 1) %% columns, max)) <= legend_width_pt
+  columns <- if (above) max(1, Filter(fits, seq_along(entries))) else length(entries)
+  ggplot2::guide_legend(nrow = ceiling(length(entries) / columns), byrow = TRUE, title.position = if (above) "top")
+}
+
+# Figures of 6.3 in have panels of about 5.5 in; a legend starts at their left edge.
+legend_width_pt <- 5.5 * 72
+legend_entry_pt <- 18 + 2 * 5.5 # of each entry: the key, and the space on both sides of its text
+
+# Width of text of 8 pt in DejaVu Sans, whose characters are 0.6 em wide on average and digits 0.64 em. A device that could measure it is open
+# only while a figure is written.
+text_width_pt <- function(text) 8 * 0.64 * nchar(text)
 
 # Sizes as users write them: 50000 is "50 KB" and 9999000 is "9999 KB", not rounded to "10 MB".
 label_bytes <- function(bytes) {

@@ -41,3 +41,26 @@ test_that("figures and tables can be drawn by factor, by flow and in windows, ne
   flows <- data.table::fread(file.path(folder, "tables", "flows.csv"))
   expect_setequal(flows$flow, "bulk")
 })
+
+# The widest right edge of the legend's text, and the width of the page, in points.
+legend_edge_pt <- function(levels, title) {
+  data <- data.table::CJ(level = c(1, 2), curve = factor(levels, levels = levels))[, c("median", "lo", "hi") := 1]
+  plot <- plot_by_factor(data, "Rate (Mbit/s)", "Throughput (Mbit/s)", title)
+  grDevices::cairo_pdf(tempfile(fileext = ".pdf"), width = 6.3, height = 3.2, family = "DejaVu Sans")
+  on.exit(grDevices::dev.off())
+  grobs <- ggplot2::ggplotGrob(plot)
+  legend <- grobs$grobs[[grep("guide-box", grobs$layout$name)[1]]]
+  panel_left <- sum(grid::convertWidth(grobs$widths[seq_len(grobs$layout$l[grobs$layout$name == "panel"] - 1)], "pt", valueOnly = TRUE))
+  c(edge = panel_left + grid::convertWidth(sum(legend$grobs[[1]]$widths), "pt", valueOnly = TRUE), page = 6.3 * 72)
+}
+
+test_that("a legend of two factors with eight levels stays within the page, whatever the words", {
+  pairs <- \(cc, mtu) as.vector(outer(cc, mtu, paste, sep = ", "))
+  for (levels in list(pairs(c("cubic", "newreno", "cdg", "vegas"), c(600, 1500)), pairs("newreno", c(600, 900, 1200, 1500)),
+                      pairs(c("newreno", "cubic"), c("pfifo, 9999 KB, ECN on", "fq_codel, 9999 KB, ECN on")), c("cubic", "cdg"))) {
+    found <- legend_edge_pt(levels, "Congestion control, MTU")
+    expect_lt(found[["edge"]], found[["page"]])
+  }
+  expect_gt(wrapped_legend(pairs(c("cubic", "newreno", "cdg", "vegas"), c(600, 1500)), "Congestion control, MTU")$nrow, 1)
+  expect_equal(wrapped_legend(c("cubic", "cdg"), "Congestion control")$nrow, 1)
+})
