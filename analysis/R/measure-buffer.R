@@ -100,7 +100,8 @@ collapse_cause <- function(i, j, x) {
 #'
 #' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). A drop is noticed one round trip
 #' after it happened, during which cwnd keeps growing, and part of what is in flight is on the idle path. The
-#' estimate `method2_packets` is therefore cwnd one RTT_max before the reduction, less RTT_min * local rate / MTU.
+#' estimate `method2_packets` is therefore cwnd one RTT_max before the reduction, in whole segments, less RTT_min * local rate / MTU. With
+#' a record of every packet, that cwnd includes the packet that was dropped, which was never in the buffer: it is one less.
 #'
 #' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits
 #' between N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets.
@@ -116,11 +117,13 @@ collapse_cause <- function(i, j, x) {
 #' @param arrivals Packets in the direction of the data at the receiver, of all flows of the link: `t_s` (as `arrival_s`), `ip_bytes`.
 #' @param rtt_min_ms RTT of the idle path.
 #' @param mtu_bytes MTU of the path.
+#' @param every_packet Whether `samples` are records of every packet, as SIFTR's. Samples taken at intervals mostly show cwnd before the
+#'   acknowledgement that released the dropped packet.
 #' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, mean of the cycle), `local_rate_bps` (during RTT_max),
 #'   `method1_bytes`, `method1_packets`, `method1_local_packets`, `method2_packets`, `method2_raw_packets`.
 #' @source CAIA-TR-130417A, section IV; Claypool et al., PAM 2004 (QFind).
 #' @export
-buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_bytes) {
+buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_bytes, every_packet = FALSE) {
   x <- copy(cycles)
   carried <- carried_until(arrivals)
   x[, rtt_max_ms := before_collapse(rtt, before_s, \(seen) seen$rtt_ms)]
@@ -130,7 +133,8 @@ buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_byte
   waited_for <- before_collapse(rtt, x$before_s, \(seen) waited_bytes(seen, carried, rtt_min_ms))
   x[, local_rate_bps := 8e3 * waited_for / (rtt_max_ms - rtt_min_ms)]
   x[, method1_local_packets := waited_for / mtu_bytes]
-  x[, method2_packets := cwnd_at(samples, before_s - rtt_max_ms / 1e3) - rtt_min_ms / 8e3 * local_rate_bps / mtu_bytes]
+  accepted <- floor(cwnd_at(samples, x$before_s - x$rtt_max_ms / 1e3)) - every_packet
+  x[, method2_packets := accepted - rtt_min_ms / 8e3 * local_rate_bps / mtu_bytes]
   x[, method2_raw_packets := cwnd_packets][]
 }
 

@@ -58,11 +58,12 @@ samples_of_siftr <- function(x, flow) {
   busiest <- ours[, .(busy = sum(in_flight_bytes > 0, na.rm = TRUE)), by = flow][which.max(busy)]$flow
   ours <- keep_epoch(ours[ours$flow == busiest], x)
   segment <- pmax(ours$mss_bytes - fifelse(has_bit(ours$flags, tf_time_stamps), 12L, 0L), 1L)
-  keep_epoch(ours[, .(
+  samples <- keep_epoch(ours[, .(
     t_ns, sport, dport, cwnd_packets = cwnd_bytes / segment, ssthresh_packets = ssthresh_bytes / segment, srtt_us,
     unacked_packets = ceiling(in_flight_bytes / segment), total_retrans_packets = 0, ca_state = ca_state_of_siftr(ours),
     snd_wnd_bytes, in_flight_bytes, segment_bytes = segment
   )], x)
+  setattr(samples, "every_packet", TRUE)
 }
 
 tf_time_stamps <- 8L # 0x00000100 TF_RCVD_TSTMP

@@ -133,7 +133,7 @@ flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   # On a host with several CPUs packets may be captured slightly out of order.
   setorder(arrivals, t_s)
   # The handshake is a single sample, which a busy host may have delayed: the smallest RTT is used if it is lower.
-  buffer_by_cycle(cycles, sender, rtt, arrivals, min(handshake_ms, rtt$rtt_ms), manifest$resolved$mtu_bytes)
+  buffer_by_cycle(cycles, sender, rtt, arrivals, min(handshake_ms, rtt$rtt_ms), manifest$resolved$mtu_bytes, isTRUE(attr(sender, "every_packet")))
 }
 
 # `t_s` is when the answer was seen, on the sender's clock (packet pairs are dated midway, without the receiver's waiting time);

@@ -47,6 +47,27 @@ test_that("method 2 is cwnd one round trip earlier, less the packets on the idle
   expect_equal(found$method2_packets, 120 - 20, tolerance = 0.01)
 })
 
+# What the sender, FreeBSD 14.0-STABLE, logged when its packets overflowed a queue of 40: cwnd grows by an MSS of 1460 bytes to 43.157 segments of 1448,
+# and the last of the three packets that are then sent is dropped. A record does not count its own packet: 43 are in flight, the dropped one included.
+overflow <- c(
+  "enable_time_secs=1795379486\tenable_time_usecs=370709\tsiftrver=1.3.0\tsysname=FreeBSD\tsysver=1400507\tipmode=4",
+  "i,1795379497.928113,172.16.1.2,39921,172.16.2.2,5001,31856,61032,6,9996800,2098176,8,8,4,1460,126000,1,16778208,339000,271148,271148,2098020,0,60816,0,577606189,63",
+  "o,1795379497.928709,172.16.1.2,39921,172.16.2.2,5001,31856,62492,6,9996800,2098176,8,8,4,1460,126000,1,16778208,336000,271148,268252,2098020,0,57920,0,577606189,63",
+  "o,1795379497.929002,172.16.1.2,39921,172.16.2.2,5001,31856,62492,6,9996800,2098176,8,8,4,1460,126000,1,16778208,336000,271148,268252,2098020,0,59368,0,577606189,63",
+  "o,1795379497.929436,172.16.1.2,39921,172.16.2.2,5001,31856,62492,6,9996800,2098176,8,8,4,1460,126000,1,16778208,336000,271148,268252,2098020,0,60816,0,577606189,63"
+)
+
+test_that("method 2 excludes the dropped packet, and the part of a segment, from a cwnd that was logged with each packet", {
+  path <- tempfile(fileext = ".csv")
+  writeLines(overflow, path)
+  samples <- samples_of_siftr(read_siftr(path), list(from_address = "172.16.1.2", to_address = "172.16.2.2", port = 5001))
+  expect_equal(samples$cwnd_packets[nrow(samples)], 43.157, tolerance = 1e-3)
+  samples[, t_s := seq_len(.N) - 1]
+  found <- buffer_by_cycle(cycle(44.166), samples, waits(rep(120, 12)), at_receiver(steady()), 2, 1500, isTRUE(attr(samples, "every_packet")))
+  expect_equal(found$method2_packets, 43 - 1 - 2, tolerance = 0.01)
+  expect_equal(found$method2_raw_packets, 44.166)
+})
+
 test_that("method 1 has no estimate for a reduction of cwnd that has fewer than ten RTT samples before it", {
   found <- estimate(rep(120, 8))
   expect_true(is.na(found$method1_packets))
