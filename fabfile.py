@@ -192,7 +192,7 @@ def run(
 
 @task(help={**TESTBED, "force": "take over hosts that another campaign has reserved"})
 def restore(c: Connection, testbed: str = "", force: bool = False) -> None:
-    """Restore the hosts to their state before a campaign that was killed."""
+    """Restore hosts to their state before campaigns that were killed: of a testbed, or of all."""
     from samovar.cli import campaign_commands
 
     end(campaign_commands.restore(ROOT, testbed, force))

@@ -97,17 +97,20 @@ class Restored:
     problems: list[str] = field(default_factory=list)
 
 
-def changed_campaigns(results: Path, testbed: str) -> list[Path]:
-    """Return the campaigns whose journals have hosts of a testbed that are not restored, newest first."""
+def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
+    """Return, for each testbed, the campaigns whose journals have hosts that are not restored, newest first.
+
+    `only` is the testbed to look for, empty for all.
+    """
     folders = {plan.parent.resolve() for plan in results.glob(f"*/*/{PLAN}")}
-    found = [
-        folder
-        for folder in folders
-        if (folder / JOURNAL).is_file()
-        and testbed in _testbeds(folder)
-        and read_state(folder).on(_mark(testbed, folder)).unrestored
-    ]
-    return sorted(found, key=lambda folder: (folder / JOURNAL).stat().st_mtime, reverse=True)
+    journals = [folder / JOURNAL for folder in folders if (folder / JOURNAL).is_file()]
+    found: dict[str, list[Path]] = {}
+    for journal in sorted(journals, key=lambda file: file.stat().st_mtime, reverse=True):
+        folder = journal.parent
+        for testbed in _testbeds(folder):
+            if only in ("", testbed) and read_state(folder).on(_mark(testbed, folder)).unrestored:
+                found.setdefault(testbed, []).append(folder)
+    return found
 
 
 def _testbeds(folder: Path) -> tuple[str, ...]:

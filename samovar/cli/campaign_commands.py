@@ -81,12 +81,15 @@ def demo(root: Path) -> int:
 
 @command
 def restore(root: Path, testbed: str = "", force: bool = False) -> int:
-    """Restore the hosts of a testbed to the state recorded before an interrupted campaign."""
+    """Restore hosts to the state recorded before interrupted campaigns: those of a testbed, or of all."""
     controller = open_controller(root)
-    bed = load_testbed(controller.project.testbed_path(testbed))
     with event_display(root) as display:
-        restored = controller.restore(bed, display, force)
-    show(restored_lines(bed.name, restored))
+        if testbed:
+            bed = load_testbed(controller.project.testbed_path(testbed))
+            restored = controller.restore(bed, display, force)
+        else:
+            restored = controller.restore_all(display, force)
+    show(restored_lines(testbed, restored))
     return int(bool(restored.problems))
 
 
@@ -185,4 +188,5 @@ def restored_lines(testbed: str, restored: Restored) -> Iterator[str]:
             yield f"✓ {campaign}: {', '.join(hosts)} restored"
     yield from (f"✗ {problem}" for problem in restored.problems)
     if not restored.hosts and not restored.problems:
-        yield f"{testbed}: nothing to restore; no campaign has left a host changed"
+        where = f"{testbed}: " if testbed else ""
+        yield f"{where}nothing to restore; no interrupted campaign has left a host changed"

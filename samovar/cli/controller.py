@@ -10,13 +10,13 @@ from pathlib import Path
 from samovar import campaign, lab
 from samovar.campaign import availability
 from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Journal
+from samovar.campaign.journal import Journal, holder
 from samovar.cli.connections import Connections
 from samovar.cli.preflight import Preflight
 from samovar.cli.project import PlannedExperiment, Project, RunRequest
-from samovar.errors import CampaignError
+from samovar.errors import CampaignError, SamovarError
 from samovar.events import Emit, Event
-from samovar.experiment import Testbed
+from samovar.experiment import Testbed, load_testbed
 from samovar.hosts import Sessions, machines_of
 
 
@@ -109,7 +109,28 @@ class Controller:
         With `force`, hosts are taken from the campaign that holds their lease. Contacts no host if no
         journal names one. Raises LabError if the lab is down.
         """
-        folders = campaign.changed_campaigns(self.project.results, testbed.name)
+        folders = campaign.changed_campaigns(self.project.results, testbed.name).get(testbed.name, [])
+        return self._restore(testbed, folders, emit, force)
+
+    def restore_all(self, emit: Emit, force: bool = False) -> campaign.Restored:
+        """Restore the hosts of every testbed that an interrupted campaign has left changed.
+
+        Campaigns that run are left alone. A testbed that cannot be restored is one of the problems.
+        """
+        total = campaign.Restored()
+        for name, folders in campaign.changed_campaigns(self.project.results).items():
+            ended = [folder for folder in folders if holder(folder / JOURNAL) is None]
+            try:
+                bed = load_testbed(self.project.testbed_path(name))
+                restored = self._restore(bed, ended, emit, force)
+            except SamovarError as error:
+                restored = campaign.Restored(problems=[f"{name}: {error}"])
+            for changed_by, hosts in restored.hosts.items():
+                total.hosts[changed_by] = (*total.hosts.get(changed_by, ()), *hosts)
+            total.problems.extend(restored.problems)
+        return total
+
+    def _restore(self, testbed: Testbed, folders: list[Path], emit: Emit, force: bool) -> campaign.Restored:
         if not folders:
             return campaign.Restored()
         machines = machines_of(testbed)

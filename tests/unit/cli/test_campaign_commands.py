@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from samovar.campaign.folder import ResumePoint
-from samovar.campaign.journal import fold
-from samovar.campaign.recovery import Restored
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import Journal, fold
+from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
 from samovar.campaign.run import Summary
 from samovar.cli import Request, campaign_commands
 from samovar.cli.campaign_commands import complete_lines, restored_lines, summary_lines
@@ -128,3 +130,49 @@ def test_restore_shows_restored_hosts_and_problems() -> None:
         "✗ dst: no answer",
     ]
     assert "nothing to restore" in "".join(restored_lines("lab", Restored()))
+
+
+def interrupted(results: Path, campaign: str, testbed: str, hosts: tuple[str, ...]) -> Path:
+    """Write the folder of a campaign whose controller was killed after it had changed some hosts."""
+    folder = results / campaign
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text(json.dumps({"testbed": testbed}))
+    with Journal(folder / JOURNAL) as journal:
+        journal.append("campaign-started", 1.0)
+        for host in hosts:
+            marks = {"testbed": testbed.split(",")[0]} if "," in testbed else {}
+            journal.append("state-read", 2.0, id="cubic-r1-1", host=host, state={"cc": "x"}, **marks)
+    return folder
+
+
+def test_restore_without_a_testbed_restores_every_testbed_that_a_journal_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "hosts", tmp_path / "hosts")
+    shutil.copytree(ROOT / "templates", tmp_path / "templates")
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    fbsd = interrupted(tmp_path / "results", "x/full-20260101-000000", "example-freebsd", ("src", "dst"))
+    interrupted(tmp_path / "results", "x/full-20260102-000000", "lab", ())
+    interrupted(tmp_path / "results", "x/full-20260103-000000", "gone", ("src",))
+    running = interrupted(tmp_path / "results", "x/full-20260104-000000", "dumbbell,lab", ("src",))
+    asked: list[tuple[str, list[Path]]] = []
+
+    def run(restorer: Restorer, folders: list[Path]) -> Restored:
+        asked.append((restorer.testbed, folders))
+        return Restored({folder.name: ("src", "dst") for folder in folders})
+
+    monkeypatch.setattr(Restorer, "run", run)
+    with Journal(running / JOURNAL):
+        assert campaign_commands.restore(tmp_path) == 1
+    assert asked == [("example-freebsd", [fbsd])]
+    printed = capsys.readouterr().out
+    assert "✓ full-20260101-000000: src, dst restored" in printed
+    assert "✗ gone: hosts/: unknown testbed 'gone'" in printed
+
+
+def test_restore_of_a_testbed_leaves_the_others_alone(tmp_path: Path) -> None:
+    fbsd = interrupted(tmp_path, "x/full-20260101-000000", "freebsd", ("src",))
+    interrupted(tmp_path, "x/full-20260102-000000", "dumbbell", ("src",))
+    assert changed_campaigns(tmp_path, "freebsd") == {"freebsd": [fbsd]}
+    assert changed_campaigns(tmp_path, "lab") == {}
+    assert set(changed_campaigns(tmp_path)) == {"freebsd", "dumbbell"}
