@@ -86,6 +86,7 @@ class Header(keys.Strict):
     client_needs: Words = ()  # programs that the host of a generator's client must have
     server_needs: Words = ()  # programs that the host of a generator's server must have
     modules: Words = ()  # kernel features (names of queue disciplines) that the host must have
+    modules_note: types.Sentence | None = None  # why some kernels lack them, and what to use instead
     tracepoints: Words = ()
     interfaces_need: tuple[InterfaceNeed, ...] = ()
     brings: Words = ()  # programs that functions of a step replace where they are missing

@@ -29,10 +29,14 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True)
 class HostNeeds:
-    """What a plan needs of one host: each need with the ids of the trials that have it."""
+    """What a plan needs of one host: each need with the ids of the trials that have it.
+
+    `notes` says why a host may not have a kernel feature that a recipe needs.
+    """
 
     interfaces: Sequence[str]
     trials: Mapping[Need, tuple[str, ...]]
+    notes: Mapping[Need, str]
 
     def names(self, what: str) -> frozenset[str]:
         """Return the names of all needs of one kind."""
@@ -50,16 +54,23 @@ def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> di
 
 def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -> HostNeeds:
     found: dict[Need, dict[int, Group]] = {}
+    notes: dict[Need, str] = {}
     interfaces: Sequence[str] = ()
     for number, group in enumerate(plan.groups(recipes_view(host))):
         resolved = group.resolved
         interfaces = interfaces or resolved.hosts[host].interfaces
         example = Trial(id="", part=group.part, treatment={}, replicate=1, block=1, source=resolved)
-        for need in _needs(TrialScripts(example, catalogue, "preflight"), host):
+        scripts = TrialScripts(example, catalogue, "preflight")
+        for need in _needs(scripts, host):
             found.setdefault(need, {})[number] = group
+        for header in (recipe.header for recipe in recipes_at(scripts, host)):
+            notes |= dict.fromkeys(
+                (Need(FEATURE, name) for name in header.modules), header.modules_note or ""
+            )
         for name in calibration_needs(resolved, host, catalogue) if calibrates else ():
             found.setdefault(Need("program", name), {})[number] = group
-    return HostNeeds(interfaces, {need: plan.trials_of(groups.values()) for need, groups in found.items()})
+    trials = {need: plan.trials_of(groups.values()) for need, groups in found.items()}
+    return HostNeeds(interfaces, trials, notes)
 
 
 def recipes_view(host: str) -> View:
@@ -151,6 +162,8 @@ def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s
         elif need.what.startswith(PARAMETER):
             cc = need.what.removeprefix(PARAMETER)
             what = f"the congestion control {cc} has no parameter {need.name}"
+        elif note := needs.notes.get(need):
+            remedy = f"{note.removesuffix('.')}; {remedy}"
         yield Finding(host, what, remedy, True, trials)
     if abs(facts.clock_offset_s) > clock_tolerance_s:
         what = f"its clock differs by {facts.clock_offset_s:+.3f} s from the controller's"

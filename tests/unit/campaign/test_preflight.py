@@ -222,6 +222,23 @@ def test_a_freebsd_host_without_siftr_is_found_before_a_trial_that_logs_with_it(
     assert not any("congestion control" in one for one in said)
 
 
+def test_a_router_whose_fq_pie_drops_forwarded_packets_is_refused_with_the_reason() -> None:
+    path = RESOLVED.path
+    assert path is not None
+    down = path.down.model_copy(update={"aqm": "fq_pie"})
+    path = path.model_copy(update={"down": down})
+    resolved = RESOLVED.model_copy(update={"hosts": FREEBSD, "path": path, "loggers": ()})
+    plan = plan_of([trial("newreno", 1, resolved)])
+    known = HostFacts("rtr", qdiscs=("codel", "dummynet", "ipfw"), disk_free_bytes=10**9)
+    said = [str(finding) for finding in find_missing(plan, CATALOGUE, {"rtr": known}, 1.0)]
+    assert (
+        "rtr: no kernel feature fq_pie (1 trial); fq_pie of FreeBSD 14.0 and later drops every packet that a router "
+        "forwards, so it is not used there; use fq_codel or pie; it has: codel, dummynet, ipfw"
+    ) in said
+    known = replace(known, qdiscs=(*known.qdiscs, "fq_pie"))
+    assert not any("fq_pie" in str(finding) for finding in find_missing(plan, CATALOGUE, {"rtr": known}, 1.0))
+
+
 def test_trials_that_another_testbed_can_run_are_not_stopped() -> None:
     lacks = Finding("src", "no congestion control cdg", "it has: reno", True, ("cdg-1", "cdg-2"))
     assert combine_findings({"left": [lacks]}) == [lacks]

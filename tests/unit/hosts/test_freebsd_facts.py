@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from samovar.hosts import DEFAULT_PROGRAMS, HostFacts, Interface
+from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, HostFacts, Interface
 from samovar.hosts.fact_parsers import (
     FORMATS,
     parse_cc_available,
@@ -104,17 +106,56 @@ def test_parameters_of_loaded_congestion_controls_are_their_sysctls() -> None:
     assert {"beta_delay", "beta_loss", "exp_backoff_scale", "smoothing_factor"} <= set(found["cdg"])
 
 
+def offered(
+    osreldate: str, loaded: set[str], files: set[str], qdiscs: tuple[str, ...], folder: Path
+) -> set[str]:
+    """Return the kernel features of a host with some modules, loaded or as files below /boot/kernel."""
+    facts = facts_of(CATALOGUE, "freebsd", DEFAULT_PROGRAMS, qdiscs)
+    command = next(fact.command for fact in facts if fact.name == "qdiscs")
+    for name in files:
+        (folder / f"{name}.ko").touch()
+    program = f'kldstat() {{ case " {" ".join(loaded)} " in *" $3 "*) return 0 ;; esac; return 1; }}'
+    done = replay(
+        command.replace("/boot/kernel", str(folder)).replace("/boot/modules", "/nonexistent"),
+        {"sysctl -n kern.osreldate": osreldate},
+        program,
+    )
+    assert done.stderr == ""
+    return set(FORMATS["words"](done.stdout))
+
+
+AQMS = {"codel", "pie", "fq_codel"}
+
+
 @pytest.mark.parametrize(
-    ("osreldate", "offered"),
+    ("osreldate", "aqms"),
     [
-        ("1302001", {"ipfw", "dummynet", "codel", "pie", "fq_codel", "fq_pie"}),
-        ("1003000", {"ipfw", "dummynet", "codel", "pie", "fq_codel", "fq_pie"}),
-        ("903000", {"ipfw", "dummynet"}),
+        ("1400507", AQMS),  # 14.0-STABLE, whose fq_pie lets no forwarded packet pass
+        ("1302001", AQMS | {"fq_pie"}),
+        ("1003000", AQMS | {"fq_pie"}),
+        ("903000", set()),
     ],
 )
-def test_the_aqms_of_dummynet_depend_on_the_release(osreldate: str, offered: set[str]) -> None:
-    answers = {"kldstat -q -m ipfw": "", "kldstat -q -m dummynet": "", "sysctl -n kern.osreldate": osreldate}
-    assert set(replay(facts_command("qdiscs"), answers).stdout.split()) == offered
+def test_the_aqms_of_dummynet_depend_on_the_release(osreldate: str, aqms: set[str], tmp_path: Path) -> None:
+    assert offered(osreldate, {"ipfw", "dummynet"}, set(), (), tmp_path) == {"ipfw", "dummynet"} | aqms
+    assert offered(osreldate, set(), set(), ("fq_pie", "codel"), tmp_path) == aqms
+
+
+@pytest.mark.parametrize("release", ["13.2", "14.0"])
+def test_siftr_is_offered_before_it_is_loaded(release: str, tmp_path: Path) -> None:
+    files = {
+        name.removesuffix(".ko") for name in told(release, "ls /boot/kernel").split() if name.endswith(".ko")
+    }
+    assert told(release, "kldstat -q -m siftr; echo rc=$?") == "rc=1\n"
+    found = offered("1302001", {"cubic"}, files, DEFAULT_QDISCS, tmp_path)
+    assert found >= {"siftr", "ipfw", "dummynet"}
+    assert not found & {"cake", "tbf", "netem"}
+
+
+def test_a_module_of_another_recipe_is_searched_for_too(tmp_path: Path) -> None:
+    assert "netmap" in offered("1400507", {"netmap"}, set(), ("netmap",), tmp_path)
+    assert "netmap" not in offered("1400507", set(), set(), ("netmap",), tmp_path)
+    assert offered("1400507", {"siftr"}, set(), (), tmp_path) >= {"siftr"}, "built into the kernel"
 
 
 @pytest.mark.parametrize("release", RELEASES)
