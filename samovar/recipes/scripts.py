@@ -113,7 +113,9 @@ class TrialScripts:
         Lasting settings are changed by a script of their own (`lasting`); the other script only reads them.
         """
         changes = self.blocks(host, "set", lasting, was=was)
-        return self.script(host, (*changes, self.read_body(host, lasting or None)))
+        return self.script(
+            host, (*changes, self._own_step(host, "settle"), self.read_body(host, lasting or None))
+        )
 
     def wanted(self, host: str, lasting: bool | None = None) -> tuple[str, ...]:
         """Return what `set` must print: `key=value`, or `key*=text` for a value that contains the text."""
@@ -146,7 +148,10 @@ class TrialScripts:
 
     def restore_body(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Return text that restores the state, last change first."""
-        return "".join(reversed(self.blocks(host, "restore", lasting, was=was)))
+        settle = self._own_step(host, "settle")
+        # Even if a link does not come back, the state must be printed.
+        waits = f"(\n{settle})\n" if settle else ""
+        return "".join((*reversed(self.blocks(host, "restore", lasting, was=was)), waits))
 
     def on_loss(self, host: str, was: Mapping[str, str], lasting: str = "") -> str:
         """Return the script that a host runs when its controller is gone: end what runs, restore the state.
@@ -166,8 +171,7 @@ class TrialScripts:
 
     def counters_body(self, host: str) -> str:
         """Return text that prints the counters of a host and of its settings as key=value lines."""
-        own = "counters" in self.catalogue.names("step", self.system(host))
-        return "".join((self._step(host, "counters", {}) if own else "", *self.blocks(host, "counters")))
+        return "".join((self._own_step(host, "counters"), *self.blocks(host, "counters")))
 
     def _halts(self, host: str) -> Iterator[str]:
         names = (process.name for process in self.processes(host) if process.kind != "capture")
@@ -175,6 +179,10 @@ class TrialScripts:
 
     def _step(self, host: str, name: str, values: Mapping[str, object], block: str = "script") -> str:
         return self.catalogue.recipe("step", name, self.system(host)).render(block, values)
+
+    def _own_step(self, host: str, name: str) -> str:
+        """Return the text of a step that only some systems have; empty for the others."""
+        return self._step(host, name, {}) if name in self.catalogue.names("step", self.system(host)) else ""
 
     # ---- the traffic: prepare it, start it, watch it, stop it ----
 

@@ -1,1 +1,1 @@
-ifconfig em1 mtu 1500 && ( settled em1 )
+ifconfig em1 mtu 1500 && restarted em1

@@ -1,2 +1,2 @@
 ifconfig em1 mtu 600 || fail "mtu "600" was refused by "em1
-settled em1
+restarted em1

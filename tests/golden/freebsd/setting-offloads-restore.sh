@@ -1,6 +1,6 @@
 back net.inet.tcp.tso 1
 set --
 set -- "$@" lro
-[ $# -eq 0 ] || { ifconfig em1 "$@" && ( settled em1 ); }
+[ $# -eq 0 ] || { ifconfig em1 "$@" && restarted em1; }
 set --
-[ $# -eq 0 ] || { ifconfig em2 "$@" && ( settled em2 ); }
+[ $# -eq 0 ] || { ifconfig em2 "$@" && restarted em2; }

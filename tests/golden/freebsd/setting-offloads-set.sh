@@ -1,6 +1,6 @@
 turn net.inet.tcp.tso 0
 set --
 set -- "$@" -lro
-[ $# -eq 0 ] || { ifconfig em1 "$@" || fail em1" refused $*"; settled em1; }
+[ $# -eq 0 ] || { ifconfig em1 "$@" || fail em1" refused $*"; restarted em1; }
 set --
-[ $# -eq 0 ] || { ifconfig em2 "$@" || fail em2" refused $*"; settled em2; }
+[ $# -eq 0 ] || { ifconfig em2 "$@" || fail em2" refused $*"; restarted em2; }

@@ -1,3 +1,3 @@
 offload.tso=0
-offload.em1.lro=0
-offload.em2.lro=0
+offload.em1.merging=0
+offload.em2.merging=0

@@ -1,4 +1,2 @@
 ifconfig em1 media autoselect
-( settled em1 )
-ifconfig em2 media 100baseTX mediaopt full-duplex
-( settled em2 )
+restarted em1

@@ -1,4 +1,2 @@
 ifconfig em1 media 100baseTX mediaopt full-duplex || fail em1" cannot be set to "100baseTX" "full"; ifconfig -m shows what it can be set to"
-settled em1
-ifconfig em2 media 100baseTX mediaopt full-duplex || fail em2" cannot be set to "100baseTX" "full"; ifconfig -m shows what it can be set to"
-settled em2
+restarted em1

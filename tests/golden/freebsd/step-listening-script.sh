@@ -77,11 +77,25 @@ active() {
   esac
 }
 inactive() { ! active "$1"; }
-# settled INTERFACE: wait until a link that a change may have taken down is up again. It goes down shortly after the
-# change, if at all; drivers check their links about twice a second.
-settled() {
-  await 2 inactive "$1"
-  await 30 active "$1" || fail "$1 has no link 30 s after it was changed"
+# restarted INTERFACE: note that a change restarts its card, which takes the link of many down.
+# links_settled: wait until all these links are up again; it runs after the settings, once for all. A link goes down
+# shortly after the change, if at all; drivers check their links about twice a second. settled INTERFACE waits at once.
+s_restarted=
+restarted() { s_restarted="$s_restarted $1"; }
+links_settled() {
+  s_pending=$s_restarted
+  [ -z "$s_pending" ] || await 2 dropped
+  for s_name in $s_restarted; do
+    await 30 active "$s_name" || fail "$s_name has no link 30 s after it was changed"
+  done
+  s_restarted=
+}
+settled() { restarted "$1"; links_settled; }
+dropped() { # all these links have been down since they were noted
+  s_still=
+  for s_name in $s_pending; do ! active "$s_name" || s_still="$s_still $s_name"; done
+  s_pending=$s_still
+  [ -z "$s_pending" ]
 }
 
 # driver INTERFACE, unit INTERFACE: the two parts of a name such as em1.
@@ -92,6 +106,17 @@ capable() {
   s_options=$(ifconfig "$1" 2>/dev/null) && s_options=${s_options#*options=} && s_options=${s_options%%>*}
   case ",${s_options#*<}," in *,"$2",*) return 0 ;; esac
   return 1
+}
+# merging INTERFACE: received segments are merged (LRO). em, igb and igc merge in software, which leaves the packets of a
+# protocol alone while the host forwards it (tcp_lro.c): on a router, LRO has no effect.
+merging() {
+  capable "$1" LRO || return 1
+  case $(driver "$1") in em | igb | igc) ;; *) return 0 ;; esac
+  [ "$(sysctl -n net.inet.ip.forwarding 2>/dev/null)" = 1 ] || return 0
+  case $(ifconfig "$1") in
+    *'inet6 '[!f]* | *'inet6 f'[!e]*) [ "$(sysctl -n net.inet6.ip6.forwarding 2>/dev/null)" != 1 ] ;;
+    *) return 1 ;;
+  esac
 }
 # mtu INTERFACE: print its MTU as netstat(1) does.
 mtu() {

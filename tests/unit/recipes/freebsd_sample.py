@@ -54,7 +54,13 @@ PATH = PathPlan(
 PLAIN = PATH.model_copy(update={"classes": ()})
 
 WAS: Mapping[str, Mapping[str, str]] = {
-    "offloads": {"offload.tso": "1", "offload.em1.lro": "1", "offload.em2.lro": "0"},
+    "offloads": {
+        "offload.tso": "1",
+        "offload.em1.lro": "1",
+        "offload.em1.merging": "1",
+        "offload.em2.lro": "0",
+        "offload.em2.merging": "0",
+    },
     "mtu": {"mtu.em1": "1500", "mtu.em2": "600"},
     "cc": {"cc": "newreno", "cc.beta_delay": "70"},
     "tcp": {

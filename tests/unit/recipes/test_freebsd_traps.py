@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -364,7 +365,7 @@ def test_half_duplex_is_restored(asked: str, order: str) -> None:
     # ifmedia.c), so a speed alone would stay full-duplex.
     listed = told("14.0", "ifconfig -m em1")
     assert ("media 100baseTX\n" in listed, "half-duplex" in listed) == (True, False)
-    restore = setting("speed", "restore", interfaces=("em1",), was={"speed.em1": asked})
+    restore = setting("speed", "restore", interfaces=("em1",), was={"speed.em1": asked}, rate=10**9)
     assert restore.strip().splitlines()[0] == f"ifconfig em1 {order}"
 
 
@@ -373,24 +374,109 @@ def test_tso_is_disabled_by_a_sysctl_and_flags_change_only_where_they_differ() -
     assert "turn net.inet.tcp.tso 0" in text
     assert "tso" not in text.replace("net.inet.tcp.tso", "")
     assert text.count("-lro") == 1  # em2 has none
+    shown = {f"ifconfig em{n}": told("14.0", "ifconfig em1", n - 1) for n in (1, 2)}
+    end = {**shown, "sysctl -n net.inet.tcp.tso": "1", "sysctl -n net.inet.ip.forwarding": "0"}
+    assert offload_state(end) == {
+        "offload.tso": "1",
+        "offload.em1.lro": "1",
+        "offload.em1.merging": "1",
+        "offload.em2.lro": "0",
+        "offload.em2.merging": "0",
+    }
+
+
+def offload_state(answers: Mapping[str, str]) -> dict[str, str]:
+    done = replay(setting("offloads", "read"), answers)
+    assert done.stderr == ""
+    return parse_state(done.stdout)
+
+
+def test_lro_of_a_router_stays_as_it_is_because_the_kernel_merges_nothing_there() -> None:
     lro = told("14.0", "ifconfig em1", 0)
-    done = replay(
-        setting("offloads", "read"),
-        {
-            "sysctl -n net.inet.tcp.tso": "1",
-            "ifconfig em1": lro,
-            "ifconfig em2": told("14.0", "ifconfig em1", 1),
-        },
-    )
-    assert parse_state(done.stdout) == {"offload.tso": "1", "offload.em1.lro": "1", "offload.em2.lro": "0"}
+    router = {"ifconfig em1": lro, "ifconfig em2": lro, "sysctl -n net.inet.tcp.tso": "1"}
+    router["sysctl -n net.inet.ip.forwarding"] = "1"
+    was = offload_state(router)
+    assert (was["offload.em1.lro"], was["offload.em1.merging"]) == ("1", "0")
+    wanted = [line for line in setting("offloads", "wanted").splitlines() if line.strip()]
+    assert unmet([line for line in wanted if "tso" not in line], was) == ()
+    for block in ("set", "restore"):
+        assert "lro" not in setting("offloads", block, was=was)
+
+
+def test_lro_is_disabled_on_a_host_that_ends_connections_and_where_a_card_merges() -> None:
+    lro = told("14.0", "ifconfig em1", 0)
+    six = lro.replace("\tnd6 ", "\tinet6 2001:db8::2 prefixlen 64\n\tnd6 ")
+    link = lro.replace("\tnd6 ", "\tinet6 fe80::1%em1 prefixlen 64\n\tnd6 ")
+    answers = {"sysctl -n net.inet.ip.forwarding": "1", "sysctl -n net.inet6.ip6.forwarding": "0"}
+    for name, shown, four, merges in (
+        ("em1", lro, "0", True),
+        ("em1", lro, "1", False),
+        ("em1", link, "1", False),
+        ("em1", six, "1", True),
+        ("vmx1", lro, "1", True),
+    ):
+        forwards = {**answers, "sysctl -n net.inet.ip.forwarding": four, f"ifconfig {name}": shown}
+        assert (replay(f"merging {name}", forwards).returncode == 0) is merges
+
+
+def test_lro_that_an_earlier_release_disabled_on_a_router_is_restored() -> None:
+    was = {"offload.tso": "1", "offload.em1.lro": "1", "offload.em2.lro": "0"}
+    text = setting("offloads", "restore", was=was)
+    assert [line for line in text.splitlines() if line.startswith('set -- "$@"')] == ['set -- "$@" lro']
 
 
 @pytest.mark.parametrize("name", ["offloads", "mtu", "speed", "txd"])
 def test_every_change_that_takes_a_link_down_waits_for_it(name: str) -> None:
-    text = setting(name, "set")
-    changes = text.count("reattach") if name == "txd" else text.count("settled")
-    assert changes >= 1
+    for block in ("set", "restore"):
+        text = setting(name, block)
+        assert text.count("reattach" if name == "txd" else "restarted") >= 1
     assert "settled" in prelude().split("reattach() {")[1].split("\n}\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "values"),
+    [
+        ("offloads", {"offload.tso": "0", "offload.em1.lro": "0", "offload.em1.merging": "0"}, {}),
+        ("mtu", {"mtu.em1": "600"}, {}),
+        ("speed", {"speed.em1": "100baseTX <full-duplex>"}, {}),
+        ("txd", {"txd.em1": "256", "txd.em1.kenv": "256"}, {}),
+        ("wlan", {"wlan.rates": "NONE"}, {"rate": "auto"}),
+        ("pause", {"pause.em1": "0"}, {}),
+    ],
+)
+@pytest.mark.parametrize("block", ["set", "restore"])
+def test_an_interface_that_is_as_wanted_is_not_touched(
+    name: str, state: dict[str, str], values: dict[str, str], block: str
+) -> None:
+    text = setting(name, block, interfaces=("em1",), was=state, **values)
+    sysctls = {"sysctl -n net.inet.tcp.tso": "0", "sysctl -n dev.em.1.fc": "0"}
+    done = replay(
+        text, sysctls, "ifconfig() { fail changed; }; reattach() { fail changed; }; kenv() { fail changed; }"
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_links_that_changes_have_taken_down_are_awaited_together_and_only_then(tmp_path: Path) -> None:
+    up, down = (told("14.0", "ifconfig em1", turn) for turn in (0, 1))
+    (tmp_path / "up").write_text(up)
+    (tmp_path / "down").write_text(down)
+    # Each link is up, down, down, up at the first times that it is read.
+    program = f"""
+await() {{ shift; for _ in 1 2 3 4 5 6; do ! "$@" || return 0; echo sleep >>'{tmp_path}/log'; done; return 1; }}
+ifconfig() {{
+  echo "$1" >>'{tmp_path}/log'; echo >>'{tmp_path}/'$1
+  case $(wc -l <'{tmp_path}/'$1) in *2 | *3) cat '{tmp_path}/down' ;; *) cat '{tmp_path}/up' ;; esac
+}}
+"""
+    done = replay(
+        "links_settled; echo none; restarted em1; restarted em2; links_settled; echo all", {}, program
+    )
+    assert (done.stdout, done.stderr) == ("none\nall\n", "")
+    reads = (tmp_path / "log").read_text().split()
+    assert reads.index("em2") < reads.index("sleep"), "both are read before anything waits"
+    assert 3 <= reads.count("em1") <= 5
+    text = 'await() { shift; "$@"; }\nactive() { return 1; }\nrestarted em1; links_settled'
+    assert replay("", {}, text).stderr == "em1 has no link 30 s after it was changed\n"
 
 
 def test_the_mtu_is_read_by_netstat() -> None:
