@@ -190,7 +190,12 @@ def run(
     end(campaign_commands.run(ROOT, request, events=events, **options))
 
 
-@task(help={**TESTBED, "force": "take over hosts that another campaign has reserved"})
+@task(
+    help={
+        "testbed": "a testbed file in hosts/ (default: all that interrupted campaigns have left changed)",
+        "force": "take over hosts that another campaign has reserved",
+    }
+)
 def restore(c: Connection, testbed: str = "", force: bool = False) -> None:
     """Restore hosts to their state before campaigns that were killed: of a testbed, or of all."""
     from samovar.cli import campaign_commands
