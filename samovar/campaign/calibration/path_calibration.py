@@ -6,18 +6,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from samovar import recipes
 from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.verdict import Check, check_direction, parse_measurement
 from samovar.plan import PathPlan, Resolved
-from samovar.recipes import (
-    PathDirection,
-    TrialScripts,
-    bottleneck_values,
-    plan_probe,
-    render_calibration,
-    sampling_s,
-)
 
 PORT = 5300
 SAMPLER, RECEIVER = "calibrate-queue", "calibrate"
@@ -95,7 +88,7 @@ class PathCalibration:
         result = self.result(resolved)
         return result.refusal if result is not None else ()
 
-    def measure(self, scripts: TrialScripts) -> None:
+    def measure(self, scripts: recipes.TrialScripts) -> None:
         """Measure both directions of a trial's path, which is set, and store the result.
 
         The round-trip time is measured with `down`; `up` is skipped if it has neither rate nor loss. Raises
@@ -151,7 +144,7 @@ class PathCalibration:
         }
         return self._cache.key(inputs)
 
-    def _measure_direction(self, scripts: TrialScripts, path: PathPlan, name: str) -> PathResult:
+    def _measure_direction(self, scripts: recipes.TrialScripts, path: PathPlan, name: str) -> PathResult:
         """Measure one direction until all checks pass, a few times at most, and return the best result.
 
         Raises TestbedError.
@@ -165,7 +158,7 @@ class PathCalibration:
             if "calibrate" not in catalogue.names("step", system):
                 return PathResult((), (f"{name}: no recipe measures from {host}, {system}",))
         plan, router = path.down if name == "down" else path.up, resolved.hosts[path.router]
-        probe = plan_probe(path, plan, resolved.mtu_bytes, pings=30 if name == "down" else 0)
+        probe = recipes.plan_probe(path, plan, resolved.mtu_bytes, pings=30 if name == "down" else 0)
         step_limit_s = self._context.policy.step_timeout_s
         probe_limit_s = step_limit_s + 2 * probe.duration_s
         sampler = catalogue.recipe("logger", "queue", router.system)
@@ -174,19 +167,19 @@ class PathCalibration:
             "output": f"{SAMPLER}.csv",
             "limit_s": probe_limit_s,
             "interface": plan.interface,
-            "interval_s": sampling_s(sampler),
+            "interval_s": recipes.sampling_s(sampler),
         }
         start_sampler = sampler.render("start", values) + sampler.render("ready", values)
         end_sampler = f"halt {SAMPLER}\nawait_end {SAMPLER}\ncat {SAMPLER}.csv\nrm -f {SAMPLER}.*\n"
-        texts = render_calibration(probe, catalogue, systems, ends.address, PORT, RECEIVER)
+        texts = recipes.render_calibration(probe, catalogue, systems, ends.address, PORT, RECEIVER)
 
         def run(bodies: Mapping[str, str], limit_s: float = step_limit_s) -> dict[str, str]:
             rendered = {host: scripts.script(host, (body,)) for host, body in bodies.items()}
             done = self._context.sessions.run(rendered, f"calibrate {name}", limit_s)
             return {host: result.text for host, result in done.items()}
 
-        bottleneck = bottleneck_values(path, router, resolved.mtu_bytes, catalogue)
-        directions: tuple[PathDirection, ...] = bottleneck["directions"]  # type: ignore[assignment]
+        bottleneck = recipes.bottleneck_values(path, router, resolved.mtu_bytes, catalogue)
+        directions: tuple[recipes.PathDirection, ...] = bottleneck["directions"]  # type: ignore[assignment]
         burst_bytes = next(one.burst_bytes for one in directions if one.name == name)
         aqm = plan.aqm and catalogue.recipe("aqm", plan.aqm, router.system)
         fills = not aqm or "drops_early" not in aqm.blocks
