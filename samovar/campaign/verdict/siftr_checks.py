@@ -18,6 +18,8 @@ HASH_COLUMNS: Mapping[str, int] = {"1.2": 1, "1.3": 0}
 """Columns between direction and time: the hash, which shifts all later columns."""
 LOST = ("malloc", "mtx")
 """The footer's counters of packets without memory or lock; packets without a socket here are not lost."""
+TICK_S = 0.01
+"""The resolution of the times of some file systems, which show when the traffic was over."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,13 @@ class SiftrLog:
         """Packets for which the kernel could not write a line."""
         counts = (v for k, v in self.footer.items() if k.startswith("num_") and k.endswith(LOST))
         return sum(map(int, counts))
+
+    @property
+    def disabled_s(self) -> float:
+        """When SIFTR was disabled, in seconds since the epoch by the host's clock; 0 without a footer."""
+        return (
+            int(self.footer.get("disable_time_secs", 0)) + int(self.footer.get("disable_time_usecs", 0)) / 1e6
+        )
 
     @property
     def due(self) -> int:
@@ -117,6 +126,7 @@ def check_siftr_log(
         yield Check("packets lost by SIFTR", host, "0", str(log.lost), log.lost == 0)
         if packets_per_line == 1:
             yield Check("lines of the SIFTR log", host, str(log.due), str(log.lines), log.lines == log.due)
+        yield from _check_end(evidence, host, log)
     if port_filter:
         requested = f"port {port_filter} only"
         others = sorted(pair for pair in log.ports if str(port_filter) not in pair)
@@ -129,3 +139,21 @@ def check_siftr_log(
         window_bytes = log.windows.get((flow.from_address, flow.to_address, str(flow.port)))
         if flow.from_host == host and window_bytes is not None:
             yield from check_largest_window(evidence, flow, window_bytes)
+
+
+def _check_end(evidence: Evidence, host: str, log: SiftrLog) -> Iterator[Check]:
+    """Check that SIFTR was enabled until the traffic was over: a log is consistent whenever it was disabled.
+
+    Both times are of the host's clock, unless its end of the traffic is unknown and the controller's is used.
+    """
+    over_s, error_s = evidence.traffic_over.get(host), TICK_S
+    if over_s is not None:
+        over_s -= over_s.is_integer()  # add_program_endings() has rounded it up
+    elif clock := evidence.clocks.get(host):
+        over_s, error_s = evidence.t_end_s + clock.correction_s, TICK_S + clock.error_s
+    requested, observed, ok = "after the traffic", "unknown: no time of this host's clock", True
+    if over_s is not None:
+        early_s = over_s - log.disabled_s
+        ok = early_s <= error_s
+        observed = requested if ok else f"disabled {early_s:.2f} s before the end of the traffic"
+    yield Check("end of the SIFTR log", host, requested, observed, ok)

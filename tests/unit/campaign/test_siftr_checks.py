@@ -6,9 +6,11 @@ import gzip
 import lzma
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from samovar.campaign.clocks import ClockOffset
 from samovar.campaign.verdict import Evidence, run_checks
 from samovar.campaign.verdict.siftr_checks import check_siftr_log, read_siftr
 from samovar.plan import LoggerPlan
@@ -19,6 +21,8 @@ from tests.unit.trials import RESOLVED, TRIAL
 
 WHOLE = lzma.decompress((TRACES / "siftr-14.0.log.xz").read_bytes()).decode().splitlines(keepends=True)
 CUT = (TRACES / "siftr-13.2-cut.log").read_text().splitlines(keepends=True)
+DISABLED_S = read_siftr(WHOLE).disabled_s
+CLOCK = {"src": ClockOffset("src", -2.0, 0.2)}
 
 
 def failed(lines: list[str], folder: Path, **options: int) -> list[str]:
@@ -138,3 +142,33 @@ def test_the_largest_window_that_a_sender_saw_is_compared_with_the_requested_one
     trace.write_bytes(gzip.compress("".join(WHOLE).encode()))
     bad = [check for check in check_siftr_log(evidence_of(resolved=resolved), "src", trace) if not check.ok]
     assert [(check.requested, check.observed) for check in bad] == [(text, "1500928 B") for text in wrong]
+
+
+@pytest.mark.parametrize(
+    ("fields", "observed"),
+    [
+        ({"traffic_over": {"src": DISABLED_S - 0.35}}, "after the traffic"),
+        ({"traffic_over": {"src": DISABLED_S + 7.28}}, "disabled 7.28 s before the end of the traffic"),
+        # The controller's clock is used where the host's own time is unknown: no earlier than its error allows.
+        ({"t_end_s": DISABLED_S + 2.1, "clocks": CLOCK}, "after the traffic"),
+        ({"t_end_s": DISABLED_S + 9, "clocks": CLOCK}, "disabled 7.00 s before the end of the traffic"),
+        ({}, "unknown: no time of this host's clock"),
+    ],
+)
+def test_siftr_must_be_enabled_until_the_traffic_is_over(
+    tmp_path: Path, fields: dict[str, Any], observed: str
+) -> None:
+    """On FreeBSD 14.0-STABLE, SIFTR was switched off 7.28 s early: its log is consistent all the same."""
+    trace = tmp_path / "src-siftr.csv.gz"
+    trace.write_bytes(gzip.compress("".join(WHOLE).encode()))
+    checks = {one.name: one for one in check_siftr_log(evidence_of(**fields), "src", trace)}
+    check = checks["end of the SIFTR log"]
+    assert (check.observed, check.ok, check.severity) == (observed, "before" not in observed, "invalid")
+
+
+def test_a_time_without_a_fraction_may_have_been_rounded_up(tmp_path: Path) -> None:
+    trace = tmp_path / "src-siftr.csv.gz"
+    trace.write_bytes(gzip.compress("".join(WHOLE).encode()))
+    over_s = float(int(DISABLED_S)) + 1
+    checks = check_siftr_log(evidence_of(traffic_over={"src": over_s}), "src", trace)
+    assert all(check.ok for check in checks)
