@@ -44,13 +44,16 @@ class CountPatterns(keys.Strict):
     """Patterns that find byte counts in the output of a generator's client.
 
     The last match counts; its group is a number in units of `unit_bytes` bytes. `cc` finds the congestion
-    control of the sender's socket, if the client prints it.
+    control of the sender's socket, if the client prints it. A program that counts a block only once it is
+    written as a whole names the block's size, `block`, and the parameter that changes it, `block_parameter`.
     """
 
     sent: NumberPattern
     received: NumberPattern | None = None
     unit_bytes: types.Positive = Field(1, alias="unit_bytes")
     cc: NumberPattern | None = None
+    block_bytes: types.Positive | None = Field(None, alias="block")
+    block_parameter: types.Word | None = None
 
     def read(self, text: str) -> ByteCounts | None:
         """Return the byte counts in a client's output, or None if it has none.

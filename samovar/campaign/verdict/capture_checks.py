@@ -209,7 +209,8 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
     """Compare a generator's count of bytes with a capture at the receiver, or of UDP at the sender.
 
     At least the received bytes must be in the capture, and at most the sent ones. Dropped packets may be
-    there twice. A flow that has sent its whole size must have delivered it.
+    there twice, and a part of the block that the generator was writing when it ended is not in its count. A
+    flow that has sent its whole size must have delivered it.
     """
     reliable = ends.recipe.header.transport == "tcp"
     host = ends.flow.to_host if reliable else ends.flow.from_host
@@ -220,7 +221,7 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
     share = evidence.policy.thresholds.bytes_differ
     sent, received, size_bytes = counted.sent_bytes, counted.received_bytes, ends.flow.size_bytes
     least = (1 - share) * (received if reliable else sent) - SLACK_BYTES
-    most = (1 + share) * sent + SLACK_BYTES + _repeated_bytes(evidence, sent)
+    most = (1 + share) * sent + SLACK_BYTES + _block_bytes(ends) + _repeated_bytes(evidence, sent)
     name, observed = f"bytes of flow {ends.flow.label} in the capture", f"{wire_bytes} B"
     requested = f"{sent} B sent and {received} B received by the generator's count"
     ok = least <= wire_bytes <= most
@@ -228,6 +229,18 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
     if reliable and size_bytes is not None and sent >= size_bytes:
         name, ok = f"size of flow {ends.flow.label} that arrived", wire_bytes >= (1 - share) * size_bytes
         yield Check(name, host, f"{size_bytes} B", observed, ok, "suspect", f"- {share:.1%}")
+
+
+def _block_bytes(ends: FlowEnds) -> int:
+    """Return how many bytes a generator writes before it counts them, 0 if its recipe does not say.
+
+    A flow with a size ends with a whole block.
+    """
+    counts = ends.recipe.header.counts
+    if counts is None or counts.block_bytes is None or ends.flow.size_bytes is not None:
+        return 0
+    values = {**ends.recipe.defaults, **ends.recipe.parse_values(ends.flow.parameters)}
+    return int(str(values.get(counts.block_parameter or "", counts.block_bytes)))
 
 
 def _repeated_bytes(evidence: Evidence, sent_bytes: int) -> int:
