@@ -174,26 +174,40 @@ def check_bottleneck_rate(evidence: Evidence) -> Iterator[Check]:
 
 
 def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trace: Path) -> Iterator[Check]:
-    """Compare the requested rate with the rate between samples at which the queue was busy."""
+    """Compare the requested rate with the rate between samples at which the queue was busy.
+
+    A pair of samples counts if the packets that wait at the first, and those that are known to have arrived
+    because they wait at the second, take longer than the time between them to leave at the requested rate.
+    Without enough such pairs the check passes, and reports the rate as unknown.
+    """
     try:
         with open_lines(trace) as file:
             samples = list(read_queue_samples(file, direction.interface))
     except UNREADABLE as error:
         yield unreadable(trace, router, error)
         return
-    busy = [
-        (late.t_ns - early.t_ns, late.sent_bytes - early.sent_bytes)
+    if not direction.rate_bps:
+        return
+    pairs = [
+        (late.t_ns - early.t_ns, late.sent_bytes - early.sent_bytes, early.backlog_bytes + late.backlog_bytes)
         for early, late in pairwise(samples)
         if min(early.backlog_packets, late.backlog_packets) > BUSY_PACKETS
     ]
+    # Between samples that are further apart, the queue may have been empty.
+    busy = [(ns, sent) for ns, sent, waiting in pairs if waiting * 8e9 >= direction.rate_bps * ns]
     busy_s, sent_bytes = sum(ns for ns, _ in busy) / 1e9, sum(sent for _, sent in busy)
-    if not direction.rate_bps or busy_s < BUSY_S:
+    name = f"rate at {direction.interface} while packets wait"
+    share, requested = evidence.policy.thresholds.rate, f"{direction.rate_bps / 1e6:g} Mbit/s"
+    if busy_s < BUSY_S:
+        known_s = sum(ns for ns, *_ in pairs) / 1e9
+        observed = f"unknown: packets waited for {known_s:.1f} s, {BUSY_S:g} s are needed"
+        if known_s >= BUSY_S:
+            observed = f"unknown: the queue may have emptied between samples, except for {busy_s:.1f} s"
+        yield Check(name, router, requested, observed, True, "suspect", f"± {share:.1%}")
         return
-    share, rate_bps = evidence.policy.thresholds.rate, sent_bytes * 8 / busy_s
+    rate_bps = sent_bytes * 8 / busy_s
     off = abs(rate_bps / direction.rate_bps - 1)
     severity: Verdict = "invalid" if off > INVALID_BUSY_TOLERANCES * share else "suspect"
-    name = f"rate at {direction.interface} while packets wait"
-    requested = f"{direction.rate_bps / 1e6:g} Mbit/s"
     observed = f"{rate_bps / 1e6:.4g} Mbit/s over {busy_s:.1f} s"
     yield Check(name, router, requested, observed, off <= share, severity, f"± {share:.1%}")
 

@@ -40,7 +40,7 @@ from samovar.campaign.verdict.path_checks import (
     check_bottleneck_rate,
     check_delay_drops,
 )
-from samovar.campaign.verdict.pcap_reader import read_capture
+from samovar.campaign.verdict.pcap_reader import TCP, CaptureSummary, PacketStream, read_capture
 from samovar.campaign.verdict.program_checks import check_start_times
 from samovar.cli import Controller, Request
 from samovar.errors import DefinitionError
@@ -302,8 +302,33 @@ def test_the_bytes_that_a_generator_counted_are_compared_with_a_capture(
 ) -> None:
     span = CounterSpan({"queue.down": "0 0 0"}, {"queue.down": f"0 0 {dropped}"})
     evidence = captured_at_both_ends(tmp_path, counters={"rtr": span})
-    checks = compare_flow_bytes(evidence, evidence.scripts.flows[0], counted)
+    ends = evidence.scripts.flows[0]
+    ends = replace(ends, flow=ends.flow.model_copy(update={"parameters": {"length": "8000B"}}))
+    checks = compare_flow_bytes(evidence, ends, counted)
     assert [check.ok for check in checks] == [ok]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "size_bytes", "ok"),
+    [
+        ({}, None, True),
+        ({"length": "1MiB"}, None, True),
+        ({"length": "8000B"}, None, False),
+        ({}, 1_966_080, False),
+    ],
+)
+def test_the_block_that_iperf3_was_writing_when_its_time_was_over_is_not_in_its_count(
+    monkeypatch: pytest.MonkeyPatch, parameters: dict[str, str], size_bytes: int | None, ok: bool
+) -> None:
+    """The counts are those of a flow of 10 s on FreeBSD 14.0-STABLE: 15 blocks of 128 KiB."""
+    stream = PacketStream(TCP, SRC, DST, (40000, 5001), frame_bytes=2_082_402)
+    capture = CaptureSummary({(TCP, b""): stream})
+    monkeypatch.setattr(Evidence, "captures_at", lambda *_, **__: [capture])
+    evidence = evidence_of()
+    ends = evidence.scripts.flows[0]
+    flow = ends.flow.model_copy(update={"parameters": parameters, "size_bytes": size_bytes})
+    check, *_ = compare_flow_bytes(evidence, replace(ends, flow=flow), ByteCounts(1_966_080, 1_966_080))
+    assert check.ok == ok
 
 
 @pytest.mark.parametrize(
@@ -413,11 +438,58 @@ def test_the_rate_while_packets_wait_is_compared_with_the_requested_one(
         f"{n * 10_000_000},eth2,pfifo,10:,1:1,60000,{100 if n else 0},{int(n * rate_bps / 800)}"
         for n in range(200)
     ]
-    trace = tmp_path / "traces" / "rtr-queue.csv.gz"
+    write_queue(tmp_path, *rows)
+    assert verdict_of(check_bottleneck_rate(evidence_of(tmp_path)))[0] == verdict
+
+
+def write_queue(folder: Path, *rows: str) -> None:
+    """Write the trace of the queue at the router's eth2."""
+    trace = folder / "traces" / "rtr-queue.csv.gz"
     trace.parent.mkdir()
     head = "t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes"
     trace.write_bytes(gzip.compress("\n".join([head, *rows]).encode()))
-    assert verdict_of(check_bottleneck_rate(evidence_of(tmp_path)))[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("samples", "observed"),
+    [
+        # Two trials of 4 Mbit/s on FreeBSD 14.0-STABLE, sampled on a slow host: 40 packets leave within 120 ms.
+        (
+            [
+                (1795379210590961000, 33000, 22, 639978),
+                (1795379213919427000, 57000, 38, 1844478),
+                (1795379216271163000, 42000, 28, 3110478),
+                (1795379218549726000, 0, 0, 4066728),
+            ],
+            "unknown: the queue may have emptied between samples, except for 0.0 s",
+        ),
+        (
+            [
+                (1795376764095523000, 0, 0, 1658178),
+                (1795376765068478000, 2400, 4, 1872978),
+                (1795376765734565000, 2400, 4, 2071578),
+                (1795376766373510000, 0, 0, 2280865),
+            ],
+            "unknown: the queue may have emptied between samples, except for 0.0 s",
+        ),
+        (
+            [(1795376764095523000, 0, 0, 1658178), (1795376766373510000, 0, 0, 2280865)],
+            "unknown: packets waited for 0.0 s, 0.5 s are needed",
+        ),
+        ([], "unknown: packets waited for 0.0 s, 0.5 s are needed"),
+    ],
+)
+def test_a_rate_that_samples_are_too_far_apart_to_show_is_reported_as_unknown(
+    tmp_path: Path, samples: list[tuple[int, int, int, int]], observed: str
+) -> None:
+    down = PATH.down.model_copy(update={"rate_bps": 4_000_000})
+    resolved = RESOLVED.model_copy(update={"path": PATH.model_copy(update={"down": down})})
+    write_queue(
+        tmp_path,
+        *(f"{t},eth2,dummynet,20999:,root,{size},{packets},{sent}" for t, size, packets, sent in samples),
+    )
+    (check,) = check_bottleneck_rate(evidence_of(tmp_path, resolved))
+    assert (check.ok, check.observed) == (True, observed)
 
 
 def test_each_setting_is_compared_with_its_value_after_the_traffic() -> None:
