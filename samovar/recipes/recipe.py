@@ -22,7 +22,7 @@ BLOCKS: Mapping[str, frozenset[str]] = {
 }
 """The blocks that a recipe of each kind must have; it may have more."""
 
-NOT_SHELL = frozenset({"wanted", "qdisc", "shown"})
+NOT_SHELL = frozenset({"wanted", "owned", "qdisc", "shown"})
 """Blocks that are compared with output or become one value of another recipe, and so are not quoted."""
 
 

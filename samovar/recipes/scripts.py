@@ -170,8 +170,19 @@ class TrialScripts:
         return self.script(host, (self._step(host, "reboot", {}),))
 
     def counters_body(self, host: str) -> str:
-        """Return text that prints the counters of a host and of its settings as key=value lines."""
-        return "".join((self._own_step(host, "counters"), *self.blocks(host, "counters")))
+        """Return text that prints counters of a host and its settings, and its network, as key=value."""
+        ends = ((flow.from_host, flow.from_address) for flow in self.resolved.flows)
+        other_ends = ((flow.to_host, flow.to_address) for flow in self.resolved.flows)
+        network = {
+            "interfaces": self.resolved.hosts[host].interfaces,
+            "addresses": sorted({address for end, address in (*ends, *other_ends) if end != host}),
+        }
+        counters, surroundings = self._own_step(host, "counters"), self._own_step(host, "network", network)
+        return "".join((counters, *self.blocks(host, "counters"), surroundings))
+
+    def owned(self, host: str) -> tuple[str, ...]:
+        """Return patterns of the lines of step `network` that the settings of a host cause."""
+        return tuple(line for text in self.blocks(host, "owned") for line in text.splitlines() if line)
 
     def _halts(self, host: str) -> Iterator[str]:
         names = (process.name for process in self.processes(host) if process.kind != "capture")
@@ -180,9 +191,11 @@ class TrialScripts:
     def _step(self, host: str, name: str, values: Mapping[str, object], block: str = "script") -> str:
         return self.catalogue.recipe("step", name, self.system(host)).render(block, values)
 
-    def _own_step(self, host: str, name: str) -> str:
+    def _own_step(self, host: str, name: str, values: Mapping[str, object] = NO_VALUES) -> str:
         """Return the text of a step that only some systems have; empty for the others."""
-        return self._step(host, name, {}) if name in self.catalogue.names("step", self.system(host)) else ""
+        return (
+            self._step(host, name, values) if name in self.catalogue.names("step", self.system(host)) else ""
+        )
 
     # ---- the traffic: prepare it, start it, watch it, stop it ----
 

@@ -76,11 +76,13 @@ class Ran:
 class Judge:
     """A lab of three hosts that runs one trial again and again, with something done to it meanwhile."""
 
-    def __init__(self, checkout: Checkout, study: PlannedExperiment, sessions: Sessions) -> None:
+    def __init__(
+        self, checkout: Checkout, study: PlannedExperiment, sessions: Sessions, count: int = 0
+    ) -> None:
         self.checkout, self.study, self.sessions = checkout, study, sessions
         self.catalogue = checkout.controller.project.catalogue
         self.policy = policy_of(study.experiment, study.testbed, checkout.controller.project.config, {})
-        self._count, self.state_at_crash = 0, list[str]()
+        self._count, self.state_at_crash = count, list[str]()
 
     def run(
         self,
@@ -198,6 +200,8 @@ def test_a_trial_that_is_as_asked_for_is_valid_and_every_claim_of_it_was_checked
         "clock at src",
         "clock drift at src",
         "clock during the traffic at rtr",
+        "network during the traffic at dst",
+        "foreign traffic shaping at rtr",
         "CPU during the traffic at dst",
         "mtu.eth1 after the traffic at src",
         "qdisc.eth2.10: after the traffic at rtr",
@@ -261,6 +265,50 @@ def test_a_bottleneck_at_another_rate_is_named_by_its_queue_and_by_its_setting(j
     rate = float(ran.failed["rate at eth2 while packets wait at rtr"].split()[0])
     assert 4 < rate < 6
     assert "rate 5Mbit" in ran.failed["qdisc.eth2.1: after the traffic at rtr"]
+
+
+QUEUE = "tc qdisc add dev eth1 root handle 77: pfifo limit 500"
+
+
+def test_a_queue_discipline_of_somebody_else_that_appears_during_the_traffic_is_named(judge: Judge) -> None:
+    try:
+        ran = judge.run(("traffic", "dst", f"sleep 2; {QUEUE}"))
+    finally:
+        judge.on_host("dst", "tc qdisc del dev eth1 root")
+    assert ran.finished.verdict == "invalid"
+    observed = ran.failed["network during the traffic at dst"]
+    assert observed == "shaping.qdisc.eth1.77:: nothing before, pfifo limit 500p after"
+
+
+@pytest.mark.proof
+def test_a_queue_discipline_of_somebody_else_that_was_there_before_is_named(judge: Judge) -> None:
+    try:
+        ran = judge.run(("arm", "dst", QUEUE))
+    finally:
+        judge.on_host("dst", "tc qdisc del dev eth1 root")
+    assert ran.failed["foreign traffic shaping at dst"] == "shaping.qdisc.eth1.77:=pfifo limit 500p"
+    assert ran.finished.verdict == "suspect"
+
+
+@pytest.mark.proof
+def test_an_mtu_and_a_route_that_the_experiment_does_not_set_must_not_change_during_the_traffic(
+    judge: Judge,
+) -> None:
+    judge.checkout.write("unset", TEXT.replace("judged", "unset").replace("settings: {mtu: 1000}\n", ""))
+    study = judge.checkout.controller.project.plan(Request("unset"))
+    unset = Judge(judge.checkout, study, judge.sessions, count=100)
+    change = (
+        "sleep 2; ip link set dev eth1 mtu 1400; ip route add 172.16.10.2 via 172.16.11.1 dev eth1 mtu 1300"
+    )
+    try:
+        ran = unset.run(("traffic", "dst", change))
+    finally:
+        judge.on_host("dst", "ip link set dev eth1 mtu 1500; ip route del 172.16.10.2")
+    assert ran.finished.verdict == "invalid"
+    observed = ran.failed["network during the traffic at dst"]
+    assert "mtu.eth1: 1500 before, 1400 after" in observed
+    assert "route.172.16.10.2: via 172.16.11.1 dev eth1" in observed
+    assert "mtu 1300 after" in observed
 
 
 def test_a_second_iperf_that_nobody_asked_for_is_named_by_its_addresses_and_port(judge: Judge) -> None:

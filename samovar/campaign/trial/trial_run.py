@@ -164,7 +164,7 @@ class TrialRun:
         with self._phase("set"):
             results = self._on_hosts("set", lambda host: self.scripts.set(host, self.evidence.before[host]))
         for host, result in results.items():
-            state = parse_state(result.text)
+            state = self.evidence.as_set[host] = parse_state(result.text)
             self._write_state(host, "set", state)
             problems += [f"{host}: {one}" for one in unmet(self.scripts.wanted(host), state)]
         if problems:

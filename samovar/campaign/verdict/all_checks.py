@@ -25,6 +25,8 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
     host_checks.check_restored_states,
     program_checks.check_traffic_failures,
     host_checks.check_settings,
+    host_checks.check_network,
+    host_checks.check_foreign_shaping,
     program_checks.check_exit_codes,
     capture_checks.check_capture_drops,
     host_checks.check_cpus,

@@ -25,6 +25,8 @@ STARTED = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
 TRAFFIC_OVER = re.compile(r"^order-stop (\d+\.\d+)$", re.MULTILINE)
 QUEUE, STAGE = "queue.", "stage."
 """Prefixes of a router's counters: queue disciplines, and the stages that delay packets before them."""
+NETWORK, SHAPING = "network.", "shaping."
+"""Prefixes of what is read with the counters: MTU and routes, and what somebody has set to shape packets."""
 NOT_OVERHEAD = frozenset({"traffic", "reboot", "calibrate", "windows"})
 """Phases whose time does not count as overhead: the experiment asked for them."""
 
@@ -67,6 +69,14 @@ class CounterSpan:
         counted, after = self.increase(key), self.after.get(key, "").split()
         return QueueCounters(*counted[:3], *map(int, after[3:4])) if len(counted) >= 3 else None
 
+    def state(self, prefix: str) -> tuple[State, State]:
+        """Return what was printed before and after the traffic beside counters, for keys with a prefix."""
+        early, late = (
+            {key: value for key, value in state.items() if key.startswith(prefix)}
+            for state in (self.before, self.after)
+        )
+        return early, late
+
     def packets_dropped(self) -> int:
         """Return how many packets all queue disciplines of a router dropped."""
         queues = (self.queue(key) for key in self.before if key.startswith((QUEUE, STAGE)))
@@ -77,10 +87,10 @@ class CounterSpan:
 class Evidence:
     """Everything that the checks of one trial look at; the phases of the trial fill it in.
 
-    States of hosts are `before` any change, `found` after the traffic, and `restored`; `counters` were read
-    before and after the traffic. `halted` names clients that were ended, or never started, as requested.
-    `started` (by client) and `traffic_over` (by host) are in seconds since the epoch by the host's clock.
-    `checks` is the result.
+    States of hosts are `before` any change, `as_set`, `found` after the traffic, and `restored`; `counters`
+    were read before and after the traffic. `halted` names clients that were ended, or never started, as
+    requested. `started` (by client) and `traffic_over` (by host) are in seconds since the epoch by the host's
+    clock. `checks` is the result.
     """
 
     scripts: TrialScripts
@@ -89,6 +99,7 @@ class Evidence:
     phases: list[tuple[str, float]] = field(default_factory=list)
     calibration: Sequence[Check] = ()
     before: dict[str, State] = field(default_factory=dict)
+    as_set: dict[str, State] = field(default_factory=dict)
     found: dict[str, State] = field(default_factory=dict)
     restored: dict[str, State] = field(default_factory=dict)
     counters: dict[str, CounterSpan] = field(default_factory=dict)

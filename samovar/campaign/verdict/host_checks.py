@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from samovar.campaign.host_state import changed, compare_state
 from samovar.campaign.verdict.check_result import Check
-from samovar.campaign.verdict.evidence import CounterSpan, Evidence
+from samovar.campaign.verdict.evidence import NETWORK, SHAPING, CounterSpan, Evidence
 
 CPU, CLOCK = "cpu.", "clock"
 """Keys of the counters; a CPU's has its number."""
+OFFLOAD = "offload."
+"""Prefix of the offload flags in a host's state; those that are not set are read as well."""
 
 
 def check_settings(evidence: Evidence) -> Iterator[Check]:
@@ -18,6 +21,44 @@ def check_settings(evidence: Evidence) -> Iterator[Check]:
         for one in compare_state(evidence.scripts.wanted(host), state):
             observed = "nothing" if one.observed is None else one.observed
             yield Check(f"{one.key} after the traffic", host, one.wanted, observed, one.met)
+
+
+def check_network(evidence: Evidence) -> Iterator[Check]:
+    """Check that nothing beside the settings changed on the path during the traffic.
+
+    That is the MTU, offload flags and routes, and what shapes packets: queue disciplines, filters, rules of a
+    firewall.
+    """
+    for host, span in evidence.counters.items():
+        before, after = span.state(NETWORK)
+        if not before:
+            continue  # no recipe of this system reads it
+        wanted = {line.partition("=")[0] for line in evidence.scripts.wanted(host)}
+        early, late = (
+            {key: value for key, value in one.get(host, {}).items() if key.startswith(OFFLOAD)}
+            for one in (evidence.as_set, evidence.found)
+        )
+        flags = (
+            one for one in changed(early, late) if one.key not in wanted
+        )  # those are checked as settings
+        differences = "; ".join(
+            f"{one.key.removeprefix(NETWORK)}: {one.wanted} before, {one.observed or 'nothing'} after"
+            for one in (*changed(before, after), *flags, *changed(*span.state(SHAPING)))
+        )
+        yield Check(
+            "network during the traffic", host, "unchanged", differences or "unchanged", not differences
+        )
+
+
+def check_foreign_shaping(evidence: Evidence) -> Iterator[Check]:
+    """Check that before the traffic nothing shaped packets on the path but what the trial had set."""
+    for host, span in evidence.counters.items():
+        if span.state(NETWORK)[0]:
+            owned = evidence.scripts.owned(host)
+            lines = (f"{key}={value}" for key, value in span.state(SHAPING)[0].items())
+            foreign = [line for line in lines if not any(fnmatchcase(line, pattern) for pattern in owned)]
+            observed = "; ".join(foreign) or "none"
+            yield Check("foreign traffic shaping", host, "none", observed, not foreign, "suspect")
 
 
 def check_restored_states(evidence: Evidence) -> Iterator[Check]:

@@ -63,6 +63,53 @@ read -r c_early _ </proc/uptime
 c_now=$(now_ns)
 read -r c_late _ </proc/uptime
 echo "clock=$c_now $c_early $c_late"
+network_filter() { [ -z "$n_pref" ] || echo "shaping.filter.$n_device.$n_pref.$n_count=$n_text"; n_pref=; }
+network_queue() { # a line of tc qdisc show or tc filter show for one interface after the other, which name none
+  case ${1-} in
+    qdisc)
+      network_filter
+      case $4 in root) n_device=${n_names%% *} n_names=${n_names#* } n_count=0 ;; esac
+      case "$2 $3" in noqueue* | 'mq '* | *' 0:') return ;; esac
+      n_queue=$2 n_handle=$3; shift 3
+      n_line=$*
+      n_line=${n_line#root } n_line=${n_line#refcnt * }
+      echo "shaping.qdisc.$n_device.$n_handle=$n_queue $n_line" ;;
+    filter)
+      n_line=$*
+      n_now=${n_line#* pref }
+      [ "${n_now%% *}" = "$n_pref" ] || { network_filter; n_pref=${n_now%% *} n_text='' n_count=$((n_count + 1)); }
+      n_text="$n_text$n_line " ;;
+    *) n_text="$n_text$* " ;;
+  esac
+}
+network_route() { # a line of ip route get, which may begin with a type
+  [ $# -gt 1 ] || return 0
+  case $1 in *[.:]*) ;; *) shift ;; esac
+  n_to=$1 n_text=''
+  case " $* " in *' expires '*) n_learned=yes ;; *) n_learned='' ;; esac
+  while [ $# -gt 1 ]; do
+    case $1 in
+      via | dev | src) n_text="$n_text$1 $2 " ;;
+      mtu) [ "$2" != lock ] || shift; [ -n "$n_learned" ] || n_text="${n_text}mtu $2 " ;;
+    esac
+    shift
+  done
+  echo "network.route.$n_to=$n_text"
+}
+n_pref='' n_device='' n_count=0 n_names=''
+for n_name in eth1; do
+  read -r n_mtu <"/sys/class/net/$n_name/mtu" && echo "network.mtu.$n_name=$n_mtu" && n_names="$n_names$n_name "
+done
+each_line network_queue "$(
+  for n_name in $n_names; do
+    echo "qdisc show dev $n_name"
+    for n_side in '' ' ingress' ' egress'; do echo "filter show dev $n_name$n_side"; done
+  done | tc -force -batch - 2>/dev/null
+)"
+network_filter
+each_line network_route "$(
+  for n_to in 172.16.11.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>/dev/null
+)"
 exit 0
 # ==== sized client ====
 listen
@@ -128,4 +175,51 @@ read -r c_early _ </proc/uptime
 c_now=$(now_ns)
 read -r c_late _ </proc/uptime
 echo "clock=$c_now $c_early $c_late"
+network_filter() { [ -z "$n_pref" ] || echo "shaping.filter.$n_device.$n_pref.$n_count=$n_text"; n_pref=; }
+network_queue() { # a line of tc qdisc show or tc filter show for one interface after the other, which name none
+  case ${1-} in
+    qdisc)
+      network_filter
+      case $4 in root) n_device=${n_names%% *} n_names=${n_names#* } n_count=0 ;; esac
+      case "$2 $3" in noqueue* | 'mq '* | *' 0:') return ;; esac
+      n_queue=$2 n_handle=$3; shift 3
+      n_line=$*
+      n_line=${n_line#root } n_line=${n_line#refcnt * }
+      echo "shaping.qdisc.$n_device.$n_handle=$n_queue $n_line" ;;
+    filter)
+      n_line=$*
+      n_now=${n_line#* pref }
+      [ "${n_now%% *}" = "$n_pref" ] || { network_filter; n_pref=${n_now%% *} n_text='' n_count=$((n_count + 1)); }
+      n_text="$n_text$n_line " ;;
+    *) n_text="$n_text$* " ;;
+  esac
+}
+network_route() { # a line of ip route get, which may begin with a type
+  [ $# -gt 1 ] || return 0
+  case $1 in *[.:]*) ;; *) shift ;; esac
+  n_to=$1 n_text=''
+  case " $* " in *' expires '*) n_learned=yes ;; *) n_learned='' ;; esac
+  while [ $# -gt 1 ]; do
+    case $1 in
+      via | dev | src) n_text="$n_text$1 $2 " ;;
+      mtu) [ "$2" != lock ] || shift; [ -n "$n_learned" ] || n_text="${n_text}mtu $2 " ;;
+    esac
+    shift
+  done
+  echo "network.route.$n_to=$n_text"
+}
+n_pref='' n_device='' n_count=0 n_names=''
+for n_name in eth1; do
+  read -r n_mtu <"/sys/class/net/$n_name/mtu" && echo "network.mtu.$n_name=$n_mtu" && n_names="$n_names$n_name "
+done
+each_line network_queue "$(
+  for n_name in $n_names; do
+    echo "qdisc show dev $n_name"
+    for n_side in '' ' ingress' ' egress'; do echo "filter show dev $n_name$n_side"; done
+  done | tc -force -batch - 2>/dev/null
+)"
+network_filter
+each_line network_route "$(
+  for n_to in 172.16.11.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>/dev/null
+)"
 exit 0

@@ -32,6 +32,8 @@ from samovar.campaign.verdict.host_checks import (
     check_clock_offsets,
     check_clock_steps,
     check_cpus,
+    check_foreign_shaping,
+    check_network,
     check_restored_states,
     check_settings,
 )
@@ -490,6 +492,84 @@ def test_a_rate_that_samples_are_too_far_apart_to_show_is_reported_as_unknown(
     )
     (check,) = check_bottleneck_rate(evidence_of(tmp_path, resolved))
     assert (check.ok, check.observed) == (True, observed)
+
+
+TBF = {"shaping.qdisc.eth2.1:": "tbf rate 12Mbit burst 6000b lat 658ms"}
+
+
+@pytest.mark.parametrize(
+    ("after", "observed"),
+    [
+        ({"network.mtu.eth1": "1400"}, "mtu.eth1: 1500 before, 1400 after"),
+        (
+            {"network.route.172.16.11.2": "via 172.16.10.7 dev eth1"},
+            "route.172.16.11.2: via 172.16.10.1 dev eth1 before, via 172.16.10.7 dev eth1 after",
+        ),
+        (
+            {"shaping.ipfw.00100.1": "pipe 1 ip from any to any"},
+            "shaping.ipfw.00100.1: nothing before, pipe 1 ip from any to any after",
+        ),
+        ({}, "unchanged"),
+    ],
+)
+def test_what_changes_on_the_path_during_the_traffic_makes_a_trial_invalid(
+    after: dict[str, str], observed: str
+) -> None:
+    before = {"network.mtu.eth1": "1500", "network.route.172.16.11.2": "via 172.16.10.1 dev eth1"}
+    span = CounterSpan({"clock": "1 2 3", **before}, {"clock": "2 3 4", **before, **after})
+    (check,) = check_network(evidence_of(counters={"src": span}))
+    assert (check.observed, check.severity, check.ok) == (observed, "invalid", not after)
+
+
+def test_an_offload_that_no_setting_changes_must_not_change_during_the_traffic() -> None:
+    span = CounterSpan({"network.mtu.eth1": "1500"}, {"network.mtu.eth1": "1500"})
+    early, late = {"offload.eth1.tx": "on", "offload.eth1.gro": "off"}, {"offload.eth1.tx": "off"}
+    evidence = evidence_of(counters={"src": span}, as_set={"src": early}, found={"src": late})
+    (check,) = check_network(evidence)  # gro is a setting, and checked as one
+    assert check.observed == "offload.eth1.tx: on before, off after"
+
+
+@pytest.mark.parametrize(
+    ("host", "lines", "foreign"),
+    [
+        ("rtr", TBF, "none"),
+        ("rtr", {"shaping.filter.eth1.60000.1": "u32 mirred (Egress Redirect to device sv-up)"}, "none"),
+        ("src", TBF, "shaping.qdisc.eth2.1:=tbf rate 12Mbit burst 6000b lat 658ms"),
+        (
+            "rtr",
+            {**TBF, "shaping.qdisc.eth1.8001:": "netem delay 5ms"},
+            "shaping.qdisc.eth1.8001:=netem delay 5ms",
+        ),
+        (
+            "rtr",
+            {"shaping.ipfw.00100.1": "pipe 1 ip from any to any"},
+            "shaping.ipfw.00100.1=pipe 1 ip from any to any",
+        ),
+    ],
+)
+def test_what_shapes_packets_before_the_traffic_and_is_not_of_the_trial_is_named(
+    host: str, lines: dict[str, str], foreign: str
+) -> None:
+    state = {"network.mtu.eth1": "1500", **lines}
+    (check,) = check_foreign_shaping(evidence_of(counters={host: CounterSpan(state, state)}))
+    assert (check.observed, check.severity, check.ok) == (foreign, "suspect", foreign == "none")
+
+
+def test_the_rules_that_samovar_sets_on_freebsd_are_its_own() -> None:
+    router = RESOLVED.hosts["rtr"].model_copy(update={"os": "freebsd", "release": "14.0", "mtu_bytes": None})
+    down = PATH.down.model_copy(update={"loss": 0.0})
+    path = PATH.model_copy(update={"down": down})
+    resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "rtr": router}, "path": path})
+    own = {
+        "shaping.ipfw.00042.1": "pipe 20001 ip from any to any out xmit em2",
+        "shaping.ipfw.00043.1": "pipe 20999 ip from any to any out xmit em2",
+        "shaping.ipfw.00047.1": "pipe 21001 ip from any to any out xmit em1",
+    }
+    state = {"network.mtu.em1": "1500", **own, "shaping.ipfw.00051.1": "pipe 22001 ip from any to any"}
+    (check,) = check_foreign_shaping(
+        evidence_of(resolved=resolved, counters={"rtr": CounterSpan(state, state)})
+    )
+    assert check.observed == "shaping.ipfw.00051.1=pipe 22001 ip from any to any"
 
 
 def test_each_setting_is_compared_with_its_value_after_the_traffic() -> None:

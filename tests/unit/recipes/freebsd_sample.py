@@ -137,6 +137,8 @@ def values_of(recipe: Recipe) -> Mapping[str, object]:
         return {"name": "bulk-client", "output": "bulk-client.out", "system": "freebsd-14", **ends, **timed}
     if recipe.kind == "fact":
         return {"programs": [("gzip", ""), ("iperf3", "--version")], "qdiscs": []}
+    if recipe.name == "network":
+        return {"interfaces": ("em1", "em2"), "addresses": ["172.16.11.2", "fd00::2"]}
     return {"folder": "/tmp/samovar/full-20260101-000000/trial", "campaign": "full-20260101-000000"}
 
 

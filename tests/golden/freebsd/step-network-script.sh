@@ -1,0 +1,31 @@
+network_interface() { # a line of ifconfig(8)
+  case "${1-} ${2-}" in
+    *': flags='*)
+      n_line=$* n_device=''
+      case $1 in em1: | em2:) n_device=${1%:}; echo "network.mtu.$n_device=${n_line##* mtu }" ;; esac ;;
+    options=*) [ -z "$n_device" ] || { n_line=${1#*<}; echo "network.options.$n_device=${n_line%>}"; } ;;
+  esac
+}
+network_route() { # a line of route(8); the MTU is the fifth number below the last heading
+  case ${1-} in
+    gateway: | interface:) n_text="$n_text$1 $2 " ;;
+    recvpipe) n_head=yes ;;
+    *) [ -z "$n_head" ] || { n_text="${n_text}mtu: $5"; n_head=; } ;;
+  esac
+}
+network_rule() { # a line of ipfw list
+  [ "$1" = "$n_number" ] || n_count=0
+  n_number=$1 n_count=$((n_count + 1)); shift
+  case $1 in pipe | queue | prob | fwd | divert | tee | netgraph | ngtee | nat) ;; *) return ;; esac
+  case "$* " in *' em1 '* | *' em2 '*) ;; *' xmit '* | *' recv '* | *' via '*) return ;; esac
+  echo "shaping.ipfw.$n_number.$n_count=$*"
+}
+n_device='' n_number='' n_count=0
+each_line network_interface "$(ifconfig)"
+for n_to in 172.16.11.2 fd00::2; do
+  n_text='' n_head=''
+  case $n_to in *:*) n_family=-inet6 ;; *) n_family=-inet ;; esac
+  each_line network_route "$(route -n get "$n_family" "$n_to" 2>/dev/null)"
+  echo "network.route.$n_to=$n_text"
+done
+each_line network_rule "$(ipfw list 2>/dev/null)"

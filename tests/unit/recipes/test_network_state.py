@@ -1,0 +1,106 @@
+"""What step `network` prints of a host before and after the traffic, from recorded output of its programs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+
+import pytest
+
+from samovar.campaign.host_state import parse_state
+from tests.unit.recipes.freebsd_sample import CATALOGUE, prelude, replay, told
+
+ROUTE = "route -n get -inet 172.16.11.2"
+EACH_LINE = prelude()[prelude().index("each_line() {") :].partition("\n}\n")[0] + "\n}"
+
+QDISCS = """\
+qdisc noqueue 0: root refcnt 2
+qdisc tbf 1: root refcnt 3 rate 12Mbit burst 6000b lat 658ms
+qdisc pfifo 10: parent 1:1 limit 137p
+qdisc ingress ffff: parent ffff:fff1 ----------------
+filter parent ffff: protocol ip pref 7 u32 chain 0
+filter parent ffff: protocol ip pref 7 u32 chain 0 fh 801: ht divisor 1
+filter parent ffff: protocol ip pref 7 u32 chain 0 fh 801::800 order 2048 key ht 801 bkt 0 terminal flowid not_in_hw
+  match 00000050/0000ffff at 20
+\taction order 1:  police 0x1 rate 1Mbit burst 10Kb mtu 2Kb action drop overhead 0b
+\tref 1 bind 1
+filter parent ffff: protocol all pref 60000 u32 chain 0
+filter parent ffff: protocol all pref 60000 u32 chain 0 fh 800::800 order 2048 key ht 800 bkt 0 terminal flowid not_in_hw
+  match 00000000/00000000 at 0
+\taction order 1: mirred (Egress Redirect to device sv-up) stolen
+"""
+ROUTES = """\
+172.16.10.2 via 10.0.0.1 dev eth2 src 10.0.0.9 uid 0 \\    cache
+172.16.11.2 via 10.0.0.1 dev eth2 src 10.0.0.9 uid 0 \\    cache mtu lock 1400
+172.16.12.2 via 10.0.0.1 dev eth2 src 10.0.0.9 uid 0 \\    cache expires 594sec mtu 1300
+"""
+
+
+def freebsd(answers: Mapping[str, str]) -> dict[str, str]:
+    """Run the step on a FreeBSD host whose programs print what was recorded."""
+    values = {"interfaces": ("em1", "em2"), "addresses": ["172.16.11.2"]}
+    script = CATALOGUE.recipe("step", "network", "freebsd").render("script", values)
+    done = replay(script, {"ipfw list": "", **answers}, EACH_LINE)
+    assert (done.stderr, done.returncode) == ("", 0)
+    return parse_state(done.stdout)
+
+
+@pytest.mark.parametrize("release", ["13.2", "14.0"])
+def test_mtu_options_and_routes_of_freebsd_are_read(release: str) -> None:
+    answers = {"ifconfig": told(release, "ifconfig"), ROUTE: told(release, "route -n get 172.16.11.2")}
+    state = freebsd(answers)
+    assert state["network.mtu.em1"] == "1500"
+    assert state["network.options.em1"].startswith("RXCSUM,TXCSUM,VLAN_MTU")
+    assert state["network.route.172.16.11.2"] == "gateway: 172.16.10.1 interface: em1 mtu: 1500"
+    assert not [key for key in state if key.startswith("shaping.") or "em0" in key or "lo0" in key]
+    smaller = {
+        **answers,
+        "ifconfig": answers["ifconfig"].replace("mtu 1500", "mtu 1400").replace("TXCSUM,", ""),
+    }
+    changed = freebsd(smaller)
+    assert {key for key in state if state[key] != changed[key]} == {"network.mtu.em1", "network.options.em1"}
+
+
+def test_rules_of_ipfw_that_shape_packets_are_read_unless_they_name_another_interface() -> None:
+    rules = """\
+00042 pipe 20001 ip from any to any out xmit em2
+00100 pipe 1 ip from 172.16.10.0/24 to 172.16.11.0/24 out
+00100 prob 0.010000 deny ip from any to any
+00200 pipe 2 ip from any to any out xmit em0
+00300 deny tcp from 10.1.1.1 to any
+65534 allow ip from any to any
+65535 deny ip from any to any
+"""
+    answers = {"ifconfig": told("14.0", "ifconfig"), ROUTE: told("14.0", "route -n get 172.16.11.2")}
+    state = freebsd({**answers, "ipfw list": rules})
+    assert {key: value for key, value in state.items() if key.startswith("shaping.")} == {
+        "shaping.ipfw.00042.1": "pipe 20001 ip from any to any out xmit em2",
+        "shaping.ipfw.00100.1": "pipe 1 ip from 172.16.10.0/24 to 172.16.11.0/24 out",
+        "shaping.ipfw.00100.2": "prob 0.010000 deny ip from any to any",
+    }
+
+
+def test_queue_disciplines_filters_and_routes_of_linux_are_read() -> None:
+    values = {"interfaces": ("lo", "eth2"), "addresses": ["172.16.10.2", "172.16.11.2", "172.16.12.2"]}
+    script = CATALOGUE.recipe("step", "network", "linux").render("script", values)
+    script = script.replace("/sys/class/net/$n_name/mtu", "/sys/class/net/lo/mtu")
+    programs = f"tc() {{ cat <<'THE-END'\n{QDISCS}THE-END\n}}\nip() {{ cat <<'THE-END'\n{ROUTES}THE-END\n}}\n"
+    dash = shutil.which("dash") or "sh"
+    done = subprocess.run(
+        [dash], input=f"set -u\n{EACH_LINE}\n{programs}{script}", text=True, capture_output=True, check=True
+    )
+    assert done.stderr == ""
+    state = parse_state(done.stdout)
+    filters = {key: value for key, value in state.items() if key.startswith("shaping.filter.")}
+    assert [*filters] == ["shaping.filter.eth2.7.1", "shaping.filter.eth2.60000.2"]
+    assert "police 0x1 rate 1Mbit" in filters["shaping.filter.eth2.7.1"]
+    assert "to device sv-up" in filters["shaping.filter.eth2.60000.2"]
+    assert {key: value for key, value in state.items() if key not in filters and "mtu" not in key} == {
+        "shaping.qdisc.eth2.1:": "tbf rate 12Mbit burst 6000b lat 658ms",
+        "shaping.qdisc.eth2.10:": "pfifo parent 1:1 limit 137p",
+        "shaping.qdisc.eth2.ffff:": "ingress parent ffff:fff1 ----------------",
+        "network.route.172.16.10.2": "via 10.0.0.1 dev eth2 src 10.0.0.9",
+        "network.route.172.16.11.2": "via 10.0.0.1 dev eth2 src 10.0.0.9 mtu 1400",
+        "network.route.172.16.12.2": "via 10.0.0.1 dev eth2 src 10.0.0.9",
+    }
