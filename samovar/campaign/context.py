@@ -25,6 +25,7 @@ class CampaignContext:
     """The context of a campaign on one testbed.
 
     `last_states` maps each host to the state in which the last trial left it, and the script that read it.
+    `networks` maps each host to the MTU and routes that it had at first, as far as no trial sets them.
     `boots` maps hosts that were rebooted in this run to their boot ids. `shared` is whether several testbeds
     share the campaign, so that what concerns this one must be marked with its name. `entries` returns the
     journal as it is at the moment.
@@ -38,6 +39,7 @@ class CampaignContext:
     emit: Emit
     clocks: Clocks = field(default_factory=Clocks)
     last_states: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
+    networks: dict[str, dict[str, str]] = field(default_factory=dict)
     policy: Policy = DEFAULT_POLICY
     boots: dict[str, str] = field(default_factory=dict)
     testbed: str = ""

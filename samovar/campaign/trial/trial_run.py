@@ -21,6 +21,7 @@ from samovar.campaign.trial.boot_settings import BootSettings
 from samovar.campaign.trial.throughput_monitor import throughput_reports
 from samovar.campaign.trial.traffic import Traffic
 from samovar.campaign.verdict import (
+    MTU_AND_ROUTES,
     NOT_OVERHEAD,
     CounterSpan,
     Evidence,
@@ -204,6 +205,11 @@ class TrialRun:
             results = self._on_hosts("arm", lambda host: self.scripts.arm(host, offers))
             counters = {host: parse_state(result.text) for host, result in results.items()}
             self.evidence.counters = {host: CounterSpan(before, {}) for host, before in counters.items()}
+            for host, state in counters.items():
+                if self.trial.resolved.hosts[host].mtu_bytes is None:
+                    own = {key: value for key, value in state.items() if key.startswith(MTU_AND_ROUTES)}
+                    first = self.context.networks[host] = {**own, **self.context.networks.get(host, {})}
+                    self.evidence.network[host] = first
 
     def _read_clocks(self) -> None:
         programs = {host: self.scripts.processes(host) for host in self.hosts}

@@ -27,6 +27,8 @@ QUEUE, STAGE = "queue.", "stage."
 """Prefixes of a router's counters: queue disciplines, and the stages that delay packets before them."""
 NETWORK, SHAPING = "network.", "shaping."
 """Prefixes of what is read with the counters: MTU and routes, and what somebody has set to shape packets."""
+MTU_AND_ROUTES = ("network.mtu.", "network.route.")
+"""Prefixes of what stays as it is for a whole campaign that does not set an MTU."""
 NOT_OVERHEAD = frozenset({"traffic", "reboot", "calibrate", "windows"})
 """Phases whose time does not count as overhead: the experiment asked for them."""
 
@@ -88,9 +90,9 @@ class Evidence:
     """Everything that the checks of one trial look at; the phases of the trial fill it in.
 
     States of hosts are `before` any change, `as_set`, `found` after the traffic, and `restored`; `counters`
-    were read before and after the traffic. `halted` names clients that were ended, or never started, as
-    requested. `started` (by client) and `traffic_over` (by host) are in seconds since the epoch by the host's
-    clock. `checks` is the result.
+    were read before and after the traffic, and `network` before the first trial of this run. `halted` names
+    clients that were ended, or never started, as requested. `started` (by client) and `traffic_over` (by
+    host) are in seconds since the epoch by the host's clock. `checks` is the result.
     """
 
     scripts: TrialScripts
@@ -103,6 +105,7 @@ class Evidence:
     found: dict[str, State] = field(default_factory=dict)
     restored: dict[str, State] = field(default_factory=dict)
     counters: dict[str, CounterSpan] = field(default_factory=dict)
+    network: dict[str, State] = field(default_factory=dict)
     exit_codes: dict[str, str] = field(default_factory=dict)
     messages: dict[str, list[str]] = field(default_factory=dict)
     halted: set[str] = field(default_factory=set)

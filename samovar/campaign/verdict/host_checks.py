@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from samovar.campaign.host_state import changed, compare_state
-from samovar.campaign.verdict.check_result import Check
+from samovar.campaign.host_state import StateComparison, changed, compare_state
+from samovar.campaign.verdict.check_result import Check, Verdict
 from samovar.campaign.verdict.evidence import NETWORK, SHAPING, CounterSpan, Evidence
 
 CPU, CLOCK = "cpu.", "clock"
@@ -27,7 +27,7 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
     """Check that nothing beside the settings changed on the path during the traffic.
 
     That is the MTU, offload flags and routes, and what shapes packets: queue disciplines, filters, rules of a
-    firewall.
+    firewall. MTU and routes are compared with those before the first trial of this run as well.
     """
     for host, span in evidence.counters.items():
         before, after = span.state(NETWORK)
@@ -41,13 +41,25 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
         flags = (
             one for one in changed(early, late) if one.key not in wanted
         )  # those are checked as settings
-        differences = "; ".join(
-            f"{one.key.removeprefix(NETWORK)}: {one.wanted} before, {one.observed or 'nothing'} after"
-            for one in (*changed(before, after), *flags, *changed(*span.state(SHAPING)))
-        )
-        yield Check(
-            "network during the traffic", host, "unchanged", differences or "unchanged", not differences
-        )
+        differences = [*changed(before, after), *flags, *changed(*span.state(SHAPING))]
+        yield _check_unchanged("network during the traffic", host, "unchanged", differences, "invalid")
+        if first := evidence.network.get(host):
+            # A change that made an earlier trial invalid must not make the next one valid by staying.
+            now = {key: value for key, value in before.items() if key in first}
+            differences = [*changed({key: first[key] for key in now}, now)]
+            requested = "as before the first trial"
+            yield _check_unchanged("network before the traffic", host, requested, differences, "suspect")
+
+
+def _check_unchanged(
+    name: str, host: str, requested: str, differences: Sequence[StateComparison], severity: Verdict
+) -> Check:
+    """Return the check that two states of a host's network are equal."""
+    texts = (
+        f"{one.key.removeprefix(NETWORK)}: {one.wanted} before, {one.observed or 'nothing'} after"
+        for one in differences
+    )
+    return Check(name, host, requested, "; ".join(texts) or requested, not differences, severity)
 
 
 def check_foreign_shaping(evidence: Evidence) -> Iterator[Check]:

@@ -521,6 +521,19 @@ def test_what_changes_on_the_path_during_the_traffic_makes_a_trial_invalid(
     assert (check.observed, check.severity, check.ok) == (observed, "invalid", not after)
 
 
+def test_a_change_of_the_network_that_stays_makes_later_trials_suspect() -> None:
+    first = {"network.mtu.eth1": "1500", "network.route.172.16.12.2": "dev eth1"}
+    now = {"network.mtu.eth1": "1400", "network.options.eth1": "LRO"}
+    evidence = evidence_of(counters={"src": CounterSpan(now, now)}, network={"src": first})
+    during, before = check_network(evidence)
+    assert during.ok
+    assert (before.observed, before.severity, before.ok) == (
+        "mtu.eth1: 1500 before, 1400 after",
+        "suspect",
+        False,
+    )
+
+
 def test_an_offload_that_no_setting_changes_must_not_change_during_the_traffic() -> None:
     span = CounterSpan({"network.mtu.eth1": "1500"}, {"network.mtu.eth1": "1500"})
     early, late = {"offload.eth1.tx": "on", "offload.eth1.gro": "off"}, {"offload.eth1.tx": "off"}

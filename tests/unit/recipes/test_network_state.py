@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from samovar.campaign.host_state import parse_state
+from samovar.campaign.host_state import changed, parse_state
 from tests.unit.recipes.freebsd_sample import CATALOGUE, prelude, replay, told
 
 ROUTE = "route -n get -inet 172.16.11.2"
@@ -54,12 +54,27 @@ def test_mtu_options_and_routes_of_freebsd_are_read(release: str) -> None:
     assert state["network.options.em1"].startswith("RXCSUM,TXCSUM,VLAN_MTU")
     assert state["network.route.172.16.11.2"] == "gateway: 172.16.10.1 interface: em1 mtu: 1500"
     assert not [key for key in state if key.startswith("shaping.") or "em0" in key or "lo0" in key]
-    smaller = {
-        **answers,
-        "ifconfig": answers["ifconfig"].replace("mtu 1500", "mtu 1400").replace("TXCSUM,", ""),
+    smaller = freebsd({**answers, "ifconfig": answers["ifconfig"].replace("mtu 1500", "mtu 1400")})
+    assert {key for key in state if state[key] != smaller[key]} == {"network.mtu.em1"}
+
+
+def test_offload_flags_that_were_turned_off_on_freebsd_are_a_change() -> None:
+    route = told("14.0", "route -n get 172.16.11.2")
+    early, late = (freebsd({"ifconfig": told("14.0", "ifconfig em1", turn), ROUTE: route}) for turn in (0, 1))
+    (change,) = changed(early, late)
+    assert change.key == "network.options.em1"
+    assert {*change.wanted.split(",")} - {*str(change.observed).split(",")} == {
+        "RXCSUM",
+        "TXCSUM",
+        "TSO4",
+        "LRO",
     }
-    changed = freebsd(smaller)
-    assert {key for key in state if state[key] != changed[key]} == {"network.mtu.em1", "network.options.em1"}
+
+
+def test_a_pipe_of_somebody_else_on_freebsd_is_read() -> None:
+    route = told("14.0", "route -n get 172.16.11.2")
+    state = freebsd({"ifconfig": "", ROUTE: route, "ipfw list": told("14.0", "ipfw list", 1)})
+    assert state["shaping.ipfw.00100.1"] == "pipe 1 ip from 172.16.10.0/24 to 172.16.11.0/24 out"
 
 
 def test_rules_of_ipfw_that_shape_packets_are_read_unless_they_name_another_interface() -> None:
