@@ -1,7 +1,8 @@
 """Setting recipes of a host, in the order in which they are set, each filled in with the values of a trial.
 
 A recipe that needs more than the plan's own values is filled in here (`rwnd`, `bpf`) or in bottleneck.py
-(`bottleneck`, `adapter`).
+(`bottleneck`, `adapter`); the receive buffers that a measured window needs, in
+samovar/campaign/calibration/window_calibration.py.
 """
 
 from __future__ import annotations

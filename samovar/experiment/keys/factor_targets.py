@@ -1,4 +1,8 @@
-"""Factor targets: everything that the level of a factor may set, such as path.rate or cc, with its type."""
+"""Factor targets: everything that the level of a factor may set, such as path.rate or cc, with its type.
+
+Each parameter of a setting recipe is a target without a change here, and so is a key of a path, flow, logger
+or arrivals that is declared with VARIES in part_keys.py. Targets of one word (cc, rwnd) are PlainFactors.
+"""
 
 from __future__ import annotations
 
