@@ -170,10 +170,10 @@ def output_lines(kind: str, known: Mapping[str, Output]) -> Iterator[str]:
 
 
 def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
-    """Yield the table of the metrics of the analysis; their names end in their units."""
+    """Yield the table of the metrics of the analysis."""
     needs = {name: ", ".join(trace.value for trace in metric.needs) for name, metric in metrics.items()}
-    rows = [(f"`{name}`", metric.what, needs[name]) for name, metric in metrics.items()]
-    yield from table(("metric", "what", "needs"), rows)
+    rows = [(f"`{name}`", metric.unit, metric.what, needs[name]) for name, metric in metrics.items()]
+    yield from table(("metric", "unit", "what", "needs"), rows)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
