@@ -30,6 +30,7 @@ from samovar.campaign.verdict import (
     run_checks_without_traffic,
     start_times,
     verdict_of,
+    with_prefix,
 )
 from samovar.errors import CampaignError, RecipeError, TestbedError
 from samovar.events import Event
@@ -207,7 +208,7 @@ class TrialRun:
             self.evidence.counters = {host: CounterSpan(before, {}) for host, before in counters.items()}
             for host, state in counters.items():
                 if self.trial.resolved.hosts[host].mtu_bytes is None:
-                    own = {key: value for key, value in state.items() if key.startswith(MTU_AND_ROUTES)}
+                    own = with_prefix(state, MTU_AND_ROUTES)
                     first = self.context.networks[host] = {**own, **self.context.networks.get(host, {})}
                     self.evidence.network[host] = first
 

@@ -10,6 +10,7 @@ from samovar.campaign.verdict.evidence import NOT_OVERHEAD as NOT_OVERHEAD
 from samovar.campaign.verdict.evidence import CounterSpan as CounterSpan
 from samovar.campaign.verdict.evidence import Evidence as Evidence
 from samovar.campaign.verdict.evidence import TrafficFailure as TrafficFailure
+from samovar.campaign.verdict.evidence import with_prefix as with_prefix
 from samovar.campaign.verdict.path_checks import check_direction as check_direction
 from samovar.campaign.verdict.path_measurement import DirectionMeasurement as DirectionMeasurement
 from samovar.campaign.verdict.path_measurement import parse_measurement as parse_measurement

@@ -54,6 +54,11 @@ class QueueCounters(NamedTuple):
     waiting_packets: int = 0
 
 
+def with_prefix(state: State, prefix: str | tuple[str, ...]) -> dict[str, str]:
+    """Return the part of a state whose keys have a prefix, or one of several."""
+    return {key: value for key, value in state.items() if key.startswith(prefix)}
+
+
 @dataclass(frozen=True)
 class CounterSpan:
     """The counters of one host before and after the traffic."""
@@ -73,11 +78,7 @@ class CounterSpan:
 
     def state(self, prefix: str) -> tuple[State, State]:
         """Return what was printed before and after the traffic beside counters, for keys with a prefix."""
-        early, late = (
-            {key: value for key, value in state.items() if key.startswith(prefix)}
-            for state in (self.before, self.after)
-        )
-        return early, late
+        return with_prefix(self.before, prefix), with_prefix(self.after, prefix)
 
     def packets_dropped(self) -> int:
         """Return how many packets all queue disciplines of a router dropped."""

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from samovar.campaign.host_state import StateComparison, changed, compare_state
 from samovar.campaign.verdict.check_result import Check, Verdict
-from samovar.campaign.verdict.evidence import NETWORK, SHAPING, CounterSpan, Evidence
+from samovar.campaign.verdict.evidence import NETWORK, SHAPING, CounterSpan, Evidence, with_prefix
 
 CPU, CLOCK = "cpu.", "clock"
 """Keys of the counters; a CPU's has its number."""
@@ -34,13 +34,9 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
         if not before:
             continue  # no recipe of this system reads it
         wanted = {line.partition("=")[0] for line in evidence.scripts.wanted(host)}
-        early, late = (
-            {key: value for key, value in one.get(host, {}).items() if key.startswith(OFFLOAD)}
-            for one in (evidence.as_set, evidence.found)
-        )
-        flags = (
-            one for one in changed(early, late) if one.key not in wanted
-        )  # those are checked as settings
+        early, late = (with_prefix(one.get(host, {}), OFFLOAD) for one in (evidence.as_set, evidence.found))
+        # Flags that the trial sets are checked as settings.
+        flags = (one for one in changed(early, late) if one.key not in wanted)
         differences = [*changed(before, after), *flags, *changed(*span.state(SHAPING))]
         yield _check_unchanged("network during the traffic", host, "unchanged", differences, "invalid")
         if first := evidence.network.get(host):
