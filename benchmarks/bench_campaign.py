@@ -179,7 +179,7 @@ def parallel_rows(folder: Path, count: int) -> Iterator[str]:
         for way, run in best.items():
             gain = best[Way.ALONE].wall_s / run.wall_s
             yield run.row(f"{count} trials, {name}, {way.value}: {gain:.2f} times as fast as the first")
-    yield f"| a plain loop in two processes: {loop_gain():.2f} times as much as in one | | | |"
+    yield f"| a plain loop, for comparison: two processes do {loop_gain():.2f} times as much as one | | | |"
 
 
 def again_rows(folder: Path, count: int) -> Iterator[str]:
@@ -192,7 +192,7 @@ def again_rows(folder: Path, count: int) -> Iterator[str]:
     yield analysed(figure, folder, 2, 'list("rtt-cdf")').row(figure)
     manifest = next((folder / "trials").glob("*/manifest.json"))
     manifest.write_text(manifest.read_text() + "\n")
-    changed = "one trial changed: it measured, all figures drawn"
+    changed = "one trial changed: measured again, all figures drawn"
     yield analysed(changed, folder, 2).row(changed)
 
 

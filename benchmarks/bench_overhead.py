@@ -146,7 +146,7 @@ def lines_of(kernel: str, trials: Sequence[Mapping[str, Row]], overheads_s: Sequ
     rows["all but traffic"] = [_sum(found) for found in beside]
     lines = [f"| {kernel} | {phase} | {' | '.join(_medians(found))} |" for phase, found in rows.items()]
     told = f"{median(overheads_s):.2f} ({min(overheads_s):.2f} to {max(overheads_s):.2f})"
-    return [*lines, f"| {kernel} | as manifests tell it | {told} | | |"]
+    return [*lines, f"| {kernel} | by the manifests | {told} | | |"]
 
 
 def _sum(rows: Iterable[Row]) -> Row:

@@ -216,7 +216,7 @@ def main() -> None:
     table += [line for shape in SHAPES for line in lines_of(shape)]
     python = f"Python {platform.python_version()} on {platform.machine()}"
     heading = f"## Planning, {time.strftime('%Y-%m-%d')}, {python}, {cpus()}"
-    text = "\n".join([heading, "", *table, ""])
+    text = "\n".join([heading, "", NAIVE, "", *table, ""])
     print(text)
     if asked.append:
         with asked.append.open("a", encoding="utf-8") as file:
@@ -228,6 +228,10 @@ def cpus() -> str:
     return f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
 
 
+NAIVE = (
+    "`naive` is a plain script: itertools.product, a dictionary per trial with the SHA-256 of its JSON as id, "
+    "one shuffle per block. It resolves nothing."
+)
 HEADINGS = (
     "| trials | made by | wall (s) | CPU (s) | peak (MB) | CPU, naive = 1 | write plan.json (s) | read (s) | "
     "file (MB) | peak with both (MB) |"
