@@ -229,8 +229,8 @@ def cpus() -> str:
 
 
 NAIVE = (
-    "`naive` is a plain script: itertools.product, a dictionary per trial with the SHA-256 of its JSON as id, "
-    "one shuffle per block. It resolves nothing."
+    "`naive` is a plain script: itertools.product, a dictionary per trial with the SHA-256 of its JSON as "
+    "id, one shuffle per block. It resolves nothing."
 )
 HEADINGS = (
     "| trials | made by | wall (s) | CPU (s) | peak (MB) | CPU, naive = 1 | write plan.json (s) | read (s) | "
