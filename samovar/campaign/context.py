@@ -64,7 +64,7 @@ class CampaignContext:
 
     def pause(self, seconds: float) -> None:
         """Wait. Raises KeyboardInterrupt if the campaign is interrupted meanwhile."""
-        if self.interrupt.wait(seconds):
+        if self.interrupt.requested.wait(seconds):
             raise KeyboardInterrupt
 
     def record_scripts(self, folder: Path | None) -> None:

@@ -118,6 +118,11 @@ def testbeds_of(names: str) -> tuple[str, ...]:
     return tuple(names.split(","))
 
 
+def testbeds_in(folder: Path) -> tuple[str, ...]:
+    """Return the testbeds of a campaign, whatever the schema of its plan."""
+    return testbeds_of(str(read_head(folder / PLAN).get("testbed", "")))
+
+
 def join_testbeds(names: Iterable[str]) -> str:
     """Return the key `testbed` of a plan for one or several testbeds."""
     return ",".join(names)

@@ -90,23 +90,14 @@ def _detach_from_terminal() -> None:
 
 
 class TrialInterrupt:
-    """Interrupts the trials of one testbed from another thread, unless they are being cleaned up already."""
+    """Interrupts the trials of one testbed from another thread, unless they are being cleaned up already.
+
+    Once `requested` is set, the running trial ends before its next phase.
+    """
 
     def __init__(self) -> None:
-        self._requested, self._lock, self._cleans_up = threading.Event(), threading.Lock(), False
-
-    @property
-    def requested(self) -> bool:
-        """Whether the running trial is to end."""
-        return self._requested.is_set()
-
-    def request(self) -> None:
-        """Have the running trial end before its next phase."""
-        self._requested.set()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait at most so long for a request; return whether there is one."""
-        return self._requested.wait(seconds)
+        self.requested = threading.Event()
+        self._lock, self._cleans_up = threading.Lock(), False
 
     def end_scripts(self, sessions: Sessions, emit: Emit) -> None:
         """End what runs on the hosts, unless it is the clean-up; warn of hosts that do not answer."""
@@ -126,7 +117,7 @@ class TrialInterrupt:
             yield
         finally:
             with self._lock:
-                self._cleans_up = self.requested
+                self._cleans_up = self.requested.is_set()
 
 
 def run_in_threads(
@@ -161,7 +152,7 @@ def run_in_threads(
     except KeyboardInterrupt:
         stop("interrupted by the user")
         for context in threads.values():
-            context.interrupt.request()
+            context.interrupt.requested.set()
         while left := running():
             for context in left:  # again and again: a script may only have been on its way to a host
                 context.interrupt.end_scripts(context.sessions, context.emit)
@@ -173,7 +164,7 @@ def run_in_threads(
 
 def unrestored_lines(folder: Path | None) -> Iterator[str]:
     """Return what to print when a command ends at once: the hosts of its campaign that are still changed."""
-    from samovar.campaign.folder import PLAN, read_head, read_state, testbeds_of
+    from samovar.campaign.folder import read_state, testbeds_in
 
     if folder is None:
         yield "ended at once; no campaign was running, no host has been changed"
@@ -189,7 +180,7 @@ def unrestored_lines(folder: Path | None) -> Iterator[str]:
             boot = ", with settings that need a reboot" if any(state.lasting for state in states) else ""
             yield f"  {host}: changed since trial {states[0].id}{boot}"
         yield "each host restores itself now that it has lost its controller; to make sure:"
-        for testbed in testbeds_of(str(read_head(folder / PLAN).get("testbed", ""))):
+        for testbed in testbeds_in(folder):
             yield f"  fab restore --testbed {testbed}"
     else:
         yield "ended at once; all hosts are restored"

@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
-from samovar.campaign.folder import LATEST, PLAN, read_head, read_plan, testbeds_of
+from samovar.campaign.folder import LATEST, PLAN, read_plan, testbeds_in
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import fold, is_open, read_journal
 from samovar.errors import CampaignError
@@ -44,8 +44,7 @@ class Archive:
     def _plans_on(self, testbed: str) -> Iterator[Path]:
         """Yield the plans of recent campaigns on a testbed that have started, the latest first."""
         for plan in islice(reversed(self.plans()), CANDIDATES):
-            testbeds = testbeds_of(str(read_head(plan).get("testbed")))
-            if testbed in testbeds and plan.with_name(JOURNAL).is_file():
+            if testbed in testbeds_in(plan.parent) and plan.with_name(JOURNAL).is_file():
                 yield plan
 
     def plans(self) -> list[Path]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from samovar.campaign.availability import LeaseRequest, Leases, Reboots
 from samovar.campaign.collection import set_aside, sums_digest
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.folder import PLAN, read_head, read_plans, read_state, testbeds_of
+from samovar.campaign.folder import read_plans, read_state, testbeds_in
 from samovar.campaign.host_state import changed, parse_state
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import CampaignState, Journal, SavedState
+from samovar.campaign.past_campaigns import Archive
 from samovar.campaign.trial import BootSettings, TrialResult, read_result
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
@@ -102,24 +103,17 @@ def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
 
     `only` is the testbed to look for, empty for all.
     """
-    folders = {plan.parent.resolve() for plan in results.glob(f"*/*/{PLAN}")}
-    journals = [folder / JOURNAL for folder in folders if (folder / JOURNAL).is_file()]
     found: dict[str, list[Path]] = {}
-    for journal in sorted(journals, key=lambda file: file.stat().st_mtime, reverse=True):
-        folder = journal.parent
-        for testbed in _testbeds(folder):
+    for folder in (plan.parent for plan in reversed(Archive(results).plans())):
+        for testbed in testbeds_in(folder):
             if only in ("", testbed) and read_state(folder).on(_mark(testbed, folder)).unrestored:
                 found.setdefault(testbed, []).append(folder)
     return found
 
 
-def _testbeds(folder: Path) -> tuple[str, ...]:
-    return testbeds_of(str(read_head(folder / PLAN).get("testbed")))
-
-
 def _mark(testbed: str, folder: Path) -> str:
     """Return the testbed that marks events of its hosts, empty for a campaign on only one."""
-    return testbed if len(_testbeds(folder)) > 1 else ""
+    return testbed if len(testbeds_in(folder)) > 1 else ""
 
 
 @dataclass(frozen=True)

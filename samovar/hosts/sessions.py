@@ -34,7 +34,7 @@ class Sessions:
     def __enter__(self) -> Sessions:
         """Connect to every host; if one fails, all connections are closed."""
         try:
-            self.open()
+            self.map(Session.open)
         except BaseException:
             self.close()
             raise
@@ -56,10 +56,6 @@ class Sessions:
     def hosts(self) -> tuple[str, ...]:
         """The names of the hosts in the order of the testbed file."""
         return tuple(self._sessions)
-
-    def open(self) -> None:
-        """Connect to every host. Raises TestbedError with the error of each host that failed."""
-        self.map(Session.open)
 
     def map(
         self, function: Callable[[Session], _Result], hosts: Iterable[str] | None = None

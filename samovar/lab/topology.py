@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import combinations
 
 from samovar.errors import LabError
-from samovar.experiment import Testbed
+from samovar.experiment import Testbed, keys
 
 SHORTEST_CONTROL_PREFIX = 8
 RESERVED_INTERFACES = ("ctl0", "lo")
@@ -54,10 +53,6 @@ class Segment:
         """Whether this link is one veth pair."""
         return len(self.ports) == 2 and not self.has_adapters
 
-    def joins(self, host: str) -> bool:
-        """Return whether a host has an interface at this link."""
-        return any(port.host == host for port in self.ports)
-
 
 @dataclass(frozen=True)
 class Topology:
@@ -99,14 +94,13 @@ def read_topology(testbed: Testbed) -> Topology:
         if first.overlaps(second):
             what = f"{one} ({first}) and {other} ({second}) overlap"
             raise LabError(f"{where}: {what}; accepted: separate subnets")
-    routers = frozenset(host for host, entry in hosts.items() if entry.role == "router")
     nodes = tuple(
         Node(
             name=host,
             control=IPv4Interface((control, network.prefixlen)),
-            forwards=host in routers,
+            forwards=hosts[host].role == "router",
             ports=tuple(port for port in ports if port.host == host),
-            gateways=_gateways(host, links, routers),
+            gateways=_gateways(testbed, host, links),
         )
         for host, control in controls.items()
     )
@@ -140,26 +134,19 @@ def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterat
         yield link
 
 
-def _gateways(host: str, links: Sequence[Segment], routers: frozenset[str]) -> dict[IPv4Network, IPv4Address]:
+def _gateways(testbed: Testbed, host: str, links: Sequence[Segment]) -> Mapping[IPv4Network, IPv4Address]:
     """Return the gateway on the way with the fewest routers to each subnet that a host is not connected to.
 
     Only routers forward packets; of equally short routes, the first in the order of the file is taken.
     """
+    addresses = {(port.host, port.interface): port.address.ip for link in links for port in link.ports}
     gateways: dict[IPv4Network, IPv4Address] = {}
-    own = [link for link in links if link.joins(host)]
-    reached = {link.name for link in own}
-    edge: deque[tuple[Segment, IPv4Address | None]] = deque((link, None) for link in own)
-    while edge:
-        link, gateway = edge.popleft()
-        for port in link.ports:
-            if port.host == host or port.host not in routers:
-                continue
-            for beyond in links:
-                if beyond.joins(port.host) and beyond.name not in reached:
-                    reached.add(beyond.name)
-                    through = gateway or port.address.ip
-                    gateways[beyond.ports[0].address.network] = through
-                    edge.append((beyond, through))
+    for link in links:
+        routers = [port.host for port in link.ports if testbed.hosts[port.host].role == "router"]
+        routes = filter(None, (keys.shortest_path(testbed, host, router) for router in routers))
+        first = min(routes, key=len, default=None)
+        if first and not any(port.host == host for port in link.ports):
+            gateways[link.ports[0].address.network] = addresses[first[0].next_host, first[0].in_interface]
     return gateways
 
 

@@ -33,8 +33,6 @@ from samovar.recipes.scripts import split_finish_output as split_finish_output
 from samovar.recipes.sudo_rules import SudoCommand as SudoCommand
 from samovar.recipes.sudo_rules import allowed_commands as allowed_commands
 from samovar.recipes.sudo_rules import lasting_commands as lasting_commands
-from samovar.recipes.trial_programs import NO_LIMITS as NO_LIMITS
-from samovar.recipes.trial_programs import AbortLimits as AbortLimits
 from samovar.recipes.trial_programs import FlowEnds as FlowEnds
 from samovar.recipes.trial_programs import Program as Program
 from samovar.recipes.trial_programs import StopRule as StopRule

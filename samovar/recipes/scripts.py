@@ -10,7 +10,7 @@ from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.fill_settings import CAPTURE_RECIPE, Setting, fill_settings
 from samovar.recipes.quoting import quote
 from samovar.recipes.recipe import BLOCKS, Recipe
-from samovar.recipes.trial_programs import NO_LIMITS, AbortLimits, End, FlowEnds, Program, StopRule
+from samovar.recipes.trial_programs import End, FlowEnds, Program, StopRule
 
 NO_VALUES: Mapping[str, str] = {}
 DELETE_FOLDER = 'cd / && rm -rf -- "$dir"\n'
@@ -235,10 +235,11 @@ class TrialScripts:
         """Return the script that prints the time of a host's clock in ns since the epoch."""
         return self._step(host, "clock", {}) + "now_ns\n"
 
-    def traffic(self, host: str, t0_ns: int, limits: AbortLimits = NO_LIMITS) -> str | None:
+    def traffic(self, host: str, t0_ns: int, free_bytes: int = 0, step_s: float = 1e9) -> str | None:
         """Return the script that starts the clients of a host and watches its programs; None without any.
 
-        Second 0 of the trial is t0_ns of the host's clock. The script ends when it has printed an event:
+        Second 0 of the trial is t0_ns of the host's clock. Less free disk space or a larger step of the clock
+        ends the trial. The script ends when it has printed an event:
         `failed NAME why`, `lost NAME why` of a logger, `disk why`, `clock why`, `gone NAME` of a server,
         `ended NAME` of a client, `idle` after the last client.
         """
@@ -254,7 +255,7 @@ class TrialScripts:
         }
         if starts and stop is not None and stop.after_s is not None:
             values["stop_ns"] = t0_ns + round(stop.after_s * 1e9)
-        limit = {"least_kib": -(-limits.free_bytes // 1024), "step_ns": round(limits.step_s * 1e9)}
+        limit = {"least_kib": -(-free_bytes // 1024), "step_ns": round(step_s * 1e9)}
         launches, sentinel = self._step(host, "watch", values, "start"), self._step(host, "sentinel", limit)
         return self.follow(host, t0_ns, launches, sentinel)
 

@@ -73,14 +73,3 @@ class StopRule:
 
     when: frozenset[str]
     finish: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class AbortLimits:
-    """Limits that end a trial at once on any of its hosts: free disk space, and steps of the clock."""
-
-    free_bytes: int = 0
-    step_s: float = 1e9
-
-
-NO_LIMITS = AbortLimits()

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from samovar.campaign.verdict import TrafficFailure
 from samovar.errors import TestbedError
+from samovar.experiment import keys
 from samovar.hosts import Session, Sessions
-from samovar.recipes import AbortLimits, StopRule, TrialScripts
+from samovar.recipes import StopRule, TrialScripts
 
 SERVER_GONE_S = 1.0
 """A client may outlive its server for this long before the server counts as dead."""
@@ -27,7 +28,7 @@ class Traffic:
     """
 
     def __init__(
-        self, scripts: TrialScripts, sessions: Sessions, t0_ns: Mapping[str, int], limits: AbortLimits
+        self, scripts: TrialScripts, sessions: Sessions, t0_ns: Mapping[str, int], limits: keys.Thresholds
     ) -> None:
         self._scripts, self._sessions, self._t0_ns, self._limits = scripts, sessions, t0_ns, limits
         self._hosts = tuple(host for host in scripts.resolved.hosts if scripts.processes(host))
@@ -49,7 +50,7 @@ class Traffic:
         """Run the watch of one host again and again until the traffic is over."""
         host = session.host
         t0_ns = self._t0_ns.get(host, 0)  # a host without an end of a flow starts nothing
-        script = self._scripts.traffic(host, t0_ns, self._limits) or ""
+        script = self._scripts.traffic(host, t0_ns, self._limits.disk_bytes, self._limits.clock_step_s) or ""
         try:
             while True:
                 left_s = max(1.0, self._until - time.monotonic())

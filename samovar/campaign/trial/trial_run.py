@@ -36,7 +36,7 @@ from samovar.errors import CampaignError, RecipeError, TestbedError
 from samovar.events import Event
 from samovar.hosts import HostsError, ScriptResult, Session
 from samovar.plan import Trial
-from samovar.recipes import AbortLimits, TrialScripts, split_finish_output
+from samovar.recipes import TrialScripts, split_finish_output
 
 Outcome = Literal["completed", "failed", "interrupted"]
 COLLECT_DEADLINE_S = 900.0
@@ -118,7 +118,7 @@ class TrialRun:
                 self.evidence.files = [entry for entries in by_host.values() for entry in entries]
             return self._judge(started)
         except TestbedError as error:
-            if self.context.interrupt.requested:
+            if self.context.interrupt.requested.is_set():
                 self._abort("interrupted", error, started)
                 raise KeyboardInterrupt from error
             return self._abort("failed", error, started)
@@ -227,12 +227,10 @@ class TrialRun:
 
         lead_s = LEAD_S + LEAD_READINGS * self.context.clocks.longest_s()
         start_s = self.evidence.t_start_s = time.time() + lead_s
-        thresholds = self.context.policy.thresholds
         with self._phase("traffic", "start", lead_s):
             clocks = self.evidence.clocks.items()
             t0_ns = {host: round((start_s + clock.correction_s) * 1e9) for host, clock in clocks}
-            limits = AbortLimits(thresholds.disk_bytes, thresholds.clock_step_s)
-            traffic = Traffic(self.scripts, self.context.sessions, t0_ns, limits)
+            traffic = Traffic(self.scripts, self.context.sessions, t0_ns, self.context.policy.thresholds)
             with throughput_reports(self.context.sessions, self.trial.resolved, emit_throughput):
                 traffic.run(lead_s + self.trial.resolved.deadline_s)
         self.evidence.failures, self.evidence.t_end_s = traffic.failures, traffic.t_end_s
@@ -391,7 +389,7 @@ class TrialRun:
 
         Raises KeyboardInterrupt if an interrupt was requested, except in the phase that cleans up.
         """
-        if self.context.interrupt.requested and name != "clear":
+        if self.context.interrupt.requested.is_set() and name != "clear":
             raise KeyboardInterrupt
         self.context.emit(Event("phase", {"id": self.trial.id, "phase": name}))
         started = time.monotonic()

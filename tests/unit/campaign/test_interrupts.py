@@ -60,7 +60,7 @@ context = SimpleNamespace(testbed="lab", interrupt=TrialInterrupt(), sessions=se
 try:
     run_in_threads([(context, work)], stop)
 except KeyboardInterrupt:
-    print(*ended, context.interrupt.requested)
+    print(*ended, context.interrupt.requested.is_set())
 """
 
 

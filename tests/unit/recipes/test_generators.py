@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from samovar.plan import CapturePlan, FlowPlan, StopPlan, Trial
-from samovar.recipes import BODY, NO_LIMITS, AbortLimits, Catalogue, FlowEnds, StopRule, TrialScripts
+from samovar.recipes import BODY, Catalogue, FlowEnds, StopRule, TrialScripts
 from tests.unit.trials import RESOLVED, TRIAL, flow
 
 ROOT = Path(__file__).parents[3]
@@ -166,8 +166,8 @@ class Host:
         self.scripts, self.folder = text, Path(text.folder)
         self.t0_ns = time.time_ns() + 100_000_000
 
-    def traffic(self, limits: AbortLimits = NO_LIMITS) -> subprocess.Popen[str]:
-        return self._start(self.scripts.traffic("src", self.t0_ns, limits) or "")
+    def traffic(self, free_bytes: int = 0) -> subprocess.Popen[str]:
+        return self._start(self.scripts.traffic("src", self.t0_ns, free_bytes) or "")
 
     def follow(self) -> subprocess.Popen[str]:
         return self._start(self.scripts.follow("src", self.t0_ns))
@@ -313,7 +313,7 @@ def test_too_little_free_disk_space_ends_the_trial(
     host: Callable[..., Host],
 ) -> None:
     at = host(*_commands(a="sleep 60"))
-    (said,) = _said(at.traffic(AbortLimits(free_bytes=10**18)))
+    (said,) = _said(at.traffic(free_bytes=10**18))
     assert re.fullmatch(rf"disk \d+ MiB are free in {re.escape(at.scripts.folder)}", said)
     assert "finished a-client" in at.stop()
 
