@@ -27,6 +27,8 @@ QUEUE, STAGE = "queue.", "stage."
 """Prefixes of a router's counters: queue disciplines, and the stages that delay packets before them."""
 NETWORK, SHAPING = "network.", "shaping."
 """Prefixes of what is read with the counters: MTU and routes, and what somebody has set to shape packets."""
+UNKNOWN, UNSEEN = "unknown", "unseen"
+"""Their keys for what a host could not read: because a program failed, or because it does not have one."""
 MTU_AND_ROUTES = ("network.mtu.", "network.route.")
 """Prefixes of what stays as it is for a whole campaign that does not set an MTU."""
 NOT_OVERHEAD = frozenset({"traffic", "reboot", "calibrate", "windows"})

@@ -7,10 +7,21 @@ from fnmatch import fnmatchcase
 
 from samovar.campaign.host_state import StateComparison, changed, compare_state
 from samovar.campaign.verdict.check_result import Check, Verdict
-from samovar.campaign.verdict.evidence import NETWORK, SHAPING, CounterSpan, Evidence, with_prefix
+from samovar.campaign.verdict.evidence import (
+    NETWORK,
+    SHAPING,
+    UNKNOWN,
+    UNSEEN,
+    CounterSpan,
+    Evidence,
+    State,
+    with_prefix,
+)
 
 CPU, CLOCK = "cpu.", "clock"
 """Keys of the counters; a CPU's has its number."""
+FAILURES = (f"{NETWORK}{UNKNOWN}", f"{SHAPING}{UNKNOWN}")
+"""Keys of the counters that say which program failed to read the network."""
 OFFLOAD = "offload."
 """Prefix of the offload flags in a host's state; those that are not set are read as well."""
 
@@ -27,7 +38,8 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
     """Check that nothing beside the settings changed on the path during the traffic.
 
     That is the MTU, offload flags and routes, and what shapes packets: queue disciplines, filters, rules of a
-    firewall. MTU and routes are compared with those before the first trial of this run as well.
+    firewall. MTU and routes are compared with those before the first trial of this run as well. If a host
+    could not read them, the trial is suspect.
     """
     for host, span in evidence.counters.items():
         before, after = span.state(NETWORK)
@@ -37,14 +49,29 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
         early, late = (with_prefix(one.get(host, {}), OFFLOAD) for one in (evidence.as_set, evidence.found))
         # Flags that the trial sets are checked as settings.
         flags = (one for one in changed(early, late) if one.key not in wanted)
-        differences = [*changed(before, after), *flags, *changed(*span.state(SHAPING))]
-        yield _check_unchanged("network during the traffic", host, "unchanged", differences, "invalid")
+        networks, shapings = _comparable(before, after, NETWORK), _comparable(*span.state(SHAPING), SHAPING)
+        differences = [*changed(*networks), *flags, *changed(*shapings)]
+        failures = [one[key] for one in (span.before, span.after) for key in FAILURES if key in one]
+        if failures and not differences:
+            observed = f"unknown: {failures[0]}"
+            yield Check("network during the traffic", host, "unchanged", observed, False, "suspect")
+        else:
+            yield _check_unchanged("network during the traffic", host, "unchanged", differences, "invalid")
         if first := evidence.network.get(host):
             # A change that made an earlier trial invalid must not make the next one valid by staying.
             now = {key: value for key, value in before.items() if key in first}
             differences = [*changed({key: first[key] for key in now}, now)]
             requested = "as before the first trial"
             yield _check_unchanged("network before the traffic", host, requested, differences, "suspect")
+
+
+def _comparable(before: State, after: State, prefix: str) -> tuple[State, State]:
+    """Return two states without what only one of them has, if a program failed at one of these times."""
+    failure = f"{prefix}{UNKNOWN}"
+    if failure not in before and failure not in after:
+        return before, after
+    keys = before.keys() & after.keys() - {failure}
+    return {key: before[key] for key in keys}, {key: after[key] for key in keys}
 
 
 def _check_unchanged(
@@ -59,14 +86,22 @@ def _check_unchanged(
 
 
 def check_foreign_shaping(evidence: Evidence) -> Iterator[Check]:
-    """Check that before the traffic nothing shaped packets on the path but what the trial had set."""
+    """Check that before the traffic nothing shaped packets on the path but what the trial had set.
+
+    It is unknown where the program that shows it failed, which makes the trial suspect, or is not installed.
+    """
     for host, span in evidence.counters.items():
         if span.state(NETWORK)[0]:
             owned = evidence.scripts.owned(host)
-            lines = (f"{key}={value}" for key, value in span.state(SHAPING)[0].items())
+            shaping = dict(span.state(SHAPING)[0])
+            failure, unseen = (shaping.pop(f"{SHAPING}{key}", "") for key in (UNKNOWN, UNSEEN))
+            lines = (f"{key}={value}" for key, value in shaping.items())
             foreign = [line for line in lines if not any(fnmatchcase(line, pattern) for pattern in owned)]
-            observed = "; ".join(foreign) or "none"
-            yield Check("foreign traffic shaping", host, "none", observed, not foreign, "suspect")
+            observed = "; ".join(foreign) or (
+                f"unknown: {failure or unseen}" if failure or unseen else "none"
+            )
+            ok = not foreign and not failure
+            yield Check("foreign traffic shaping", host, "none", observed, ok, "suspect")
 
 
 def check_restored_states(evidence: Evidence) -> Iterator[Check]:

@@ -1,3 +1,14 @@
+network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+  n_why=''
+  while read -r n_line || [ -n "$n_line" ]; do
+    case $n_line in
+      'route: route has not been found' | 'ipfw: retrieving config failed: Protocol not available') return ;;
+      *) n_why="$n_why: $n_line" ;;
+    esac
+  done <network.err
+  echo "$1.unknown=$2 ended with exit code $3$n_why"
+  n_output=''
+}
 network_interface() { # a line of ifconfig(8)
   case "${1-} ${2-}" in
     *': flags='*)
@@ -21,11 +32,18 @@ network_rule() { # a line of ipfw list
   echo "shaping.ipfw.$n_number.$n_count=$*"
 }
 n_device='' n_number='' n_count=0
-each_line network_interface "$(ifconfig)"
+n_output=$(ifconfig 2>network.err) || network_failed network ifconfig "$?"
+each_line network_interface "$n_output"
 for n_to in 172.16.11.2 fd00::2; do
   n_text='' n_head=''
   case $n_to in *:*) n_family=-inet6 ;; *) n_family=-inet ;; esac
-  each_line network_route "$(route -n get "$n_family" "$n_to" 2>/dev/null)"
+  n_output=$(route -n get "$n_family" "$n_to" 2>network.err) || network_failed network route "$?"
+  each_line network_route "$n_output"
   echo "network.route.$n_to=$n_text"
 done
-each_line network_rule "$(ipfw list 2>/dev/null)"
+if command -v ipfw >/dev/null; then
+  n_output=$(ipfw list 2>network.err) || network_failed shaping ipfw "$?"
+  each_line network_rule "$n_output"
+else
+  echo "shaping.unseen=ipfw is not installed"
+fi

@@ -152,6 +152,19 @@ while [ -n "$c_waiting" ] && [ "$c_left" -gt 0 ]; do
   each_line counted "$(tc -s qdisc show)"
 done
 printf '%s' "$c_text"
+network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+  n_why='' n_lacks=''
+  while read -r n_line || [ -n "$n_line" ]; do
+    case $n_line in
+      'Command failed '* | 'Dump terminated') ;;
+      *': Network is unreachable' | *': No route to host' | *': Operation not supported') n_lacks=yes ;;
+      *) n_why="$n_why: $n_line" ;;
+    esac
+  done <network.err
+  if [ -z "$n_why" ] && [ -n "$n_lacks" ]; then return; fi
+  echo "$1.unknown=$2 ended with exit code $3$n_why"
+  n_output=''
+}
 network_filter() { [ -z "$n_pref" ] || echo "shaping.filter.$n_device.$n_pref.$n_count=$n_text"; n_pref=; }
 network_queue() { # a line of tc qdisc show or tc filter show for one interface after the other, which name none
   case ${1-} in
@@ -189,14 +202,20 @@ n_pref='' n_device='' n_count=0 n_names=''
 for n_name in eth1 eth2; do
   read -r n_mtu <"/sys/class/net/$n_name/mtu" && echo "network.mtu.$n_name=$n_mtu" && n_names="$n_names$n_name "
 done
-each_line network_queue "$(
-  for n_name in $n_names; do
-    echo "qdisc show dev $n_name"
-    for n_side in '' ' ingress' ' egress'; do echo "filter show dev $n_name$n_side"; done
-  done | tc -force -batch - 2>/dev/null
-)"
-network_filter
-each_line network_route "$(
-  for n_to in 172.16.10.2 172.16.11.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>/dev/null
-)"
+if command -v tc >/dev/null; then
+  n_output=$(
+    for n_name in $n_names; do
+      echo "qdisc show dev $n_name"
+      for n_side in '' ' ingress' ' egress'; do echo "filter show dev $n_name$n_side"; done
+    done | tc -force -batch - 2>network.err
+  ) || network_failed shaping tc "$?"
+  each_line network_queue "$n_output"
+  network_filter
+else
+  echo "shaping.unseen=tc is not installed"
+fi
+n_output=$(
+  for n_to in 172.16.10.2 172.16.11.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
+) || network_failed network ip "$?"
+each_line network_route "$n_output"
 exit 0

@@ -521,6 +521,28 @@ def test_what_changes_on_the_path_during_the_traffic_makes_a_trial_invalid(
     assert (check.observed, check.severity, check.ok) == (observed, "invalid", not after)
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_network_that_a_host_could_not_read_makes_a_trial_suspect(when: str) -> None:
+    read = {"network.mtu.eth1": "1500", "network.route.172.16.11.2": "dev eth1", **TBF}
+    failed = {"network.mtu.eth1": "1500", "network.unknown": "ip ended", "shaping.unknown": "tc ended"}
+    span = CounterSpan(failed, read) if when == "before" else CounterSpan(read, failed)
+    (check,) = check_network(evidence_of(counters={"rtr": span}))
+    assert (check.observed, check.verdict) == ("unknown: ip ended", "suspect")
+    mtu = CounterSpan({**span.before, "network.mtu.eth1": "1400"}, span.after)
+    (check,) = check_network(evidence_of(counters={"rtr": mtu}))  # what both times show still counts
+    assert (check.observed, check.verdict) == ("mtu.eth1: 1400 before, 1500 after", "invalid")
+
+
+@pytest.mark.parametrize(
+    ("key", "why", "verdict"),
+    [("unknown", "tc ended with exit code 1", "suspect"), ("unseen", "tc is not installed", "valid")],
+)
+def test_shaping_that_a_host_could_not_show_is_reported_as_unknown(key: str, why: str, verdict: str) -> None:
+    state = {"network.mtu.eth1": "1500", f"shaping.{key}": why}
+    (check,) = check_foreign_shaping(evidence_of(counters={"src": CounterSpan(state, state)}))
+    assert (check.observed, check.verdict) == (f"unknown: {why}", verdict)
+
+
 def test_a_change_of_the_network_that_stays_makes_later_trials_suspect() -> None:
     first = {"network.mtu.eth1": "1500", "network.route.172.16.12.2": "dev eth1"}
     now = {"network.mtu.eth1": "1400", "network.options.eth1": "LRO"}

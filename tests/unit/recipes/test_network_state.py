@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -37,13 +38,36 @@ ROUTES = """\
 """
 
 
-def freebsd(answers: Mapping[str, str]) -> dict[str, str]:
-    """Run the step on a FreeBSD host whose programs print what was recorded."""
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step writes to the folder in which it runs, which is the trial's on a host."""
+    monkeypatch.chdir(tmp_path)
+
+
+def freebsd(answers: Mapping[str, str], *programs: str) -> dict[str, str]:
+    """Run the step on a FreeBSD host whose programs print what was recorded, or are functions of the shell."""
     values = {"interfaces": ("em1", "em2"), "addresses": ["172.16.11.2"]}
     script = CATALOGUE.recipe("step", "network", "freebsd").render("script", values)
-    done = replay(script, {"ipfw list": "", **answers}, EACH_LINE)
+    done = replay(script, {"ipfw list": "", **answers}, EACH_LINE, *programs)
     assert (done.stderr, done.returncode) == ("", 0)
     return parse_state(done.stdout)
+
+
+def linux(programs: str, path: str = "") -> dict[str, str]:
+    """Run the step on a Linux host whose programs are functions of the shell."""
+    values = {"interfaces": ("lo", "eth2"), "addresses": ["172.16.10.2", "172.16.11.2", "172.16.12.2"]}
+    script = CATALOGUE.recipe("step", "network", "linux").render("script", values)
+    script = script.replace("/sys/class/net/$n_name/mtu", "/sys/class/net/lo/mtu")
+    dash = shutil.which("dash") or "sh"
+    text = f"set -u\n{path}\n{EACH_LINE}\n{programs}{script}"
+    done = subprocess.run([dash], input=text, text=True, capture_output=True, check=True)
+    assert done.stderr == ""
+    return parse_state(done.stdout)
+
+
+def printing(name: str, text: str, error: str = "", code: int = 0) -> str:
+    """Return a function of the shell that prints both texts and returns the code."""
+    return f"{name}() {{ cat <<'THE-END'\n{text}THE-END\ncat >&2 <<'THE-END'\n{error}THE-END\nreturn {code}; }}\n"
 
 
 @pytest.mark.parametrize("release", ["13.2", "14.0"])
@@ -97,16 +121,7 @@ def test_rules_of_ipfw_that_shape_packets_are_read_unless_they_name_another_inte
 
 
 def test_queue_disciplines_filters_and_routes_of_linux_are_read() -> None:
-    values = {"interfaces": ("lo", "eth2"), "addresses": ["172.16.10.2", "172.16.11.2", "172.16.12.2"]}
-    script = CATALOGUE.recipe("step", "network", "linux").render("script", values)
-    script = script.replace("/sys/class/net/$n_name/mtu", "/sys/class/net/lo/mtu")
-    programs = f"tc() {{ cat <<'THE-END'\n{QDISCS}THE-END\n}}\nip() {{ cat <<'THE-END'\n{ROUTES}THE-END\n}}\n"
-    dash = shutil.which("dash") or "sh"
-    done = subprocess.run(
-        [dash], input=f"set -u\n{EACH_LINE}\n{programs}{script}", text=True, capture_output=True, check=True
-    )
-    assert done.stderr == ""
-    state = parse_state(done.stdout)
+    state = linux(printing("tc", QDISCS) + printing("ip", ROUTES))
     filters = {key: value for key, value in state.items() if key.startswith("shaping.filter.")}
     assert [*filters] == ["shaping.filter.eth2.7.1", "shaping.filter.eth2.60000.2"]
     assert "police 0x1 rate 1Mbit" in filters["shaping.filter.eth2.7.1"]
@@ -119,3 +134,77 @@ def test_queue_disciplines_filters_and_routes_of_linux_are_read() -> None:
         "network.route.172.16.11.2": "via 10.0.0.1 dev eth2 src 10.0.0.9 mtu 1400",
         "network.route.172.16.12.2": "via 10.0.0.1 dev eth2 src 10.0.0.9",
     }
+
+
+def shaping(state: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in state.items() if key.startswith("shaping.")}
+
+
+def test_a_tc_that_fails_leaves_shaping_unknown_and_its_message() -> None:
+    error = "Cannot open netlink socket: Operation not permitted\nCommand failed -:1\n"
+    state = linux(printing("tc", QDISCS, error, 1) + printing("ip", ROUTES))
+    assert shaping(state) == {
+        "shaping.unknown": "tc ended with exit code 1: Cannot open netlink socket: Operation not permitted"
+    }
+    assert "network.unknown" not in state
+    killed = linux(printing("tc", "", "", 137) + printing("ip", ROUTES))
+    assert shaping(killed) == {"shaping.unknown": "tc ended with exit code 137"}
+
+
+def test_an_ip_that_fails_leaves_routes_unknown_and_its_message() -> None:
+    error = "Cannot send dump request: No buffer space available\nCommand failed -:1\n"
+    state = linux(printing("tc", QDISCS) + printing("ip", "", error, 1))
+    assert state["network.unknown"] == (
+        "ip ended with exit code 1: Cannot send dump request: No buffer space available"
+    )
+    assert not [key for key in state if key.startswith("network.route.")]
+
+
+@pytest.mark.parametrize("why", ["Network is unreachable", "No route to host"])
+def test_a_missing_route_of_linux_is_an_answer(why: str) -> None:
+    error = f"RTNETLINK answers: {why}\nCommand failed -:3\n"  # as ip 6.1 prints it
+    state = linux(printing("tc", QDISCS) + printing("ip", ROUTES.partition("172.16.12.2")[0], error, 1))
+    routes = {key for key in state if key.startswith("network.route.")}
+    assert routes == {"network.route.172.16.10.2", "network.route.172.16.11.2"}
+    assert "network.unknown" not in state
+
+
+def test_a_kernel_without_filters_shapes_by_none() -> None:
+    error = "RTNETLINK answers: Operation not supported\nDump terminated\nCommand failed -:2\n"
+    state = linux(printing("tc", QDISCS.partition("filter")[0], error, 1) + printing("ip", ROUTES))
+    assert "shaping.unknown" not in state
+    assert state["shaping.qdisc.eth2.10:"] == "pfifo parent 1:1 limit 137p"
+
+
+def test_a_host_without_tc_says_so() -> None:
+    state = linux(printing("ip", ROUTES), "cat() { /bin/cat; }; PATH=/nowhere")
+    assert shaping(state) == {"shaping.unseen": "tc is not installed"}
+    assert state["network.route.172.16.10.2"] == "via 10.0.0.1 dev eth2 src 10.0.0.9"
+
+
+ON_FREEBSD = {"ifconfig": told("14.0", "ifconfig"), ROUTE: told("14.0", "route -n get 172.16.11.2")}
+
+
+@pytest.mark.parametrize("release", ["13.2", "14.0"])
+def test_an_ipfw_that_is_not_loaded_shapes_nothing(release: str) -> None:
+    error = told(release, "ipfw list", 0, "stderr")
+    assert error == "ipfw: retrieving config failed: Protocol not available\n"
+    assert shaping(freebsd(ON_FREEBSD, printing("ipfw", "", error, 71))) == {}
+
+
+def test_an_ipfw_that_fails_leaves_shaping_unknown_and_its_message() -> None:
+    error = "ipfw: socket: Operation not permitted\n"
+    assert shaping(freebsd(ON_FREEBSD, printing("ipfw", "", error, 71))) == {
+        "shaping.unknown": "ipfw ended with exit code 71: ipfw: socket: Operation not permitted"
+    }
+
+
+def test_an_ifconfig_or_route_that_fails_leaves_the_network_unknown() -> None:
+    ifconfig = printing("ifconfig", "", "ifconfig: socket(family 2,SOCK_DGRAM): Too many open files\n", 1)
+    state = freebsd(ON_FREEBSD, ifconfig)
+    assert state["network.unknown"].startswith("ifconfig ended with exit code 1: ifconfig: socket(family 2")
+    route = printing("route", "", "route: writing to routing socket: No buffer space available\n", 1)
+    state = freebsd(ON_FREEBSD, route)
+    assert state["network.unknown"].endswith("No buffer space available")
+    absent = freebsd(ON_FREEBSD, printing("route", "", "route: route has not been found\n", 1))
+    assert ("network.unknown" in absent, absent["network.route.172.16.11.2"]) == (False, "")
