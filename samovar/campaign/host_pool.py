@@ -107,7 +107,7 @@ class HostPool:
         for host, reason in blamed.items():
             failures = self._failures.setdefault(host, [])
             failures.append(treatment_of(trial))
-            too_many = len(failures) >= self._context.policy.quarantine
+            too_many = len(failures) >= self._context.policy.config.quarantine
             if host in self._probation:
                 self._quarantine(host, f"failed again as in the previous run: {reason}")
             elif too_many and len(set(failures)) >= min(2, self._treatments):
@@ -126,13 +126,13 @@ class HostPool:
         `needed_bytes` maps hosts to the disk space that the next trial needs there.
         """
         self._await_suspects()
-        if self._context.policy.free_bytes:
+        if self._context.policy.config.free_space:
             self._check_disks(needed_bytes)
 
     def _await_suspects(self) -> None:
         suspects, self._suspects = self._suspects, {}
         started_s = time.monotonic()
-        host_wait_s = self._context.policy.host_wait_s
+        host_wait_s = self._context.policy.config.host_wait_s
         for suspect in suspects.values():
             suspect.until_s = started_s + host_wait_s
         while suspects:
@@ -210,7 +210,7 @@ class HostPool:
             self._await_suspects()
             return
         for host, free_bytes in answers.items():
-            short = shortage(free_bytes, context.policy.free_bytes, needed_bytes.get(host, 0))
+            short = shortage(free_bytes, context.policy.config.free_space, needed_bytes.get(host, 0))
             if short:
                 self._quarantine(host, f"{host}: {short}")
 

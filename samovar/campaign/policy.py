@@ -8,32 +8,21 @@ from dataclasses import dataclass, field
 from samovar.experiment import Config, Experiment, Testbed, keys
 
 DEFAULT_THRESHOLDS = keys.Thresholds()
+ONE_ATTEMPT = Config.model_construct(retries=0, backoff_s=0.0, backoff_most_s=0.0, free_space=0)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The policy of a campaign on one testbed.
-
-    A trial is repeated up to `retries` times after pauses from `backoff_s` to `backoff_most_s`. A lost host
-    is awaited for up to `host_wait_s`; after `quarantine` failed trials in a row that blame it, a host is not
-    used any more. `free_bytes` stay free on every disk. `step_timeout_s` limits each remote step other than
-    traffic.
+    """The policy of a campaign on one testbed: `config` as overridden by `thresholds` and `calibrate`.
 
     `routers` is the number of routers between two addresses of the testbed; `behind` has the addresses that
     each direction of the bottleneck, `down` and `up`, leads to. `boots` has the boot id of each host.
     `control_ports` carry SSH, which is not traffic of the experiment.
     """
 
+    config: Config = ONE_ATTEMPT
     thresholds: keys.Thresholds = DEFAULT_THRESHOLDS
-    retries: int = 0
-    backoff_s: float = 0.0
-    backoff_most_s: float = 0.0
-    quarantine: int = 3
-    host_wait_s: float = 120.0
-    free_bytes: int = 0
     calibrate: bool = False
-    clock_tolerance_s: float = 1.0
-    step_timeout_s: float = 60.0
     routers: Mapping[tuple[str, str], int] = field(default_factory=dict)
     behind: Mapping[str, frozenset[str]] = field(default_factory=dict)
     boots: Mapping[str, str] = field(default_factory=dict)
@@ -41,7 +30,7 @@ class Policy:
 
     def pause_s(self, attempts: int) -> float:
         """Return the pause in seconds after so many attempts at a trial: it doubles up to its limit."""
-        return min(self.backoff_most_s, self.backoff_s * 2.0 ** min(attempts - 1, 62))
+        return min(self.config.backoff_most_s, self.config.backoff_s * 2.0 ** min(attempts - 1, 62))
 
 
 DEFAULT_POLICY = Policy()
@@ -51,16 +40,9 @@ def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: M
     """Return the policy of an experiment on a testbed; the experiment overrides config.yaml."""
     calibrate = experiment.calibrate or config.calibrate
     return Policy(
+        config=config,
         thresholds=config.verdict.under(experiment.verdict),
-        retries=config.retries,
-        backoff_s=config.backoff_s,
-        backoff_most_s=config.backoff_most_s,
-        quarantine=config.quarantine,
-        host_wait_s=config.host_wait_s,
-        free_bytes=config.free_space,
         calibrate=testbed.lab is None if calibrate == "auto" else calibrate == "on",
-        clock_tolerance_s=config.clock_tolerance_s,
-        step_timeout_s=config.step_timeout_s,
         routers=dict(_routers(testbed)),
         behind=_behind(testbed),
         boots=boots,

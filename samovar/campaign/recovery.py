@@ -59,7 +59,7 @@ class Recovery:
         self._context.emit(Event("host-recovered", {"host": host, "trial": saved.id}))
 
     def _run(self, host: str, step: str, script: str) -> str:
-        limit_s = self._context.policy.step_timeout_s
+        limit_s = self._context.policy.config.step_timeout_s
         return self._context.sessions[host].run(script, step=step, deadline_s=limit_s).text
 
     def close_trials(self, state: CampaignState) -> None:

@@ -80,7 +80,7 @@ class TestbedRunner:
         context, testbed = self.context, self.setup.testbed
         while (trial := queue.take(testbed)) is not None:
             needed_bytes = needed_here(self._own_trial(trial).resolved, context.catalogue)
-            short = shortage(free_here(context.folder), context.policy.free_bytes, needed_bytes)
+            short = shortage(free_here(context.folder), context.policy.config.free_space, needed_bytes)
             if short:
                 queue.stop(f"{context.folder}: {short}")
             end: TrialEnd = "failed"
@@ -96,7 +96,7 @@ class TestbedRunner:
     def _run_with_retries(self, trial: Trial, queue: TrialQueue) -> TrialEnd:
         """Run a trial until it is not invalid, `retries` + 1 times at most; do not retry a refused path."""
         context = self.context
-        policy, last = context.policy, context.policy.retries + 1
+        policy, last = context.policy, context.policy.config.retries + 1
         for number in range(1, last + 1):
             self.hosts.make_ready(host_bytes(self._own_trial(trial).resolved, context.catalogue))
             if not self.can_run(trial):

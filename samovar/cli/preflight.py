@@ -106,7 +106,7 @@ class Preflight:
         plan, catalogue, config = planned.plan, self._project.catalogue, self._project.config
         policy = policy_of(planned.experiment, planned.testbed, config, {})
         found = availability.find_missing(
-            plan, catalogue, facts, config.clock_tolerance_s, policy.calibrate, policy.free_bytes
+            plan, catalogue, facts, config.clock_tolerance_s, policy.calibrate, config.free_space
         )
         return [*self._disk_space(cost), *availability.unsupported_paths(plan, catalogue), *found]
 

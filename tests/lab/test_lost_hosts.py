@@ -16,7 +16,7 @@ import pytest
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_pool import POWER_CYCLES, HostPool
-from samovar.campaign.policy import Policy
+from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
 from samovar.events import Event
@@ -69,7 +69,7 @@ class Case:
             Catalogue(ROOT / "templates"),
             lambda event, **values: self.told.append((event, values)),
             self.shown.append,
-            policy=Policy(host_wait_s=self.wait_s),
+            policy=Policy(ONE_ATTEMPT.model_copy(update={"host_wait_s": self.wait_s})),
         )
         systems, machines = {"one": "linux"}, {"one": self.machine}
         lasting = BootSettings(context, Reboots(context, systems, machines), none)

@@ -159,7 +159,7 @@ class PathCalibration:
                 return PathResult((), (f"{name}: no recipe measures from {host}, {system}",))
         plan, router = path.down if name == "down" else path.up, resolved.hosts[path.router]
         probe = recipes.plan_probe(path, plan, resolved.mtu_bytes, pings=30 if name == "down" else 0)
-        step_limit_s = self._context.policy.step_timeout_s
+        step_limit_s = self._context.policy.config.step_timeout_s
         probe_limit_s = step_limit_s + 2 * probe.duration_s
         sampler = catalogue.recipe("logger", "queue", router.system)
         values: Mapping[str, object] = {

@@ -14,11 +14,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import count
-from typing import NamedTuple
 
 from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
 from samovar.campaign.context import CampaignContext
-from samovar.errors import TestbedError
 from samovar.recipes import ProbeScripts, TrialScripts, window_floor
 
 WHOLE = 256
@@ -48,13 +46,6 @@ class WindowProbe:
     def target_bytes(self) -> int:
         """The largest window that can be advertised and does not exceed the requested one."""
         return window_floor(self.window_bytes)
-
-
-class WindowFit(NamedTuple):
-    """A script that sets the receive buffer of a host; its output is `MINIMUM BUFFER BUFFER` in bytes."""
-
-    buffer_bytes: int
-    script: str
 
 
 def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
@@ -111,8 +102,8 @@ def render_window_probe(
     )
 
 
-def fit_windows(scripts: TrialScripts, shares: Mapping[WindowProbe, int]) -> dict[str, WindowFit]:
-    """Return, for each receiving host, the script that fits its buffer to the measured shares.
+def fit_buffers(shares: Mapping[WindowProbe, int]) -> dict[str, int]:
+    """Return the receive buffer in bytes of each receiving host that fits the measured shares.
 
     `shares` maps the probes of a trial to the share of the buffer that is window, in 256ths. A host has one
     buffer for all senders: the smallest, so that no window exceeds the requested one.
@@ -121,12 +112,13 @@ def fit_windows(scripts: TrialScripts, shares: Mapping[WindowProbe, int]) -> dic
     for probe, share in shares.items():
         size_bytes = -(-probe.target_bytes * WHOLE // share)
         buffers[probe.receiver] = min(size_bytes, buffers.get(probe.receiver, size_bytes))
-    fits = {}
-    for host, size_bytes in buffers.items():
-        recipe = scripts.catalogue.recipe("setting", "rwnd", scripts.system(host))
-        script = scripts.script(host, (recipe.render("fit", {"buffer_bytes": size_bytes}),))
-        fits[host] = WindowFit(size_bytes, script)
-    return fits
+    return buffers
+
+
+def render_fit(scripts: TrialScripts, host: str, buffer_bytes: int) -> str:
+    """Return the script that sets a host's receive buffer, and prints `MINIMUM BUFFER BUFFER` in bytes."""
+    recipe = scripts.catalogue.recipe("setting", "rwnd", scripts.system(host))
+    return scripts.script(host, (recipe.render("fit", {"buffer_bytes": buffer_bytes}),))
 
 
 @dataclass(frozen=True)
@@ -175,10 +167,10 @@ class WindowCalibration:
                 self._ratios[name] = int(stored["ratio"])
         return [name for name in probes if name not in self._ratios and self._tries[name] < ATTEMPTS]
 
-    def fits(self, scripts: TrialScripts, probes: Mapping[str, WindowProbe]) -> dict[str, WindowFit]:
-        """Return the script for each host whose receive buffer must be set before a server listens."""
+    def buffers(self, probes: Mapping[str, WindowProbe]) -> dict[str, int]:
+        """Return the receive buffer in bytes of each host where it must be set before a server listens."""
         ratios = {probe: self._ratios.get(name) for name, probe in probes.items()}
-        return fit_windows(scripts, {probe: ratio for probe, ratio in ratios.items() if ratio})
+        return fit_buffers({probe: ratio for probe, ratio in ratios.items() if ratio})
 
     def measure(
         self, scripts: TrialScripts, name: str, probe: WindowProbe, before: Mapping[str, Mapping[str, str]]
@@ -230,7 +222,7 @@ class WindowCalibration:
         self, scripts: TrialScripts, probe: WindowProbe, before: Mapping[str, Mapping[str, str]]
     ) -> WindowResult:
         """Send full segments over one connection and read the window that the receiver derived from them."""
-        limit_s = self._context.policy.step_timeout_s
+        limit_s = self._context.policy.config.step_timeout_s
         texts = render_window_probe(scripts, probe, limit_s / WAITS, before)
 
         def run(host: str, text: str) -> str:
@@ -244,11 +236,3 @@ class WindowCalibration:
                 return _left_out(probe.sender, printed)
             printed = run(probe.receiver, texts.collect)
         return parse_window(probe, printed)
-
-
-def check_fits(fits: Mapping[str, WindowFit], printed: Mapping[str, str]) -> None:
-    """Raise TestbedError for a host that did not print the buffer it was given."""
-    for host, fit in fits.items():
-        if printed[host].split()[1:] != [str(fit.buffer_bytes)] * 2:
-            found = printed[host].strip()
-            raise TestbedError(f"{host}: requested a receive buffer of {fit.buffer_bytes} B, found {found}")

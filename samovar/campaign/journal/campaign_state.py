@@ -55,9 +55,9 @@ class SavedState:
     testbed: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class CampaignState:
-    """The state of a campaign.
+    """The state of a campaign; only `fold` changes it, while it applies events.
 
     `unrestored` maps each changed host to its saved states, oldest first: the newest is restored first, so
     that the oldest, from before any trial, is what remains. `blocked` maps trials to the reasons why the
@@ -67,13 +67,13 @@ class CampaignState:
     Hosts are named HOST@TESTBED where several testbeds share the campaign.
     """
 
-    trials: Mapping[str, TrialState]
-    unrestored: Mapping[str, tuple[SavedState, ...]]
+    trials: dict[str, TrialState] = field(default_factory=dict)
+    unrestored: dict[str, tuple[SavedState, ...]] = field(default_factory=dict)
     controllers: int = 0
     last_event: str = ""
     t_last_s: float = 0.0
-    blocked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    quarantined: Mapping[str, str] = field(default_factory=dict)
+    blocked: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    quarantined: dict[str, str] = field(default_factory=dict)
     probation: frozenset[str] = frozenset()
     stopped: str = ""
     idle: frozenset[str] = frozenset()
@@ -107,103 +107,91 @@ def fold(entries: Iterable[Entry]) -> CampaignState:
 
     Raises CampaignError for an event that lacks one of its values.
     """
-    state = _Fold()
+    state = CampaignState()
     for number, entry in enumerate(entries, 1):
         try:
-            state.apply_campaign_event(entry)
-            state.apply_host_event(entry)
-            state.apply_trial_event(entry)
+            _apply_campaign_event(state, entry)
+            _apply_host_event(state, entry)
+            _apply_trial_event(state, entry)
         except (KeyError, TypeError, ValueError) as error:
             raise CampaignError(
                 f"journal, line {number}: {entry.event}: value missing or wrong: {error}"
             ) from error
         state.last_event, state.t_last_s = entry.event, entry.t_s
-    return CampaignState(**vars(state))
+    return state
 
 
-class _Fold:
-    """The fields of CampaignState while events are applied to them."""
+def _apply_campaign_event(state: CampaignState, entry: Entry) -> None:
+    values = entry.values
+    match entry.event:
+        case event if event in STARTS:
+            # What a run finds out is found out anew: hosts that were quarantined are tried again.
+            state.controllers += 1
+            state.probation |= state.quarantined.keys()
+            state.blocked, state.quarantined, state.idle, state.stopped = {}, {}, frozenset(), ""
+        case "campaign-stopped":
+            state.stopped = str(values.get("reason", ""))
+        case "testbed-idle":
+            state.idle |= {str(values["testbed"])}
+        case "trials-blocked":
+            groups = values["blocked"]
+            state.blocked = {id_: tuple(group["reasons"]) for group in groups for id_ in group["trials"]}
 
-    def __init__(self) -> None:
-        self.trials: dict[str, TrialState] = {}
-        self.unrestored: dict[str, tuple[SavedState, ...]] = {}
-        self.blocked: dict[str, tuple[str, ...]] = {}
-        self.quarantined: dict[str, str] = {}
-        self.probation: frozenset[str] = frozenset()
-        self.idle: frozenset[str] = frozenset()
-        self.controllers, self.stopped, self.last_event, self.t_last_s = 0, "", "", 0.0
 
-    def apply_campaign_event(self, entry: Entry) -> None:
-        values = entry.values
-        match entry.event:
-            case event if event in STARTS:
-                # What a run finds out is found out anew: hosts that were quarantined are tried again.
-                self.controllers += 1
-                self.probation |= self.quarantined.keys()
-                self.blocked, self.quarantined, self.idle, self.stopped = {}, {}, frozenset(), ""
-            case "campaign-stopped":
-                self.stopped = str(values.get("reason", ""))
-            case "testbed-idle":
-                self.idle |= {str(values["testbed"])}
-            case "trials-blocked":
-                groups = values["blocked"]
-                self.blocked = {id_: tuple(group["reasons"]) for group in groups for id_ in group["trials"]}
+def _apply_host_event(state: CampaignState, entry: Entry) -> None:
+    values = entry.values
+    match entry.event:
+        case "host-quarantined":
+            state.quarantined[_host_name(values)] = str(values["reason"])
+        case "host-released":
+            state.probation -= {_host_name(values)}
+        case "state-read":
+            host, lasting = _host_name(values), bool(values.get("lasting"))
+            testbed = str(values.get("testbed") or "")
+            saved = SavedState(values["id"], values["host"], values["state"], lasting, testbed)
+            state.unrestored[host] = (*state.unrestored.get(host, ()), saved)
+        case "state-restored":
+            # Newer states than the one that was restored are void; older ones remain to be restored.
+            host, restored = _host_name(values), (values["id"], bool(values.get("lasting")))
+            states = state.unrestored.pop(host, ())
+            keys = [(one.id, one.lasting) for one in states]
+            left = states[: keys.index(restored)] if restored in keys else states
+            if left:
+                state.unrestored[host] = left
 
-    def apply_host_event(self, entry: Entry) -> None:
-        values = entry.values
-        match entry.event:
-            case "host-quarantined":
-                self.quarantined[_host_name(values)] = str(values["reason"])
-            case "host-released":
-                self.probation -= {_host_name(values)}
-            case "state-read":
-                host, lasting = _host_name(values), bool(values.get("lasting"))
-                testbed = str(values.get("testbed") or "")
-                saved = SavedState(values["id"], values["host"], values["state"], lasting, testbed)
-                self.unrestored[host] = (*self.unrestored.get(host, ()), saved)
-            case "state-restored":
-                # Newer states than the one that was restored are void; older ones remain to be restored.
-                host, restored = _host_name(values), (values["id"], bool(values.get("lasting")))
-                states = self.unrestored.pop(host, ())
-                keys = [(one.id, one.lasting) for one in states]
-                left = states[: keys.index(restored)] if restored in keys else states
-                if left:
-                    self.unrestored[host] = left
 
-    def apply_trial_event(self, entry: Entry) -> None:
-        values = entry.values
-        if entry.event not in TRIAL_EVENTS:
-            return
-        id_ = values["id"]
-        trial = self.trials.get(id_, TrialState(id_))
-        match entry.event:
-            case "trial-started":
-                testbed, attempt = str(values.get("testbed") or ""), int(values["attempt"])
-                trial = TrialState(
-                    id_, attempt, t_start_s=entry.t_s, set_aside=trial.set_aside, testbed=testbed
-                )
-            case "phase":
-                name, seconds = str(values["phase"]), float(values["seconds"])
-                phases = {**trial.phases, name: trial.phases.get(name, 0.0) + seconds}
-                trial = replace(trial, phases=phases)
-            case "trial-finished":
-                if values["outcome"] not in ("completed", "failed", "interrupted"):
-                    raise ValueError(f"outcome {values['outcome']!r}")
-                trial = replace(
-                    trial,
-                    status=values["outcome"],
-                    verdict=str(values.get("verdict", "")),
-                    reasons=tuple(values.get("reasons", ())),
-                    seconds=entry.t_s - trial.t_start_s,
-                    overhead_s=values.get("overhead_s"),
-                )
-            case "trial-refused":
-                reasons = tuple(values["reasons"])
-                trial = replace(trial, status="failed", verdict="invalid", reasons=reasons)
-            case "trial-set-aside":
-                status: TrialStatus = "interrupted" if trial.status == "in flight" else trial.status
-                trial = replace(trial, status=status, set_aside=(*trial.set_aside, str(values["folder"])))
-        self.trials[id_] = trial
+def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
+    values = entry.values
+    if entry.event not in TRIAL_EVENTS:
+        return
+    id_ = values["id"]
+    trial = state.trials.get(id_, TrialState(id_))
+    match entry.event:
+        case "trial-started":
+            testbed, attempt = str(values.get("testbed") or ""), int(values["attempt"])
+            trial = TrialState(id_, attempt, t_start_s=entry.t_s, set_aside=trial.set_aside, testbed=testbed)
+        case "phase":
+            name, seconds = str(values["phase"]), float(values["seconds"])
+            phases = {**trial.phases, name: trial.phases.get(name, 0.0) + seconds}
+            trial = replace(trial, phases=phases)
+        case "trial-finished":
+            if values["outcome"] not in ("completed", "failed", "interrupted"):
+                raise ValueError(f"outcome {values['outcome']!r}")
+            trial = replace(
+                trial,
+                status=values["outcome"],
+                verdict=str(values.get("verdict", "")),
+                reasons=tuple(values.get("reasons", ())),
+                seconds=entry.t_s - trial.t_start_s,
+                overhead_s=values.get("overhead_s"),
+            )
+        case "trial-refused":
+            reasons = tuple(values["reasons"])
+            trial = replace(trial, status="failed", verdict="invalid", reasons=reasons)
+        case "trial-set-aside":
+            status: TrialStatus = "interrupted" if trial.status == "in flight" else trial.status
+            trial = replace(trial, status=status, set_aside=(*trial.set_aside, str(values["folder"])))
+    state.trials[id_] = trial
 
 
 def _host_name(values: Mapping[str, Any]) -> str:

@@ -141,7 +141,7 @@ class BootSettings:
         return self._run(host, "read lasting", scripts.read(host, True))
 
     def _run(self, host: str, step: str, script: str) -> dict[str, str]:
-        limit_s = self._context.policy.step_timeout_s
+        limit_s = self._context.policy.config.step_timeout_s
         return parse_state(self._context.sessions[host].run(script, step=step, deadline_s=limit_s).text)
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from samovar.atomic_files import write_json
 from samovar.campaign.availability import blamed
-from samovar.campaign.calibration import Calibration, check_fits
+from samovar.campaign.calibration import Calibration, render_fit
 from samovar.campaign.collection import Expected, collect, commit_trial, salvage
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.disk_reserve import is_disk_error
@@ -192,10 +192,15 @@ class TrialRun:
             with self._phase("windows"):
                 for name in due:
                     windows.measure(self.scripts, name, probes[name], self.evidence.before)
-        if fits := windows.fits(self.scripts, probes):
+        if buffers := windows.buffers(probes):
             with self._phase("fit"):
-                results = self._on_hosts("fit", lambda host: fits[host].script, fits)
-                check_fits(fits, {host: result.text for host, result in results.items()})
+                scripts = {host: render_fit(self.scripts, host, size) for host, size in buffers.items()}
+                for host, result in self._on_hosts("fit", scripts.get, buffers).items():
+                    if result.text.split()[1:] != [str(buffers[host])] * 2:
+                        found = (
+                            f"requested a receive buffer of {buffers[host]} B, found {result.text.strip()}"
+                        )
+                        raise TestbedError(f"{host}: {found}")
 
     def _arm(self) -> None:
         """Start loggers, captures and servers, and read the counters."""
@@ -381,7 +386,7 @@ class TrialRun:
         """Run a step's script on each host in parallel, except where it is None. Raises TestbedError."""
         texts = ((host, script(host)) for host in (self.hosts if hosts is None else hosts))
         wanted = {host: text for host, text in texts if text is not None}
-        return self.context.sessions.run(wanted, step, self.context.policy.step_timeout_s)
+        return self.context.sessions.run(wanted, step, self.context.policy.config.step_timeout_s)
 
     @contextmanager
     def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:

@@ -152,7 +152,7 @@ def _clock_step_s(span: CounterSpan) -> float | None:
 
 def check_clock_offsets(evidence: Evidence) -> Iterator[Check]:
     """Check that no clock is far from the controller's, or was set since an earlier reading."""
-    most_s = evidence.policy.clock_tolerance_s
+    most_s = evidence.policy.config.clock_tolerance_s
     for clock in evidence.clocks.values():
         observed = f"{clock.offset_s * 1e3:+.1f} ms ± {clock.error_s * 1e3:.1f} ms"
         observed += ", but the latest reading contradicts earlier ones" if clock.stepped else ", no step"

@@ -27,7 +27,7 @@ from samovar.campaign.disk_reserve import RESERVE, DiskReserve, is_disk_error
 from samovar.campaign.host_pool import HostPool
 from samovar.campaign.journal import Entry, fold
 from samovar.campaign.notifier import Notifier
-from samovar.campaign.policy import Policy
+from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
 from samovar.campaign.trial_queue import TrialQueue, choose, treatment_of
@@ -48,7 +48,7 @@ GB = 1_000_000_000
 def pool(bound: int, treatments: int, *probation: str) -> HostPool:
     """The hosts of a testbed without any connection."""
     sessions: Any = SimpleNamespace(hosts=(), abandon=lambda host: None)
-    policy = Policy(quarantine=bound)
+    policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": bound}))
     catalogue = Catalogue(Path("templates"))
     entries = [
         Entry(1.0, "campaign-started"),
@@ -141,7 +141,7 @@ def test_the_needed_hosts_of_each_trial_of_a_plan_are_returned() -> None:
 
 
 def test_pauses_double_up_to_their_bound() -> None:
-    policy = Policy(backoff_s=5.0, backoff_most_s=30.0)
+    policy = Policy(ONE_ATTEMPT.model_copy(update={"backoff_s": 5.0, "backoff_most_s": 30.0}))
     assert [policy.pause_s(number) for number in (1, 2, 3, 4, 5000)] == [5.0, 10.0, 20.0, 30.0, 30.0]
     assert Policy().pause_s(3) == 0.0
 

@@ -692,7 +692,7 @@ def test_a_testbed_file_defines_the_addresses_behind_its_bottleneck_and_the_rout
     assert not policy.calibrate
     assert policy_of(study, testbed.model_copy(update={"lab": None}), Config(), {}).calibrate
     assert policy_of(study, testbed, Config.model_validate({"calibrate": "on"}), {}).calibrate
-    assert policy.retries == 2
+    assert policy.config.retries == 2
 
 
 def test_the_endpoints_of_a_calibration_are_those_of_a_flow_through_the_bottleneck_in_either_direction() -> (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +12,9 @@ import pytest
 from samovar.campaign.calibration.window_calibration import (
     WHOLE,
     WindowProbe,
-    fit_windows,
+    fit_buffers,
     parse_window,
+    render_fit,
     render_window_probe,
     window_probes,
     window_share,
@@ -34,15 +34,11 @@ def scripts_of(resolved: Resolved = RESOLVED) -> TrialScripts:
     return TrialScripts(trial, CATALOGUE, "windows")
 
 
-def buffer_of(scripts: TrialScripts, shares: Mapping[WindowProbe, int]) -> int:
-    return fit_windows(scripts, shares)["dst"].buffer_bytes
-
-
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_share_of_the_fitted_buffer_is_exactly_the_window(target: int) -> None:
-    probe, scripts = replace(TO_DST, window_bytes=target), scripts_of()
+    probe = replace(TO_DST, window_bytes=target)
     target = window_floor(target)
-    buffers = {ratio: buffer_of(scripts, {probe: ratio}) for ratio in range(1, WHOLE)}
+    buffers = {ratio: fit_buffers({probe: ratio})["dst"] for ratio in range(1, WHOLE)}
     assert {size * ratio // WHOLE for ratio, size in buffers.items()} == {target}
     smaller = {(size - 1) * ratio // WHOLE for ratio, size in buffers.items()}
     assert max(smaller) < target
@@ -61,11 +57,10 @@ def test_a_window_that_is_not_a_share_of_its_buffer_gives_none(clamp: int, size:
 
 def test_a_host_gets_the_buffer_with_which_no_window_exceeds_the_requested_one() -> None:
     near, far = replace(TO_DST, window_bytes=50_000), replace(TO_DST, sender="far")
-    scripts = scripts_of()
-    fits = fit_windows(scripts, {near: 101, far: 162, replace(far, receiver="src"): 162})
-    single = buffer_of(scripts, {near: 101}), buffer_of(scripts, {far: 162})
-    assert {host: fit.buffer_bytes for host, fit in fits.items()} == {"dst": min(single), "src": single[1]}
-    by_ratio = buffer_of(scripts, {TO_DST: 101, far: 162})
+    buffers = fit_buffers({near: 101, far: 162, replace(far, receiver="src"): 162})
+    single = fit_buffers({near: 101})["dst"], fit_buffers({far: 162})["dst"]
+    assert buffers == {"dst": min(single), "src": single[1]}
+    by_ratio = fit_buffers({TO_DST: 101, far: 162})["dst"]
     assert by_ratio * 162 // WHOLE == 200_000 > by_ratio * 101 // WHOLE
 
 
@@ -104,9 +99,9 @@ def test_both_ends_forget_the_tcp_metrics_of_the_probe() -> None:
 
 def test_a_buffer_is_fitted_once_though_a_host_has_two_windows() -> None:
     flows = (flow(), flow().model_copy(update={"from_address": "172.16.10.9", "rwnd_bytes": 50_000}))
-    fit = fit_windows(scripts_of(RESOLVED.model_copy(update={"flows": flows})), {TO_DST: 101})["dst"]
-    size = f"{fit.buffer_bytes}"
-    assert re.findall(r"put_in .*tcp_rmem (.*) \|\|", fit.script) == [f"'4096 {size} {size}'"]
+    script = render_fit(scripts_of(RESOLVED.model_copy(update={"flows": flows})), "dst", 1_000_000)
+    size = "1000000"
+    assert re.findall(r"put_in .*tcp_rmem (.*) \|\|", script) == [f"'4096 {size} {size}'"]
 
 
 @pytest.mark.parametrize(
