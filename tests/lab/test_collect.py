@@ -11,21 +11,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from samovar.campaign.collection import Expected, collect, commit_trial, set_aside
-from samovar.campaign.collection.fetch import pack_script, parse_packed
+from samovar.campaign.collection import collect, collected_path, commit_trial, set_aside
+from samovar.campaign.collection.fetch import pack_script, packed_name, parse_packed
 from samovar.errors import CampaignError, RemoteError, TestbedError
 from samovar.hosts import RemoteFile, ScriptResult, Session, SshTarget, transfer
+from samovar.recipes import Program
 from tests.lab.sshd import Sshd, running
 
-CAPTURE = Expected("src-eth1.pcap.gz", "traces/src-eth1.pcap.gz", "capture", "tcpdump", "eth1")
-LOGGER = Expected("src-tcp-info.csv", "traces/src-tcp-info.csv.gz", "logger", "tcp-info")
-GENERATOR = Expected("bulk-client.log", "logs/bulk-client.log", "generator")
+CAPTURE = Program("src-eth1", "capture", "tcpdump", "src-eth1.pcap.gz", {}, interface="eth1")
+LOGGER = Program("src-tcp-info", "logger", "tcp-info", "src-tcp-info.csv", {})
+GENERATOR = Program("bulk-client", "generator", "iperf3", "bulk-client.log", {})
+DATA = Program("data", "logger", "data", "data.csv", {})
 FILES = (CAPTURE, LOGGER, GENERATOR)
 
 
@@ -47,9 +50,9 @@ def remote(tmp_path: Path) -> Path:
     """A trial's folder on the host, with what a trial leaves."""
     folder = tmp_path / "host" / "trial"
     folder.mkdir(parents=True)
-    (folder / CAPTURE.remote).write_bytes(gzip.compress(os.urandom(300_000)))
-    (folder / LOGGER.remote).write_text("t_ns,src\n" + "1,172.16.10.2\n" * 10_000)
-    (folder / GENERATOR.remote).write_text("")
+    (folder / CAPTURE.output).write_bytes(gzip.compress(os.urandom(300_000)))
+    (folder / LOGGER.output).write_text("t_ns,src\n" + "1,172.16.10.2\n" * 10_000)
+    (folder / GENERATOR.output).write_text("")
     (folder / "bulk-client.pid").write_text("123\n")
     return folder
 
@@ -57,12 +60,18 @@ def remote(tmp_path: Path) -> Path:
 def test_files_arrive_as_they_were_and_the_host_is_cleared(
     session: Session, remote: Path, tmp_path: Path
 ) -> None:
-    was = {file: (remote / file.remote).read_bytes() for file in FILES}
+    was = {file.name: (remote / file.output).read_bytes() for file in FILES}
     entries = collect(session, str(remote), FILES, tmp_path / "trial")
-    assert (tmp_path / "trial" / CAPTURE.path).read_bytes() == was[CAPTURE], "compressed once, not twice"
-    assert gzip.decompress((tmp_path / "trial" / LOGGER.path).read_bytes()) == was[LOGGER]
+    assert (tmp_path / "trial" / collected_path(CAPTURE)).read_bytes() == was[CAPTURE.name], (
+        "compressed once, not twice"
+    )
+    assert gzip.decompress((tmp_path / "trial" / collected_path(LOGGER)).read_bytes()) == was[LOGGER.name]
     assert gzip.decompress((tmp_path / "trial" / "logs/bulk-client.log.gz").read_bytes()) == b""
-    assert [entry["path"] for entry in entries] == [CAPTURE.path, LOGGER.path, "logs/bulk-client.log.gz"]
+    assert [entry["path"] for entry in entries] == [
+        collected_path(CAPTURE),
+        collected_path(LOGGER),
+        "logs/bulk-client.log.gz",
+    ]
     assert not remote.exists()
 
 
@@ -75,16 +84,18 @@ def test_the_manifest_entries_describe_the_files_that_are_here(
         assert (entry["bytes"], entry["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
     about = ("kind", "host", "interface", "logger")
     assert [entries[0][key] for key in about] == ["capture", session.host, "eth1", "tcpdump"]
-    assert set(entries[2]) == {"path", "kind", "host", "bytes", "sha256"}, "what is not known is left out"
+    assert set(entries[2]) == {"path", "kind", "host", "logger", "bytes", "sha256"}, (
+        "what is not known is left out"
+    )
 
 
 def test_a_missing_file_is_named_with_what_is_there_and_nothing_is_removed(
     session: Session, remote: Path, tmp_path: Path
 ) -> None:
-    (remote / CAPTURE.remote).unlink()
+    (remote / CAPTURE.output).unlink()
     with pytest.raises(RemoteError, match=r"src-eth1.pcap.gz: not there\nthere is: .*src-tcp-info.csv"):
         collect(session, str(remote), FILES, tmp_path / "trial")
-    assert (remote / LOGGER.remote).exists()
+    assert (remote / LOGGER.output).exists()
     assert not (tmp_path / "trial").exists()
 
 
@@ -95,15 +106,15 @@ def test_a_file_that_changes_on_its_way_is_refused_and_stays_on_the_host(
 
     def write_on(done: ScriptResult) -> None:
         if done.step == "pack":
-            with (remote / CAPTURE.remote).open("r+b") as file:
+            with (remote / CAPTURE.output).open("r+b") as file:
                 file.write(b"\xff")
 
     session = Session(sshd.target(f"test-{secrets.token_hex(6)}"), record=write_on)
     with pytest.raises(TestbedError, match=r"src-eth1.pcap.gz: arrived as \d+ bytes with SHA-256"):
         collect(session, str(remote), FILES, tmp_path / "trial")
     session.close()
-    assert (remote / CAPTURE.remote).exists()
-    assert not (tmp_path / "trial" / CAPTURE.path).exists()
+    assert (remote / CAPTURE.output).exists()
+    assert not (tmp_path / "trial" / collected_path(CAPTURE)).exists()
     assert list((tmp_path / "trial").rglob("*.part")) == []
 
 
@@ -135,7 +146,7 @@ def test_sums_come_without_sha256sum_too(remote: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", script], env={"PATH": str(tools)}, capture_output=True, check=True
     )
-    names = [file.packed.remote for file in FILES]
+    names = [packed_name(file) for file in FILES]
     counted = parse_packed("src", done.stdout.decode(), names)
     for name in names:
         data = (remote / name).read_bytes()
@@ -147,9 +158,7 @@ def test_sums_come_without_sha256sum_too(remote: Path, tmp_path: Path) -> None:
 )
 def test_names_that_could_lead_elsewhere_are_refused(name: str) -> None:
     with pytest.raises(TestbedError, match="cannot be the name of a collected file"):
-        Expected(name, "traces/x", "capture")
-    with pytest.raises(TestbedError, match="cannot be the name of a collected file"):
-        Expected("x", f"traces/{name}", "capture")
+        packed_name(replace(CAPTURE, output=name))
 
 
 @pytest.mark.parametrize(
@@ -184,8 +193,8 @@ def test_a_host_that_tells_of_other_files_is_refused(told: str) -> None:
 def test_a_link_in_place_of_a_file_is_refused(session: Session, remote: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of the host")
-    (remote / LOGGER.remote).unlink()
-    (remote / LOGGER.remote).symlink_to(secret)
+    (remote / LOGGER.output).unlink()
+    (remote / LOGGER.output).symlink_to(secret)
     with pytest.raises(RemoteError, match=r"src-tcp-info.csv: is a symbolic link"):
         collect(session, str(remote), FILES, tmp_path / "trial")
     assert not (tmp_path / "trial").exists()
@@ -195,7 +204,7 @@ def test_a_link_in_place_of_a_file_is_refused(session: Session, remote: Path, tm
 def test_a_file_that_becomes_another_thing_once_it_is_counted_is_refused(
     sshd: Sshd, remote: Path, tmp_path: Path, becomes: str
 ) -> None:
-    file = remote / CAPTURE.remote
+    file = remote / CAPTURE.output
 
     def exchange(done: ScriptResult) -> None:
         if done.step != "pack":
@@ -216,7 +225,7 @@ def test_a_file_that_becomes_another_thing_once_it_is_counted_is_refused(
     assert remote.exists(), "what could not be had whole is not removed"
     here = [path for path in (tmp_path / "trial").rglob("*") if path.is_file()]
     assert all(path.name.endswith(".gz") for path in here), "no part stays"
-    assert CAPTURE.path not in [str(path.relative_to(tmp_path / "trial")) for path in here]
+    assert collected_path(CAPTURE) not in [str(path.relative_to(tmp_path / "trial")) for path in here]
 
 
 class Lying(Session):
@@ -279,7 +288,7 @@ def test_whatever_a_host_says_of_its_files_nothing_is_written_beside_the_trial(
     lying.say(b"\n".join([*lines, b""]))
     trial = tmp_path / "campaign" / "trial"
     with pytest.raises(TestbedError):  # no line can have the sum of the file
-        collect(lying, str(remote), [Expected("data.csv", "traces/data.csv", "logger")], trial)
+        collect(lying, str(remote), [DATA], trial)
     assert [
         path
         for path in tmp_path.rglob("*")
@@ -293,13 +302,13 @@ def test_what_the_disk_has_no_room_for_is_not_fetched(lying: Lying, remote: Path
     with pytest.raises(
         CampaignError, match=r"1000000TB to collect, but .* free, of which 67.1MB must stay free"
     ):
-        collect(lying, str(remote), [Expected("data.csv", "traces/data.csv", "logger")], tmp_path / "trial")
+        collect(lying, str(remote), [DATA], tmp_path / "trial")
     assert not (tmp_path / "trial").exists()
 
 
 def test_two_files_cannot_be_collected_to_one_place(session: Session, remote: Path, tmp_path: Path) -> None:
-    twice = [LOGGER, Expected("src-tcp-info.csv.gz", LOGGER.path, "logger")]
-    with pytest.raises(TestbedError, match=r"traces/src-tcp-info.csv.gz: two files cannot be collected"):
+    twice = [LOGGER, replace(LOGGER, output="src-tcp-info.csv.gz")]
+    with pytest.raises(TestbedError, match=r"src-tcp-info.csv.gz: two files cannot be collected"):
         collect(session, str(remote), twice, tmp_path / "trial")
 
 
@@ -325,11 +334,11 @@ def test_a_transfer_that_sshd_s_death_cuts_off_goes_on_from_what_has_arrived(
     sshd: Sshd, remote: Path, tmp_path: Path
 ) -> None:
     size = 60_000_000
-    with (remote / CAPTURE.remote).open("wb") as file:
+    with (remote / CAPTURE.output).open("wb") as file:
         for _ in range(size // 1_000_000):
             file.write(os.urandom(1_000_000))
-    was = hashlib.sha256((remote / CAPTURE.remote).read_bytes()).hexdigest()
-    part = tmp_path / "trial" / f"{CAPTURE.path}.part"
+    was = hashlib.sha256((remote / CAPTURE.output).read_bytes()).hexdigest()
+    part = tmp_path / "trial" / f"{collected_path(CAPTURE)}.part"
     session = Session(sshd.target(f"test-{secrets.token_hex(6)}"))
     session.open()
     begun = part.stat  # what of the file has arrived is never written again
@@ -350,7 +359,7 @@ def test_a_transfer_that_sshd_s_death_cuts_off_goes_on_from_what_has_arrived(
     cutting.join()
     session.close()
     assert entries[0]["sha256"] == was
-    assert hashlib.sha256((tmp_path / "trial" / CAPTURE.path).read_bytes()).hexdigest() == was
+    assert hashlib.sha256((tmp_path / "trial" / collected_path(CAPTURE)).read_bytes()).hexdigest() == was
     assert len({inode for inode, _ in seen}) == 1, "one file from the first byte to the last"
     sizes = [at for _, at in seen]
     assert sizes == sorted(sizes), "it only ever grew"
@@ -360,20 +369,20 @@ def test_a_transfer_that_sshd_s_death_cuts_off_goes_on_from_what_has_arrived(
 def test_what_has_arrived_of_another_file_is_found_out_and_fetched_again(
     session: Session, remote: Path, tmp_path: Path
 ) -> None:
-    was = (remote / CAPTURE.remote).read_bytes()
-    part = tmp_path / "trial" / f"{CAPTURE.path}.part"
+    was = (remote / CAPTURE.output).read_bytes()
+    part = tmp_path / "trial" / f"{collected_path(CAPTURE)}.part"
     part.parent.mkdir(parents=True)
     for wrong in (b"x" * 1000, b"x" * (len(was) + 1000)):
         part.write_bytes(wrong)
         wanted = RemoteFile(
-            str(remote / CAPTURE.remote),
-            tmp_path / "trial" / CAPTURE.path,
+            str(remote / CAPTURE.output),
+            tmp_path / "trial" / collected_path(CAPTURE),
             hashlib.sha256(was).hexdigest(),
             len(was),
         )
         session.fetch_all([wanted])
-        assert (tmp_path / "trial" / CAPTURE.path).read_bytes() == was
-        (tmp_path / "trial" / CAPTURE.path).unlink()
+        assert (tmp_path / "trial" / collected_path(CAPTURE)).read_bytes() == was
+        (tmp_path / "trial" / collected_path(CAPTURE)).unlink()
 
 
 def test_a_transfer_is_given_up_when_nothing_arrives_any_more(
@@ -382,9 +391,9 @@ def test_a_transfer_is_given_up_when_nothing_arrives_any_more(
     monkeypatch.setattr(transfer, "PATIENCE_S", 0.5)
     with running(tmp_path_factory.mktemp("dying")) as server:
         session = Session(server.target(f"test-{secrets.token_hex(6)}"))
-        (remote / CAPTURE.remote).write_bytes(os.urandom(60_000_000))
+        (remote / CAPTURE.output).write_bytes(os.urandom(60_000_000))
         session.open()
-        part = tmp_path / "trial" / f"{CAPTURE.path}.part"
+        part = tmp_path / "trial" / f"{collected_path(CAPTURE)}.part"
 
         def die() -> bool:
             if not part.exists():

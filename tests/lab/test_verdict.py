@@ -21,7 +21,7 @@ from samovar.campaign.calibration import Calibration
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, read_journal
-from samovar.campaign.policy import ONE_ATTEMPT, Policy, policy_of
+from samovar.campaign.policy import Policy, policy_of
 from samovar.campaign.run import CampaignRun, Summary
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
 from samovar.cli import PlannedExperiment, Request
@@ -342,7 +342,7 @@ def test_a_path_that_is_far_from_what_was_asked_starts_no_trial(judge: Judge) ->
         "calibrate",
         "rtr",
         slower,
-        replace(judge.policy, calibrate=True, config=ONE_ATTEMPT.model_copy(update={"retries": 2})),
+        replace(judge.policy, calibrate=True, config=judge.policy.config.model_copy(update={"retries": 2})),
     )
     assert [event.event for event in events].count("trial-started") == 1
     assert [event.values["id"] for event in events if event.event == "trial-refused"] == []
@@ -360,7 +360,7 @@ def test_an_invalid_trial_is_run_again_and_a_valid_attempt_takes_its_place(judge
         "arm",
         "src",
         wrong,
-        replace(judge.policy, config=ONE_ATTEMPT.model_copy(update={"retries": 2})),
+        replace(judge.policy, config=judge.policy.config.model_copy(update={"retries": 2})),
         times=1,
     )
     (again,) = (event for event in events if event.event == "trial-again")
@@ -376,7 +376,10 @@ def test_an_invalid_trial_is_run_again_and_a_valid_attempt_takes_its_place(judge
 def test_a_trial_that_stays_invalid_is_given_up_and_named_with_its_reasons(judge: Judge) -> None:
     wrong = "echo cubic >/proc/sys/net/ipv4/tcp_congestion_control"
     events, summary = judge.campaign(
-        "arm", "src", wrong, replace(judge.policy, config=ONE_ATTEMPT.model_copy(update={"retries": 1}))
+        "arm",
+        "src",
+        wrong,
+        replace(judge.policy, config=judge.policy.config.model_copy(update={"retries": 1})),
     )
     assert [event.event for event in events].count("trial-started") == 2
     (reasons,) = summary.failed.values()

@@ -7,8 +7,8 @@ from samovar.campaign.collection.commit import commit_trial as commit_trial
 from samovar.campaign.collection.commit import digests as digests
 from samovar.campaign.collection.commit import set_aside as set_aside
 from samovar.campaign.collection.commit import sums_digest as sums_digest
-from samovar.campaign.collection.fetch import Expected as Expected
 from samovar.campaign.collection.fetch import collect as collect
+from samovar.campaign.collection.fetch import collected_path as collected_path
 from samovar.campaign.collection.fetch import salvage as salvage
 from samovar.campaign.collection.verify import Verification as Verification
 from samovar.campaign.collection.verify import verify as verify

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import RemoteFile, Session, Sessions
-from samovar.recipes import TrialScripts, quote
+from samovar.recipes import Program, TrialScripts, quote
 from samovar.units import format_bytes
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -25,71 +24,53 @@ SPARE_BYTES = 64 * 1024 * 1024
 """Disk space that stays free on this machine, for the journal and other files that must be written."""
 
 
-@dataclass(frozen=True)
-class Expected:
-    """A file that a trial leaves in its folder on a host, and its path in the trial's folder here.
+def packed_name(program: Program) -> str:
+    """Return the name of a program's compressed output. Raises TestbedError if it could lead elsewhere."""
+    if not _NAME.fullmatch(program.output):
+        raise TestbedError(
+            f"{program.name}: {program.output!r} cannot be the name of a collected file; "
+            f"use letters, digits, dots, hyphens and underscores"
+        )
+    return f"{program.output.removesuffix('.gz')}.gz"
 
-    A file that is not compressed yet is compressed before it is fetched; both names then end in .gz.
-    """
 
-    remote: str
-    path: str
-    kind: str
-    logger: str | None = None
-    interface: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse names that could lead out of either folder. Raises TestbedError."""
-        for name in (self.remote, *self.path.split("/")):
-            if not _NAME.fullmatch(name):
-                raise TestbedError(
-                    f"{self.path}: {name!r} cannot be the name of a collected file; "
-                    f"use letters, digits, dots, hyphens and underscores"
-                )
-
-    @property
-    def packed(self) -> Expected:
-        """The same file after it was compressed."""
-        if self.remote.endswith(".gz"):
-            return self
-        path = self.path if self.path.endswith(".gz") else f"{self.path}.gz"
-        return Expected(f"{self.remote}.gz", path, self.kind, self.logger, self.interface)
+def collected_path(program: Program) -> str:
+    """Return the path of a program's compressed output in the trial's folder here."""
+    return f"{'logs' if program.kind == 'generator' else 'traces'}/{packed_name(program)}"
 
 
 def collect(
-    session: Session, folder: str, expected: Sequence[Expected], local: Path, *, deadline_s: float = 600.0
+    session: Session, folder: str, programs: Sequence[Program], local: Path, *, deadline_s: float = 600.0
 ) -> list[Mapping[str, object]]:
-    """Fetch a trial's files from a host and return their entries for the manifest.
+    """Fetch what programs of a trial wrote on a host and return the entries of the files for the manifest.
 
-    The trial's folder on the host is removed once every expected file is here, on disk and verified, and not
+    The trial's folder on the host is removed once every file is here, on disk and verified, and not
     before. After a lost connection, fetching resumes with what has arrived. Raises TestbedError for a file
     that is missing or was changed on its way, CampaignError if the disk here has no room, and DeadlineError.
     """
     check_folder(folder)
-    if not expected:
+    if not programs:
         return []
-    packed = [file.packed for file in expected]
-    paths = [file.path for file in packed]
-    twice = sorted({path for path in paths if paths.count(path) > 1})
+    names = [packed_name(program) for program in programs]
+    twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise TestbedError(f"{', '.join(twice)}: two files cannot be collected under one name")
-    done = session.run(pack_script(folder, expected), step="pack", deadline_s=deadline_s)
-    on_host = parse_packed(session.host, done.text, [file.remote for file in packed])
+    done = session.run(pack_script(folder, programs), step="pack", deadline_s=deadline_s)
+    on_host = parse_packed(session.host, done.text, names)
     wanted = [
-        RemoteFile(f"{folder}/{file.remote}", local / file.path, *on_host[file.remote]) for file in packed
+        RemoteFile(f"{folder}/{name}", local / collected_path(program), *on_host[name])
+        for name, program in zip(names, programs, strict=True)
     ]
     check_room(session.host, sum(file.size_bytes for file in wanted), local)
     session.fetch_all(wanted, deadline_s=deadline_s)
     session.run(f"rm -rf -- {quote(folder)}\n", step="remove", deadline_s=deadline_s)
-    return [_manifest_entry(file, session.host, one) for file, one in zip(packed, wanted, strict=True)]
+    return [
+        _manifest_entry(program, session.host, one) for program, one in zip(programs, wanted, strict=True)
+    ]
 
 
 def salvage(
-    scripts: TrialScripts,
-    sessions: Sessions,
-    expected: Mapping[str, Sequence[Expected]],
-    folder: Path,
-    emit: Emit,
+    scripts: TrialScripts, sessions: Sessions, folder: Path, emit: Emit
 ) -> list[Mapping[str, object]]:
     """Fetch the files that an interrupted trial has written so far; return their entries for the manifest.
 
@@ -97,25 +78,22 @@ def salvage(
     """
     fetched: list[Mapping[str, object]] = []
 
-    def names_on(session: Session) -> set[str]:
+    def written_on(session: Session) -> list[Program]:
         script = f"cd {quote(scripts.folder)} 2>/dev/null || exit 0; ls\n"
-        return set(session.run(script, step="look", deadline_s=STOP_DEADLINE_S).text.split())
+        names = set(session.run(script, step="look", deadline_s=STOP_DEADLINE_S).text.split())
+        return [one for one in scripts.processes(session.host) if names & {one.output, packed_name(one)}]
 
     def fetch_from(session: Session) -> None:
-        wanted = expected[session.host]
-        if names_on(session).isdisjoint(
-            name for file in wanted for name in (file.remote, file.packed.remote)
-        ):
+        if not written_on(session):
             return
         script = scripts.stop(session.host, broken_off=True)
         if script:
             session.run(script, step="stop", deadline_s=STOP_DEADLINE_S, check=False)
-        names = names_on(session)
-        files = [file for file in wanted if names & {file.remote, file.packed.remote}]
-        fetched.extend(collect(session, scripts.folder, files, folder, deadline_s=SALVAGE_DEADLINE_S))
+        written = written_on(session)
+        fetched.extend(collect(session, scripts.folder, written, folder, deadline_s=SALVAGE_DEADLINE_S))
 
     try:
-        sessions.map(fetch_from, [host for host, files in expected.items() if files])
+        sessions.map(fetch_from, [host for host in scripts.resolved.hosts if scripts.processes(host)])
     except TestbedError as error:
         emit(Event("warning", {"text": f"not all files of the trial could be fetched: {error}"}))
     return fetched
@@ -160,7 +138,7 @@ wc -c -- "$@"
 """
 
 
-def pack_script(folder: str, expected: Sequence[Expected]) -> str:
+def pack_script(folder: str, programs: Sequence[Program]) -> str:
     """Return the script that compresses files and prints their checksums and sizes.
 
     Each program is started once for all files; files that are compressed already are left as they are.
@@ -168,8 +146,8 @@ def pack_script(folder: str, expected: Sequence[Expected]) -> str:
     """
     return _PACK.format(
         folder=quote(folder),
-        files=" ".join(quote(file.remote) for file in expected),
-        packed=" ".join(quote(file.packed.remote) for file in expected),
+        files=" ".join(quote(program.output) for program in programs),
+        packed=" ".join(quote(packed_name(program)) for program in programs),
     )
 
 
@@ -198,13 +176,13 @@ def parse_packed(host: str, text: str, names: Sequence[str]) -> dict[str, tuple[
     return {name: (sums[name], sizes[name]) for name in names}
 
 
-def _manifest_entry(file: Expected, host: str, fetched: RemoteFile) -> Mapping[str, object]:
+def _manifest_entry(program: Program, host: str, fetched: RemoteFile) -> Mapping[str, object]:
     entry = {
-        "path": file.path,
-        "kind": file.kind,
+        "path": collected_path(program),
+        "kind": program.kind,
         "host": host,
-        "interface": file.interface,
-        "logger": file.logger,
+        "interface": program.interface,
+        "logger": program.recipe,
         "bytes": fetched.size_bytes,
         "sha256": fetched.sha256,
     }

@@ -13,7 +13,7 @@ from typing import Literal
 from samovar.atomic_files import write_json
 from samovar.campaign.availability import blamed
 from samovar.campaign.calibration import Calibration, render_fit
-from samovar.campaign.collection import Expected, collect, commit_trial, salvage
+from samovar.campaign.collection import collect, commit_trial, salvage
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.disk_reserve import is_disk_error
 from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
@@ -269,20 +269,8 @@ class TrialRun:
         # Nothing runs any more and the host is restored, except for settings that need a reboot.
         body = self.boot_settings.restore_body(session.host)
         session.set_on_loss(self.scripts.script(session.host, (body,)) if body else None)
-        files = self._expected_files(session.host)
-        return collect(session, self.scripts.folder, files, self.folder, deadline_s=COLLECT_DEADLINE_S)
-
-    def _expected_files(self, host: str) -> tuple[Expected, ...]:
-        return tuple(
-            Expected(
-                remote=program.output,
-                path=f"{'logs' if program.kind == 'generator' else 'traces'}/{program.output}",
-                kind=program.kind,
-                logger=program.recipe,
-                interface=program.interface,
-            )
-            for program in self.scripts.processes(host)
-        )
+        programs = self.scripts.processes(session.host)
+        return collect(session, self.scripts.folder, programs, self.folder, deadline_s=COLLECT_DEADLINE_S)
 
     def _judge(self, started: float) -> TrialResult:
         """Check the trial, write its manifest, and commit it to the campaign."""
@@ -303,9 +291,8 @@ class TrialRun:
         try:
             with self.context.interrupt.shielded(), self._phase("clear"):
                 if outcome == "interrupted":
-                    files = {host: self._expected_files(host) for host in self.hosts}
                     sessions, emit = self.context.sessions, self.context.emit
-                    self.evidence.files += salvage(self.scripts, sessions, files, self.folder, emit)
+                    self.evidence.files += salvage(self.scripts, sessions, self.folder, emit)
                 self._clear()
         except TestbedError as second:
             reasons.append(f"and the testbed could not be restored: {second}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from samovar.campaign.clocks import ClockOffset
+from samovar.campaign.collection import collected_path
 from samovar.campaign.host_state import parse_named
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.campaign.verdict.check_result import Check
@@ -165,7 +166,7 @@ class Evidence:
 
     def trace(self, program: Program) -> Path:
         """Return the compressed trace of a logger or capture in the trial's folder."""
-        return self.folder / "traces" / f"{program.output.removesuffix('.gz')}.gz"
+        return self.folder / collected_path(program)
 
     @property
     def is_ipv4(self) -> bool:
