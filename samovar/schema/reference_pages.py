@@ -208,11 +208,11 @@ def factor_lines() -> Iterator[str]:
 
 def recipe_names(recipes: Recipes) -> Iterator[str]:
     """Yield the names of all recipes that an experiment or a testbed may use, by kind and system."""
-    rows = [
-        [kind, *(", ".join(f"`{name}`" for name in sorted(recipes.catalogue.names(kind, system)))
-                 for system in keys.OPERATING_SYSTEMS)]
-        for kind in ("setting", "aqm", "generator", "logger")
-    ]  # fmt: skip
+    rows = []
+    for kind in ("setting", "aqm", "generator", "logger"):
+        names = [sorted(recipes.catalogue.names(kind, system)) for system in keys.OPERATING_SYSTEMS]
+        cells = [", ".join(f"`{name}`" for name in found) for found in names]
+        rows.append([kind, cells[0], *("the same" if cell == cells[0] else cell for cell in cells[1:])])
     yield from table(("", *(system.title for system in keys.OPERATING_SYSTEMS.values())), rows)
 
 
