@@ -15,14 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from samovar.campaign.availability import (
-    Reboots,
-    free_here,
-    needed_here,
-    needed_hosts_by_trial,
-    shortage,
-    without_hosts,
-)
+from samovar.campaign import availability
 from samovar.campaign.calibration import Calibration
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_pool import HostPool
@@ -59,10 +52,12 @@ class TestbedRunner:
 
     def __init__(self, context: CampaignContext, setup: TestbedSetup) -> None:
         self.context, self.setup = context, setup
-        self._needed_hosts = needed_hosts_by_trial(setup.plan)
+        self._needed_hosts = availability.needed_hosts_by_trial(setup.plan)
         self._own_trials = {trial.id: trial for trial in setup.plan.trials} if context.shared else {}
         systems = {name: host.system for name, host in setup.plan.trials[0].resolved.hosts.items()}
-        self.boot_settings = BootSettings(context, Reboots(context, systems, setup.machines), self._scripts)
+        self.boot_settings = BootSettings(
+            context, availability.Reboots(context, systems, setup.machines), self._scripts
+        )
         self.recovery = Recovery(context, self._scripts)
         treatments = sum(setup.plan.treatments().values())
         self.hosts = HostPool(context, self.recovery, self.boot_settings, systems, setup.machines, treatments)
@@ -79,8 +74,10 @@ class TestbedRunner:
         """Run trials until none is left for this testbed, or the campaign is stopped."""
         context, testbed = self.context, self.setup.testbed
         while (trial := queue.take(testbed)) is not None:
-            needed_bytes = needed_here(self._own_trial(trial).resolved, context.catalogue)
-            short = shortage(free_here(context.folder), context.policy.config.free_space, needed_bytes)
+            needed_bytes = availability.needed_here(self._own_trial(trial).resolved, context.catalogue)
+            short = availability.shortage(
+                availability.free_here(context.folder), context.policy.config.free_space, needed_bytes
+            )
             if short:
                 queue.stop(f"{context.folder}: {short}")
             end: TrialEnd = "failed"
@@ -172,7 +169,7 @@ class TestbedRunner:
 
     def _own_trial(self, trial: Trial) -> Trial:
         """Return a trial as it is on this testbed, without the hosts that are quarantined."""
-        return without_hosts(self._own_trials.get(trial.id, trial), self.hosts.quarantined)
+        return availability.without_hosts(self._own_trials.get(trial.id, trial), self.hosts.quarantined)
 
     def _scripts(self, id_: str) -> TrialScripts:
         context = self.context

@@ -13,6 +13,7 @@ from pathlib import Path
 from samovar.errors import LabError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed
+from samovar.lab import kernel
 from samovar.lab.access import (
     RECORD,
     Access,
@@ -24,21 +25,7 @@ from samovar.lab.access import (
     write_record,
 )
 from samovar.lab.boot_files import CLIENT_KEY, KNOWN_HOSTS, Boot, make_keys, write_boot_folder
-from samovar.lab.kernel import (
-    DEBIAN_USER_MODE,
-    MAP_ROOT,
-    NAMESPACES,
-    KernelNeeds,
-    UserModeConfig,
-    allow_all_cc,
-    allow_cc,
-    choose_kernel,
-    find_user_mode,
-    machine_lacks,
-    needs_user_namespace,
-    read_allowed_cc,
-    require_programs,
-)
+from samovar.lab.kernel import KernelNeeds, UserModeConfig
 from samovar.lab.topology import Topology, read_topology
 
 CONSOLE = "console.log"
@@ -58,7 +45,7 @@ def up(
     state_folder: Path,
     needs: KernelNeeds,
     emit: Emit,
-    user_mode: UserModeConfig = DEBIAN_USER_MODE,
+    user_mode: UserModeConfig = kernel.DEBIAN_USER_MODE,
 ) -> Access:
     """Start the lab of a testbed, unless it runs already; return when the SSH servers of all hosts answer.
 
@@ -114,14 +101,14 @@ def _locked(state_folder: Path) -> Iterator[Path]:
 
 def _plan_boot(testbed: Testbed, topology: Topology, needs: KernelNeeds, user_mode: UserModeConfig) -> Boot:
     assert testbed.lab is not None  # read_topology has checked it
-    require_programs("native")
-    kernel = choose_kernel(testbed.lab.kernel, needs)
-    require_programs(kernel)
+    kernel.require_programs("native")
+    chosen = kernel.choose_kernel(testbed.lab.kernel, needs)
+    kernel.require_programs(chosen)
     return Boot(
         topology=topology,
-        kernel=kernel,
-        user_mode=find_user_mode(user_mode) if kernel == "uml" else None,
-        user_namespace=needs_user_namespace(),
+        kernel=chosen,
+        user_mode=kernel.find_user_mode(user_mode) if chosen == "uml" else None,
+        user_namespace=kernel.needs_user_namespace(),
         memory_kib=testbed.lab.memory_bytes // 1024,
         cpu=max(os.sched_getaffinity(0)),
         port=testbed.ssh.port,
@@ -134,9 +121,9 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
     if record.fingerprint != fingerprint:
         difference = "runs from another version of the testbed file"
     elif record.kernel == "native":
-        if missing := machine_lacks(needs):
+        if missing := kernel.machine_lacks(needs):
             difference = f"runs on the machine's own kernel, which lacks {', '.join(missing)}"
-    elif record.release not in ("", wanted := find_user_mode(user_mode).release):
+    elif record.release not in ("", wanted := kernel.find_user_mode(user_mode).release):
         difference = f"runs on user-mode Linux {record.release}, and `lab.uml` of config.yaml is {wanted}"
     if difference:
         raise LabError(
@@ -147,7 +134,7 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
 def _forget(folder: Path, record: Access | None) -> None:
     """Restore what an ended lab has changed on the machine, and delete its record."""
     if record is not None and record.allowed_before is not None:
-        allow_cc(record.allowed_before)
+        kernel.allow_cc(record.allowed_before)
     (folder / RECORD).unlink(missing_ok=True)
 
 
@@ -170,12 +157,12 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
             port=boot.port,
             hosts={node.name: str(node.control.ip) for node in boot.topology.nodes},
             fingerprint=fingerprint,
-            allowed_before=read_allowed_cc() if boot.kernel == "native" else None,
+            allowed_before=kernel.read_allowed_cc() if boot.kernel == "native" else None,
         )
         write_record(folder, access)
         try:
             if boot.kernel == "native":
-                allow_all_cc(needs.congestion_controls)
+                kernel.allow_all_cc(needs.congestion_controls)
             os.write(gate, b"go\n")
             _wait_until_ready(folder, access, emit)
         except BaseException:
@@ -193,8 +180,8 @@ def _start_first_process(folder: Path, user_namespace: bool, inlet: int) -> OsPr
 
     Raises LabError with its output if it does not start.
     """
-    user = MAP_ROOT if user_namespace else ()
-    command = ["unshare", *user, *NAMESPACES, "sh", str(folder / "boot" / "lab-init.sh")]
+    user = kernel.MAP_ROOT if user_namespace else ()
+    command = ["unshare", *user, *kernel.NAMESPACES, "sh", str(folder / "boot" / "lab-init.sh")]
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     parent = os.posix_spawnp(
         command[0],

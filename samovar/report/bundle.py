@@ -45,7 +45,7 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     document = compose(campaign, results)
     pdf = bundle / f"{campaign.plan.experiment}.pdf"
     write_whole(pdf, typeset(document, bundle, campaign.start_s))
-    write_json(bundle / SCORECARD, [result.as_json() for result in results])
+    write_json(bundle / SCORECARD, [vars(result) for result in results])
     commands = (run_command(campaign.plan), *document["regenerate"])
     repeat = "\n".join(f"  {line}" for line in commands)
     readme = (TEMPLATES / README).read_text("utf-8")

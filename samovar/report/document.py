@@ -84,7 +84,7 @@ def _scorecard_line(result: Result) -> Json:
     part, flow, source = (f"{kind} {name}" if name else "" for kind, name in kinds)
     about = "; ".join(filter(None, [result.metric, part, flow, treatment_text(result.where), source]))
     texts = {"value": value, "sample": sample.removesuffix(")"), "glance": value.partition(" [")[0]}
-    return {**result.as_json(), "about": about, **texts}
+    return {**vars(result), "about": about, **texts}
 
 
 def _figures(campaign: Campaign) -> list[Json]:

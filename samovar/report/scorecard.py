@@ -58,10 +58,6 @@ class Result:
     source: str
     why: str = ""
 
-    def as_json(self) -> dict[str, object]:
-        """Return the line as scorecard.json has it."""
-        return dict(vars(self))
-
 
 def read_results(folder: Path, outputs: Outputs | None = None) -> tuple[Campaign, tuple[Result, ...]]:
     """Read an analysed campaign and judge the expectations of its experiment.

@@ -91,7 +91,7 @@ def make_study(
     end_s = max(one.campaign.end_s for one in reported)
     write_whole(pdf, typeset(document, folder, end_s, template=TEMPLATE))
     judged = [(one.campaign.plan.experiment, result) for one in reported for result in one.results]
-    lines = [{"experiment": experiment, **result.as_json()} for experiment, result in judged]
+    lines = [{"experiment": experiment, **vars(result)} for experiment, result in judged]
     write_json(folder / SCORECARD, lines)
     write_json(folder / CAMPAIGNS, [one.as_json() for one in reported])
     return pdf, finish_bundle(folder, pdf, [result for _, result in judged], emit)
@@ -198,7 +198,7 @@ def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:
     """Yield what each section did differently from the original, and its expectations that differ."""
     for section, one in sections:
         results = one.results if section is one.sections[0] else ()
-        differing = [result.as_json() for result in results if result.verdict == DIFFERS]
+        differing = [vars(result) for result in results if result.verdict == DIFFERS]
         deviation = one_line(section.deviation)
         if deviation or differing:
             yield {"title": section.title, "text": deviation, "differ": differing}

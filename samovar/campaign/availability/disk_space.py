@@ -51,9 +51,9 @@ def unusable(results: Path) -> str | None:
 
 
 def free_here(folder: Path) -> int:
-    """Return the free bytes of a folder's disk. Raises CampaignError."""
+    """Return the free bytes of the disk of a folder, which need not exist yet. Raises CampaignError."""
     try:
-        disk = os.statvfs(folder)
+        disk = os.statvfs(nearest_folder(folder))
     except OSError as error:
         raise CampaignError(f"{folder}: free space cannot be read: {error.strerror}") from error
     return disk.f_bavail * disk.f_frsize
@@ -82,7 +82,7 @@ def _room(free_bytes: int, floor_bytes: int) -> str:
 
 def space_here(cost: Cost, results: Path, floor_bytes: int = 0) -> Iterator[Finding]:
     """Compare what all trials write to the results folder with the free disk space there."""
-    free_bytes = free_here(nearest_folder(results))
+    free_bytes = free_here(results)
     if cost.controller_bytes and cost.controller_bytes > free_bytes - floor_bytes:
         needed, room = format_bytes(cost.controller_bytes, 3), _room(free_bytes, floor_bytes).rstrip(",")
         what = f"{cost.trials} trials write about {needed}, but the disk of {results} has {room}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from samovar.campaign.availability import free_here
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import RemoteFile, Session, Sessions
@@ -101,11 +101,10 @@ def salvage(
 
 def check_room(host: str, size_bytes: int, local: Path) -> None:
     """Raise CampaignError, which blames no host, if the disk here has no room for files of this size."""
-    folder = next(place for place in (local, *local.parents) if place.exists())
-    free = shutil.disk_usage(folder).free
+    free = free_here(local)
     if size_bytes + SPARE_BYTES > free:
         needed, there, spare = (format_bytes(size, 3) for size in (size_bytes, free, SPARE_BYTES))
-        message = f"{needed} to collect, but {folder} has {there} free, of which {spare} must stay free"
+        message = f"{needed} to collect, but {local} has {there} free, of which {spare} must stay free"
         raise CampaignError(f"{host}: {message}")
 
 
