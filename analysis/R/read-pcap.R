@@ -144,8 +144,8 @@ reverse_flow <- function(flow) {
 #' @param proto Protocols to include.
 #' @return A data.table: `flow` (the direction with more payload; if equal, the one seen first), `src`, `sport`, `dst`, `dport`,
 #'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, flows
-#'   with equal payload in the order of their first packets. If the payload of a packet is unknown, that of its flow is NA: the upper bound
-#'   from column `ip_bytes` then decides between the directions, and such flows are last, ordered by that bound.
+#'   with equal payload in the order of their first packets. `payload_bytes` is NA for a flow with a
+#'   packet of unknown payload: its upper bound from column `ip_bytes` then decides between directions, and orders such flows, which come last.
 #' @export
 data_flows <- function(capture, proto = "tcp") {
   check_columns(capture, c("t_ns", "flow", "proto", "src", "sport", "dst", "dport", "payload_bytes"))

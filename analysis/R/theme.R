@@ -1,6 +1,6 @@
 #' Theme of all figures
 #'
-#' Nine points at 6.3 in, so that text has this size in a report of that width. Axes and grid are grey; only data are coloured.
+#' Text has 9 points in figures of 6.3 in, the width of the report's text. Axes and grid are grey; only data are coloured.
 #'
 #' @param base_size Size of text, points.
 #' @return A ggplot2 theme.

@@ -1,4 +1,4 @@
-"""Disk space held back under a campaign, to be able to record how it ended when the disk is full."""
+"""Disk space reserved in a campaign's folder, so that its end can be recorded when the disk is full."""
 
 from __future__ import annotations
 

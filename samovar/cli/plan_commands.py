@@ -1,4 +1,4 @@
-"""Commands that run nothing: list, new, plan, explain, and what a testbed offers and must allow."""
+"""Commands that run no trial: list, new, plan, explain, check and sudoers."""
 
 from __future__ import annotations
 

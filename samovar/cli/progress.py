@@ -1,4 +1,4 @@
-"""Progress of a campaign: a live view on a terminal, a plain line with a time stamp per event elsewhere."""
+"""Progress of a campaign: a live view on a terminal, otherwise a line with a time stamp for each event."""
 
 from __future__ import annotations
 

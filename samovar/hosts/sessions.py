@@ -97,7 +97,7 @@ class Sessions:
         raise_host_errors(errors)
 
     def abandon(self, host: str) -> None:
-        """Remove a host; it runs the script that was stored for the loss of its controller."""
+        """Disconnect from a host, which then runs its stored clean-up script."""
         session = self._sessions.pop(host, None)
         if session:
             session.abandon()

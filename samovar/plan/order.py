@@ -156,7 +156,7 @@ def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
 
 
 def together(hosts: States) -> States:
-    """Return the states of all hosts as those of one: trials wait once for hosts that reboot together."""
+    """Merge the states of all hosts into one, since hosts that reboot together cost one wait."""
     names = sorted(hosts)
     rows = zip(*(hosts[name] for name in names), strict=True)
     named = (zip(names, row, strict=True) for row in rows)

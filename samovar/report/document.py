@@ -1,4 +1,4 @@
-"""The content of a campaign's report as one JSON value: sections, figures, tables, data; templates set it."""
+"""The content of a campaign's report as one JSON value: sections, figures, tables, data for Typst."""
 
 from __future__ import annotations
 

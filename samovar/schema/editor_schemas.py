@@ -149,7 +149,7 @@ class ExperimentSchema:
         )
 
     def _with_parameters(self, model: type[keys.Strict]) -> Json:
-        """Return the object of a model, whose other keys are the parameters of the recipe that it names."""
+        """Return the JSON Schema of a model that names a recipe, whose parameters are further keys."""
         kind, known_keys = RECIPE_KEYS[model], keys.keys_of(model).keys()
         made = self.definitions.object(model, partial=True)
         del made["additionalProperties"]

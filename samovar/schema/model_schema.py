@@ -102,7 +102,7 @@ class Definitions:
         return self.refer("-".join([slug(value_type.name), *bounds]), lambda: whole)
 
     def object(self, model: type[keys.Strict], partial: bool = False) -> Json:
-        """Return the closed object of a model; one that changes another needs no key."""
+        """Return a model's JSON Schema, without unknown keys; `partial` makes every key optional."""
         rules = [at_most_one(*group) for group in model.EXCLUSIVE]
         rules += [
             {"if": {"required": [key]}, "then": {"required": [companion]}}

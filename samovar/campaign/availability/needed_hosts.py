@@ -1,4 +1,4 @@
-"""The hosts that a trial cannot run without, and those that an error blames."""
+"""The hosts that a trial needs, and the hosts that an error names as its cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requirements: what a plan needs of each host, by the headers of its recipes, and which of it is missing."""
+"""Requirements of a plan on each host, from the headers of its recipes, and which of them are missing."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class CalibrationCache:
         return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]
 
     def boot_id(self, host: str) -> str:
-        """Return the id of a host's current boot; earlier measurements do not hold for it."""
+        """Return the id of a host's current boot; measurements of earlier boots are invalid."""
         return self._context.boots.get(host) or self._context.policy.boots.get(host, "")
 
     def read(self, name: str) -> Any:

@@ -204,7 +204,7 @@ class WindowCalibration:
         )
 
     def _name(self, scripts: TrialScripts, probe: WindowProbe) -> str:
-        """Return the name of a calibration file: a hash of what decides how much memory segments take."""
+        """Return the name of a calibration file: a hash of what the memory of segments depends on."""
         hosts = []
         for host in (probe.sender, probe.receiver):
             plan = scripts.resolved.hosts[host]

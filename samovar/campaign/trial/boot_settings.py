@@ -1,4 +1,4 @@
-"""Settings that need a reboot: applied before the first trial that requests them, restored when none does.
+"""Settings that need a reboot: applied before the first trial that needs them, restored after the last.
 
 A recipe whose change is `reboot` prints for each KEY that is in force a `planned.KEY`: its value after the
 next reboot. A reboot is due if the planned value is as wanted and the current one is not.

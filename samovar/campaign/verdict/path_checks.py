@@ -75,7 +75,7 @@ def check_direction(
 
 
 def _close(name: str, host: str, requested: str, observed: str, tolerances: float, tolerance: str) -> Check:
-    """Return the check of a value that differs from the requested one by so many tolerances."""
+    """Return a check that passes up to one tolerance and is invalid beyond INVALID_TOLERANCES."""
     severity: Verdict = "invalid" if tolerances > INVALID_TOLERANCES else "suspect"
     return Check(name, host, requested, observed, tolerances <= 1, severity, tolerance)
 

@@ -174,7 +174,7 @@ class Stop(Strict):
 
 
 class Capture(Strict):
-    """One packet capture; without an interface, at the one that faces the traffic."""
+    """One packet capture; its interface defaults to the one that faces the traffic."""
 
     at: Places = entry("Where to capture: a host, a role, a plural role such as senders, or a list.")
     interface: Interface | None = entry("Interface; by default the one that faces the traffic.", None)
