@@ -7,29 +7,35 @@ without the modules that run trials.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samovar.campaign.folder import (
-        PLAN,
-        TESTBEDS,
-        ResumePoint,
-        begin_campaign,
-        find_resume_point,
-        join_testbeds,
-        read_plan,
-        read_state,
-        run_command,
-        testbeds_of,
-    )
-    from samovar.campaign.interrupts import EXIT_CODE, RESUMES, Interrupts, unrestored_lines
-    from samovar.campaign.notifier import notifying
-    from samovar.campaign.past_campaigns import Archive
-    from samovar.campaign.policy import policy_of
-    from samovar.campaign.provenance_json import changed_recipes, provenance_of
-    from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
-    from samovar.campaign.retries import TestbedSetup
-    from samovar.campaign.run import CampaignRun, Summary, adopt_plan
+    from samovar.campaign.folder import PLAN as PLAN
+    from samovar.campaign.folder import TESTBEDS as TESTBEDS
+    from samovar.campaign.folder import ResumePoint as ResumePoint
+    from samovar.campaign.folder import begin_campaign as begin_campaign
+    from samovar.campaign.folder import find_resume_point as find_resume_point
+    from samovar.campaign.folder import read_plan as read_plan
+    from samovar.campaign.folder import read_state as read_state
+    from samovar.campaign.folder import run_command as run_command
+    from samovar.campaign.folder import testbeds_of as testbeds_of
+    from samovar.campaign.interrupts import EXIT_CODE as EXIT_CODE
+    from samovar.campaign.interrupts import RESUMES as RESUMES
+    from samovar.campaign.interrupts import Interrupts as Interrupts
+    from samovar.campaign.interrupts import unrestored_lines as unrestored_lines
+    from samovar.campaign.notifier import notifying as notifying
+    from samovar.campaign.past_campaigns import Archive as Archive
+    from samovar.campaign.policy import policy_of as policy_of
+    from samovar.campaign.provenance_json import changed_recipes as changed_recipes
+    from samovar.campaign.provenance_json import provenance_of as provenance_of
+    from samovar.campaign.recovery import Restored as Restored
+    from samovar.campaign.recovery import Restorer as Restorer
+    from samovar.campaign.recovery import changed_campaigns as changed_campaigns
+    from samovar.campaign.retries import TestbedSetup as TestbedSetup
+    from samovar.campaign.run import CampaignRun as CampaignRun
+    from samovar.campaign.run import Summary as Summary
+    from samovar.campaign.run import adopt_plan as adopt_plan
 
 _MODULES = (
     *("interrupts", "folder", "notifier", "past_campaigns", "policy", "provenance_json", "recovery", "run"),
@@ -37,39 +43,10 @@ _MODULES = (
 )
 """Modules in the order in which they are searched for a name, those that import little first."""
 
-__all__ = [
-    "EXIT_CODE",
-    "PLAN",
-    "RESUMES",
-    "TESTBEDS",
-    "Archive",
-    "CampaignRun",
-    "Interrupts",
-    "Restored",
-    "Restorer",
-    "ResumePoint",
-    "Summary",
-    "TestbedSetup",
-    "adopt_plan",
-    "begin_campaign",
-    "changed_campaigns",
-    "changed_recipes",
-    "find_resume_point",
-    "join_testbeds",
-    "notifying",
-    "policy_of",
-    "provenance_of",
-    "read_plan",
-    "read_state",
-    "run_command",
-    "testbeds_of",
-    "unrestored_lines",
-]
-
 
 def __getattr__(name: str) -> Any:
-    """Import a name of the public face."""
-    if name in __all__:
+    """Import a name of the public face; the import system itself imports modules."""
+    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:
         for module in map(import_module, (f"{__name__}.{one}" for one in _MODULES)):
             if hasattr(module, name):
                 return getattr(module, name)

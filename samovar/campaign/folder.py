@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -121,11 +121,6 @@ def testbeds_of(names: str) -> tuple[str, ...]:
 def testbeds_in(folder: Path) -> tuple[str, ...]:
     """Return the testbeds of a campaign, whatever the schema of its plan."""
     return testbeds_of(str(read_head(folder / PLAN).get("testbed", "")))
-
-
-def join_testbeds(names: Iterable[str]) -> str:
-    """Return the key `testbed` of a plan for one or several testbeds."""
-    return ",".join(names)
 
 
 def run_command(plan: Plan) -> str:

@@ -149,7 +149,7 @@ class HostPool:
         """Restore the suspects that answer, and drop those for which this succeeds."""
         away: Mapping[str, TestbedError] = {}
         try:
-            self._context.sessions.map(_probe, suspects)
+            self._context.sessions.run(dict.fromkeys(suspects, ":\n"), "probe", PROBE_DEADLINE_S)
         except TestbedError as error:
             away = errors_by_host(error)
         for host, suspect in list(suspects.items()):
@@ -221,7 +221,3 @@ class HostPool:
             self._boot_settings.forget(host)
             self._context.sessions.abandon(host)
             self._context.report("host-quarantined", host=host, reason=reason)
-
-
-def _probe(session: Session) -> None:
-    session.run(":\n", step="probe", deadline_s=PROBE_DEADLINE_S)

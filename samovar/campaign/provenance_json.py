@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -57,15 +57,12 @@ def _git_state(root: Path) -> Mapping[str, object]:
 def recipe_digests(plan: Plan, catalogue: Catalogue) -> Mapping[str, str]:
     """Return the digest of each recipe file that trials of a plan use; raises RecipeError."""
     hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
-    files = {file for host in hosts for file in _files(plan, host, catalogue)}
+    files: set[Path] = set()
+    for host in hosts:
+        for group in plan.groups(recipes_view(host)):
+            example = Trial(id="", part="", treatment={}, replicate=1, block=1, source=group.resolved)
+            files.update(one.path for one in recipes_at(TrialScripts(example, catalogue, "recipes"), host))
     return digest_recipe_files(sorted(files), catalogue.folder)
-
-
-def _files(plan: Plan, host: str, catalogue: Catalogue) -> Iterator[Path]:
-    for group in plan.groups(recipes_view(host)):
-        resolved = group.resolved
-        example = Trial(id="", part="", treatment={}, replicate=1, block=1, source=resolved)
-        yield from (recipe.path for recipe in recipes_at(TrialScripts(example, catalogue, "recipes"), host))
 
 
 def changed_recipes(plan: Plan, resume: ResumePoint, catalogue: Catalogue) -> Sequence[str]:

@@ -14,7 +14,6 @@ from samovar.campaign import (
     Archive,
     ResumePoint,
     find_resume_point,
-    join_testbeds,
     testbeds_of,
 )
 from samovar.errors import DefinitionError, Problem
@@ -83,7 +82,7 @@ def share_between_testbeds(planned: Sequence[PlannedExperiment]) -> PlannedExper
         for one in (first, *others)
         for name, content in (("testbed.yaml", one.sources["testbed.yaml"]), (PLAN, one.plan.to_json()))
     }
-    plan = first.plan.model_copy(update={"testbed": join_testbeds(names)})
+    plan = first.plan.model_copy(update={"testbed": ",".join(names)})
     return replace(first, plan=plan, sources={**first.sources, **copies}, others=tuple(others))
 
 

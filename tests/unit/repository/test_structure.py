@@ -28,7 +28,7 @@ SAME_CLASS: Set[str] = set()
 
 def exported(face: str) -> set[str]:
     """Return the names that a package lists in `__all__` or imports as themselves (`import X as X`)."""
-    imports = [node for node in TREES[face].body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in ast.walk(TREES[face]) if isinstance(node, ast.ImportFrom)]
     names = {alias.name for node in imports for alias in node.names if alias.asname == alias.name}
     for node in TREES[face].body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
