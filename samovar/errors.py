@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from samovar.units import quoted
 
@@ -47,19 +47,11 @@ class Problem:
             return None
         line = "".join(c if c.isprintable() else "·" for c in self.text.replace("\t", " "))
         at = min(self.column, len(line) + 1) - 1
-        first, last = 0, len(line)
-        excess = cell_len(line) - width
-        if excess > 0:
-            excess += 2  # an ellipsis on either side
-        while excess > 0:
-            if at - first > last - at:
-                excess -= cell_len(line[first])
-                first += 1
-            else:
-                last -= 1
-                excess -= cell_len(line[last])
-        left, right = ("…" if first else ""), ("…" if last < len(line) else "")
-        return f"{left}{line[first:last]}{right}", " " * cell_len(left + line[first:at]) + "^"
+        first = max(0, at - width // 3) if cell_len(line) > width else 0  # a character has at most two cells
+        before, after = ("…" if first else "") + line[first:at], line[at:]
+        if cell_len(before + after) > width:
+            after = set_cell_size(after, width - cell_len(before) - 1) + "…"
+        return before + after, " " * cell_len(before) + "^"
 
 
 class DefinitionError(SamovarError):

@@ -16,7 +16,6 @@ LARGEST = 10**18
 MOST_QUOTED = 80
 ETHERNET_MTU_BYTES = 1500
 """The MTU of interfaces that nobody sets."""
-_BYTES_PER_SECOND = re.compile("([kKMG]?)B(?:/s|ps)")
 _EXACT = Context(prec=80)  # every product of a number above and a scale below fits
 
 
@@ -26,12 +25,11 @@ class UnitError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A kind of quantity: its name, an example, its units and the spellings people use for them."""
+    """A kind of quantity: its name, an example and its units."""
 
     name: str
     example: str
     scales: Mapping[str, int]
-    meant: Mapping[str, str]  # lower-case misspelling -> unit
 
     def unit(self, written: str) -> str | None:
         """Return the unit of a spelling; the case of letters counts, except in rates."""
@@ -40,48 +38,22 @@ class Kind:
         same = [unit for unit in self.scales if unit.lower() == written.lower()]
         return same[0] if len(same) == 1 and self is RATE else None
 
-    def suggest(self, written: str) -> str | None:
-        """Return the unit that an invalid spelling probably means; B is never a bit."""
-        if self is RATE and "B" in written:
-            return None
-        same = [unit for unit in self.scales if unit.lower() == written.lower()]
-        return self.meant.get(written.lower()) or (same[0] if same else None)
-
 
 SIZE = Kind(
     "size",
     "50KB",
     {"B": 1, "KB": 10**3, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
     | {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
-    {"k": "KB", "m": "MB", "g": "GB", "ki": "KiB", "mi": "MiB", "gi": "GiB"}
-    | {"byte": "B", "bytes": "B", "kb": "KB"},
 )
-RATE = Kind(
-    "rate",
-    "40Mbit",
-    {"bit": 1, "Kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9},
-    {
-        spelling: unit
-        for letter, unit in (("", "bit"), ("k", "Kbit"), ("m", "Mbit"), ("g", "Gbit"))
-        for spelling in (f"{letter}bps", f"{letter}b/s", f"{letter}bit/s", f"{letter}bits", f"{letter}bits/s")
-    }
-    | {"k": "Kbit", "m": "Mbit", "g": "Gbit", "kb": "Kbit", "mb": "Mbit", "gb": "Gbit"},
-)
+RATE = Kind("rate", "40Mbit", {"bit": 1, "Kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9})
 DURATION = Kind(
     "time",
     "5ms",
     {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9},
-    {"µs": "us", "usec": "us", "msec": "ms", "sec": "s", "secs": "s", "second": "s", "seconds": "s"}
-    | {"m": "min", "mins": "min", "minutes": "min", "minute": "min", "hr": "h", "hour": "h", "hours": "h"},
 )
-PACKETS = Kind(
-    "count of packets",
-    "546packets",
-    {"packets": 1, "packet": 1},
-    dict.fromkeys(("p", "pkt", "pkts", "packets", "frames", "frame"), "packets"),
-)
-SHARE = Kind("share", "2%", {"%": 1}, {"percent": "%", "pct": "%"})
-DRIFT = Kind("drift", "50ppm", {"ppm": 1}, {})
+PACKETS = Kind("count of packets", "546packets", {"packets": 1, "packet": 1})
+SHARE = Kind("share", "2%", {"%": 1})
+DRIFT = Kind("drift", "50ppm", {"ppm": 1})
 
 KINDS = (SIZE, RATE, DURATION, PACKETS, SHARE)
 """The kinds that formulas use."""
@@ -255,7 +227,7 @@ def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
     _refuse_octal(match["number"])
     unit = kind.unit(match["unit"])
     if unit is None or match["space"]:
-        raise UnitError(_unit_refusal(text, match, kind))
+        raise UnitError(_unit_refusal(text, match["unit"], kind))
     value = _EXACT.multiply(Decimal(match["number"]), Decimal(kind.scales[unit]))
     if value == 0 and not allow_zero:
         raise UnitError(f"{kind.name} {quoted(text)} is zero; expected more, such as {kind.example}")
@@ -269,20 +241,10 @@ def _refuse_octal(number: str) -> None:
         raise UnitError(f"number '{number}' begins with a zero; expected {plain}")
 
 
-def _unit_refusal(text: str, match: re.Match[str], kind: Kind) -> str:
-    number, written = match["number"], match["unit"]
+def _unit_refusal(text: str, unit: str, kind: Kind) -> str:
     expected = f"expected a {kind.name} such as {kind.example}"
-    if not written:
-        return f"{quoted(text)} has no unit; {expected}"
-    in_bytes = _BYTES_PER_SECOND.fullmatch(written)
-    if kind is RATE and in_bytes:
-        bits = f"{_plain(Decimal(number) * 8)}{in_bytes[1].replace('k', 'K')}bit"
-        return f"{quoted(text)} counts bytes, and rates count bits; did you mean {bits}?"
-    unit = kind.unit(written) or kind.suggest(written)
-    if unit:
-        return f"{quoted(text)} is not a {kind.name}; did you mean {number}{unit}?"
-    other = next((one for one in KINDS if written in one.scales), None)
-    if other is not None:
-        return f"{quoted(text)} is a {other.name}; {expected}"
-    known = ", ".join(u for u in kind.scales if u not in ("kB", "packet"))
+    other = next((one for one in KINDS if unit in one.scales and one is not kind), None)
+    if not unit or other is not None:
+        return f"{quoted(text)} {f'is a {other.name}' if other else 'has no unit'}; {expected}"
+    known = ", ".join(one for one in kind.scales if one not in ("kB", "packet"))
     return f"{quoted(text)} is not a {kind.name}; {expected} (units: {known})"

@@ -10,7 +10,7 @@ from samovar.campaign.availability import Finding, blocked_trials
 from samovar.cli.program import command, event_display, open_controller, show, show_json
 from samovar.cli.project import PlannedExperiment, Project, Request
 from samovar.cli.show_plan import PlanPreview, plan_csv, plan_json, plan_lines, trial_lines
-from samovar.cli.text import columns, key_title, value_text
+from samovar.cli.text import columns, key_title, quantity_text, value_text
 from samovar.experiment import Explanation, write_starter
 from samovar.hosts import HostFacts
 
@@ -143,13 +143,14 @@ def explanation_lines(explanations: Sequence[Explanation]) -> Iterator[str]:
 
 
 def _explanation_head(one: Explanation) -> str:
-    if one.in_trial and one.hosts:  # hosts with the same value are named together
+    in_trial = [(where, quantity_text(key, value)) for where, key, value in one.in_trial]
+    if in_trial and one.hosts:  # hosts with the same value are named together
         places: dict[str, list[str]] = {}
-        for where, value in one.in_trial:
+        for where, value in in_trial:
             places.setdefault(value, []).append(where)
         return f"{one.title} = " + "; ".join(f"{value} at {', '.join(at)}" for value, at in places.items())
-    if one.in_trial:
-        return f"{one.title} = " + ", ".join(f"{where} {value}".strip() for where, value in one.in_trial)
+    if in_trial:
+        return f"{one.title} = " + ", ".join(f"{where} {value}".strip() for where, value in in_trial)
     subject = f"{one.title}{one.at}"
     if one.levels:
         return f"{subject} is a factor: {', '.join(one.levels)}"

@@ -66,4 +66,10 @@ def value_text(key: str, value: Any) -> str:
         return ("; " if value and isinstance(value[0], Mapping) else ", ").join(parts)
     if not value and key != "start_s":
         return ""
-    return next((show(value) for end, show in UNITS.items() if key.endswith(end)), str(value))
+    return quantity_text(key, value)
+
+
+def quantity_text(key: str, value: Any) -> str:
+    """Return one value of such a key with its unit."""
+    shows = (show for end, show in UNITS.items() if key.endswith(end) and not isinstance(value, str))
+    return next(shows, str)(value)

@@ -32,16 +32,16 @@ Owners = Mapping[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]
 class Explanation:
     """The values that all layers give for a key, the strongest first: the first is used, unless `removed`.
 
-    `levels` are those of a factor that sets the key, and in a trial `in_trial` is the resolved value with the
-    place that it applies to. A setting is explained for the `hosts` that get it from the same layers, named
-    by `at`. A key that contains others has explanations of these in `keys`.
+    `levels` are those of a factor that sets the key. `in_trial` has the resolved values in a trial: where one
+    applies, its name in plan.json, and itself. A setting is explained for the `hosts` that get it from the
+    same layers, named by `at`. A key that contains others has explanations of these in `keys`.
     """
 
     title: str
     values: tuple[LayerValue, ...]
     levels: tuple[str, ...] = ()
     removed: bool = False
-    in_trial: tuple[tuple[str, str], ...] = ()
+    in_trial: tuple[tuple[str, str, object], ...] = ()
     hosts: tuple[str, ...] = ()
     at: str = ""
     keys: tuple[tuple[str, Explanation], ...] = ()

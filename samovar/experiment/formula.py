@@ -301,7 +301,7 @@ def is_formula(text: str) -> bool:
         return False
     counted = re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)? *)?([A-Za-z%µ/]+)", text)
     if counted:  # a word of capitals that is no unit is a misspelt name, such as BPD
-        is_unit = any(kind.unit(counted[1]) or kind.suggest(counted[1]) for kind in units.KINDS)
+        is_unit = counted[1].upper() in {unit.upper() for kind in units.KINDS for unit in kind.scales}
         return counted[1].upper() in _FOLDED or (counted[1].isupper() and len(counted[1]) > 1 and not is_unit)
     words = re.findall(r"[A-Za-z_][A-Za-z0-9_.]*", text)
     return bool(re.search(r"[-+*/()]", text)) or any(word.upper() in _FOLDED or "." in word for word in words)

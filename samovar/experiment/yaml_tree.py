@@ -322,10 +322,6 @@ class _Parser:
             elif key.value == "<<" and not key.style:
                 message = "merge key '<<' is not supported; write the keys out, or use fragments"
                 self.problems.append(position.problem(message))
-            elif _lacks_space(key, value):
-                before, _, after = key.value.partition(":")
-                message = f"missing space after ':' in '{key.value}'; write '{before}: {after}'"
-                self.problems.append(position.problem(message))
             else:
                 self._refuse_control_characters(key.value, position)
                 yield key.value, position, value
@@ -335,12 +331,6 @@ class _Parser:
         found = _CONTROL_CHARACTER.search(value)
         if found:
             self.problems.append(position.problem(_unprintable(found[0])))
-
-
-def _lacks_space(key: yaml.ScalarNode, value: yaml.Node) -> bool:
-    """Return whether a key is {rate:40Mbit}, which YAML reads as one key without a value."""
-    empty = isinstance(value, yaml.ScalarNode) and value.value == "" and not value.style
-    return empty and not key.style and ":" in key.value
 
 
 class _Loader(Composer, CParser, BaseResolver):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from samovar.experiment import Explainer, Explanation, merge
+from samovar.experiment import Explainer, Explanation, keys, merge
 from samovar.plan.model import PlanValue, Resolved
 from samovar.plan.plan import Plan
-from samovar.units import format_share
 
-UNITS = {"": "", "_bps": " bit/s", "_s": " s", "_packets": " packets", "_bytes": " B", "_host": ""}
-"""The suffixes of attributes that hold the value of a key, and the units to print."""
-SHARES = ("loss", "reorder", "duplicate")
 PARAMETERS = ("parameters", "aqm_parameters")
 
 
@@ -26,10 +23,10 @@ def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list
     ]
 
 
-def _values(resolved: Resolved, key: str) -> Iterator[tuple[str, str]]:
-    """Yield the host, direction or flow that has a value (empty for the whole trial), and the value."""
+def _values(resolved: Resolved, key: str) -> Iterator[tuple[str, str, object]]:
+    """Yield the host, direction or flow that has a value (empty for the whole trial), its name, the value."""
     path, hosts = resolved.path, resolved.hosts.items()
-    holders: list[tuple[str, object]]
+    holders: Sequence[tuple[str, PlanValue | Mapping[str, object] | None]]
     match merge.nested_keys(key):
         case ["path", own, *directions] if path is not None:
             every = (("", path), ("down", path.down), ("up", path.up))
@@ -51,19 +48,8 @@ def _values(resolved: Resolved, key: str) -> Iterator[tuple[str, str]]:
         case [*_, own]:
             holders = list(hosts)
     for where, holder in holders:
-        for text in _texts(holder, own):
-            yield where, text
-
-
-def _texts(holder: object, key: str) -> Iterator[str]:
-    """Yield the values that attributes or parameters give a key, with their units."""
-    fields = dict(holder) if isinstance(holder, PlanValue) else {}
-    for suffix, unit in UNITS.items():
-        value = fields.get(key + suffix)
-        if value is not None and key in SHARES:
-            yield format_share(value)
-        elif value is not None:
-            yield f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"
-    for parameters in (holder, *map(fields.get, PARAMETERS)):
-        if isinstance(parameters, Mapping) and key in parameters:
-            yield str(parameters[key])
+        fields: Mapping[str, Any] = holder.as_json() if isinstance(holder, PlanValue) else holder or {}
+        parameters = [fields[one] for one in PARAMETERS if isinstance(fields.get(one), Mapping)]
+        for name, value in (entry for one in (fields, *parameters) for entry in one.items()):
+            if value is not None and own in (name, keys.key_name(name)):
+                yield where, name, value

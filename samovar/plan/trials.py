@@ -216,10 +216,7 @@ class SameTrialsError(PlanError):
         both = " and ".join(f"{name} {first[name]} and {second[name]}" for name in differing)
         common = ", ".join(f"{name} is {level}" for name, level in second.items() if name not in differing)
         where = f" where {common}" if common else ""
-        line = ", ".join(
-            f'{name}: "{level}"' if re.search(r"[^A-Za-z0-9./%_ -]", level) else f"{name}: {level}"
-            for name, level in second.items()
-        )
+        line = ", ".join(f"{name}: {json.dumps(level)}" for name, level in second.items())
         remedy = f"use levels that change something, or add the line {{{line}}} to exclude"
         super().__init__(f"{part}: {both} give the same trial{where}; {remedy}")
 

@@ -24,9 +24,9 @@ from samovar.recipes.header import CountPatterns as CountPatterns
 from samovar.recipes.header import Header as Header
 from samovar.recipes.quoting import quote as quote
 from samovar.recipes.quoting import shell_environment as shell_environment
-from samovar.recipes.quoting import window_floor as window_floor
 from samovar.recipes.recipe import BLOCKS as BLOCKS
 from samovar.recipes.recipe import Recipe as Recipe
+from samovar.recipes.recipe_filters import window_floor as window_floor
 from samovar.recipes.scripts import BODY as BODY
 from samovar.recipes.scripts import TrialScripts as TrialScripts
 from samovar.recipes.scripts import split_finish_output as split_finish_output

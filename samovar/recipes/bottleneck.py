@@ -10,7 +10,7 @@ from samovar.errors import RecipeError
 from samovar.experiment import keys
 from samovar.plan import DevicePlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes.catalogue import Catalogue
-from samovar.recipes.path_syntax import DelayStage
+from samovar.recipes.recipe_filters import DelayStage
 from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_rate, format_share
 
 BURST_S = 0.004

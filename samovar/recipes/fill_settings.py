@@ -2,7 +2,7 @@
 
 A recipe that needs more than the plan's own values is filled in here (`rwnd`, `bpf`) or in bottleneck.py
 (`bottleneck`, `adapter`); the receive buffers that a measured window needs, in
-samovar/campaign/calibration/window_calibration.py.
+samovar/campaign/calibration/rwnd_calibration.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samovar.errors import RecipeError
-from samovar.recipes import path_syntax
+from samovar.recipes import recipe_filters
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -41,16 +41,6 @@ def literal(text: str) -> Raw:
     return Raw(shlex.quote(text))
 
 
-def window_floor(size_bytes: int) -> int:
-    """Round a receive window down to a multiple of the window scale that it needs.
-
-    Linux rounds the advertised window *up* to a multiple of 2**scale (tcp_output.c, __tcp_select_window),
-    with scale = ilog2(window) - 15; a clamp on that grid is therefore never exceeded on the wire.
-    """
-    scale = max(0, size_bytes.bit_length() - 16)
-    return size_bytes >> scale << scale
-
-
 def plain(value: object) -> str:
     """Return a value of a block that no shell reads: not quoted, but it must have a value, on one line."""
     quote(value)
@@ -73,5 +63,5 @@ def shell_environment(folder: Path | None = None, finalize: Callable[[object], s
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(path_syntax.FILTERS, raw=Raw, literal=literal, window_floor=window_floor)
+    environment.filters.update(recipe_filters.FILTERS, raw=Raw, literal=literal)
     return environment

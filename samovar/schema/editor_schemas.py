@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from samovar.experiment import COMMON_OPTIONS, GENERATOR_KEYS, Outputs, keys, merge
 from samovar.experiment import value_types as types
-from samovar.schema.model_schema import (
+from samovar.schema.schema_from_keys import (
     DIRECTIONS,
     Definitions,
     Json,
@@ -22,7 +22,7 @@ from samovar.schema.model_schema import (
     several,
     slug,
 )
-from samovar.schema.recipe_schema import (
+from samovar.schema.schema_from_recipes import (
     Recipes,
     parameter_schema,
     parameter_schemas,

@@ -1,4 +1,4 @@
-"""Generate the editor schemas and the tables of the reference pages, and find those that are not current.
+"""Generate the tables of the reference pages from the key table, the recipes and the outputs of the analysis.
 
 A page has generated blocks, `<!-- fab schema: NAME -->` to `<!-- end -->`; the rest is written by hand.
 """
@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from samovar.events import JOURNAL_EVENTS, event_rows, line_schema
-from samovar.experiment import Metric, Output, Outputs, keys, project_outputs
+from samovar.events import event_rows
+from samovar.experiment import Metric, Output, Outputs, keys
 from samovar.experiment import value_types as types
 from samovar.recipes import BLOCKS, Catalogue, Header
-from samovar.schema.editor_schemas import ExperimentSchema, model_document
-from samovar.schema.model_schema import DRAFT, Json, SchemaError, document_of, dump
-from samovar.schema.recipe_schema import Recipes
+from samovar.schema.schema_from_keys import SchemaError, document_of
+from samovar.schema.schema_from_recipes import Recipes
 
-REFERENCE = Path("docs") / "reference"
-FOLDER = REFERENCE / "schema"
 BLOCK = re.compile(r"(<!-- fab schema: (?P<name>[\w., -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ROOTS: Mapping[str, type[keys.Strict]] = {
     "experiment": keys.Experiment,
@@ -303,46 +299,3 @@ def anchor(heading: str) -> str:
 def spaced(name: str) -> str:
     """Return the name of a class as words: Path class for PathClass."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
-
-
-# Files.
-
-
-def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
-    """Return the schemas of a checkout, by kind of file."""
-    return {
-        "experiment": ExperimentSchema(recipes, project_outputs(root)).document(),
-        "fragment": {"$schema": DRAFT, "$ref": "experiment.json#/$defs/Fragment"},
-        "testbed": model_document(keys.Testbed),
-        "study": model_document(keys.StudyReport),
-        "config": model_document(keys.Config),
-        "journal": {"$schema": DRAFT, **line_schema("journal", JOURNAL_EVENTS)},
-    }
-
-
-def generated(root: Path) -> dict[Path, str]:
-    """Return the text of each generated file of a checkout, by its path."""
-    recipes, outputs = Recipes.of(Catalogue(root / "templates")), project_outputs(root)
-    texts = {FOLDER / f"{name}.json": f"{dump(schema)}\n" for name, schema in schemas(root, recipes).items()}
-    for path in sorted((root / REFERENCE).glob("*.md")):
-        page = Page(path.read_text("utf-8"), ROOTS.get(path.stem), recipes, outputs)
-        texts[path.relative_to(root)] = page.written()  # the same text if it has no generated blocks
-    return texts
-
-
-def stale(root: Path) -> dict[Path, str]:
-    """Return the generated files that are missing or not current, by path, with the text they need."""
-    return {
-        path: text
-        for path, text in generated(root).items()
-        if not (root / path).is_file() or (root / path).read_text("utf-8") != text
-    }
-
-
-def write(root: Path) -> list[Path]:
-    """Write the generated files that are not current; return their paths."""
-    changed = stale(root)
-    for path, text in changed.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
-    return list(changed)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.recipes.quoting import window_floor
+from samovar.recipes.recipe_filters import window_floor
 from samovar.units import parse_size
 from tests.lab.campaigns import ROOT, Checkout, make_checkout
 

@@ -1,4 +1,4 @@
 """Measurements of a testbed that a campaign makes once: paths, and the buffers that give receive windows."""
 
 from samovar.campaign.calibration.calibration import Calibration as Calibration
-from samovar.campaign.calibration.window_calibration import render_fit as render_fit
+from samovar.campaign.calibration.rwnd_calibration import render_fit as render_fit

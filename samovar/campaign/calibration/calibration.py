@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from samovar.campaign.calibration.path_calibration import PathCalibration
-from samovar.campaign.calibration.window_calibration import WindowCalibration
+from samovar.campaign.calibration.rwnd_calibration import WindowCalibration
 from samovar.campaign.context import CampaignContext
 
 

@@ -10,10 +10,9 @@ from pydantic import BeforeValidator, model_validator
 
 from samovar.experiment.formula import Formula
 from samovar.experiment.keys import value_types as types
-from samovar.experiment.keys.factor_targets import PlainFactors
+from samovar.experiment.keys.factor_keys import Capture, Flow, Logger, NetworkPath, PlainFactors, Stop
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Excluded, Factors, Free, Included, Levels, Settings
-from samovar.experiment.keys.part_keys import Capture, Flow, Logger, NetworkPath, Stop
 from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
 from samovar.experiment.keys.value_types import Duration, Name, Positive, Sentence, Share, Size, Word, choice
 from samovar.experiment.yaml_tree import plain

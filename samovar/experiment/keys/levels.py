@@ -13,8 +13,8 @@ from pydantic import Field, PlainValidator
 
 from samovar import units
 from samovar.errors import unknown
-from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
 from samovar.experiment.keys.key_table import Strict, entry, keys_of
+from samovar.experiment.keys.level_targets import PLAIN_FACTORS, read_target
 from samovar.experiment.keys.value_types import LIST, PER_HOST, WORD, Name, Places, Word
 from samovar.experiment.values import DISTRIBUTIONS, ErrorCollector, PerHost, Written
 from samovar.experiment.yaml_tree import plain

@@ -17,10 +17,10 @@ from pydantic import WrapValidator, model_validator
 
 from samovar.errors import unknown
 from samovar.experiment.keys import value_types as types
+from samovar.experiment.keys.factor_keys import NetworkPath
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
-from samovar.experiment.keys.part_keys import NetworkPath
 from samovar.experiment.keys.recipe_parameters import ParameterInfo
 from samovar.experiment.keys.value_types import Duration, Interface, Name, Port, Sentence, Share, Word
 from samovar.experiment.values import Buffer, Directional

@@ -203,9 +203,9 @@ def test_a_trial_has_one_level_and_the_resolved_value(folder: Folder) -> None:
     (at_sender, *_) = controller.project.explain(Request("study"), "cc", trial.id)
     assert at_sender.values[0].text == "cubic"
     assert at_sender.values[0].layer == "level of factor cc"
-    assert ("src", "cubic") in at_sender.in_trial
+    assert ("src", "cc", "cubic") in at_sender.in_trial
     (buffer,) = controller.project.explain(Request("study"), "path.buffer", trial.id)
-    assert ("down", "546 packets") in buffer.in_trial
+    assert ("down", "buffer_packets", 546) in buffer.in_trial
 
 
 @pytest.mark.parametrize(
@@ -320,9 +320,9 @@ def test_a_value_of_a_trial_is_written_in_full_and_equal_hosts_together(folder: 
     def head(key: str) -> str:
         return next(explanation_lines(controller.project.explain(Request("study"), key, trial.id)))
 
-    assert head("path.rate") == "one: path.rate = down 40000000 bit/s"
+    assert head("path.rate") == "one: path.rate = down 40Mbit"
     assert head("path.loss") == "one: path.loss = down 1%, up 0%"
-    assert head("rwnd") == "one: rwnd = 1000000 B at dst"
+    assert head("rwnd") == "one: rwnd = 1MB at dst"
     assert head("cc") == "one: cc = cubic at src"
     assert head("tcp.sack") == "one: tcp.sack = off at src, dst"
     assert head("traffic.bulk.from") == "one: traffic.bulk.from = bulk src"

@@ -25,7 +25,7 @@ from samovar.experiment import (
 )
 from samovar.experiment.keys import Level, value_types
 from samovar.experiment.keys.experiment_file import number_of
-from samovar.experiment.keys.factor_targets import read_target
+from samovar.experiment.keys.level_targets import read_target
 from samovar.experiment.keys.levels import Treatment, included_treatments, matches, read_range
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml_tree import parse_yaml

@@ -8,7 +8,7 @@ import pytest
 
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import Experiment, load_experiment, load_testbed, read_experiment
-from samovar.experiment.keys.part_keys import Flow
+from samovar.experiment.keys.factor_keys import Flow
 from samovar.experiment.layers.reuse import merge_reused
 from samovar.experiment.load import campaign_files
 from samovar.experiment.yaml_tree import Map, plain, read_yaml

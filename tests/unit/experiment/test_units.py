@@ -52,10 +52,26 @@ def test_a_quantity_with_its_unit_is_read_exactly(
 @pytest.mark.parametrize(
     ("parse", "text", "message"),
     [
-        (units.parse_rate, "40mbps", "'40mbps' is not a rate; did you mean 40Mbit?"),
-        (units.parse_rate, "40Mb/s", "'40Mb/s' is not a rate; did you mean 40Mbit?"),
-        (units.parse_rate, "40 Mbit", "'40 Mbit' is not a rate; did you mean 40Mbit?"),
-        (units.parse_rate, "40M", "'40M' is not a rate; did you mean 40Mbit?"),
+        (
+            units.parse_rate,
+            "40mbps",
+            "'40mbps' is not a rate; expected a rate such as 40Mbit (units: bit, Kbit, Mbit, Gbit)",
+        ),
+        (
+            units.parse_rate,
+            "40Mb/s",
+            "'40Mb/s' is not a rate; expected a rate such as 40Mbit (units: bit, Kbit, Mbit, Gbit)",
+        ),
+        (
+            units.parse_rate,
+            "40 Mbit",
+            "'40 Mbit' is not a rate; expected a rate such as 40Mbit (units: bit, Kbit, Mbit, Gbit)",
+        ),
+        (
+            units.parse_rate,
+            "40M",
+            "'40M' is not a rate; expected a rate such as 40Mbit (units: bit, Kbit, Mbit, Gbit)",
+        ),
         (
             units.parse_rate,
             "40MB",
@@ -63,8 +79,16 @@ def test_a_quantity_with_its_unit_is_read_exactly(
         ),
         (units.parse_rate, "0Mbit", "rate '0Mbit' is zero; expected more, such as 40Mbit"),
         (units.parse_size, "50", "'50' has no unit; expected a size such as 50KB"),
-        (units.parse_size, "50kb", "'50kb' is not a size; did you mean 50KB?"),
-        (units.parse_size, "50mib", "'50mib' is not a size; did you mean 50MiB?"),
+        (
+            units.parse_size,
+            "50kb",
+            "'50kb' is not a size; expected a size such as 50KB (units: B, KB, MB, GB, TB, KiB, MiB, GiB, TiB)",
+        ),
+        (
+            units.parse_size,
+            "50mib",
+            "'50mib' is not a size; expected a size such as 50KB (units: B, KB, MB, GB, TB, KiB, MiB, GiB, TiB)",
+        ),
         (units.parse_size, "-1KB", "'-1KB' is not a size; expected a size such as 50KB"),
         (units.parse_size, "+1KB", "'+1KB' is not a size; expected a size such as 50KB"),
         (units.parse_size, "nan", "'nan' is not a size; expected a size such as 50KB"),
@@ -82,10 +106,22 @@ def test_a_quantity_with_its_unit_is_read_exactly(
             "999999999999TB",
             "size '999999999999TB' is too large; expected one such as 50KB",
         ),
-        (units.parse_duration, "5m", "'5m' is not a time; did you mean 5min?"),
-        (units.parse_duration, "5sec", "'5sec' is not a time; did you mean 5s?"),
+        (
+            units.parse_duration,
+            "5m",
+            "'5m' is not a time; expected a time such as 5ms (units: ns, us, ms, s, min, h)",
+        ),
+        (
+            units.parse_duration,
+            "5sec",
+            "'5sec' is not a time; expected a time such as 5ms (units: ns, us, ms, s, min, h)",
+        ),
         (units.parse_duration, "0s", "time '0s' is zero; expected more, such as 5ms"),
-        (units.parse_packets, "5pkts", "'5pkts' is not a count of packets; did you mean 5packets?"),
+        (
+            units.parse_packets,
+            "5pkts",
+            "'5pkts' is not a count of packets; expected a count of packets such as 546packets (units: packets)",
+        ),
         (
             units.parse_packets,
             "1.5packets",
@@ -94,7 +130,7 @@ def test_a_quantity_with_its_unit_is_read_exactly(
         (units.parse_share, "101%", "share '101%' is more than 100%; expected 0% to 100%"),
         (units.parse_share, "0.02", "'0.02' has no unit; expected a share such as 2%"),
         (units.parse_drift, "50", "'50' has no unit; expected a drift such as 50ppm"),
-        (units.parse_drift, "50PPM", "'50PPM' is not a drift; did you mean 50ppm?"),
+        (units.parse_drift, "50PPM", "'50PPM' is not a drift; expected a drift such as 50ppm (units: ppm)"),
         (units.parse_drift, "0ppm", "drift '0ppm' is zero; expected more, such as 50ppm"),
         (units.parse_drift, "-5ppm", "'-5ppm' is not a drift; expected a drift such as 50ppm"),
         (MTU.parse, "67", "MTU in bytes 67 is out of range; expected one from 68 to 65535"),

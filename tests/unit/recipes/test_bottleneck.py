@@ -11,8 +11,8 @@ import pytest
 from samovar.errors import RecipeError
 from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes import Catalogue, PathDirection, bottleneck_values, loss_states
-from samovar.recipes.path_syntax import netem, tc_size, tc_time
 from samovar.recipes.quoting import plain, shell_environment
+from samovar.recipes.recipe_filters import netem, tc_size, tc_time
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "linux" / "path"

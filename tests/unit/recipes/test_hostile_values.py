@@ -19,9 +19,9 @@ from samovar.errors import RecipeError
 from samovar.experiment.keys import ParameterInfo
 from samovar.plan import MatchPlan
 from samovar.recipes import Catalogue, PathDirection, Recipe, StopRule, SudoCommand, quote
-from samovar.recipes.path_syntax import DelayStage
 from samovar.recipes.quoting import Raw
 from samovar.recipes.recipe import NOT_SHELL
+from samovar.recipes.recipe_filters import DelayStage
 
 CATALOGUE = Catalogue(Path(__file__).parents[3] / "templates")
 SYSTEMS = ("linux", "freebsd", "freebsd-11")

@@ -14,8 +14,8 @@ from samovar.errors import DefinitionError, RecipeError
 from samovar.experiment.keys import ParameterInfo
 from samovar.plan import MatchPlan
 from samovar.recipes import BLOCKS, BODY, Catalogue, PathDirection, Recipe, TrialScripts, quote
-from samovar.recipes.path_syntax import DelayStage, tc_rate
-from samovar.recipes.quoting import shell_environment, window_floor
+from samovar.recipes.quoting import shell_environment
+from samovar.recipes.recipe_filters import DelayStage, tc_rate, window_floor
 from tests.unit.trials import TRIAL
 
 ROOT = Path(__file__).parents[3]

@@ -35,9 +35,10 @@ from samovar.experiment.yaml_tree import parse_yaml, plain
 from samovar.recipes import Catalogue
 from samovar.schema import stale
 from samovar.schema.editor_schemas import ExperimentSchema, model_document
-from samovar.schema.model_schema import Definitions, SchemaError
-from samovar.schema.recipe_schema import Recipes, parameter_schema
-from samovar.schema.reference_pages import ROOTS, Page, models_below, schemas
+from samovar.schema.generated_files import schemas
+from samovar.schema.reference_pages import ROOTS, Page, models_below
+from samovar.schema.schema_from_keys import Definitions, SchemaError
+from samovar.schema.schema_from_recipes import Recipes, parameter_schema
 from tests.unit.experiment import test_load_errors as pinned
 
 ROOT = Path(__file__).parents[3]

@@ -1,4 +1,4 @@
-"""How tc(8) and ipfw(8) write the values of a path, and how they print them back: filters of recipes.
+"""Filters of recipes: how ip(8), tc(8) and ipfw(8) write values, and how they print them back.
 
 A setting recipe compares what the tool prints with what was set, so each value has two forms: the one that
 the tool takes and the one that it prints after the kernel has rounded it.
@@ -125,6 +125,16 @@ def u32(match: MatchPlan) -> str:
     return head + (" ".join(keys) or "match u32 0 0")
 
 
+def window_floor(size_bytes: int) -> int:
+    """Round a receive window down to a multiple of the window scale that it needs.
+
+    Linux rounds the advertised window *up* to a multiple of 2**scale (tcp_output.c, __tcp_select_window),
+    with scale = ilog2(window) - 15; a clamp on that grid is therefore never exceeded on the wire.
+    """
+    scale = max(0, size_bytes.bit_length() - 16)
+    return size_bytes >> scale << scale
+
+
 def dn_us(seconds: float) -> str:
     """Return a time as ipfw(8) takes it."""
     us = round(seconds * 1e6)
@@ -155,9 +165,10 @@ def dn_rate(rate_bps: int) -> int:
     return round(rate_bps / step) * step
 
 
-_FUNCTIONS = (netem, u32, tc_rate, tc_time, tc_us, tc_size, dn_us, dn_time, dn_red, dn_pie, dn_rate)
+_OF_TC = (netem, u32, tc_rate, tc_time, tc_us, tc_size)
+_OF_IPFW = (dn_us, dn_time, dn_red, dn_pie, dn_rate)
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    **{function.__name__: function for function in _FUNCTIONS},
+    **{function.__name__: function for function in (*_OF_TC, *_OF_IPFW, window_floor)},
     "codel_time": partial(tc_time, shift=CODEL_SHIFT),
     "pie_time": partial(tc_time, shift=PSCHED_SHIFT),
 }

@@ -1,4 +1,7 @@
-"""Keys of what a part sets up: the path, the flows and when they stop, captures and loggers."""
+"""Keys of what a part sets up: hosts, the path, the flows and when they stop, captures and loggers.
+
+A key with VARIES is also a factor: its levels are of the same type, and nothing else names it.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,26 @@ VariedTime = Annotated[Real, types.TIME_OR_FORMULA, VARIES]
 FlowCount = Annotated[int, types.FLOW_COUNT, VARIES]
 FLOW_ENDS = ("size", "duration", "until")
 """Keys that end a flow: it has at most one of them."""
+
+
+class PlainFactors(Strict):
+    """Targets of one word: settings of hosts, each with a recipe of its name, and the duration of flows."""
+
+    cc: Annotated[str, types.ALGORITHM.of(types.PER_HOST), VARIES] = entry(
+        "Congestion control of hosts that send."
+    )
+    rwnd: Annotated[int | Formula, types.SIZE_OR_FORMULA.of(types.PER_HOST), VARIES] = entry(
+        "Largest window that hosts that receive advertise, such as 200KB."
+    )
+    mtu: Annotated[int, types.MTU.of(types.PER_HOST), VARIES] = entry(
+        "MTU in bytes of testbed interfaces, such as 1500."
+    )
+    txd: Annotated[int, types.DESCRIPTORS.of(types.PER_HOST), VARIES] = entry(
+        "Transmit descriptors of hosts that send."
+    )
+    duration: Annotated[float | Formula, types.TIME_OR_FORMULA, VARIES] = entry(
+        "Duration of flows that have no end of their own, such as 90s."
+    )
 
 
 class PathClass(Strict):

@@ -9,7 +9,7 @@ from functools import partial as bound
 from samovar.experiment import keys
 from samovar.experiment import value_types as types
 from samovar.recipes import Catalogue
-from samovar.schema.model_schema import Definitions, Json, any_of
+from samovar.schema.schema_from_keys import Definitions, Json, any_of
 
 
 class Recipes:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.calibration.window_calibration import (
+from samovar.campaign.calibration.rwnd_calibration import (
     WHOLE,
     WindowProbe,
     fit_buffers,

@@ -5,7 +5,6 @@ Only keywords that draft 7 shares with 2020-12 are used, as editors know no late
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, get_args, get_origin
@@ -17,7 +16,6 @@ from samovar.experiment import keys
 from samovar.experiment import value_types as types
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-WIDTH = 240
 DIRECTIONS = ("down", "up")
 
 Json = dict[str, Any]
@@ -190,26 +188,3 @@ def by_name(value: Json, names: types.ValueType | None = None) -> Json:
 def slug(name: str) -> str:
     """Return a name as part of a reference."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace(", or a formula", " or formula")).strip("-")
-
-
-def dump(value: Any, indent: int = 0, lead: int = 0) -> str:
-    """Write JSON with as much on a line as fits, which keeps files short.
-
-    `lead` is the length of what precedes the value on its line.
-    """
-    flat = json.dumps(value, ensure_ascii=False)
-    if indent + lead + len(flat) <= WIDTH or not isinstance(value, dict | list) or not value:
-        return flat
-    pad, deeper = " " * indent, indent + 1
-    if isinstance(value, list):
-        entries = list[str]()
-        for entry in (dump(one, deeper) for one in value):
-            if entries and len(entries[-1]) + len(entry) < WIDTH and "{" not in entry:
-                entries[-1] += f", {entry}"
-            else:
-                entries.append(entry)
-    else:
-        entries = [f"{json.dumps(key)}: {dump(one, deeper, len(key) + 4)}" for key, one in value.items()]
-    body = ",\n".join(f"{pad} {entry}" for entry in entries)
-    opening, closing = "[]" if isinstance(value, list) else "{}"
-    return f"{opening}\n{body}\n{pad}{closing}"

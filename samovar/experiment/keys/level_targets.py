@@ -1,7 +1,6 @@
-"""Factor targets: everything that the level of a factor may set, such as path.rate or cc, with its type.
+"""Targets of levels: everything that the level of a factor may set, such as path.rate or cc, with its type.
 
-Each parameter of a setting recipe is a target without a change here, and so is a key of a path, flow, logger
-or arrivals that is declared with VARIES in part_keys.py. Targets of one word (cc, rwnd) are PlainFactors.
+Each parameter of a setting recipe is a target, and so is each key that factor_keys.py declares with VARIES.
 """
 
 from __future__ import annotations
@@ -9,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from samovar.experiment.formula import Formula
 from samovar.experiment.keys import value_types as types
-from samovar.experiment.keys.key_table import VARIES, Key, Strict, WithParameters, entry, keys_of
-from samovar.experiment.keys.part_keys import Arrivals, Flow, Logger, NetworkPath, Stop
+from samovar.experiment.keys.factor_keys import Arrivals, Flow, Logger, NetworkPath, PlainFactors, Stop
+from samovar.experiment.keys.key_table import Key, Strict, WithParameters, keys_of
 from samovar.experiment.keys.value_types import Parser
 from samovar.experiment.values import PerHost, Written
 from samovar.units import UnitError
@@ -24,26 +22,6 @@ if TYPE_CHECKING:
 
 NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
 """First words of targets that are not settings of hosts."""
-
-
-class PlainFactors(Strict):
-    """Targets of one word: settings of hosts, each with a recipe of its name, and the duration of flows."""
-
-    cc: Annotated[str, types.ALGORITHM.of(types.PER_HOST), VARIES] = entry(
-        "Congestion control of hosts that send."
-    )
-    rwnd: Annotated[int | Formula, types.SIZE_OR_FORMULA.of(types.PER_HOST), VARIES] = entry(
-        "Largest window that hosts that receive advertise, such as 200KB."
-    )
-    mtu: Annotated[int, types.MTU.of(types.PER_HOST), VARIES] = entry(
-        "MTU in bytes of testbed interfaces, such as 1500."
-    )
-    txd: Annotated[int, types.DESCRIPTORS.of(types.PER_HOST), VARIES] = entry(
-        "Transmit descriptors of hosts that send."
-    )
-    duration: Annotated[float | Formula, types.TIME_OR_FORMULA, VARIES] = entry(
-        "Duration of flows that have no end of their own, such as 90s."
-    )
 
 
 def _parameter(text: str) -> str:

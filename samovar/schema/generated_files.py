@@ -1,0 +1,61 @@
+"""Write the generated files, editor schemas and reference pages, and find those that are not current."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from samovar.events import JOURNAL_EVENTS, line_schema
+from samovar.experiment import keys, project_outputs
+from samovar.recipes import Catalogue
+from samovar.schema.editor_schemas import ExperimentSchema, model_document
+from samovar.schema.reference_pages import ROOTS, Page
+from samovar.schema.schema_from_keys import DRAFT, Json
+from samovar.schema.schema_from_recipes import Recipes
+
+REFERENCE = Path("docs") / "reference"
+FOLDER = REFERENCE / "schema"
+
+
+def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
+    """Return the schemas of a checkout, by kind of file."""
+    return {
+        "experiment": ExperimentSchema(recipes, project_outputs(root)).document(),
+        "fragment": {"$schema": DRAFT, "$ref": "experiment.json#/$defs/Fragment"},
+        "testbed": model_document(keys.Testbed),
+        "study": model_document(keys.StudyReport),
+        "config": model_document(keys.Config),
+        "journal": {"$schema": DRAFT, **line_schema("journal", JOURNAL_EVENTS)},
+    }
+
+
+def generated(root: Path) -> dict[Path, str]:
+    """Return the text of each generated file of a checkout, by its path."""
+    recipes, outputs = Recipes.of(Catalogue(root / "templates")), project_outputs(root)
+    texts = {
+        FOLDER / f"{name}.json": json.dumps(schema, ensure_ascii=False, indent=1) + "\n"
+        for name, schema in schemas(root, recipes).items()
+    }
+    for path in sorted((root / REFERENCE).glob("*.md")):
+        page = Page(path.read_text("utf-8"), ROOTS.get(path.stem), recipes, outputs)
+        texts[path.relative_to(root)] = page.written()  # the same text if it has no generated blocks
+    return texts
+
+
+def stale(root: Path) -> dict[Path, str]:
+    """Return the generated files that are missing or not current, by path, with the text they need."""
+    return {
+        path: text
+        for path, text in generated(root).items()
+        if not (root / path).is_file() or (root / path).read_text("utf-8") != text
+    }
+
+
+def write(root: Path) -> list[Path]:
+    """Write the generated files that are not current; return their paths."""
+    changed = stale(root)
+    for path, text in changed.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    return list(changed)
