@@ -14,14 +14,7 @@ from samovar.campaign.trial import BootSettings
 from samovar.campaign.trial_queue import treatment_of
 from samovar.errors import TestbedError
 from samovar.events import Event
-from samovar.hosts import (
-    ConnectionLostError,
-    Machine,
-    Session,
-    UnreachableError,
-    read_boot_id,
-    read_free_disk_bytes,
-)
+from samovar.hosts import ConnectionLostError, Machine, Session, read_boot_id, read_free_disk_bytes
 from samovar.plan import Trial
 
 POLL_S = 1.0
@@ -153,7 +146,7 @@ class HostPool:
         except TestbedError as error:
             away = errors_by_host(error)
         for host, suspect in list(suspects.items()):
-            suspect.silent = isinstance(away.get(host), (UnreachableError, ConnectionLostError))
+            suspect.silent = isinstance(away.get(host), ConnectionLostError)
             if host in away:
                 suspect.reason = str(away[host])
                 if not suspect.lost:

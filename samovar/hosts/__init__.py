@@ -18,7 +18,6 @@ from samovar.hosts.host_lease import LeaseError as LeaseError
 from samovar.hosts.power import POWER_ACTIONS as POWER_ACTIONS
 from samovar.hosts.power import Machine as Machine
 from samovar.hosts.power import machines_of as machines_of
-from samovar.hosts.remote_shell import ConnectionLostError as ConnectionLostError
 from samovar.hosts.script_result import NOT_ENDED as NOT_ENDED
 from samovar.hosts.script_result import Recorder as Recorder
 from samovar.hosts.script_result import ScriptResult as ScriptResult
@@ -27,6 +26,7 @@ from samovar.hosts.session import Session as Session
 from samovar.hosts.sessions import HostsError as HostsError
 from samovar.hosts.sessions import Sessions as Sessions
 from samovar.hosts.sessions import raise_host_errors as raise_host_errors
+from samovar.hosts.target import ConnectionLostError as ConnectionLostError
 from samovar.hosts.target import Dialer as Dialer
 from samovar.hosts.target import SshTarget as SshTarget
 from samovar.hosts.target import UnreachableError as UnreachableError

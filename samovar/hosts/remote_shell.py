@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from samovar.errors import TestbedError
+from samovar.hosts.target import ConnectionLostError
 
 if TYPE_CHECKING:
     from samovar.hosts.ssh import SshConnection
@@ -55,10 +56,6 @@ class ScriptFrame:
     stdout: bytes
     stderr: bytes
     host_seconds: float | None
-
-
-class ConnectionLostError(TestbedError):
-    """The shell, or the connection to it, is gone."""
 
 
 def new_mark() -> str:

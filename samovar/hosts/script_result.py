@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from samovar.errors import DeadlineError, RemoteError, TestbedError
 from samovar.experiment import redacted
-from samovar.hosts.remote_shell import OUTPUT_LIMIT_BYTES, ConnectionLostError, Ending
+from samovar.hosts.remote_shell import OUTPUT_LIMIT_BYTES, Ending
+from samovar.hosts.target import ConnectionLostError
 
 NOT_ENDED = -1
 """The exit code of a script that did not exit."""

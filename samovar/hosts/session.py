@@ -9,15 +9,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
 from samovar.hosts.host_lease import DEADLINE_S, Claim, Lease, LeaseError, lease_script, parse_answer
-from samovar.hosts.remote_shell import (
-    HEARTBEAT_TEXT,
-    KILL_TEXT,
-    ConnectionLostError,
-    RemoteShell,
-    ShellFolder,
-)
+from samovar.hosts.remote_shell import HEARTBEAT_TEXT, KILL_TEXT, RemoteShell, ShellFolder
 from samovar.hosts.script_result import NOT_ENDED, Recorder, ScriptResult, checked_result, discard_result
-from samovar.hosts.target import Dialer, SshTarget, UnreachableError
+from samovar.hosts.target import ConnectionLostError, Dialer, SshTarget, UnreachableError
 from samovar.hosts.transfer import RemoteFile, TransferDeadline, fetch_files, retry_transfer
 
 if TYPE_CHECKING:
@@ -195,7 +189,7 @@ class Session:
         if self._shell is None:
             try:
                 return self._connect()
-            except (UnreachableError, ConnectionLostError):
+            except ConnectionLostError:
                 return self._connect()
         return self._shell
 
@@ -254,7 +248,7 @@ class Session:
         """Disconnect if the connection turns out to be lost."""
         try:
             yield
-        except (UnreachableError, ConnectionLostError):
+        except ConnectionLostError:
             self._disconnect()
             raise
 

@@ -51,5 +51,9 @@ class SshTarget:
         return self.known_hosts or Path.home() / ".ssh" / "known_hosts"
 
 
-class UnreachableError(TestbedError):
-    """No connection could be made; another attempt may succeed."""
+class ConnectionLostError(TestbedError):
+    """There is no connection, or its shell is gone; another attempt may succeed."""
+
+
+class UnreachableError(ConnectionLostError):
+    """No connection could be made."""

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.errors import DeadlineError, TestbedError
-from samovar.hosts.remote_shell import ConnectionLostError
-from samovar.hosts.target import UnreachableError
+from samovar.hosts.target import ConnectionLostError, UnreachableError
 
 STALL_S = 30.0
 """A transfer that delivers nothing for so long has lost its connection."""
@@ -82,7 +81,7 @@ def retry_transfer(
         while True:
             try:
                 return transfer()
-            except (UnreachableError, ConnectionLostError):
+            except ConnectionLostError:
                 before, arrived = arrived, _arrived_bytes(files)
                 if arrived > before:
                     since, pause_s = time.monotonic(), _PAUSE_S
