@@ -143,7 +143,7 @@ def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iter
     if comparison.renamed:
         yield (
             f"      {comparison.renamed:,} with the settings of new trials: a part, factor or level was "
-            "renamed; under its old name they would be used"
+            "renamed; its old name would keep them in use"
         )
 
 

@@ -124,7 +124,7 @@ def connect_inside(access: Access, address: str, port: int, deadline_s: float) -
     Raises LabError if the lab has ended or nothing answers.
     """
     if not access.process.is_running:
-        raise LabError(f"lab {access.testbed}: has ended; accepted after it has been started: fab lab.up")
+        raise LabError(f"lab {access.testbed}: has ended; start it with fab lab.up")
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:

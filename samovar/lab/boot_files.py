@@ -68,7 +68,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copies have no setuid bit, see lab-init.sh
     if any(link.has_adapters for link in boot.topology.links):
         if not ADAPTER.is_file():
-            raise LabError(f"lab: {ADAPTER} is missing; accepted after `make install`, which compiles it")
+            raise LabError(f"lab: {ADAPTER} is missing; `make install` compiles it")
         programs.append(ADAPTER)
     for program in programs:
         shutil.copyfile(program, folder / "bin" / program.name)

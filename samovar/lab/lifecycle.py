@@ -126,9 +126,7 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
     elif record.release not in ("", wanted := kernel.find_user_mode(user_mode).release):
         difference = f"runs on user-mode Linux {record.release}, and `lab.uml` of config.yaml is {wanted}"
     if difference:
-        raise LabError(
-            f"lab {record.testbed}: {difference}; accepted after it has been stopped: fab lab.down"
-        )
+        raise LabError(f"lab {record.testbed}: {difference}; stop it with fab lab.down first")
 
 
 def _forget(folder: Path, record: Access | None) -> None:
