@@ -42,7 +42,7 @@ def literal(text: str) -> Raw:
 
 
 def plain(value: object) -> str:
-    """Return a value of a block that no shell reads: not quoted, but it must have a value, on one line."""
+    """Check a value of a block that no shell reads: it is not quoted, but must be defined and one line."""
     quote(value)
     return str(value)
 

@@ -131,7 +131,7 @@ def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_by
 
 
 def _in_flight_packets(burst: Sequence[PacketArrival]) -> int | None:
-    """Return the most packets that were delayed beyond the quickest packet at once: those in the queue.
+    """Return the longest queue: the most packets at one time that were later than the fastest packet.
 
     Subtracting the quickest packet's delay removes the difference of the clocks. Other short delays count
     too; packets that the queue discipline drops after queueing them do not.
