@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from samovar.events import JOURNAL_EVENTS, line_schema
 from samovar.experiment import keys, project_outputs
@@ -16,6 +17,7 @@ from samovar.schema.schema_from_recipes import Recipes
 
 REFERENCE = Path("docs") / "reference"
 FOLDER = REFERENCE / "schema"
+WIDTH = 200
 
 
 def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
@@ -30,12 +32,23 @@ def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
     }
 
 
+def compact(value: Any, indent: str = "\n") -> str:
+    """Return JSON with as much on a line as fits, which keeps the files short."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if len(indent + flat) <= WIDTH or not isinstance(value, dict | list):
+        return flat
+    indent += " "
+    if isinstance(value, list):
+        return "[" + f",{indent}".join(compact(one, indent) for one in value) + "]"
+    entries = (f"{json.dumps(key)}: {compact(one, indent)}" for key, one in value.items())
+    return "{" + f",{indent}".join(entries) + "}"
+
+
 def generated(root: Path) -> dict[Path, str]:
     """Return the text of each generated file of a checkout, by its path."""
     recipes, outputs = Recipes.of(Catalogue(root / "templates")), project_outputs(root)
     texts = {
-        FOLDER / f"{name}.json": json.dumps(schema, ensure_ascii=False, indent=1) + "\n"
-        for name, schema in schemas(root, recipes).items()
+        FOLDER / f"{name}.json": compact(schema) + "\n" for name, schema in schemas(root, recipes).items()
     }
     for path in sorted((root / REFERENCE).glob("*.md")):
         page = Page(path.read_text("utf-8"), ROOTS.get(path.stem), recipes, outputs)
