@@ -17,10 +17,7 @@ HEAP = "--min-vsize=512M"
 
 
 def analyse(campaign: Path, root: Path, emit: Emit) -> None:
-    """Measure a campaign's trials and make its figures and tables.
-
-    Raises AnalysisError with R's message if it fails, or if R or the project's R package is missing.
-    """
+    """Measure trials, make figures and tables; raises AnalysisError if R fails or its package is missing."""
     library = root / ".rlib"
     if not (library / "samovar").is_dir():
         raise AnalysisError(f"{library}: the R package is not installed; run `make install`")

@@ -21,10 +21,7 @@ class SamovarError(Exception):
 
 @dataclass(frozen=True)
 class Problem:
-    """An error at one place of a file; line and column count from 1, and are 0 when unknown.
-
-    `text` is the whole line, if that is known.
-    """
+    """An error at one place of a file, with its line as `text`; line and column are from 1, 0 if unknown."""
 
     file: str
     line: int
@@ -84,10 +81,7 @@ class RecipeError(SamovarError):
 
 
 class TestbedError(SamovarError):
-    """A host cannot be reached, or is not in the required state.
-
-    `host` names it, and is empty if the error is about no host or several.
-    """
+    """A host (`host`, empty for none or several) cannot be reached or is not in the required state."""
 
     host: str = ""
 

@@ -90,10 +90,7 @@ class _Durations:
     done_s: list[float] = field(default_factory=list)
 
     def add(self, folder: Path, testbed: str) -> None:
-        """Add the durations of one testbed in a campaign.
-
-        Traffic that took longer than planned, as programs start and end, counts as overhead.
-        """
+        """Add the durations of a testbed; traffic beyond its planned time counts as overhead."""
         entries = read_journal(folder / JOURNAL)
         planned_s = {trial.id: trial.resolved.duration_s for trial in read_plan(folder).trials}
         trials = {id_: one for id_, one in fold(entries).trials.items() if one.testbed in ("", testbed)}

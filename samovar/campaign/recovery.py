@@ -99,10 +99,7 @@ class Restored:
 
 
 def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
-    """Return, for each testbed, the campaigns whose journals have hosts that are not restored, newest first.
-
-    `only` is the testbed to look for, empty for all.
-    """
+    """Return by testbed (`only` one, if given) the campaigns with hosts to restore, newest first."""
     found: dict[str, list[Path]] = {}
     for folder in (plan.parent for plan in reversed(Archive(results).plans())):
         for testbed in testbeds_in(folder):

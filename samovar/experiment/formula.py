@@ -157,10 +157,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula in place of a value: its text, the kind of value that its key takes, and its parsed term.
-
-    `names` are the names that it uses, each once, in order.
-    """
+    """A formula in place of a value: text, kind of value, parsed term, and the `names` it uses in order."""
 
     text: str
     kind: str
@@ -271,10 +268,7 @@ def _combined(sign: str, terms: Sequence[Term]) -> Term:
 
 
 def read_formula(text: str, kind: str) -> Formula:
-    """Read a formula for a key that takes a kind of quantity, one of KINDS.
-
-    Raises UnitError, also for unknown names and for dimensions that cannot be combined.
-    """
+    """Read a formula for a key of one of KINDS; raises UnitError, also for dimensions that do not combine."""
     if len(text) > LONGEST:
         raise UnitError(f"a formula of {len(text)} characters; expected at most {LONGEST}")
     reader = _Reader(text)
@@ -370,10 +364,7 @@ class Scope:
         self._open: list[str] = []
 
     def value(self, amount: object) -> object:
-        """Return the typed value of a formula, and any other amount unchanged; raises UnitError.
-
-        A distribution is returned with its formulas evaluated.
-        """
+        """Return an amount with its formulas, also those of a distribution, evaluated; raises UnitError."""
         if isinstance(amount, Distribution):
             return amount.computed(self.value)
         if not isinstance(amount, Formula):
@@ -430,8 +421,5 @@ class Scope:
 
 
 def formula_text(formula: Formula, scope: Scope) -> str:
-    """Return the value of a recipe parameter's formula as text: 10ms for `RTT / 2`.
-
-    Raises UnitError when the formula has no value.
-    """
+    """Return the value of a recipe parameter's formula as text: 10ms for `RTT / 2`; raises UnitError."""
     return KINDS[formula.kind].written(scope.value(formula))

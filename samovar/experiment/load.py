@@ -103,10 +103,7 @@ def resolve_experiment(
 
 
 def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> Experiment:
-    """Read the values of an experiment, such as the one that a campaign recorded; raises DefinitionError.
-
-    Names, recipes and the testbed are not checked.
-    """
+    """Read an experiment's values without checking names and testbed; raises DefinitionError."""
     tree, problems = read_yaml(path)
     merged = merge_reused(tree, path, problems).tree
     layers = [merged, *override_layers(merged, overrides or {}, problems)]
@@ -127,10 +124,7 @@ def load_config(path: Path) -> Config:
 
 
 def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
-    """Load a study, experiments/studies/NAME.yaml; raises DefinitionError with every error.
-
-    `experiments` are the names that its sections may have.
-    """
+    """Load experiments/studies/NAME.yaml, whose sections name `experiments`; raises DefinitionError."""
     tree, problems = read_yaml(path)
     checked = validate(StudyReport, tree)
     _check_file_name(checked, "study", path)
@@ -168,10 +162,7 @@ def _check_experiment_file(
     problems: list[Problem],
     options: LoadOptions,
 ) -> Experiment | None:
-    """Check the experiment as written, then with each of its profiles, then with profile and overrides.
-
-    Returns the experiment with profile and overrides applied.
-    """
+    """Check an experiment as written, with each profile, and with profile and overrides; return the last."""
     outputs = options.outputs or package_outputs()
     profiles = read_profiles(tree, problems)
     chosen = options.profile if options.profile in profiles else None

@@ -134,10 +134,7 @@ class Distribution:
 
 
 def read_distribution(written: Mapping[str, object], parse: Parse) -> Distribution:
-    """Read a distribution whose amounts `parse` reads.
-
-    Raises ValueError, or pydantic's ValidationError with the places of the errors.
-    """
+    """Read a distribution with amounts read by `parse`; raises ValueError or pydantic's ValidationError."""
     errors = ErrorCollector()
     name = next((key for key in written if key in DISTRIBUTIONS), "")
     known = (name, STEP) if name else (*DISTRIBUTIONS, STEP)

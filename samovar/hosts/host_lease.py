@@ -70,10 +70,7 @@ def lease_script(
 
 
 def parse_answer(host: str, text: str) -> Lease | None:
-    """Return the lease that lease_script printed; None after `held` or `free`.
-
-    Raises TestbedError for a file that is not a lease.
-    """
+    """Return the lease that lease_script printed, None after `held` or `free`; raises TestbedError."""
     if text.strip() in ("held", "free"):
         return None
     lines = (line.split(" ", 2)[1:] for line in text.splitlines() if line.startswith("lease "))

@@ -164,10 +164,7 @@ class RemoteShell:
             self._channel.sendall(text.encode())
 
     def keep_on_loss(self, script: str, deadline_s: float) -> None:
-        """Store the script that the host runs when the controller is gone.
-
-        Raises ConnectionLostError, or TestbedError if the script cannot be written there.
-        """
+        """Store the script that the host runs when the controller is gone. Raises TestbedError."""
         code = self._request(lambda mark: on_loss_text(script, mark), deadline_s, "on-loss")
         if code != "0":
             raise TestbedError(

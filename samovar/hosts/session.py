@@ -141,10 +141,7 @@ class Session:
                 shell.order(text)
 
     def peek(self, path: str, *, size_bytes: int = 64, timeout_s: float = 2.0) -> bytes | None:
-        """Return the beginning of a small file, read beside the script that another thread runs here.
-
-        None if it cannot be read or the host is not connected.
-        """
+        """Return the start of a small file, read beside another thread's script; None if it cannot be."""
         if connection := self._connection:
             with suppress(UnreachableError, OSError), connection.sftp(wait=False) as sftp:
                 if channel := sftp.get_channel():

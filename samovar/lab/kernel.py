@@ -98,10 +98,7 @@ def _has_qdisc(name: str) -> bool:
 
 
 def needs_user_namespace() -> bool:
-    """Return whether namespaces need a user namespace, as for ordinary users and for root in a container.
-
-    Raises LabError if this user cannot create namespaces at all.
-    """
+    """Return whether namespaces need a user namespace; raises LabError if this user cannot have any."""
     if os.geteuid() == 0 and _succeeds(["unshare", *NAMESPACES, "true"]):
         return False
     if _succeeds(["unshare", *MAP_ROOT, *NAMESPACES, "true"]):

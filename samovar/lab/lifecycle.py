@@ -70,10 +70,7 @@ def up(
 
 
 def down(state_folder: Path, emit: Emit) -> bool:
-    """Stop a lab and wait until its processes are gone; return whether it was running.
-
-    Raises LabError if they are still there after 20 s.
-    """
+    """Stop a lab; return whether it ran. Raises LabError if its processes are still there after 20 s."""
     if not state_folder.exists():
         return False
     with _locked(state_folder) as folder:
@@ -174,10 +171,7 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
 
 
 def _start_first_process(folder: Path, user_namespace: bool, inlet: int) -> OsProcess:
-    """Start `unshare` in a session of its own, out of reach of Ctrl-C; return its child.
-
-    Raises LabError with its output if it does not start.
-    """
+    """Start `unshare` in its own session, out of reach of Ctrl-C; return its child, or raise LabError."""
     user = kernel.MAP_ROOT if user_namespace else ()
     command = ["unshare", *user, *kernel.NAMESPACES, "sh", str(folder / "boot" / "lab-init.sh")]
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND

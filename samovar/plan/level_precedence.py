@@ -86,10 +86,7 @@ class TreatmentValues:
         return self._replicate
 
     def _level(self, target: str, own: object = None, exclusive: Collection[str] = ()) -> Any:
-        """Return the value of a target: that of a level, or else the part's own.
-
-        It is None if a level sets another one of the keys that exclude each other.
-        """
+        """Return the value of a level, else the part's; None if a level sets a key that excludes this one."""
         for number in self.context.setters.get(target, ()):
             self.read.add(number)
             values = self.context.factors[number].levels[self._row[number]].values

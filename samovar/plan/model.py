@@ -104,10 +104,7 @@ class PathPlan(PlanValue):
 
 
 class HostPlan(PlanValue):
-    """What one host is set to; None leaves a setting as it was found.
-
-    `settings` holds the other settings: the name of a setting recipe to its parameters as written.
-    """
+    """What one host is set to, None if as found; `settings` maps setting recipes to parameters as written."""
 
     os: str
     release: str | None = None

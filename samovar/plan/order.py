@@ -95,10 +95,7 @@ def _blocked(
 
 
 def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> tuple[States, States]:
-    """Return the settings of a part's hosts that need a reboot, and those that need a reboot or a reset.
-
-    Hosts without such settings are left out.
-    """
+    """Return the settings that need a reboot, and those that need a reboot or a reset, by host."""
     reboot: dict[str, Column] = {}
     either: dict[str, Column] = {}
     for name, column in treatments.columns(1).items():

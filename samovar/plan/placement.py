@@ -16,10 +16,7 @@ LAST_PORT = 65535
 
 @dataclass(frozen=True)
 class Route:
-    """The route of a flow: its two end hosts, the interface of each, and their addresses.
-
-    `directions` are those in which it passes the bottleneck, `down` and `up`.
-    """
+    """The route of a flow: hosts, interfaces, addresses, and its `directions` through the bottleneck."""
 
     from_host: str
     to_host: str

@@ -99,10 +99,7 @@ class _TrialsJson(PlanValue):
 
 
 def read_trials(tree: Mapping[str, Any]) -> Trials:
-    """Return the trials of plan.json from its parsed JSON.
-
-    Raises pydantic's ValidationError, or LookupError for an index beyond the values or treatments.
-    """
+    """Read the trials of plan.json; raises pydantic's ValidationError, LookupError for an index too large."""
     file = _TrialsJson.model_validate(tree)
     used: dict[str, set[int]] = {}
     for part in file.treatments:

@@ -222,10 +222,7 @@ class SameTrialsError(PlanError):
 
 
 def ids_of(treatments: Treatments, slots: Sequence[Slot]) -> list[str]:
-    """Return the id of every trial of a part.
-
-    Raises SameTrialsError for treatments whose trials are the same, and PlanError for ids that are.
-    """
+    """Return the id of every trial of a part; raises SameTrialsError, or PlanError for equal ids."""
     words = [[word(label) for label in labels] for labels in treatments.factors.values()]
     first = [] if treatments.part == MAIN else [word(treatments.part)]
     names = []

@@ -167,10 +167,7 @@ def _queue(
 
 
 def adapter_values(path: PathPlan, device: DevicePlan) -> Mapping[str, object]:
-    """Return the values of setting `adapter`: rates in bit/s, delays in ns, buffers in frames.
-
-    Raises RecipeError for a path that the adapters of a lab cannot make.
-    """
+    """Return the values of setting `adapter` (bit/s, ns, frames); raises RecipeError for impossible ones."""
     directions = {"down": path.down, "up": path.up}
     fastest_bps = max(plan.rate_bps for plan in directions.values() if plan.rate_bps)
     if fastest_bps > PORT_RATES_BPS[-1]:

@@ -79,10 +79,7 @@ def fill_settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterat
 
 
 def _receive_windows(name: str, resolved: Resolved) -> list[tuple[int, tuple[str, ...]]]:
-    """Return each window of a receiving host in bytes, with the addresses of the peers that it applies to.
-
-    The window of a flow overrides that of its host.
-    """
+    """Return a receiver's windows in bytes, each with its peers; a flow's window overrides the host's."""
     peers: dict[int, set[str]] = {}
     for flow in resolved.flows:
         window_bytes = resolved.window_bytes(flow)

@@ -48,10 +48,7 @@ def plain(value: object) -> str:
 
 
 def shell_environment(folder: Path | None = None, finalize: Callable[[object], str] = quote) -> Environment:
-    """Return a Jinja2 environment that quotes every value and refuses undefined ones.
-
-    Recipes include programs in other languages from files below `folder`.
-    """
+    """Return a Jinja2 environment that quotes values, refuses undefined ones and includes from `folder`."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import, and not always needed
 
     environment = Environment(

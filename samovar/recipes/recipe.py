@@ -27,10 +27,7 @@ NOT_SHELL = frozenset({"wanted", "owned", "qdisc", "shown"})
 
 
 class Recipe:
-    """The recipe in a file; its body is compiled on first use, which takes longer than to read its header.
-
-    Raises DefinitionError with all errors of the header.
-    """
+    """The recipe in a file, compiled on first use; raises DefinitionError with all errors of the header."""
 
     def __init__(self, kind: str, name: str, path: Path) -> None:
         self.kind, self.name, self.path = kind, name, path

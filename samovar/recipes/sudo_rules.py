@@ -77,10 +77,7 @@ def lasting_commands(patterns: Iterable[str]) -> list[str]:
 
 
 def allowed_commands(patterns: Iterable[str], user: str, interfaces: Iterable[str]) -> list[SudoCommand]:
-    """Return the command that sudo must allow for each pattern, without duplicates and in order.
-
-    `user` logs in at the host, whose `interfaces` take part.
-    """
+    """Return the commands that sudo must allow `user` on a host with `interfaces`, without duplicates."""
     expressions = {
         "<interface>": f"({'|'.join([*map(_escaped, sorted(interfaces)), _DEVICE])})",
         "<device>": _DEVICE,

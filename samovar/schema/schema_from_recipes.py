@@ -13,10 +13,7 @@ from samovar.schema.schema_from_keys import Definitions, Json, any_of
 
 
 class Recipes:
-    """The recipes of one catalogue on several systems.
-
-    If the catalogue is that of the recipe files, it also has their summaries.
-    """
+    """The recipes of one catalogue on several systems, with summaries if it is that of the files."""
 
     def __init__(self, catalogue: keys.RecipeCatalogue, systems: tuple[str, ...]) -> None:
         self.catalogue, self.systems = catalogue, systems

@@ -17,10 +17,7 @@ LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
 
 
 def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
-    """Return a message if a disk has too little space for the next trial, else an empty string.
-
-    `floor_bytes` have to stay free beyond the `needed_bytes` of the trial.
-    """
+    """Return why a disk has too little space: `needed_bytes` beyond `floor_bytes`; empty if it has enough."""
     if free_bytes >= floor_bytes + needed_bytes:
         return ""
     free, floor, needed = (format_bytes(size, 3) for size in (free_bytes, floor_bytes, needed_bytes))

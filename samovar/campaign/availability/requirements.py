@@ -44,10 +44,7 @@ class HostNeeds:
 
 
 def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> dict[str, HostNeeds]:
-    """Return what a plan needs of each host, by the headers of the recipes that it uses.
-
-    With `calibrates`, this includes what measuring paths needs.
-    """
+    """Return what a plan's recipes need of each host, with `calibrates` also those that measure paths."""
     hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
     return {host: _host_needs(plan, host, catalogue, calibrates) for host in hosts}
 

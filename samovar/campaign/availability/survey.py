@@ -47,10 +47,7 @@ def survey_hosts(
 
 
 def require_reachable(plans: Sequence[Plan], surveys: Sequence[HostSurvey], fail_fast: bool) -> None:
-    """Raise TestbedError if no trial on any testbed can run without its unreachable hosts.
-
-    With `fail_fast`, no host may be unreachable.
-    """
+    """Raise TestbedError for unreachable hosts if no trial can run without them, or with `fail_fast`."""
     reasons = [reason for one in surveys for reason in one.unreachable.values()]
     if not reasons:
         return

@@ -69,10 +69,7 @@ class PathCalibration:
         return self._is_calibrated(resolved) and self.result(resolved) is None
 
     def result(self, resolved: Resolved) -> PathResult | None:
-        """Return the result for the path of a trial, None without one.
-
-        A path that an earlier controller refused is measured again.
-        """
+        """Return the result for a trial's path; None without one, or if an earlier controller refused it."""
         if not self._is_calibrated(resolved):
             return None
         key = self._key(resolved)
@@ -145,10 +142,7 @@ class PathCalibration:
         return self._cache.key(inputs)
 
     def _measure_direction(self, scripts: recipes.TrialScripts, path: PathPlan, name: str) -> PathResult:
-        """Measure one direction until all checks pass, a few times at most, and return the best result.
-
-        Raises TestbedError.
-        """
+        """Measure one direction, again while a check fails; return the best result. Raises TestbedError."""
         resolved, catalogue = scripts.resolved, self._context.catalogue
         ends = self._endpoints(resolved, name)
         if ends is None:

@@ -175,10 +175,7 @@ class WindowCalibration:
     def measure(
         self, scripts: TrialScripts, name: str, probe: WindowProbe, before: Mapping[str, Mapping[str, str]]
     ) -> None:
-        """Probe a window on hosts that are set for a trial, and store the result.
-
-        `before` is the state of each host before the trial. Raises TestbedError.
-        """
+        """Probe a window on hosts set for a trial, whose state was `before`; raises TestbedError."""
         started_s = time.time()
         result = self._probe(scripts, probe, before)
         self._tries[name] += 1

@@ -103,10 +103,7 @@ class CampaignState:
 
 
 def fold(entries: Iterable[Entry]) -> CampaignState:
-    """Derive a campaign's state from its events; unknown events are ignored.
-
-    Raises CampaignError for an event that lacks one of its values.
-    """
+    """Derive a campaign's state from its events, except unknown ones; raises CampaignError."""
     state = CampaignState()
     for number, entry in enumerate(entries, 1):
         try:

@@ -25,10 +25,7 @@ DUMMYNET = "dummynet"
 
 @contextmanager
 def open_lines(file: Path, encoding: str = "ascii") -> Iterator[Iterator[str]]:
-    """Open a compressed text for reading line by line, with line endings.
-
-    Opening and reading raise one of UNREADABLE: ValueError beyond the bounds.
-    """
+    """Open a compressed text, line endings kept; reading raises UNREADABLE, ValueError beyond the bounds."""
     most_bytes = LARGEST_RATIO * file.stat().st_size + SLACK_BYTES
     with gzip.open(file, "rb") as packed:
         yield _lines(packed, encoding, most_bytes)

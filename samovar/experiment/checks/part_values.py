@@ -90,10 +90,7 @@ class PartValue:
 
 @dataclass(frozen=True)
 class PartToCheck:
-    """One part of an experiment, with its testbed (None when unknown) and the recipes.
-
-    `checked` is the validation of the experiment, with places counted from the part.
-    """
+    """One part of an experiment; its testbed is None if unknown, places in `checked` are from the part."""
 
     checked: Validation[keys.Experiment]
     testbed: keys.Testbed | None

@@ -54,10 +54,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor with its levels.
-
-    `recipe`, `parameter`, `at` and `sets` are what the factor names explicitly.
-    """
+    """One factor with its levels; `recipe`, `parameter`, `at` and `sets` are what it names explicitly."""
 
     name: str
     levels: tuple[Level, ...]

@@ -55,10 +55,7 @@ SettingsByHost = Mapping[str, Mapping[str, HostSetting]]
 def resolve_settings(
     experiment: Experiment, part: str, testbed: Testbed, config: Config | None = None
 ) -> SettingsByHost:
-    """Return the settings of all hosts of a testbed in one part of an experiment, without factors' levels.
-
-    Raises DefinitionError for a value that cannot be read.
-    """
+    """Return the settings of all hosts in one part, without factors' levels. Raises DefinitionError."""
     own = node_at(experiment.complete, "parts", part, "settings")
     site = config.written if config is not None else None
     found: dict[str, dict[str, HostSetting]] = {}
