@@ -76,10 +76,7 @@ class Seq(list["Node"]):
 
 
 class Map(dict[str, "Node"]):
-    """A mapping with its position and those of its keys.
-
-    `overridden` holds, by key, the values of weaker layers that were replaced, the strongest first.
-    """
+    """A mapping with positions; `overridden` has, by key, the values of weaker layers, strongest first."""
 
     def __init__(self, position: Position) -> None:
         super().__init__()
@@ -164,10 +161,7 @@ def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
 
 
 def parse_value(content: str, start: Position) -> Node:
-    """Parse one value of any kind, such as that of --set; raises DefinitionError.
-
-    Positions in it are counted from `start`.
-    """
+    """Parse one value, such as that of --set, with positions from `start`; raises DefinitionError."""
     parser = _Parser(start.file, content, start)
     node = parser.parse()
     if parser.problems:
@@ -221,10 +215,7 @@ def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
 
 
 class _Parser:
-    """Parses a whole file, or with `start` a part of one line.
-
-    `problems` are those found that leave the rest readable.
-    """
+    """Parses a file, or with `start` a part of one line; `problems` leave the rest readable."""
 
     def __init__(self, file: str, content: str, start: Position | None = None) -> None:
         self._file, self._content, self._start = file, content, start
@@ -276,10 +267,7 @@ class _Parser:
             raise DefinitionError([position.problem(_message(error, position))]) from None
 
     def _convert(self, node: yaml.Node, keys: tuple[str, ...] = (), within: str = "") -> Node:
-        """Return one node, below some nested keys, with all below it.
-
-        Raises DefinitionError for too many nodes and for an alias within itself.
-        """
+        """Return a node with all below it; raises DefinitionError for too many nodes, an alias in itself."""
         position = self.position(node.start_mark.line, node.start_mark.column, within)
         self._count += 1
         if self._count > MOST_NODES:
@@ -322,6 +310,8 @@ class _Parser:
             elif key.value == "<<" and not key.style:
                 message = "merge key '<<' is not supported; write the keys out, or use fragments"
                 self.problems.append(position.problem(message))
+            elif ":" in key.value and not key.style and not value.value:  # {rate:40Mbit} is one key to YAML
+                self.problems.append(position.problem(f"missing space after ':' in '{key.value}'"))
             else:
                 self._refuse_control_characters(key.value, position)
                 yield key.value, position, value

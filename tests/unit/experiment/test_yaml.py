@@ -40,6 +40,7 @@ TRAPS = {
     "tag": ("a: !!python/object:os.system {}\n", "f:1:4: tag 'tag:yaml.org,2002:python/object:os.system'; tags are not allowed, remove it"),
     "binary": ("a: !!binary aGk=\n", "f:1:4: tag 'tag:yaml.org,2002:binary'; tags are not allowed, remove it"),
     "set": ("a: !!set {b, c}\n", "f:1:4: tag 'tag:yaml.org,2002:set'; tags are not allowed, remove it"),
+    "no blank after a colon": ("a: {rate:40Mbit}", "f:1:5: missing space after ':' in 'rate:40Mbit'"),
     "no colon at all": ("a: 1\nduration 10s\nb: 2\n", "f:2:1: missing ': ' in this line; write key: value"),
     "two colons in a line": ("a: b: c\n", "f:1:5: ': ' where no key or entry is allowed; quote the text that contains it"),
     "open list": ("a: [b, c\nd: 1\n", "f:2:2: missing ',' or ']' before this; close the bracket that opens in line 1"),
