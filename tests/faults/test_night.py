@@ -165,6 +165,8 @@ def _same_tables(calm: Scene, night: Scene) -> int:
         key for key in medians if not _by_chance(key[3])
     }
     for key in scatter.keys() & medians.keys():
+        if key[3] == "overhead_s":  # of the machine that runs the test, not of what is measured
+            continue
         values, median = scatter[key], medians[key][len(medians[key]) // 2]
         assert values[0] <= median <= values[-1], f"{key}: {median} is not within {values[0]} to {values[-1]}"
     return len({key[6] for key in one})
