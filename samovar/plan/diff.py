@@ -148,9 +148,8 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
     Raises PlanError if the experiment differs between the testbeds in more than names and addresses.
     """
     first, second = reference.trials, own.trials
-    refused = (
-        f"testbeds {reference.testbed} and {own.testbed} cannot share a campaign of {reference.experiment}"
-    )
+    both = f"testbeds {reference.testbed} and {own.testbed}"
+    refused = f"{both} cannot share a campaign of {reference.experiment}"
     roles, other_roles = _roles(reference), _roles(own)
     if sorted(roles.values()) != sorted(other_roles.values()):
         hosts, other_hosts = ", ".join(roles.values()), ", ".join(other_roles.values())

@@ -92,10 +92,8 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
             raise values.flow_error(flow, "two flows have this label; give each its own")
         if used[flow.port] > 1 or flow.port > LAST_PORT:
             why = f"above {LAST_PORT}" if flow.port > LAST_PORT else "taken by another flow"
-            message = (
-                f"port {flow.port} is {why}; choose another port: flows of one entry take consecutive ones"
-            )
-            raise values.flow_error(flow, message)
+            advice = "choose another port: flows of one entry take consecutive ones"
+            raise values.flow_error(flow, f"port {flow.port} is {why}; {advice}")
         first = windows.setdefault((flow.from_host, flow.to_host), flow)
         if first.rwnd_bytes != flow.rwnd_bytes:
             other = f"flow {first.label} from {flow.from_host} to {flow.to_host} has another rwnd, or none"

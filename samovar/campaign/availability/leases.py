@@ -222,11 +222,9 @@ def _refusal(host: str, lease: Lease, advice: str = "") -> LeaseError:
     known = {key: lease.values.get(key) or "?" for key in ("command", "owner", "pid", "campaign", "testbed")}
     who = "{command} of {owner} (process {pid}), campaign {campaign} on testbed {testbed}".format_map(known)
     age, silent = (format_duration(round(seconds), 2) for seconds in (lease.age_s, lease.silent_s))
-    if advice:
-        pass
-    elif lease.alive and not holder_is_gone(lease):
+    if not advice and lease.alive and not holder_is_gone(lease):
         advice = "wait for its end, or use --force, which ends what it runs there and restores the host"
-    else:
+    elif not advice:
         state = "has restored the host" if lease.left == "restored" else "may have left the host changed"
         advice = (
             f"it does not answer and {state}; resume that campaign, run `fab restore --testbed "

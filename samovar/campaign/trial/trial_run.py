@@ -196,11 +196,9 @@ class TrialRun:
             with self._phase("fit"):
                 scripts = {host: render_fit(self.scripts, host, size) for host, size in buffers.items()}
                 for host, result in self._on_hosts("fit", scripts.get, buffers).items():
-                    if result.text.split()[1:] != [str(buffers[host])] * 2:
-                        found = (
-                            f"requested a receive buffer of {buffers[host]} B, found {result.text.strip()}"
-                        )
-                        raise TestbedError(f"{host}: {found}")
+                    size, found = buffers[host], result.text.strip()
+                    if found.split()[1:] != [str(size)] * 2:
+                        raise TestbedError(f"{host}: requested a receive buffer of {size} B, found {found}")
 
     def _arm(self) -> None:
         """Start loggers, captures and servers, and read the counters."""

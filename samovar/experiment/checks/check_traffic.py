@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil
+from math import ceil, inf
 
 from samovar.errors import unknown
 from samovar.experiment import keys
@@ -173,31 +173,25 @@ def _without_effect(part: PartToCheck, path: keys.NetworkPath) -> Iterator[tuple
 
 def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
     """Yield fixed numbers that cannot be combined; others are checked before their trials run."""
+    delay_varies = {"path.rtt", "path.delay"} & part.setters.keys()
     for direction in ("down", "up"):
-        numbers: dict[str, tuple[PartValue, float]] = {}
-        for key in ("rtt", "delay", "jitter", "loss", "loss_burst"):
-            for one in part.values_of(f"path.{key}"):
-                of_direction = key == "rtt" or (one.step or "down") == direction
-                if of_direction and one.level is None and isinstance(one.value, int | float):
-                    numbers[key] = one, one.value
-        if "delay" not in numbers and "rtt" in numbers and "path.delay" not in part.setters:
-            numbers["delay"] = numbers["rtt"][0], numbers["rtt"][1] / 2
-        if numbers.keys() >= {"delay", "jitter"} and "path.rtt" not in part.setters:
-            (_, delay_s), (one, jitter_s) = numbers["delay"], numbers["jitter"]
-            if 0 < delay_s < jitter_s:
-                more = f"{format_duration(jitter_s)} is more than the one-way delay"
-                yield one, f"{more}, {format_duration(delay_s)}; it must not exceed the delay"
-        if "loss" not in numbers:
-            continue
-        one, loss = numbers["loss"]
+        fixed = {
+            key: one
+            for key in ("rtt", "delay", "jitter", "loss", "loss_burst")
+            for one in part.values_of(f"path.{key}")
+            if one.level is None and (key == "rtt" or (one.step or "down") == direction)
+        }
+        numbers = {key: one.value for key, one in fixed.items() if isinstance(one.value, int | float)}
+        delay_s, jitter_s = numbers.get("delay", numbers.get("rtt", 0) / 2), numbers.get("jitter", 0)
+        if 0 < delay_s < jitter_s and not delay_varies:
+            more = f"{format_duration(jitter_s)} is more than the one-way delay, {format_duration(delay_s)}"
+            yield fixed["jitter"], f"{more}; it must not exceed the delay"
+        loss, burst = numbers.get("loss", 0), numbers.get("loss_burst", inf)
         if loss == 1:
-            yield one, "100% lets nothing through; use less"
-        elif "loss_burst" in numbers:
-            one, burst = numbers["loss_burst"]
-            least = keys.least_burst_packets(loss)
-            if burst < least:
-                message = f"{format_share(loss)} of loss cannot occur in bursts of {burst}packets"
-                yield one, f"{message}; use {ceil(least)}packets or more"
+            yield fixed["loss"], "100% lets nothing through; use less"
+        elif burst < keys.least_burst_packets(loss):
+            message = f"{format_share(loss)} of loss cannot occur in bursts of {burst}packets"
+            yield fixed["loss_burst"], f"{message}; use {ceil(keys.least_burst_packets(loss))}packets or more"
 
 
 def _check_buffer(part: PartToCheck, one: PartValue, buffer: Buffer) -> None:

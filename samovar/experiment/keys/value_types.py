@@ -92,9 +92,8 @@ class ValueType:
 
     def _read_one(self, written: object) -> Any:
         if not isinstance(written, str):
-            raise ValueError(
-                f"expected one value, not {'a mapping' if isinstance(written, dict) else 'a list'}"
-            )
+            other = "a mapping" if isinstance(written, dict) else "a list"
+            raise ValueError(f"expected one value, not {other}")
         return self.parse(str(written))
 
     def _read_list(self, written: object) -> tuple[Any, ...]:
