@@ -156,7 +156,7 @@ def test_levels_that_give_the_same_trial_are_refused() -> None:
     (problem,) = caught.value.problems
     assert problem.text[problem.column - 1 :].startswith("[50KB, 50000B]")
     assert "rwnd 50KB and 50000B give the same trial where cc is newreno" in problem.message
-    assert "or add the line {cc: newreno, rwnd: 50000B, " in problem.message
+    assert 'or add the line {cc: "newreno", rwnd: "50000B", ' in problem.message
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
