@@ -9,7 +9,7 @@
 #' @param cores Number of processes that measure trials or draw figures in parallel. Each trial needs the memory of its captures' tables.
 #' @param value Whether to read and return the results.
 #' @param project Folder `analysis/` of a project, whose `outputs.yaml` and R files add metrics, figures and tables; or NULL.
-#' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `pauses`, `closeup`, `left_out`.
+#' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `sender`, `pauses`, `closeup`, `left_out`.
 #' @export
 analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE, project = NULL) {
   use_project(project)

@@ -12,8 +12,8 @@
 #' @param samples TCP_INFO samples of one socket: `t_s`, `cwnd_packets`, `ssthresh_packets`, `ca_state`, `total_retrans_packets`.
 #' @return A data.table, one row per reduction: `cycle`, `start_s` (the reduction before, or the first sample), `before_s` (last
 #'   sample before the reduction), `end_s` (the sample that shows it), `cwnd_packets` (at `before_s`), `cause`
-#'   ("recovery", "timeout", "cwr", "ssthresh"), `first`, `counts` (whether the cycle is used to estimate the buffer: caused by loss, and not the
-#'   first if there are later ones).
+#'   ("recovery", "timeout", "cwr", "ssthresh"; "enobufs" if the sender's own interface refused a packet, which SIFTR tells), `first`, `counts`
+#'   (whether the cycle is used to estimate the buffer: caused by loss, and not the first if there are later ones).
 #' @source RFC 5681, RFC 6937; tcp_ca_state in linux/tcp.h.
 #' @export
 cwnd_cycles <- function(samples) {
@@ -74,6 +74,7 @@ collapse_cause <- function(i, j, x) {
   if (x$ca_state[i] == 4L) return("timeout")
   if (any(x$ca_state[i:until] %in% ca_loss_states)) return("recovery")
   if (x$total_retrans_packets[until] > x$total_retrans_packets[i - 1L]) return("recovery")
+  if (any(x$refused[i:until])) return("enobufs")
   if (x$ca_state[i] == ca_cwr) "cwr" else "ssthresh"
 }
 

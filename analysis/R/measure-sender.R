@@ -1,7 +1,9 @@
 # What the sender's TCP reports about a flow, in the same columns from every logger: `t_s`, `sport`, `dport`, `cwnd_packets`, `ssthresh_packets`
 # (Inf before it is set), `srtt_us` (NA before a sample), `unacked_packets`, `total_retrans_packets` and `ca_state` with Linux's numbers (0 Open,
 # 2 CWR, 3 Recovery, 4 Loss), and the columns that sender_windows() uses if the logger has them. TCP_INFO has all of them; SIFTR has a row for every
-# packet of a FreeBSD host, TCP's tracepoint one for every acknowledgement.
+# packet of a FreeBSD host, TCP's tracepoint one for every acknowledgement. Further columns are there if the logger has them: `rto_us`, `rcv_wnd_bytes`,
+# `refused` (TRUE where cwnd fell because the sender's own interface refused a packet), `sack`, `ecn`. Attribute `departures_ns` of a whole log of SIFTR has the
+# times at which the flow's packets were passed to the interface.
 sender_sources <- list(
   "tcp-info" = \(path, flow, within) samples_of_tcp_info(within(read_tcp_info(path)), flow),
   "siftr" = \(path, flow, within) samples_of_siftr(within(read_siftr(path)), flow),
@@ -45,7 +47,7 @@ keep_epoch <- function(rows, x) {
 #'
 #' cwnd is counted in full segments: MSS less the 12 bytes of time stamps if the connection uses them. FreeBSD marks recovery by
 #' flags of the connection; time-outs and local lack of buffers come from [siftr_collapses()] and last until cwnd grows. A
-#' lack of buffers appears as CWR: nothing was lost on the path.
+#' lack of buffers appears as CWR, and is marked in `refused`: nothing was lost on the path.
 #' @param x A table of [read_siftr()].
 #' @param flow The flow of the manifest.
 #' @return See the beginning of measure-sender.R; NULL if the flow is not in the log.
@@ -57,25 +59,61 @@ samples_of_siftr <- function(x, flow) {
   # A generator's control connection may have the same port: the flow is the one with most records of data in flight.
   busiest <- ours[, .(busy = sum(in_flight_bytes > 0, na.rm = TRUE)), by = flow][which.max(busy)]$flow
   ours <- keep_epoch(ours[ours$flow == busiest], x)
-  segment <- pmax(ours$mss_bytes - fifelse(has_bit(ours$flags, tf_time_stamps), 12L, 0L), 1L)
+  set_flags <- siftr_flags(ours, attr(x, "integrity")$sysver[1])
+  collapsed <- siftr_collapses(ours)
+  segment <- pmax(ours$mss_bytes - fifelse(set_flags$timestamps, 12L, 0L), 1L)
   samples <- keep_epoch(ours[, .(
     t_ns, sport, dport, cwnd_packets = cwnd_bytes / segment, ssthresh_packets = ssthresh_bytes / segment, srtt_us,
-    unacked_packets = ceiling(in_flight_bytes / segment), total_retrans_packets = 0, ca_state = ca_state_of_siftr(ours),
-    snd_wnd_bytes, in_flight_bytes, segment_bytes = segment
+    unacked_packets = ceiling(in_flight_bytes / segment), total_retrans_packets = 0, ca_state = ca_state_of_siftr(ours, set_flags, collapsed),
+    snd_wnd_bytes, in_flight_bytes, segment_bytes = segment, rcv_wnd_bytes, rto_us,
+    refused = t_ns %in% collapsed$t_ns[collapsed$cause == "enobufs"], sack = set_flags$sack, ecn = set_flags$ecn
   )], x)
   setattr(samples, "every_packet", TRUE)
+  if (isTRUE(all(attr(x, "integrity")$whole))) setattr(samples, "departures_ns", departures(x, busiest))
+  samples
 }
 
-tf_time_stamps <- 8L # 0x00000100 TF_RCVD_TSTMP
+# Times at which packets of a flow were passed to the interface. TCP answers for a closed connection without SIFTR's seeing it.
+departures <- function(x, flow) x$t_ns[which(x$flow == flow & x$direction == "out" & !(x[["state"]] %||% "") %in% "CLOSED")]
 
-ca_state_of_siftr <- function(x) {
-  state <- fifelse(has_bit(x$flags, tf_fast_recovery), 3L, fifelse(has_bit(x$flags, tf_congestion_recovery), ca_cwr, 0L))
-  collapsed <- siftr_collapses(x)[cause != "recovery"]
-  until <- fcoalesce(collapsed$until_ns, Inf)
-  for (k in seq_len(nrow(collapsed))) {
-    during <- which(x$t_ns >= collapsed$t_ns[k] & x$t_ns < until[k])
-    state[during] <- if (collapsed$cause[k] == "timeout") 4L else ca_cwr
-  }
+#' Packets that the sender's own interface refused
+#'
+#' SIFTR records a packet above the interface, a capture on the same host below it: a packet that the interface refused (ENOBUFS) is in the
+#' log only.
+#'
+#' \deqn{refused = records(out) - captured}
+#'
+#' between the first and the last captured packet of the flow. What the path loses is in both. It is a lower bound where the log ends before the flow.
+#'
+#' @param siftr A table of [read_siftr()] of the sender, with a record per packet.
+#' @param capture A table of [read_pcap()] of the same host, without packets that the capture dropped.
+#' @param flow Name of the flow that carries the data.
+#' @return Number of packets; NA if the log or the capture has none of the flow.
+#' @source siftr.c and ip_output.c (the packet filter's hook), iflib.c (`ETHER_BPF_MTAP` after the packet has its descriptors) of FreeBSD 14.
+#' @export
+refused_packets <- function(siftr, capture, flow) {
+  check_siftr(siftr)
+  check_capture(capture)
+  shift_ns <- (attr(siftr, "epoch_s") - attr(capture, "epoch_s")) * 1e9
+  refused_count(departures(siftr, check_flow(capture, flow)) + shift_ns, capture, flow)
+}
+
+refused_count <- function(departures_ns, capture, flow) {
+  seen <- rows_of_flow(capture, flow, c("t_ns", "flags"))
+  # SIFTR does not see a SYN, and a reset only if the connection still exists.
+  captured_ns <- seen[bitwAnd(flags, 6L) == 0L & t_ns >= min(c(departures_ns, Inf))]$t_ns
+  if (length(captured_ns) == 0) return(NA_real_)
+  first <- max(findInterval(min(captured_ns), departures_ns), 1L)
+  max(0, sum(departures_ns[first:length(departures_ns)] <= max(captured_ns)) - length(captured_ns))
+}
+
+ca_state_of_siftr <- function(x, set_flags, collapses) {
+  state <- fifelse(set_flags$fast_recovery, 3L, fifelse(set_flags$congestion_recovery, ca_cwr, 0L))
+  collapsed <- collapses[cause != "recovery"]
+  if (nrow(collapsed) == 0) return(state)
+  latest <- findInterval(x$t_ns, collapsed$t_ns)
+  during <- which(latest > 0L & x$t_ns < c(-Inf, fcoalesce(collapsed$until_ns, Inf))[latest + 1L])
+  state[during] <- fifelse(collapsed$cause[latest[during]] == "timeout", 4L, ca_cwr)
   state
 }
 
@@ -87,7 +125,7 @@ samples_of_tcp_probe <- function(x, flow) {
   busiest <- ours[, .(busy = sum(in_flight > 0)), by = .(sport, dport)][which.max(busy)]
   kept <- ours[ours$sport == busiest$sport & ours$dport == busiest$dport]
   keep_epoch(kept[, .(t_ns, sport, dport, cwnd_packets, ssthresh_packets, srtt_us, unacked_packets = as.double(in_flight > 0),
-                      total_retrans_packets = 0, ca_state = 0L, snd_wnd_bytes, in_flight_bytes = in_flight)], x)
+                      total_retrans_packets = 0, ca_state = 0L, snd_wnd_bytes, in_flight_bytes = in_flight, rcv_wnd_bytes)], x)
 }
 
 #' Receive window that a flow's receiver advertises

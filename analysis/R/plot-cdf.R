@@ -89,6 +89,38 @@ figure_jitter_cdf <- function(results, trials, flow = NULL) {
   )
 }
 
+#' CDF of what a sender's TCP reports
+#' @param data A table `curve` (factor), `value`, `share`.
+#' @param x_title Title of the x axis.
+#' @param title Title of the legend.
+#' @return A ggplot.
+#' @export
+plot_sender_cdf <- function(data, x_title, title = "Congestion control") {
+  ggplot2::ggplot(data, ggplot2::aes(value, share, colour = curve, linetype = curve)) + cdf_layers(levels(data$curve), title, from_zero(x_title))
+}
+
+figure_sender_cdf <- function(results, trials, quantity = "srtt", flow = NULL) {
+  campaign <- results$campaign
+  trials <- at_largest_rwnd(campaign, trials)
+  shown <- which(results$sender[["quantity"]] == quantity & results$sender[["trial"]] %in% trials$id)
+  samples <- of_flows(results$sender[shown], flow)
+  if (nrow(samples) == 0) abort_nothing(paste("no sender's log has", quantity))
+  curves <- curves_of(campaign, trials)
+  samples[, curve := curves$labels[match(trial, trials$id)]]
+  data <- samples[, pooled_cdf(value, "value"), by = curve][order(curve)]
+  data[, curve := droplevels(curve)]
+  name <- gsub("\n", " ", panel_titles[[quantity]])
+  list(
+    plot = plot_sender_cdf(data, name, curves$title), data = cbind(data[, .(curve)], quantity = quantity, unit = sender_units[[quantity]], data[, .(value, share)]),
+    trials = unique(samples$trial), width_in = 6.3, height_in = 3.0, title = paste("Distribution of", sub(" [(].*", "", name)),
+    caption = sentences(
+      paste0("CDF of ", sub(" [(].*", "", name), " as the sender's TCP reported it while data was in flight, ", count_words(uniqueN(samples$trial), "trial"),
+             ", all with the same weight, each sample of a trial once"),
+      srtt_words[intersect(quantity, names(srtt_words))], flow_words(flow), fixed_words(campaign, trials, curves$factors), path_words(campaign, trials)
+    )
+  )
+}
+
 #' CDF of throughput
 #' @param data A table `curve` (factor), `throughput_mbps`, `share`.
 #' @param title Title of the legend.

@@ -8,14 +8,16 @@
 #' @param limits A table `panel`, `column`, `value` of horizontal marks, or NULL.
 #' @param panels A facet of ggplot2.
 #' @param y_title Title of the y axis, where the panels do not carry one each.
+#' @param events A table `panel`, `column`, `t_s`, `cause` (factor) of moments to mark on the time axis, or NULL.
 #' @return A ggplot.
 #' @export
-plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_title = NULL) {
+plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_title = NULL, events = NULL) {
   flows <- levels(data$flow)
   ggplot2::ggplot(data, ggplot2::aes(t_s, mid, colour = flow)) +
     limit_lines(limits) +
     ggplot2::geom_ribbon(ggplot2::aes(ymin = low, ymax = high, fill = flow), colour = NA, alpha = 0.35) +
     ggplot2::geom_line(stat = StatThin, linewidth = 0.35) +
+    event_points(events) +
     panels +
     scale_levels(flows, "Flow", c("colour", "fill")) +
     ggplot2::scale_x_continuous("Time since the start of traffic (s)", expand = ggplot2::expansion(c(0.01, 0.02)), n.breaks = 4,
@@ -23,7 +25,7 @@ plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_t
     ggplot2::scale_y_continuous(y_title, limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.08)), n.breaks = 4) +
     theme_samovar() +
     ggplot2::theme(strip.text.y.left = ggplot2::element_text(angle = 90, hjust = 0.5), panel.spacing.x = ggplot2::unit(14, "pt"),
-                   legend.position = if (length(flows) > 1) "top" else "none")
+                   legend.position = if (length(flows) > 1 || !is.null(events)) "top" else "none")
 }
 
 stacked_panels <- function() ggplot2::facet_grid(panel ~ column, scales = "free_y", switch = "y")
@@ -34,10 +36,24 @@ limit_lines <- function(limits) {
   ggplot2::geom_hline(ggplot2::aes(yintercept = value), limits, colour = "grey40", linewidth = 0.4, linetype = "dotted")
 }
 
-panel_titles <- c(cwnd = "cwnd (packets)", rtt = "RTT (ms)", throughput = "Throughput\n(Mbit/s)", queue = "Queue (packets)")
+event_points <- function(events) {
+  if (is.null(events) || nrow(events) == 0) return(NULL)
+  list(
+    ggplot2::geom_point(ggplot2::aes(t_s, 0, shape = cause), events, inherit.aes = FALSE, size = 1.6, colour = "grey15"),
+    ggplot2::scale_shape_manual("cwnd reduced", values = stats::setNames(c(16, 4, 2, 8), cause_words)),
+    ggplot2::guides(colour = if (nlevels(events$flow) < 2) "none", fill = if (nlevels(events$flow) < 2) "none")
+  )
+}
+
+cause_words <- c(recovery = "fast recovery", timeout = "timeout", cwr = "no loss", enobufs = "refused packet (ENOBUFS)")
+
+panel_titles <- c(
+  cwnd = "cwnd (packets)", ssthresh = "ssthresh\n(packets)", rtt = "RTT (ms)", srtt = "srtt (ms)", rto = "RTO (ms)", flight = "In flight (KB)",
+  "send-window" = "Send window\n(KB)", "receive-window" = "Receive window\n(KB)", throughput = "Throughput\n(Mbit/s)", queue = "Queue (packets)"
+)
 
 figure_trial_time_series <- function(results, trials, flow = NULL) {
-  time_figure(results, trials, names(panel_titles), "One trial over time",
+  time_figure(results, trials, c("cwnd", "rtt", "throughput", "queue"), "One trial over time",
               "Congestion window, RTT of packet pairs, throughput of IP packets at the receiver and bottleneck queue", flow)
 }
 
@@ -50,8 +66,24 @@ figure_rtt_time <- function(results, trials, seconds = Inf, flow = NULL) {
   time_figure(results, trials, "rtt", "RTT over time", what, flow, seconds)
 }
 
+figure_sender_time <- function(results, trials, show = NULL, flow = NULL) {
+  shown <- intersect(names(sender_units), show %||% c("cwnd", "ssthresh", "srtt", "rto", "flight", "send-window"))
+  time_figure(results, trials, shown, "The sender's TCP over time", paste("What the sender's TCP reported:", paste(shown, collapse = ", ")), flow,
+              events = TRUE, more = srtt_words[intersect(shown, names(srtt_words))])
+}
+
+srtt_words <- c(srtt = "srtt is a moving mean of RTTs that include the receiver's delay of acknowledgements; the RTT of packet pairs does not")
+
+# Moments at which cwnd was reduced, in the first panel.
+reductions_of <- function(results, chosen, data, flow) {
+  found <- of_flows(results$cycles[trial %in% chosen$trials$id], flow)
+  if (is.null(found) || nrow(found) == 0) return(NULL)
+  found[, .(panel = factor(levels(data$panel)[1], levels = levels(data$panel)), column = chosen$labels[match(trial, chosen$trials$id)], t_s = end_s,
+            cause = factor(cause_words[fifelse(cause == "ssthresh", "cwr", cause)], levels = cause_words), flow = factor(flow, levels = levels(data$flow)))]
+}
+
 # The queue does not belong to a flow: option `flow` does not remove it.
-time_figure <- function(results, trials, quantities, title, what, flow = NULL, until_s = Inf) {
+time_figure <- function(results, trials, quantities, title, what, flow = NULL, until_s = Inf, events = FALSE, more = NULL) {
   campaign <- results$campaign
   trials <- at_largest_rwnd(campaign, trials)
   chosen <- representatives(campaign, trials)
@@ -60,9 +92,14 @@ time_figure <- function(results, trials, quantities, title, what, flow = NULL, u
   if (nrow(data) == 0) abort_nothing("the trials have no time series")
   name_panels(data, chosen)
   limits <- queue_limits(campaign, chosen, data)
+  reductions <- if (events) reductions_of(results, chosen, data, flow)
   stacked <- nlevels(data$panel) > 1
   list(
-    plot = if (stacked) plot_time_series(data, limits) else plot_time_series(data, limits, one_panel_per_trial(), panel_titles[[quantities]]),
+    plot = if (stacked) {
+      plot_time_series(data, limits, events = reductions)
+    } else {
+      plot_time_series(data, limits, one_panel_per_trial(), levels(data$panel), reductions)
+    },
     data = data[, .(trial, flow, quantity, unit, t_s, low, mid, high)], trials = chosen$trials$id, width_in = 6.3,
     height_in = if (stacked) 1 + 1.25 * nlevels(data$panel) else 0.8 + 1.3 * nlevels(data$column),
     title = title,
@@ -71,7 +108,7 @@ time_figure <- function(results, trials, quantities, title, what, flow = NULL, u
              paste(unique(chosen$trials$replicate), collapse = ", "), ")"),
       flow_words(flow), fixed_words(campaign, trials, chosen$factors),
       "Line: median, band: minimum to maximum of each 1/600 of the trial",
-      if (!is.null(limits)) "Dotted line: configured buffer",
+      if (!is.null(limits)) "Dotted line: configured buffer", if (!is.null(reductions)) "Points: reductions of cwnd", more,
       path_words(campaign, trials)
     )
   )

@@ -19,8 +19,8 @@
 #'   `reassembly_segments`;
 #' - if the log has them, `flow_id`, `flow_type`, `seq`, `ack`, `payload_bytes`, `hash`.
 #'
-#' Attribute `integrity` is a data.table with a row per enabling of SIFTR: `layout`, `version`, `header`, `footer` (TRUE if
-#' present), `cut` (TRUE if the last line has no end), `enabled_s`, `disabled_s`, `records`, `records_in`, `counted_in`, `counted_out`
+#' Attribute `integrity` is a data.table with a row per enabling of SIFTR: `layout`, `version`, `sysver` (the kernel's __FreeBSD_version), `header`,
+#' `footer` (TRUE if present), `cut` (TRUE if the last line has no end), `enabled_s`, `disabled_s`, `records`, `records_in`, `counted_in`, `counted_out`
 #' and `skipped` (packets, from the footer), `malformed` and `first_malformed_line` (lines that are not records of this layout),
 #' `backwards` (records earlier than the one before) and `whole`: header and footer are present, nothing is malformed and there
 #' are as many records as packets that were not skipped (NA with `packets_per_line` above 1, where there are fewer).
@@ -88,6 +88,34 @@ abort_core <- function(message, class = "samovar_error_siftr") {
   cli::cli_abort("{where}: {message}", class = class, call = NULL)
 }
 
+#' Options and state of the connections in a log of SIFTR, from the flags of each record
+#'
+#' Recovery, SACK and time stamps have had the same bits of t_flags since FreeBSD 9. ECN's moved: up to 12 they are in t_flags, from 13 on in t_flags2, which
+#' SIFTR writes from version 1.3.0 on. In a log of FreeBSD 13 with version 1.2.4 ECN is therefore unknown (NA).
+#'
+#' @param x A table of [read_siftr()], or rows of one.
+#' @param sysver The kernel's __FreeBSD_version, which decides where ECN's bits are; by default that of the log's header.
+#' @return A data.table of logical columns, a row per record: `sack`, `timestamps` and `ecn` (negotiated), `fast_recovery` (repairing a loss),
+#'   `congestion_recovery` (cwnd reduced, not grown again; without `fast_recovery` after ECN or a signal of delay), `cwr_pending` (the next segment announces a
+#'   reduction after ECN) and `ece_pending` (the next acknowledgement echoes a congestion mark).
+#' @source tcp_var.h of FreeBSD 9 to 15.
+#' @export
+siftr_flags <- function(x, sysver = attr(x, "integrity")$sysver[1]) {
+  check_siftr(x)
+  first <- \(name) has_bit(x$flags, bits_of_flags[[name]])
+  written <- any(x$flags2 > 0, na.rm = TRUE)
+  ecn <- \(old, new) if (written) has_bit(x$flags2, new) else if (isTRUE(sysver < 1300000)) has_bit(x$flags, old) else rep(NA, nrow(x))
+  data.table(
+    sack = first("sack"), timestamps = first("timestamps"), ecn = ecn(26L, 5L), fast_recovery = first("fast_recovery"),
+    congestion_recovery = first("congestion_recovery"), cwr_pending = ecn(27L, 6L), ece_pending = ecn(28L, 7L)
+  )
+}
+
+# Bits of t_flags in tcp_var.h: TF_RCVD_TSTMP, TF_SACK_PERMIT, TF_FASTRECOVERY, TF_CONGRECOVERY.
+bits_of_flags <- list(timestamps = 8L, sack = 9L, fast_recovery = 20L, congestion_recovery = 29L)
+
+has_bit <- function(flags, bit) floor(flags / 2^bit) %% 2 == 1
+
 #' Collapses of the congestion window in a log of SIFTR, by cause
 #'
 #' A collapse is a record in which cwnd has fallen to one segment or less. The records around it show which of three causes it has:
@@ -96,7 +124,7 @@ abort_core <- function(message, class = "samovar_error_siftr") {
 #'   inflates it with each SACK.
 #' - `timeout`: ssthresh has changed with cwnd; or ssthresh was already at its minimum of two segments, and RTO has grown by at least half.
 #' - `enobufs`: neither. An interface's queue on this host was full, tcp_output() got ENOBUFS, set cwnd to a segment and
-#'   left ssthresh unchanged. This is a candidate only: the interface's output drops (`netstat -i -d`) confirm it. TCP is not informed of drops
+#'   left ssthresh unchanged. [refused_packets()] and the interface's output drops (`netstat -i -d`) confirm it. TCP is not informed of drops
 #'   in a dummynet pipe.
 #'
 #' @param x A table of [read_siftr()].
@@ -119,16 +147,11 @@ no_collapses <- data.table(
   ssthresh_before_bytes = double(), ssthresh_bytes = double(), until_ns = double()
 )
 
-tf_fast_recovery <- 20L # bits of t_flags in tcp_var.h: 0x00100000 TF_FASTRECOVERY
-tf_congestion_recovery <- 29L # 0x20000000 TF_CONGRECOVERY
-
-has_bit <- function(flags, bit) floor(flags / 2^bit) %% 2 == 1
-
 collapses_of_flow <- function(x) {
   small <- x$cwnd_bytes <= x$mss_bytes
   at <- which(small & !c(TRUE, small[-length(small)]) & !is.na(small))
   if (length(at) == 0) return(NULL)
-  recovering <- has_bit(x$flags, tf_fast_recovery) | has_bit(x$flags, tf_congestion_recovery)
+  recovering <- has_bit(x$flags, bits_of_flags$fast_recovery) | has_bit(x$flags, bits_of_flags$congestion_recovery)
   was <- at - 1L
   same_ssthresh <- x$ssthresh_bytes[at] == x$ssthresh_bytes[was]
   at_floor <- x$ssthresh_bytes[at] <= 2 * x$mss_bytes[at] & x$rto_us[at] >= 1.5 * x$rto_us[was]

@@ -3,7 +3,8 @@
 #' @param folder The campaign's folder.
 #' @param manifest The trial's manifest, from [read_campaign()].
 #' @return A list: `id`, `metrics` (`flow`, `metric`, `unit`, `value`), `cycles` (per flow and cwnd cycle), `rtt` (quantiles of RTT: `flow`,
-#'   `share`, `rtt_ms`), `jitter` (quantiles of jitter: `flow`, `share`, `jitter_ms`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`,
+#'   `share`, `rtt_ms`), `jitter` (quantiles of jitter: `flow`, `share`, `jitter_ms`), `sender` (quantiles of what the sender's TCP reports: `flow`,
+#'   `quantity`, `unit`, `share`, `value`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`,
 #'   `high`), `pauses` (per flow and episode of PAUSE frames), `closeup` (cwnd and PAUSE frames around one episode: `flow`, `quantity`, `t_s`,
 #'   `value`). Times are seconds since the start of traffic.
 #' @export
@@ -16,7 +17,7 @@ measure_trial <- function(folder, manifest) {
   part <- \(name) rbindlist(c(lapply(flows, \(f) f[[name]]), list(own[[name]])), use.names = TRUE, fill = TRUE)
   trial <- list(manifest = manifest, traces = traces, queue = queue, sizes = part("size"))
   list(id = manifest$id, metrics = rbind(part("metrics"), metric_rows("", measured_metrics("trial", trial)))[!is.na(value)], cycles = part("cycles"),
-       rtt = part("rtt"), jitter = part("jitter"), series = part("series"), pauses = part("pauses"), closeup = part("closeup"))
+       rtt = part("rtt"), jitter = part("jitter"), sender = part("sender"), series = part("series"), pauses = part("pauses"), closeup = part("closeup"))
 }
 
 # The MTU of interfaces where none is configured.
@@ -100,7 +101,7 @@ measure_flow <- function(flow, traces, manifest) {
   list(
     metrics = metric_rows(flow$label, measured_metrics("flow", x)),
     size = flow_size(flow, x$far %||% x$near, name, manifest), cycles = labelled(x$cycles),
-    rtt = labelled(if (nrow(x$rtt) > 0) rtt_quantiles(x$rtt$rtt_ms)), jitter = labelled(jitter_quantiles(x$rtt$jitter_ms)),
+    rtt = labelled(if (nrow(x$rtt) > 0) rtt_quantiles(x$rtt$rtt_ms)), sender = labelled(sender_quantiles(x$sender)), jitter = labelled(jitter_quantiles(x$rtt$jitter_ms)),
     series = flow_series(flow$label, x$sender, x$rtt, mon %||% ref, name, traces$t_start_s),
     pauses = labelled(x$device$pauses), closeup = labelled(closeup_of(x$device, x$sender))
   )
@@ -229,10 +230,66 @@ rtt_in_packets <- function(x) {
 
 # Samples without data in flight (before the first byte, after the last) are not used.
 sender_metrics <- function(x) {
+  values <- values_of_sender(x$sender, busy = TRUE)
+  middle <- \(quantity, scale = 1) if (is.null(values[[quantity]])) NA_real_ else stats::median(finite(values[[quantity]])) * scale
+  if (!is.null(values)) list(
+    srtt_median_ms = middle("srtt"), cwnd_median_packets = middle("cwnd"), ssthresh_median_packets = middle("ssthresh"), rto_median_ms = middle("rto"),
+    send_window_median_bytes = middle("send-window", 1e3), receive_window_median_bytes = middle("receive-window", 1e3), sender_flight_median_bytes = middle("flight", 1e3)
+  )
+}
+
+# Units of what a sender's TCP reports. Windows are those of the peer (`send-window`) and of the host itself.
+sender_units <- c(cwnd = "packets", ssthresh = "packets", srtt = "ms", rto = "ms", flight = "KB", "send-window" = "KB", "receive-window" = "KB")
+
+# What a sender's TCP reports, in these units, with `t_s`; without the columns that its logger does not have. NULL without samples.
+values_of_sender <- function(sender, busy = FALSE) {
+  if (is.null(sender)) return(NULL)
+  windows <- sender_windows(sender)
+  whole <- Filter(Negate(is.null), list(
+    t_s = sender$t_s, cwnd = sender$cwnd_packets, ssthresh = sender$ssthresh_packets, srtt = sender$srtt_us / 1e3,
+    rto = if (!is.null(sender[["rto_us"]])) sender$rto_us / 1e3, flight = windows$in_flight_bytes / 1e3, "send-window" = windows$rwnd_bytes / 1e3,
+    "receive-window" = if (!is.null(sender[["rcv_wnd_bytes"]])) sender$rcv_wnd_bytes / 1e3
+  ))
+  at <- if (busy) which(sender$unacked_packets > 0) else seq_len(nrow(sender))
+  as.data.table(lapply(whole, \(column) as.double(column)[at]))
+}
+
+finite <- function(values) values[is.finite(values)]
+
+# How often cwnd was reduced, and why. Only SIFTR tells a packet that the sender's own interface refused from other reductions without loss.
+reduction_metrics <- function(x) {
   if (is.null(x$sender)) return(NULL)
-  busy <- x$sender[which(x$sender$unacked_packets > 0)]
-  list(srtt_median_ms = stats::median(busy$srtt_us, na.rm = TRUE) / 1e3,
-       cwnd_median_packets = stats::median(as.double(busy$cwnd_packets), na.rm = TRUE))
+  now <- x$sender$ca_state
+  was <- shift(now, fill = 0L)
+  # TCP's tracepoint has no state: where ssthresh fell, the cause is unknown.
+  known <- any(now != 0L, na.rm = TRUE) || nrow(x$cycles) == 0
+  count <- \(events) if (known) sum(events, na.rm = TRUE) else NA_real_
+  departures_ns <- attr(x$sender, "departures_ns")
+  on_capture <- departures_ns + (attr(x$sender, "epoch_s") - (attr(x$near, "epoch_s") %||% NA)) * 1e9
+  first <- \(flag) if (is.null(x$sender[[flag]])) NA_real_ else as.double(x$sender[[flag]][nrow(x$sender)])
+  list(recoveries = count(now == 3L & !was %in% ca_loss_states), timeouts = count(now == 4L & was != 4L),
+       reductions_without_loss = count(x$cycles$cause == "cwr"),
+       local_send_failures = if (is.null(x$sender[["refused"]])) NA_real_ else sum(x$sender$refused),
+       refused_packets = if (is.null(departures_ns) || is.null(x$near)) NA_real_ else refused_count(on_capture, x$near, x$name),
+       recovery_share = if (known) recovery_share(x$sender) else NA_real_, sack_negotiated = first("sack"), ecn_negotiated = first("ecn"))
+}
+
+# Share of the time with data in flight in which the sender repaired a loss.
+recovery_share <- function(sender) {
+  until_s <- shift(sender$t_s, type = "lead", fill = sender$t_s[nrow(sender)])
+  busy_s <- (until_s - sender$t_s) * (sender$unacked_packets > 0)
+  total_s <- sum(busy_s, na.rm = TRUE)
+  if (total_s > 0) sum(busy_s[sender$ca_state %in% ca_loss_states], na.rm = TRUE) / total_s else NA_real_
+}
+
+# Quantiles of what a sender's TCP reports while data is in flight; each sample counts once.
+sender_quantiles <- function(sender) {
+  values <- values_of_sender(sender, busy = TRUE)
+  share <- seq(0, 1, by = 0.002)
+  rbindlist(lapply(intersect(names(sender_units), names(values)), \(name) {
+    known <- finite(values[[name]])
+    if (length(known) > 0) data.table(quantity = name, unit = sender_units[[name]], share, value = stats::quantile(known, share, names = FALSE, type = 1))
+  }))
 }
 
 cycle_metrics <- function(x) {
@@ -258,10 +315,12 @@ jitter_quantiles <- function(jitter_ms) {
 # A figure shows series of three clocks (sender, receiver, router) over one axis; no value is computed across them.
 flow_series <- function(label, sender, rtt, far, name, t_start_s) {
   parts <- list(thin_series(rtt$t_s, rtt$rtt_ms, label, "rtt", "ms"))
-  if (!is.null(sender)) {
-    parts <- c(parts, list(thin_series(sender$t_s, sender$cwnd_packets, label, "cwnd", "packets")))
-  }
-  rbindlist(c(parts, list(rate_series(label, far, name, t_start_s))))
+  values <- values_of_sender(sender)
+  reported <- lapply(intersect(names(sender_units), names(values)), \(quantity) {
+    known <- which(is.finite(values[[quantity]]))
+    thin_series(values$t_s[known], values[[quantity]][known], label, quantity, sender_units[[quantity]])
+  })
+  rbindlist(c(parts, reported, list(rate_series(label, far, name, t_start_s))))
 }
 
 # All flows have the windows of the trial: a flow that starts late is zero until then.

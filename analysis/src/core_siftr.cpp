@@ -160,6 +160,7 @@ void Log::header(std::string_view line, size_t number) {
   Session next;
   next.header = true;
   next.version = std::string(value_of(line, "siftrver"));
+  next.sysver = count_of(line, "sysver");
   if (!whole_number(value_of(line, "enable_time_secs"), next.enabled_s) ||
       !whole_number(value_of(line, "enable_time_usecs"), next.enabled_us))
     refuse(number, "the header needs enable_time_secs= and enable_time_usecs= as whole numbers");

@@ -51,7 +51,7 @@ struct Session {
   std::string version;
   const Layout* layout = nullptr;
   int64_t hz = 0, rtt_scale = 0, enabled_s = 0, enabled_us = 0;
-  double rows = 0, rows_in = 0, malformed = 0, first_malformed = missing, backwards = 0;
+  double sysver = missing, rows = 0, rows_in = 0, malformed = 0, first_malformed = missing, backwards = 0;
   double disabled_s = missing, counted_in = missing, counted_out = missing, skipped = missing;
 };
 

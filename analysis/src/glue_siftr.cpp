@@ -102,6 +102,7 @@ Rcpp::DataFrame sessions_of(const siftr::Log& log) {
   return Rcpp::DataFrame::create(
       Rcpp::_["layout"] = each<Rcpp::CharacterVector>(all, [](const S& s) { return s.layout ? s.layout->name : "none"; }),
       Rcpp::_["version"] = each<Rcpp::CharacterVector>(all, [](const S& s) { return s.version; }),
+      Rcpp::_["sysver"] = real([](const S& s) { return s.sysver; }),
       Rcpp::_["header"] = each<Rcpp::LogicalVector>(all, [](const S& s) { return s.header; }),
       Rcpp::_["footer"] = each<Rcpp::LogicalVector>(all, [](const S& s) { return s.footer; }),
       Rcpp::_["cut"] = each<Rcpp::LogicalVector>(all, [](const S& s) { return s.cut; }),
