@@ -102,17 +102,22 @@ class TrialScripts:
 
     def read_body(self, host: str, lasting: bool | None = False) -> str:
         """Return the body of `read`, which is equal for trials that change the same settings."""
-        # The files that recipes name in a block `files` are read at once: a program for each takes longer.
-        files = dict.fromkeys(word for text in self.blocks(host, "files", lasting) for word in text.split())
-        values = f"kernel_values {' '.join(files)}\n" if files else ""
-        return values + "".join(self.blocks(host, "read", lasting))
+        return self._values(host, lasting, "files", "oids") + "".join(self.blocks(host, "read", lasting))
+
+    def _values(self, host: str, lasting: bool | None, *blocks: str) -> str:
+        """Return text that reads at once what recipes name in some blocks: a program for each takes longer."""
+        words = (
+            word for block in blocks for text in self.blocks(host, block, lasting) for word in text.split()
+        )
+        names = dict.fromkeys(words)
+        return f"kernel_values {' '.join(names)}\n" if names else ""
 
     def set(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Return the script that changes the state from `was`, then prints it as `read` does.
 
         Lasting settings are changed by a script of their own (`lasting`); the other script only reads them.
         """
-        changes = self.blocks(host, "set", lasting, was=was)
+        changes = (self._values(host, lasting, "oids"), *self.blocks(host, "set", lasting, was=was))
         return self.script(
             host, (*changes, self._own_step(host, "settle"), self.read_body(host, lasting or None))
         )

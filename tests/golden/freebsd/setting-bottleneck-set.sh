@@ -1,9 +1,6 @@
-[ "$(sysctl -n kern.hz)" -ge 1000 ] || fail "dummynet goes by a clock of kern.hz=$(sysctl -n kern.hz) ticks a second; accepted: 1000 or more, in /boot/loader.conf"
+kernel_value kern.hz && [ "$value" -ge 1000 ] || fail "dummynet goes by a clock of kern.hz=$value ticks a second; accepted: 1000 or more, in /boot/loader.conf"
 set -f
-turn net.inet.ip.dummynet.expire 0
-turn net.inet.ip.dummynet.pipe_slot_limit 100000
-turn net.inet.ip.dummynet.pipe_byte_limit 67108864
-turn net.inet.ip.fw.one_pass 0
+turn net.inet.ip.dummynet.expire 0 net.inet.ip.dummynet.pipe_slot_limit 100000 net.inet.ip.dummynet.pipe_byte_limit 67108864 net.inet.ip.fw.one_pass 0
 ipfw -q pipe 20001 config delay 50ms plr 0 || fail "dummynet refused the stage "down1
 about='from 172.16.10.2/32 to 172.16.11.2/32 out'
 about="$about dst-port "5001

@@ -1,2 +1,2 @@
 knob net.bpf.maxbufsize
-if [ "$(sysctl -n net.bpf.maxbufsize)" -ge 16777216 ]; then echo bpf.room=enough; else echo bpf.room=less; fi
+if kernel_value net.bpf.maxbufsize && [ "$value" -ge 16777216 ]; then echo bpf.room=enough; else echo bpf.room=less; fi

@@ -1,7 +1,10 @@
 knob net.inet.tcp.recvbuf_auto
 knob net.inet.tcp.recvspace
 knob kern.ipc.maxsockbuf
-s_unit=$(window_unit) s_now=$(sysctl -n net.inet.tcp.recvspace) s_room=$(($(sysctl -n kern.ipc.maxsockbuf) / 9 * 8))
+kernel_value kern.ipc.maxsockbuf
+s_room=$((value / 9 * 8)) s_unit=$(window_unit)
+kernel_value net.inet.tcp.recvspace
+s_now=$value
 s_segment=$(segment 172.16.10.2)
 s_offered=$(offered "$s_now" "$s_segment" "$s_unit")
 if [ "$s_offered" -le 200000 ] && [ $((s_offered + 2 * s_segment + s_unit)) -gt 200000 ] && [ "$s_offered" -le "$s_room" ]; then

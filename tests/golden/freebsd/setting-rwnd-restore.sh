@@ -1,3 +1,1 @@
-back net.inet.tcp.recvspace 65536
-back net.inet.tcp.recvbuf_auto 1
-back kern.ipc.maxsockbuf 2097152
+back net.inet.tcp.recvspace 65536 net.inet.tcp.recvbuf_auto 1 kern.ipc.maxsockbuf 2097152

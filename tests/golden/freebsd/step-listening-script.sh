@@ -31,17 +31,52 @@ await_bounded() { # PID
   wait "$1"
 }
 
+# kernel_values OID...: read all these with one program, for kernel_value OID, which sets `value`; 1 if this kernel has no
+# such OID. `cached` is 1 for an OID that was not read so; kernel_value then reads it alone.
+k_text=
+kernel_values() {
+  k_text="
+$(sysctl "$@" 2>/dev/null)
+"
+}
+cached() {
+  case $k_text in
+    *"
+$1: "*) value=${k_text#*"
+$1: "}; value=${value%%"
+"*} ;;
+    *) return 1 ;;
+  esac
+}
+kernel_value() { cached "$1" || value=$(sysctl -n "$1" 2>/dev/null); }
 # knob OID [NAME]: print its value for the controller; absent if this kernel does not have it.
 knob() {
-  if s_value=$(sysctl -n "$1" 2>/dev/null); then echo "${2:-$1}=$s_value"; else echo "${2:-$1}=absent"; fi
+  if kernel_value "$1"; then echo "${2:-$1}=$value"; else echo "${2:-$1}=absent"; fi
 }
-# turn OID VALUE: set it. A value that sysctl(8) has changed is noticed when it is read back.
+# turn OID VALUE...: set those that differ, with one program, in this order. A value that sysctl(8) has changed is
+# noticed when it is read back.
 turn() {
-  s_value=$(sysctl -n "$1" 2>/dev/null) || fail "this kernel has no $1"
-  [ "$s_value" = "$2" ] || sysctl "$1=$2" >/dev/null || fail "$1=$2 was refused"
+  s_left=$#
+  while [ "$s_left" -gt 0 ]; do
+    kernel_value "$1" || fail "this kernel has no $1"
+    if [ "$value" != "$2" ]; then
+      set -- "$@" "$1=$2"
+      k_text="
+$1: $2$k_text"
+    fi
+    shift 2; s_left=$((s_left - 2))
+  done
+  [ $# -eq 0 ] || sysctl "$@" >/dev/null || fail "$* was refused"
 }
-# back OID VALUE: restore it; an error does not prevent other values from being restored.
-back() { [ "$2" = absent ] || [ "$(sysctl -n "$1")" = "$2" ] || sysctl "$1=$2" >/dev/null; }
+# back OID VALUE...: restore them; an error does not prevent other values from being restored.
+back() {
+  s_left=$#
+  while [ "$s_left" -gt 0 ]; do
+    [ "$2" = absent ] || { kernel_value "$1" && [ "$value" = "$2" ]; } || set -- "$@" "$1=$2"
+    shift 2; s_left=$((s_left - 2))
+  done
+  [ $# -eq 0 ] || sysctl "$@" >/dev/null
+}
 
 # module NAME FILE: load a kernel module. kldstat(8) lists files, and many modules are built in, so they are searched by
 # module name. Without -n, kldload(8) fails for a loaded module, and its message only refers to dmesg(8).
@@ -53,6 +88,7 @@ module() {
 # loaded: so it is loaded first, with a default to accept in the kernel's environment and another in a rule; if that
 # fails, it is unloaded.
 firewall() {
+  ! cached net.inet.ip.fw.enable || ! cached net.inet.ip.dummynet.expire || return 0 # both are loaded
   kldstat -q -m ipfw || {
     kenv net.inet.ip.fw.default_to_accept=1 >/dev/null 2>&1
     kldload -n ipfw && { ipfw -q add 65534 allow ip from any to any || kldunload ipfw; }
@@ -62,7 +98,7 @@ firewall() {
 }
 # firewall_on: enable ipfw. If it was loaded but disabled, its rules may lock the controller out.
 firewall_on() {
-  [ "$(sysctl -n net.inet.ip.fw.enable)" != 1 ] || return 0
+  kernel_value net.inet.ip.fw.enable && [ "$value" != 1 ] || return 0
   case $(ipfw list) in *' allow ip from any to any'*) turn net.inet.ip.fw.enable 1 ;;
     *) fail "ipfw is there but off, and none of its rules lets all pass; accepted: a rule 'allow ip from any to any'" ;;
   esac
@@ -101,20 +137,22 @@ dropped() { # all these links have been down since they were noted
 # driver INTERFACE, unit INTERFACE: the two parts of a name such as em1.
 driver() { echo "${1%%[0-9]*}"; }
 unit() { echo "${1##*[!0-9]}"; }
-# capable INTERFACE CAPABILITY: a capability such as TSO4 or LRO, named as by ifconfig(8), is enabled.
+# capable CAPABILITY TEXT: a capability such as TSO4 or LRO, named as by ifconfig(8), is enabled in what it prints of an
+# interface.
 capable() {
-  s_options=$(ifconfig "$1" 2>/dev/null) && s_options=${s_options#*options=} && s_options=${s_options%%>*}
-  case ",${s_options#*<}," in *,"$2",*) return 0 ;; esac
+  s_options=${2#*options=} s_capability=$1
+  s_options=${s_options%%>*}
+  case ",${s_options#*<}," in *,"$s_capability",*) return 0 ;; esac
   return 1
 }
-# merging INTERFACE: received segments are merged (LRO). em, igb and igc merge in software, which leaves the packets of a
-# protocol alone while the host forwards it (tcp_lro.c): on a router, LRO has no effect.
+# merging INTERFACE TEXT: received segments are merged (LRO). em, igb and igc merge in software, which leaves the packets
+# of a protocol alone while the host forwards it (tcp_lro.c): on a router, LRO has no effect.
 merging() {
-  capable "$1" LRO || return 1
+  capable LRO "$2" || return 1
   case $(driver "$1") in em | igb | igc) ;; *) return 0 ;; esac
-  [ "$(sysctl -n net.inet.ip.forwarding 2>/dev/null)" = 1 ] || return 0
-  case $(ifconfig "$1") in
-    *'inet6 '[!f]* | *'inet6 f'[!e]*) [ "$(sysctl -n net.inet6.ip6.forwarding 2>/dev/null)" != 1 ] ;;
+  kernel_value net.inet.ip.forwarding && [ "$value" = 1 ] || return 0
+  case $2 in
+    *'inet6 '[!f]* | *'inet6 f'[!e]*) kernel_value net.inet6.ip6.forwarding && [ "$value" != 1 ] ;;
     *) return 1 ;;
   esac
 }
@@ -140,8 +178,9 @@ segment() {
 # window_unit: print the unit of advertised windows, from the window scale that TCP derives from the largest socket
 # buffer.
 window_unit() {
-  s_unit=1 s_most=$(sysctl -n kern.ipc.maxsockbuf)
-  while [ $((65535 * s_unit)) -lt "$s_most" ] && [ "$s_unit" -lt 16384 ]; do s_unit=$((s_unit * 2)); done
+  s_unit=1
+  kernel_value kern.ipc.maxsockbuf
+  while [ $((65535 * s_unit)) -lt "$value" ] && [ "$s_unit" -lt 16384 ]; do s_unit=$((s_unit * 2)); done
   echo "$s_unit"
 }
 # offered SPACE SEGMENT UNIT: print the window that a peer sees of a receive buffer: TCP rounds a buffer of more than a
@@ -176,12 +215,13 @@ descriptors() {
 # addresses, `up`, static routes; then wait for its link.
 reattach() {
   s_mtu=$(mtu "$1") s_fc=$(sysctl -n "dev.$(driver "$1").$(unit "$1").fc" 2>/dev/null)
-  if capable "$1" LRO; then s_lro=lro; else s_lro=-lro; fi
   s_addresses=$(ifconfig "$1") s_routes=$(netstat -rn)
+  if capable LRO "$s_addresses"; then s_lro=lro; else s_lro=-lro; fi
   devctl disable "$1" && devctl enable "$1" || fail "$1 could not be attached anew"
   await 20 ifconfig "$1" >/dev/null || fail "$1 did not come back"
   ifconfig "$1" mtu "$s_mtu"
-  { [ "$s_lro" = lro ] && capable "$1" LRO; } || { [ "$s_lro" = -lro ] && ! capable "$1" LRO; } || ifconfig "$1" "$s_lro"
+  if capable LRO "$(ifconfig "$1")"; then s_now=lro; else s_now=-lro; fi
+  [ "$s_lro" = "$s_now" ] || ifconfig "$1" "$s_lro"
   [ -z "$s_fc" ] || sysctl "dev.$(driver "$1").$(unit "$1").fc=$s_fc" >/dev/null
   ifconfig "$1" up
   addresses_back "$1" <<EOF

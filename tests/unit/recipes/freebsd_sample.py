@@ -188,6 +188,32 @@ def replay(script: str, answers: Mapping[str, str], *more: str) -> subprocess.Co
     return subprocess.run(["dash"], input=text, text=True, capture_output=True, check=False, timeout=30)
 
 
+def kernel(values: Mapping[str, object]) -> str:
+    """Return a sysctl(8) with these values, which prints as recorded, and to standard error what is set."""
+    return "\n".join([*(f"o_{oid.replace('.', '_')}='{value}'" for oid, value in values.items()), SYSCTL])
+
+
+SYSCTL = r"""
+sysctl() {
+  y_names=yes y_code=0
+  [ "$1" != -n ] || { y_names=''; shift; }
+  for y_one; do
+    y_oid=${y_one%%=*} y_rest=${y_one%%=*} y_key=o
+    while [ -n "$y_rest" ]; do
+      y_key=${y_key}_${y_rest%%.*}
+      case $y_rest in *.*) y_rest=${y_rest#*.} ;; *) y_rest='' ;; esac
+    done
+    eval "y_now=\${$y_key-none}"
+    [ "$y_now" != none ] || { echo "sysctl: unknown oid '$y_oid'" >&2; y_code=1; continue; }
+    case $y_one in
+      *=*) eval "$y_key=\${y_one#*=}"; echo "$y_one" >&2; echo "$y_oid: $y_now -> ${y_one#*=}" ;;
+      *) echo "${y_names:+$y_oid: }$y_now" ;;
+    esac
+  done
+  return "$y_code"
+}"""
+
+
 @cache
 def functions() -> str:
     """Return the functions that FreeBSD's scripts share, without what sets up a trial's folder."""

@@ -10,18 +10,17 @@ import pytest
 from samovar.campaign.host_state import parse_state, unmet
 from samovar.plan import LoggerPlan
 from samovar.recipes import TrialScripts
-from tests.unit.recipes.freebsd_sample import CATALOGUE, VALUES, replay
+from tests.unit.recipes.freebsd_sample import CATALOGUE, VALUES, kernel, replay
 from tests.unit.trials import RESOLVED, TRIAL
 
 OID = "net.bpf.maxbufsize"
 DEFAULT = 524_288
 ASKED = 16_777_216
-KERNEL = """most={most}
-sysctl() {{ case $1 in -n) echo "$most" ;; *) most=${{1#*=}}; echo "$1" >&2 ;; esac; }}"""
 
 
 def block(name: str, was: Mapping[str, str] | None = None) -> str:
-    return CATALOGUE.recipe("setting", "bpf", "freebsd").render(name, {**VALUES["bpf"], "was": was or {}})
+    text = CATALOGUE.recipe("setting", "bpf", "freebsd").render(name, {**VALUES["bpf"], "was": was or {}})
+    return f"kernel_values {OID}\n{text}" if name in ("read", "set") else text
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ def block(name: str, was: Mapping[str, str] | None = None) -> str:
 def test_a_limit_that_is_too_low_is_raised_and_restored(most: int, meanwhile: int, orders: list[str]) -> None:
     undo = block("restore", {OID: str(most)})
     script = "echo ----\n".join((block("read"), block("set") + block("read"), undo + block("read")))
-    done = replay(script, {}, KERNEL.format(most=most))
+    done = replay(script, {}, kernel({OID: most}))
     before, between, after = (parse_state(part) for part in done.stdout.split("----\n"))
     assert (before[OID], between[OID], after) == (str(most), str(meanwhile), before)
     assert unmet(block("wanted").split(), between) == ()
@@ -43,8 +42,8 @@ def test_a_limit_that_is_too_low_is_raised_and_restored(most: int, meanwhile: in
 
 
 def test_a_limit_that_the_kernel_did_not_raise_is_noticed() -> None:
-    kernel = f"sysctl() {{ [ $1 != -n ] || echo {DEFAULT}; }}"
-    done = replay(block("set") + block("read"), {}, kernel)
+    deaf = f"sysctl() {{ echo '{OID}: {DEFAULT}'; }}"
+    done = replay(block("set") + block("read"), {}, deaf)
     assert [found.key for found in unmet(block("wanted").split(), parse_state(done.stdout))] == ["bpf.room"]
 
 

@@ -23,6 +23,7 @@ from tests.unit.recipes.freebsd_sample import (
     TRACES,
     bottleneck,
     counted,
+    kernel,
     prelude,
     recipes,
     replay,
@@ -127,12 +128,13 @@ def test_no_recipe_of_any_release_flushes_the_firewall() -> None:
 def test_only_added_rules_and_pipes_are_removed() -> None:
     added = re.findall(r"ipfw -q add (\d+)", setting("bottleneck", "set"))
     made = re.findall(r"ipfw -q (pipe|sched|queue) (\d+) config", setting("bottleneck", "set"))
-    restore = setting("bottleneck", "restore")
-    removed = [rule for rules in re.findall(r"ipfw -q delete ([\d ]+)", restore) for rule in rules.split()]
-    assert set(removed) == set(added)
+    recorder = 'ipfw() { echo "$*"; }'
+    done = replay(setting("bottleneck", "restore"), {}, recorder, "back() { :; }")
+    orders = [line.split() for line in done.stdout.splitlines()]
+    assert {rule for _, word, *rules in orders if word == "delete" for rule in rules} == set(added)
     # A scheduler goes with its pipe: the kernel knows no other way.
     assert told("14.0", "ipfw sched 8 delete", 0, "stderr").endswith("Invalid argument\n")
-    gone = set(re.findall(r"ipfw -q (pipe|sched|queue) (\d+) delete", restore))
+    gone = {(word, number) for _, word, *rest in orders if word != "delete" for number in rest[1:]}
     assert gone == {(kind, number) for kind, number in made if kind != "sched"}
     assert {number for kind, number in made if kind == "sched"} <= {n for kind, n in gone if kind == "pipe"}
     assert all(41 <= int(rule) <= 49 for rule in added)
@@ -264,7 +266,7 @@ def test_rules_count_arrivals_and_departures_of_the_queue_and_pipes_drops_of_sta
 
 def test_idle_queues_keep_their_counters_while_the_bottleneck_is_set() -> None:
     assert "Drp" not in told("13.2", "sleep 2; ipfw pipe show")  # expire=1: the counters are gone
-    assert "turn net.inet.ip.dummynet.expire 0" in setting("bottleneck", "set").splitlines()
+    assert "turn net.inet.ip.dummynet.expire 0 " in setting("bottleneck", "set")
     assert "net.inet.ip.dummynet.expire=0" in setting("bottleneck", "wanted").splitlines()
 
 
@@ -416,7 +418,7 @@ def test_lro_is_disabled_on_a_host_that_ends_connections_and_where_a_card_merges
         ("vmx1", lro, "1", True),
     ):
         forwards = {**answers, "sysctl -n net.inet.ip.forwarding": four, f"ifconfig {name}": shown}
-        assert (replay(f"merging {name}", forwards).returncode == 0) is merges
+        assert (replay(f'merging {name} "$(ifconfig {name})"', forwards).returncode == 0) is merges
 
 
 def test_lro_that_an_earlier_release_disabled_on_a_router_is_restored() -> None:
@@ -449,10 +451,9 @@ def test_an_interface_that_is_as_wanted_is_not_touched(
     name: str, state: dict[str, str], values: dict[str, str], block: str
 ) -> None:
     text = setting(name, block, interfaces=("em1",), was=state, **values)
-    sysctls = {"sysctl -n net.inet.tcp.tso": "0", "sysctl -n dev.em.1.fc": "0"}
-    done = replay(
-        text, sysctls, "ifconfig() { fail changed; }; reattach() { fail changed; }; kenv() { fail changed; }"
-    )
+    sysctls = kernel({"net.inet.tcp.tso": 0, "dev.em.1.fc": 0})
+    untouched = "ifconfig() { fail changed; }; reattach() { fail changed; }; kenv() { fail changed; }"
+    done = replay(text, {}, sysctls, "kernel_values net.inet.tcp.tso dev.em.1.fc", untouched)
     assert (done.stderr, done.returncode) == ("", 0)
 
 
@@ -484,11 +485,13 @@ def test_the_mtu_is_read_by_netstat() -> None:
     assert done.stdout == "1500\n"
 
 
-def test_the_clock_is_read_from_a_file_because_date_has_no_fractions() -> None:
+def test_the_clock_is_read_from_a_file_because_date_has_no_fractions(tmp_path: Path) -> None:
     assert ".N" in told("13.2", "date; date -u +%s; date +%s.%N; date -u '+%Y-%m-%dT%H:%M:%SZ'")
     script = CATALOGUE.recipe("step", "clock", FREEBSD).render("script", {})
-    done = replay(script + "now_ns", {}, "stat() { echo 1795271645.123456789; }")
-    assert done.stdout == "1795271645123456789\n"
+    (tmp_path / "script").write_text(f"stat() {{ echo 1795271645.123456789; }}\n{script}now_ns\n")
+    run = ["dash", str(tmp_path / "script")]
+    done = subprocess.run(run, text=True, capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == ("1795271645123456789\n", "")
 
 
 # -- receive windows (10, and the ENOBUFS that followed recvspace=9999999) --
@@ -498,7 +501,10 @@ def test_the_receive_buffer_starts_large_because_autotuning_stops_early() -> Non
     text = CATALOGUE.recipe("setting", "buffers", FREEBSD).render(
         "set", values_of(CATALOGUE.recipe("setting", "buffers", FREEBSD))
     )
-    assert "turn net.inet.tcp.recvspace 2097152" in text.splitlines()
+    kept = {"sendspace": 32768, "recvspace": 65536, "sendbuf_max": 2097152, "recvbuf_max": 2097152}
+    oids = {"kern.ipc.maxsockbuf": 2097152, **{f"net.inet.tcp.{name}": value for name, value in kept.items()}}
+    done = replay(text, {}, kernel(oids))
+    assert "net.inet.tcp.recvspace=2097152" in done.stderr.splitlines()
 
 
 def test_no_receive_buffer_is_set_that_would_make_every_socket_fail() -> None:
@@ -528,12 +534,14 @@ def windowed(size_bytes: int) -> dict[str, str]:
     """Say what the receive window's recipe sets, in its order, on a kernel with the usual limit."""
     answers = {"route -n get -inet 172.16.10.2": told("13.2", "route -n get 172.16.11.2")}
     script = setting("rwnd", "set", size_bytes=size_bytes)
-    kernel = """most=2097152
-sysctl() { echo "$most"; }
-turn() { echo "$1 $2"; [ "$1" != kern.ipc.maxsockbuf ] || most=$2; }"""
-    done = replay(script, answers, kernel)
-    assert done.stderr == ""
-    return dict(line.split(" ") for line in done.stdout.splitlines())
+    usual = {
+        "net.inet.tcp.recvspace": 65_536,
+        "net.inet.tcp.recvbuf_auto": 1,
+        "kern.ipc.maxsockbuf": 2_097_152,
+    }
+    done = replay(script, answers, kernel(usual))
+    assert done.returncode == 0
+    return dict(line.split("=") for line in done.stderr.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -924,8 +932,9 @@ def test_a_queue_may_be_longer_than_the_hundred_slots_that_a_kernel_allows_at_fi
     assert "2 <= queue size <= 20000" in refusal
     lines = setting("bottleneck", "set").splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("ipfw "))
-    assert "turn net.inet.ip.dummynet.pipe_slot_limit 100000" in lines[:first]
-    assert "turn net.inet.ip.dummynet.pipe_byte_limit 67108864" in lines[:first]
+    turned = next(line for line in lines[:first] if line.startswith("turn "))
+    assert "net.inet.ip.dummynet.pipe_slot_limit 100000" in turned
+    assert "net.inet.ip.dummynet.pipe_byte_limit 67108864" in turned
 
 
 def test_tcpdump_is_ended_when_it_has_read_all_packets(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+net.inet.tcp.cc.algorithm net.inet.tcp.cc.cdg.beta_delay

@@ -1,0 +1,1 @@
+net.inet.tcp.recvbuf_auto net.inet.tcp.recvspace kern.ipc.maxsockbuf
