@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from samovar import units
 from samovar.experiment import Config, Experiment, Testbed, keys
 
 DEFAULT_THRESHOLDS = keys.Thresholds()
+LOOSER_BELOW = frozenset({"duration", "window", "disk_bytes", "capture_packets"})
+"""Bounds of the verdict of which a smaller value is looser; of the others a larger one is."""
 ONE_ATTEMPT = Config.model_construct(retries=0, backoff_s=0.0, backoff_most_s=0.0, free_space=0)
 
 
@@ -28,20 +31,42 @@ class Policy:
     boots: Mapping[str, str] = field(default_factory=dict)
     control_ports: frozenset[int] = frozenset({22})
 
+    @property
+    def loosened(self) -> Mapping[str, object]:
+        """The verdict's profile, and its bounds that are looser than by default, as in manifest.json."""
+        bounds = {}
+        for key, one in keys.keys_of(keys.Thresholds).items():
+            bound, default = (getattr(own, one.attribute) for own in (self.thresholds, DEFAULT_THRESHOLDS))
+            if key != "profile" and (bound < default if one.attribute in LOOSER_BELOW else bound > default):
+                bounds[key] = {"bound": _text(one.attribute, bound), "default": _text(one.attribute, default)}
+        profile = {"profile": self.thresholds.profile} if self.thresholds.profile else {}
+        return {**profile, "loosened": bounds} if profile or bounds else {}
+
     def pause_s(self, attempts: int) -> float:
         """Return the pause in seconds after so many attempts at a trial: it doubles up to its limit."""
         return min(self.config.backoff_most_s, self.config.backoff_s * 2.0 ** min(attempts - 1, 62))
+
+
+def _text(attribute: str, bound: float) -> str:
+    """Return a bound of the verdict as files have it."""
+    if attribute.endswith("_s"):
+        return units.format_duration(bound)
+    if attribute.endswith("_ppm"):
+        return units.format_drift(bound)
+    if attribute.endswith("_bytes"):
+        return units.format_bytes(int(bound))
+    return str(bound) if attribute == "capture_packets" else units.format_share(bound)
 
 
 DEFAULT_POLICY = Policy()
 
 
 def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: Mapping[str, str]) -> Policy:
-    """Return the policy of an experiment on a testbed; the experiment overrides config.yaml."""
+    """Return the policy of an experiment on a testbed: these override config.yaml, the experiment first."""
     calibrate = experiment.calibrate or config.calibrate
     return Policy(
         config=config,
-        thresholds=config.verdict.under(experiment.verdict),
+        thresholds=config.verdict.under(testbed.verdict).under(experiment.verdict).with_profile(),
         calibrate=testbed.lab is None if calibrate == "auto" else calibrate == "on",
         routers=dict(_routers(testbed)),
         behind=_behind(testbed),

@@ -117,8 +117,14 @@ class Explainer:
             return Explanation(key, (), keys=tuple(inner))
         steps = tuple(key.split("."))
         values = list(_values(nodes_at(self.experiment.complete, steps)))
+        if steps[0] == "verdict":
+            values += [LayerValue.of(node, "testbed") for node in nodes_at(self.testbed.written, steps)]
         configured = nodes_at(self.config.written if self.config else None, steps)
         values += [LayerValue.of(node, "config") for node in configured]
+        if steps[0] == "verdict" and key != "verdict.profile":
+            chosen = self._explain_top("verdict.profile").values
+            profile = keys.PROFILES.get(chosen[0].text if chosen else "", {})
+            values += [LayerValue(profile[one], "profile") for one in steps[1:] if one in profile]
         if key == "testbed" and values and values[0].text != self.testbed.name:
             values.insert(0, LayerValue(self.testbed.name, "--testbed", f"--testbed {self.testbed.name}"))
         return Explanation(key, (*values, *_default(keys.keys_of(TOP_KEYS[key]).get(steps[-1]))))

@@ -105,7 +105,7 @@ class TrialScripts:
         return self._values(host, lasting, "files", "oids") + "".join(self.blocks(host, "read", lasting))
 
     def _values(self, host: str, lasting: bool | None, *blocks: str) -> str:
-        """Return text that reads at once what recipes name in some blocks: a program for each takes longer."""
+        """Return text that reads with one program what recipes name in these blocks."""
         words = (
             word for block in blocks for text in self.blocks(host, block, lasting) for word in text.split()
         )

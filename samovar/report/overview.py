@@ -218,8 +218,19 @@ def _group(state: str, reason: str, trials: list[str]) -> Json:
     return {"state": state, "means": means, "reason": reason, "amount": amount, "trials": shown}
 
 
+def _looser_text(bounds: Json) -> str:
+    """Return which bounds of the verdict were looser than by default, with the profile that set them."""
+    profile = f", profile {bounds['profile']}" if "profile" in bounds else ""
+    loosened = bounds.get("loosened") or {}
+    texts = [f"{key} {one['bound']} (default {one['default']})" for key, one in loosened.items()]
+    return f"Trials were judged by looser bounds{profile}: {listed(texts) or 'none'}."
+
+
 def _notes(campaign: Campaign) -> Iterator[str]:
-    """Yield sentences on repeated attempts, results of earlier plans, and the plan's warnings."""
+    """Yield sentences on looser verdicts, repeated attempts, earlier plans, and the plan's warnings."""
+    yield from dict.fromkeys(
+        _looser_text(one["bounds"]) for one in campaign.manifests.values() if "bounds" in one
+    )
     aside = sum(len(trial.set_aside) for trial in campaign.state.trials.values())
     again = sum(int(manifest.get("attempt", 1)) > 1 for manifest in campaign.manifests.values())
     if again or aside:

@@ -358,6 +358,7 @@ class TrialRun:
             "phases": [{"phase": name, "seconds": seconds} for name, seconds in result.phases],
             "overhead_s": result.overhead_s,
             "checks": [check.as_json() for check in evidence.checks],
+            **({"bounds": bounds} if (bounds := self.context.policy.loosened) else {}),
             "files": evidence.files,
         }
         write_json(self.folder / "manifest.json", manifest)

@@ -44,6 +44,7 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
     capture_checks.check_flow_bytes,
     path_checks.check_bottleneck_bytes,
     path_checks.check_bottleneck_rate,
+    path_checks.check_queue_gaps,
     program_checks.check_start_times,
     host_checks.check_clock_offsets,
     host_checks.check_clock_drift,

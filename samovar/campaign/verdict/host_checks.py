@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from statistics import median
 
 from samovar.campaign.host_state import StateComparison, changed, compare_state
 from samovar.campaign.verdict.check_result import Check, Verdict
@@ -17,11 +18,16 @@ from samovar.campaign.verdict.evidence import (
     State,
     with_prefix,
 )
+from samovar.campaign.verdict.pcap_reader import bytes_by_second
+from samovar.campaign.verdict.traces import UNREADABLE
+from samovar.plan import DirectionPlan
 
 CPU, CLOCK = "cpu.", "clock"
 """Keys of the counters; a CPU's has its number."""
 FAILURES = (f"{NETWORK}{UNKNOWN}", f"{SHAPING}{UNKNOWN}")
 """Keys of the counters that say which program failed to read the network."""
+LEAST_SECONDS = 4
+"""Traffic of fewer whole seconds does not show whether a busy router kept its rate."""
 OFFLOAD = "offload."
 """Prefix of the offload flags in a host's state; those that are not set are read as well."""
 
@@ -113,7 +119,10 @@ def check_restored_states(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_cpus(evidence: Evidence) -> Iterator[Check]:
-    """Check that no CPU was busy all the time: its host would measure late."""
+    """Check that no CPU was busy all the time: its host would measure late.
+
+    A router is judged by the effect: it passes if it forwarded at the rate of its bottleneck all the same.
+    """
     most = evidence.policy.thresholds.cpu
     for host, span in evidence.counters.items():
         ticks = {key.removeprefix(CPU): span.increase(key) for key in span.before if key.startswith(CPU)}
@@ -122,7 +131,38 @@ def check_cpus(evidence: Evidence) -> Iterator[Check]:
         if shares:
             cpu, share = max(shares.items(), key=lambda item: item[1])
             requested, observed = f"at most {most:.0%} busy", f"CPU {cpu} {share:.1%} busy"
-            yield Check("CPU during the traffic", host, requested, observed, share <= most, "suspect")
+            ok, path = share <= most, evidence.resolved.path
+            if not ok and path is not None and path.router == host:
+                ok, effect = _compare_router_rate(evidence, path.down)
+                observed += f"; {effect}"
+            yield Check("CPU during the traffic", host, requested, observed, ok, "suspect")
+
+
+def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool, str]:
+    """Return whether at least half of the seconds of the traffic had the bottleneck's rate, and the median.
+
+    What passed it is captured behind it, also while a busy router takes no samples of its queue.
+    """
+    behind = evidence.policy.behind.get("down", frozenset())
+    captures = [
+        plan
+        for plan in evidence.resolved.captures
+        if behind & {flow.to_address for flow in evidence.resolved.flows if flow.to_host == plan.host}
+    ]
+    if not down.rate_bps or len(captures) != 1 or not evidence.is_ipv4:
+        return False, "its effect is unknown: no capture shows all that passed the bottleneck"
+    (plan,) = captures
+    try:
+        file = evidence.folder / "traces" / f"{plan.host}-{plan.interface}.pcap.gz"
+        seconds = bytes_by_second(file, behind)
+    except UNREADABLE as error:
+        return False, f"its effect is unknown: {type(error).__name__}: {error}"
+    if len(seconds) < LEAST_SECONDS:
+        return False, f"its effect is unknown: {len(seconds)} s of traffic, {LEAST_SECONDS} s are needed"
+    rate_bps = median(seconds) * 8
+    text = f"median of the seconds {rate_bps / 1e6:.4g} of {down.rate_bps / 1e6:g} Mbit/s"
+    kept = abs(rate_bps / down.rate_bps - 1) <= evidence.policy.thresholds.rate
+    return kept, text if kept else f"its effect is unknown: {text}, the flows may have sent less"
 
 
 def check_clock_steps(evidence: Evidence) -> Iterator[Check]:

@@ -173,6 +173,25 @@ def check_bottleneck_rate(evidence: Evidence) -> Iterator[Check]:
             yield from compare_rate(evidence, path.router, direction, trace)
 
 
+def check_queue_gaps(evidence: Evidence) -> Iterator[Check]:
+    """Check that samples of the queue are close enough together: a slow host leaves gaps in the figures."""
+    for host, program in evidence.programs("logger", "queue"):
+        interval_s = program.values.get("interval_s")
+        try:
+            with open_lines(evidence.trace(program)) as file:
+                times_ns = [sample.t_ns for sample in read_queue_samples(file, program.interface or "")]
+        except UNREADABLE:
+            continue  # reported where its rate is judged
+        if len(times_ns) > 1:
+            most_s = evidence.policy.thresholds.gap_s
+            if isinstance(interval_s, float):
+                most_s = max(most_s, 3 * interval_s)
+            gap_s = max(late - early for early, late in pairwise(times_ns)) / 1e9
+            requested, observed = f"at most {most_s:g} s", f"{gap_s:.2f} s"
+            name = f"longest gap in the samples of the queue at {program.interface}"
+            yield Check(name, host, requested, observed, gap_s <= most_s, "suspect")
+
+
 def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trace: Path) -> Iterator[Check]:
     """Compare the requested rate with the rate between samples at which the queue was busy.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,6 +102,27 @@ def read_capture(file: Path, most_packets: int) -> CaptureSummary:
                 raise ValueError("a packet is cut off within its headers") from error
     capture.torn = capture.whole and bool(data)
     return capture
+
+
+def bytes_by_second(file: Path, destinations: Iterable[str]) -> list[int]:
+    """Return the bytes of IPv4 packets to some addresses in each second of a capture.
+
+    The seconds of the first and last of these packets are left out: they are not whole. Raises as
+    read_capture().
+    """
+    wanted, found = {bytes(map(int, one.split("."))) for one in destinations}, dict[int, int]()
+    with gzip.open(file, "rb") as source:
+        record = struct.Struct(f"{_byte_order(source.read(GLOBAL_HEADER_BYTES))}IIII")
+        while len(head := source.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
+            second, _, kept, _ = record.unpack(head)
+            if kept > LARGEST_PACKET_BYTES:
+                raise ValueError(f"a packet of {kept} bytes; at most {LARGEST_PACKET_BYTES} are possible")
+            data = source.read(kept)
+            if data[12:15] == PLAIN_IPV4 and data[30:34] in wanted:
+                found[second] = found.get(second, 0) + int.from_bytes(data[16:18], "big")
+    if not found:
+        return []
+    return [found.get(second, 0) for second in range(min(found) + 1, max(found))]
 
 
 def _byte_order(head: bytes) -> str:

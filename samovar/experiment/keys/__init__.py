@@ -8,7 +8,6 @@ from samovar.experiment.keys.experiment_file import Order as Order
 from samovar.experiment.keys.experiment_file import Part as Part
 from samovar.experiment.keys.experiment_file import PartKeys as PartKeys
 from samovar.experiment.keys.experiment_file import StudyReport as StudyReport
-from samovar.experiment.keys.experiment_file import Thresholds as Thresholds
 from samovar.experiment.keys.experiment_file import members_of as members_of
 from samovar.experiment.keys.experiment_file import number_of as number_of
 from samovar.experiment.keys.factor_keys import FLOW_ENDS as FLOW_ENDS
@@ -65,3 +64,5 @@ from samovar.experiment.keys.testbed_file import is_plural as is_plural
 from samovar.experiment.keys.testbed_file import places_of as places_of
 from samovar.experiment.keys.testbed_file import shortest_path as shortest_path
 from samovar.experiment.keys.testbed_file import with_device as with_device
+from samovar.experiment.keys.thresholds import PROFILES as PROFILES
+from samovar.experiment.keys.thresholds import Thresholds as Thresholds

@@ -14,7 +14,8 @@ from samovar.experiment.keys.factor_keys import Capture, Flow, Logger, NetworkPa
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Excluded, Factors, Free, Included, Levels, Settings
 from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
-from samovar.experiment.keys.value_types import Duration, Name, Positive, Sentence, Share, Size, Word, choice
+from samovar.experiment.keys.thresholds import Thresholds
+from samovar.experiment.keys.value_types import Name, Positive, Sentence, Word, choice
 from samovar.experiment.yaml_tree import plain
 
 Calibrate = Annotated[str, choice("calibrate", "auto", "on", "off")]
@@ -87,43 +88,6 @@ class Expect(Strict):
                 f"no value is above {least:g} and below {most:g}; expected the lower bound first"
             )
         return self
-
-
-class Thresholds(Strict):
-    """Bounds of the verdict: beyond one, a trial is suspect or invalid; see docs/explanation/verdict.md."""
-
-    late_s: Duration = entry("Largest delay of a flow's start; beyond it, suspect.", 0.2)
-    duration: Share = entry("Smallest share of its planned time that a flow lasts; below it, invalid.", 0.95)
-    window: Share = entry("Smallest share of rwnd that the largest window reaches; below it, suspect.", 0.9)
-    bytes_differ: Share = entry(
-        "Largest difference between a flow's bytes and its generator's count; beyond it, invalid.",
-        0.02,
-        alias="bytes",
-    )
-    bottleneck: Share = entry(
-        "Largest difference between the bytes at the bottleneck and behind it; beyond it, suspect.", 0.01
-    )
-    rate: Share = entry(
-        "Deviation of a full queue's rate from the plan; beyond it, suspect; beyond 3 times, invalid.",
-        0.04,
-    )
-    competing: Share = entry(
-        "Largest share of captured bytes of no flow; beyond it, suspect; beyond 10 times, invalid.", 0.001
-    )
-    competing_bytes: Size = entry(
-        "Bytes of no flow that are always accepted.", 20_000, alias="competing_least"
-    )
-    cpu: Share = entry("Largest share of the traffic's time that a CPU is busy; beyond it, suspect.", 0.95)
-    clock_step_s: Duration = entry("Largest step of a host's clock; more ends the trial as invalid.", 0.05)
-    clock_drift_ppm: Annotated[float, types.DRIFT] = entry(
-        "Largest drift of a host's clock against this machine's; if certainly beyond it, suspect.", 50.0
-    )
-    disk_bytes: Size = entry("Smallest free space on a host; less ends the trial as invalid.", 50_000_000)
-    capture_packets: Positive = entry(
-        "Packets of each capture that the verdict reads; a million take about a second.",
-        1_000_000,
-        alias="capture_packets",
-    )
 
 
 def _named(kind: str) -> BeforeValidator:

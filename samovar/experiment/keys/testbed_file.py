@@ -22,6 +22,7 @@ from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
 from samovar.experiment.keys.recipe_parameters import ParameterInfo
+from samovar.experiment.keys.thresholds import Thresholds
 from samovar.experiment.keys.value_types import Duration, Interface, Name, Port, Sentence, Share, Word
 from samovar.experiment.values import Buffer, Directional
 from samovar.units import UnitError, quoted
@@ -281,6 +282,10 @@ class Testbed(SourceFile):
         "Where the queue is; without it, experiments have no path.", None, alias="bottleneck"
     )
     settings: Settings = entry("Settings of every host, which experiments override.", {})
+    verdict: Thresholds = entry(
+        "Bounds of the verdict, which override those of config.yaml; experiments override them.",
+        Thresholds.model_construct(),
+    )
 
     @property
     def bottleneck(self) -> Bottleneck | None:

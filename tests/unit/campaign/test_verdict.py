@@ -41,6 +41,7 @@ from samovar.campaign.verdict.path_checks import (
     check_bottleneck_bytes,
     check_bottleneck_rate,
     check_delay_drops,
+    check_queue_gaps,
 )
 from samovar.campaign.verdict.pcap_reader import TCP, CaptureSummary, PacketStream, read_capture
 from samovar.campaign.verdict.program_checks import check_start_times
@@ -401,6 +402,78 @@ def test_a_cpu_that_was_busy_all_the_time_makes_a_trial_suspect(idle: str, ok: b
     span = CounterSpan({"cpu.0": "0 0", "cpu.1": "500 600"}, {"cpu.0": "10 90", "cpu.1": idle})
     (check,) = check_cpus(evidence_of(counters={"src": span}))
     assert (check.ok, check.severity, check.observed[:5]) == (ok, "suspect", "CPU 1")
+
+
+def write_seconds(folder: Path, sizes: Sequence[int]) -> None:
+    """Write the capture behind the bottleneck, with a packet of so many bytes in each second."""
+    file = folder / "traces" / "dst-eth1.pcap.gz"
+    file.parent.mkdir()
+    kept, _ = segment(SRC, DST, (40_000, 5001))
+    records = []
+    for second, size in enumerate(sizes):
+        header = kept[:16] + struct.pack(">H", 60_000) + kept[18:]
+        records += [struct.pack("<IIII", 100 + second, 5, len(header), size) + header] * (size // 60_000)
+    file.write_bytes(gzip.compress(HEAD + b"".join(records)))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "verdict", "observed"),
+    [
+        # The first and the last second are not whole.
+        ([300_000, *[1_500_000] * 5, 60_000], "valid", "median of the seconds 12 of 12 Mbit/s"),
+        (
+            [1_500_000, 1_500_000, *[1_200_000] * 5, 60_000],
+            "suspect",
+            "its effect is unknown: median of the seconds 9.6 of 12 Mbit/s, the flows may have sent less",
+        ),
+        ([1_500_000] * 5, "suspect", "its effect is unknown: 3 s of traffic, 4 s are needed"),
+    ],
+)
+def test_a_busy_router_is_judged_by_whether_it_forwarded_at_the_rate_of_its_bottleneck(
+    tmp_path: Path, sizes: list[int], verdict: str, observed: str
+) -> None:
+    write_seconds(tmp_path, sizes)
+    span = CounterSpan({"cpu.0": "0 0"}, {"cpu.0": "988 12"})
+    policy = Policy(behind={"down": frozenset({DST})})
+    (check,) = check_cpus(evidence_of(tmp_path, policy=policy, counters={"rtr": span}))
+    assert (check.verdict, check.observed) == (verdict, f"CPU 0 98.8% busy; {observed}")
+    (check,) = check_cpus(evidence_of(tmp_path, policy=policy, counters={"dst": span}))
+    assert (check.verdict, check.observed) == ("suspect", "CPU 0 98.8% busy")
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "profile", "ok"), [(1.9, None, True), (4.1, None, False), (4.1, "emulated", True)]
+)
+def test_gaps_in_the_samples_of_a_queue_are_judged_by_their_length(
+    tmp_path: Path, gap_s: float, profile: str | None, ok: bool
+) -> None:
+    times = [1, 1 + round(gap_s * 1e9), 2 + round(gap_s * 1e9)]
+    write_queue(tmp_path, *(f"{t},eth2,pfifo,10:,1:1,0,0,{t}" for t in times))
+    thresholds = keys.Thresholds.model_validate({"profile": profile} if profile else {}).with_profile()
+    (check,) = check_queue_gaps(evidence_of(tmp_path, policy=Policy(thresholds=thresholds)))
+    assert (check.ok, check.severity, check.observed) == (ok, "suspect", f"{gap_s:.2f} s")
+
+
+def test_a_profile_of_a_testbed_gives_bounds_that_other_keys_override_and_manifests_name() -> None:
+    testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
+    study = load_experiment(ROOT / "experiments" / "demo.yaml", CATALOGUE).experiment
+    assert policy_of(study, testbed, Config(), {}).loosened == {}
+    emulated = testbed.model_copy(update={"verdict": keys.Thresholds.model_validate({"profile": "emulated"})})
+    stricter = Config.model_validate({"verdict": {"late": "500ms"}})
+    policy = policy_of(study, emulated, stricter, {})
+    assert (policy.thresholds.late_s, policy.thresholds.gap_s, policy.thresholds.cpu) == (0.5, 5.0, 1.0)
+    assert policy.loosened == {
+        "profile": "emulated",
+        "loosened": {
+            "late": {"bound": "500ms", "default": "200ms"},
+            "cpu": {"bound": "100%", "default": "95%"},
+            "gap": {"bound": "5s", "default": "2s"},
+        },
+    }
+    weaker = Config.model_validate({"verdict": {"duration": "50%", "window": "95%"}})
+    assert policy_of(study, testbed, weaker, {}).loosened == {
+        "loosened": {"duration": {"bound": "50%", "default": "95%"}}
+    }
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,16 @@ def test_verdict_thresholds_come_from_the_experiment_or_the_configuration(folder
     ]
 
 
+def test_a_bound_of_a_profile_is_explained_as_such(folder: Folder) -> None:
+    (folder.root / "config.yaml").write_text(CONFIG + "verdict: {profile: emulated, late: 300ms}\n")
+    assert folder.lines("verdict.cpu")[1:] == ["» 100% profile", "95% default"]
+    assert folder.lines("verdict.late")[1:] == [
+        "» 300ms config config.yaml:2:36",
+        "1s profile",
+        "200ms default",
+    ]
+
+
 @pytest.mark.parametrize(
     ("key", "said"),
     [

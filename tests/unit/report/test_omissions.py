@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,6 +54,18 @@ def test_results_outside_the_plan_are_counted(tmp_path: Path) -> None:
     campaign = _campaign(tmp_path, *results, ("plan-changed", changed))
     note = "In the campaign’s folder but not analysed: 3 results of trials that an earlier plan had."
     assert note in omissions(campaign)["notes"]
+
+
+def test_a_report_names_the_bounds_by_which_its_trials_were_judged_if_they_are_looser(
+    tmp_path: Path,
+) -> None:
+    bounds = {"profile": "emulated", "loosened": {"cpu": {"bound": "100%", "default": "95%"}}}
+    folder = write_campaign(tmp_path, Sample())
+    for file in folder.glob("trials/*/manifest.json"):
+        file.write_text(json.dumps({**json.loads(file.read_text()), "bounds": bounds}))
+    campaign = read_campaign(folder)
+    text = "Trials were judged by looser bounds, profile emulated: cpu 100% (default 95%)."
+    assert omissions(campaign)["notes"].count(text) == 1
 
 
 def test_a_result_whose_edit_was_undone_counts_as_any_other(tmp_path: Path) -> None:

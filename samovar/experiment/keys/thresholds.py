@@ -1,0 +1,61 @@
+"""The bounds of the verdict, for config, testbed and experiment files, and profiles of bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from samovar.experiment.keys import value_types as types
+from samovar.experiment.keys.key_table import Strict, entry
+from samovar.experiment.keys.value_types import Duration, Positive, Share, Size, choice
+
+PROFILES: Mapping[str, Mapping[str, str]] = {"emulated": {"late": "1s", "gap": "5s", "cpu": "100%"}}
+"""Bounds of each profile. Emulated hosts started flows 0.5 s late and sampled queues every 0.4 to 4 s."""
+
+
+class Thresholds(Strict):
+    """Bounds of the verdict: beyond one, a trial is suspect or invalid; see docs/explanation/verdict.md."""
+
+    profile: Annotated[str, choice("profile", "emulated")] | None = entry(
+        "Bounds for a kind of hosts, which the other keys override; emulated: late 1s, gap 5s, cpu 100%.",
+        None,
+    )
+    late_s: Duration = entry("Largest delay of a flow's start; beyond it, suspect.", 0.2)
+    duration: Share = entry("Smallest share of its planned time that a flow lasts; below it, invalid.", 0.95)
+    window: Share = entry("Smallest share of rwnd that the largest window reaches; below it, suspect.", 0.9)
+    bytes_differ: Share = entry(
+        "Largest difference between a flow's bytes and its generator's count; beyond it, invalid.",
+        0.02,
+        alias="bytes",
+    )
+    bottleneck: Share = entry(
+        "Largest difference between the bytes at the bottleneck and behind it; beyond it, suspect.", 0.01
+    )
+    rate: Share = entry(
+        "Deviation of a full queue's rate from the plan; beyond it, suspect; beyond 3 times, invalid.",
+        0.04,
+    )
+    competing: Share = entry(
+        "Largest share of captured bytes of no flow; beyond it, suspect; beyond 10 times, invalid.", 0.001
+    )
+    competing_bytes: Size = entry(
+        "Bytes of no flow that are always accepted.", 20_000, alias="competing_least"
+    )
+    cpu: Share = entry("Largest share of the traffic's time that a CPU is busy; beyond it, suspect.", 0.95)
+    gap_s: Duration = entry(
+        "Longest time between two samples of the queue, if above three intervals; beyond it, suspect.", 2.0
+    )
+    clock_step_s: Duration = entry("Largest step of a host's clock; more ends the trial as invalid.", 0.05)
+    clock_drift_ppm: Annotated[float, types.DRIFT] = entry(
+        "Largest drift of a host's clock against this machine's; if certainly beyond it, suspect.", 50.0
+    )
+    disk_bytes: Size = entry("Smallest free space on a host; less ends the trial as invalid.", 50_000_000)
+    capture_packets: Positive = entry(
+        "Packets of each capture that the verdict reads; a million take about a second.",
+        1_000_000,
+        alias="capture_packets",
+    )
+
+    def with_profile(self) -> Self:
+        """Return these bounds, and for keys that were not given those of the profile."""
+        return type(self).model_validate(PROFILES.get(self.profile or "", {})).under(self)
