@@ -89,6 +89,23 @@ path_words <- function(campaign, trials) {
   paste(words, collapse = ", ")
 }
 
+# "TCP state recorded by siftr": the loggers of the quantities behind some metrics, where there are several that record them.
+source_words <- function(campaign, ids, metrics) {
+  needs <- unique(unlist(lapply(outputs_of("metric")[metrics], \(m) m$needs)))
+  named <- Filter(\(q) !is.null(q$caption), outputs_of("quantity")[needs])
+  words <- vapply(named, \(q) {
+    used <- intersect(q$sources, unlist(lapply(campaign$manifests[ids], loggers_of_senders, q$sources)))
+    if (length(used) > 0) paste(q$caption, "recorded by", paste(used, collapse = " and ")) else ""
+  }, "")
+  paste(words[nzchar(words)], collapse = ". ")
+}
+
+# The first of some loggers that recorded each sender of a trial.
+loggers_of_senders <- function(manifest, sources) {
+  hosts <- unique(vapply(manifest$resolved$flows, \(f) f$from, ""))
+  vapply(hosts, \(host) intersect(sources, unlist(lapply(manifest$files, \(f) if (identical(f$host, host)) f$logger)))[1], "")
+}
+
 # The configured buffer of the trials in packets; NA if they differ, or if the buffer is in bytes or not configured.
 set_buffer <- function(campaign, ids) {
   set <- unique(unlist(lapply(campaign$manifests[ids], \(m) path_down(m)$buffer_packets %||% NA_real_)))

@@ -1,4 +1,4 @@
-# What the sender's TCP reports about a flow, in the same columns from every logger: `t_s`, `sport`, `dport`, `cwnd_packets`, `ssthresh_packets`
+# What the sender's TCP reports about a flow (quantity tcp-state), in the same columns from every logger: `source` (the logger), `t_s`, `sport`, `dport`, `cwnd_packets`, `ssthresh_packets`
 # (Inf before it is set), `srtt_us` (NA before a sample), `unacked_packets`, `total_retrans_packets` and `ca_state` with Linux's numbers (0 Open,
 # 2 CWR, 3 Recovery, 4 Loss), and the columns that sender_windows() uses if the logger has them. TCP_INFO has all of them; SIFTR has a row for every
 # packet of a FreeBSD host, TCP's tracepoint one for every acknowledgement. Further columns are there if the logger has them: `rto_us`, `rcv_wnd_bytes`,
@@ -11,11 +11,11 @@ sender_sources <- list(
 )
 
 tcp_samples <- function(flow, traces) {
-  for (logger in names(sender_sources)) {
+  for (logger in sources_of("tcp-state")) {
     path <- traces$path(logger, flow$from)
     samples <- if (length(path) > 0) sender_sources[[logger]](path[1], flow, \(x) traces$within(x, flow$from))
     if (is.null(samples) || nrow(samples) == 0) next
-    samples[, t_s := seconds_since(samples, traces$t_start_s)]
+    set(samples, NULL, c("t_s", "source"), list(seconds_since(samples, traces$t_start_s), logger))
     return(samples)
   }
   NULL

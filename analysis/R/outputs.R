@@ -13,8 +13,11 @@ known_names <- function(kind = c("figure", "table", "metric")) names(outputs_of(
 
 outputs_of <- function(kind) {
   if (is.null(manifest$outputs)) manifest$outputs <- package_outputs()
-  manifest$outputs[[paste0(kind, "s")]]
+  manifest$outputs[[if (kind == "quantity") "quantities" else paste0(kind, "s")]]
 }
+
+# The loggers that record a quantity, the best first; a logger's own name stands for itself.
+sources_of <- function(name) outputs_of("quantity")[[name]]$sources %||% name
 
 package_outputs <- function() yaml::read_yaml(package_manifest())
 
@@ -102,7 +105,15 @@ make_output <- function(results, entry) {
   make <- function_named(paste0(kind, "_", gsub("-", "_", entry[[kind]])))
   made <- do.call(make, c(list(results, select_trials(results, entry)), option_values(entry)))
   if (!is.null(entry$title)) made$title <- entry$title
+  made$caption <- sentences(made$caption, source_words(results$campaign, made$trials, metrics_of(entry)))
   made
+}
+
+# The metrics that a figure or table shows, by the manifest or by its options.
+metrics_of <- function(entry) {
+  output <- output_of(entry)
+  named <- Filter(\(o) identical(o$type, "metric"), output$options)
+  unique(c(unlist(output$shows), unlist(entry[names(named)])))
 }
 
 output_of <- function(entry) {

@@ -23,7 +23,7 @@ measure_trial <- function(folder, manifest) {
 # The MTU of interfaces where none is configured.
 ethernet_mtu_bytes <- 1500
 
-# Access to the files of a trial. Captures are decoded once, on first use; `within` removes what was recorded after the trial.
+# Access to the files of a trial: `path` has those of a quantity of the manifest, or of a logger. Captures are decoded once, on first use; `within` removes what was recorded after the trial.
 open_traces <- function(folder, manifest) {
   at <- file.path(folder, "trials", manifest$id)
   files <- rbindlist(lapply(manifest$files, \(f) {
@@ -32,8 +32,10 @@ open_traces <- function(folder, manifest) {
   captures <- list()
   list(
     t_start_s = as.double(manifest$t_start_s),
-    path = \(logger_name, of = NULL) {
-      files$path[files$logger == logger_name & (is.null(of) | files$host == (of %||% ""))]
+    path = \(recorded, of = NULL) {
+      wanted <- sources_of(recorded)
+      here <- files[files$logger %in% wanted & (is.null(of) | files$host == (of %||% ""))]
+      here$path[order(match(here$logger, wanted))]
     },
     capture = \(of) {
       found <- files$path[files$kind == "capture" & files$host == of]

@@ -42,10 +42,11 @@ def plan(
     trial: str = "",
 ) -> int:
     """Show a plan, or one trial of it; the exit code is 1 when no trial can run."""
-    planned = open_controller(root).project.plan(request)
+    project = open_controller(root).project
+    planned = project.plan(request)
     if trial:
         found = planned.plan.find(trial)
-        show_json(found.as_json()) if as_json else show(trial_lines(found))
+        show_json(found.as_json()) if as_json else show(trial_lines(found, project.catalogue))
         return 0
     preview = preview_plan(root, planned, new_campaign)
     if as_json:
@@ -116,6 +117,12 @@ def menu_lines(project: Project) -> Iterator[str]:
             for os in catalogue.operating_systems()
             for name in sorted(catalogue.names(kind, os))
         )
+    yield "what a logger may record, and the recipes that do"
+    recorders = {os: catalogue.quantities(os) for os in catalogue.operating_systems()}
+    yield from columns(
+        (f"  {name}", *(f"{os}: {' or '.join(known.get(name, ['none']))}" for os, known in recorders.items()))
+        for name in sorted(set[str]().union(*recorders.values()))
+    )
     for kind, known in project.outputs.kinds.items():
         yield f"{kind}s"
         yield from columns((f"  {name}", one.what) for name, one in known.items())

@@ -38,7 +38,7 @@ class Preflight:
         """Gather the facts of all hosts, or of some, including everything that the plan needs."""
         catalogue = self._project.catalogue
         needs = availability.host_needs(plan, catalogue)
-        programs = {program for need in needs.values() for program in need.names("program")}
+        programs = {program for need in needs.values() for program in need.probed_programs}
         qdiscs = {name for need in needs.values() for name in need.names(availability.FEATURE)}
         systems = {name: host.system for name, host in plan.trials[0].resolved.hosts.items()}
         commands = _root_commands(plan, needs, sessions)

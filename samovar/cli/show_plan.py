@@ -13,6 +13,7 @@ from samovar.campaign import ResumePoint
 from samovar.campaign.availability import Finding
 from samovar.cli.text import columns, key_title, value_text
 from samovar.plan import Cost, Plan, Trial
+from samovar.recipes import Catalogue
 from samovar.units import clock, counted, format_bytes
 
 SCREEN, FEW = 30, 12
@@ -223,7 +224,7 @@ def _capability_lines(preview: PlanPreview) -> Iterator[str]:
 NOT_SHOWN = frozenset({"group", "from_address", "to_address", "os", "release", "interfaces"})
 
 
-def trial_lines(trial: Trial) -> Iterator[str]:
+def trial_lines(trial: Trial, catalogue: Catalogue) -> Iterator[str]:
     """Show one trial: what it sets, runs and records; settings that it leaves unchanged are not shown."""
     resolved = trial.resolved
     levels = ", ".join(f"{name} {level}" for name, level in trial.treatment.items())
@@ -236,8 +237,20 @@ def trial_lines(trial: Trial) -> Iterator[str]:
     yield from _table("path", [{"direction": one, **path[one]} for one in ("down", "up") if path])
     yield from _table("classes", path.get("classes", []))
     yield from _table("hosts", [{"host": name, **host} for name, host in values["hosts"].items()])
-    for title in ("flows", "captures", "loggers"):
+    for title in ("flows", "captures"):
         yield from _table(title, values[title])
+    systems = {name: host.system for name, host in resolved.hosts.items()}
+    loggers = [
+        {"logger": one["logger"], "records": _recorded(one["logger"], systems[one["host"]], catalogue), **one}
+        for one in values["loggers"]
+    ]
+    yield from _table("loggers", loggers)
+
+
+def _recorded(logger: str, system: str, catalogue: Catalogue) -> str:
+    """Return the quantity that a logger records, if it is named otherwise than its recipe."""
+    recorded = (name for name, loggers in catalogue.quantities(system).items() if logger in loggers)
+    return next((name for name in recorded if name != logger), "")
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -42,7 +42,6 @@ from samovar.experiment.outputs import PROJECT_MANIFEST as PROJECT_MANIFEST
 from samovar.experiment.outputs import Metric as Metric
 from samovar.experiment.outputs import Output as Output
 from samovar.experiment.outputs import Outputs as Outputs
-from samovar.experiment.outputs import Trace as Trace
 from samovar.experiment.outputs import package_outputs as package_outputs
 from samovar.experiment.outputs import project_outputs as project_outputs
 from samovar.experiment.secrets import redacted as redacted

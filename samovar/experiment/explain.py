@@ -166,8 +166,21 @@ class _PartExplainer:
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
         # each value once: those of the top level are also those of the parts
-        values = dict.fromkeys([*factor_values, *_values(arrivals), *written, *below])
+        values = dict.fromkeys([*self._recorders(key), *factor_values, *_values(arrivals), *written, *below])
         return Explanation(self._title(key), tuple(values), levels, removed and not factor_values)
+
+    def _recorders(self, key: str) -> Iterator[LayerValue]:
+        """Yield the recipes that record a quantity, with their hosts, if a logger names one."""
+        named = [one for one in self.part.loggers if key == f"loggers.{one.logger}.logger"]
+        hosts_by_recipe: dict[str, list[str]] = {}
+        for logger in named:
+            for host in keys.places_of(self.of.testbed, logger.at):
+                recipe = keys.recorder_of(self.of.catalogue, logger, self.of.testbed.hosts[host].system)
+                if recipe is not None and recipe != logger.logger:
+                    hosts_by_recipe.setdefault(recipe, []).append(host)
+        if hosts_by_recipe:
+            texts = (f"{recipe} at {', '.join(hosts)}" for recipe, hosts in hosts_by_recipe.items())
+            yield LayerValue("; ".join(texts), "recipe", f"records {named[0].logger}")
 
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
         """Return what the device of the testbed gives for a key of the path, and the default."""

@@ -5,8 +5,7 @@ The R package's manifest is analysis/inst/outputs.yaml. A project may add its ow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import Enum
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +13,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from samovar.errors import DefinitionError, Problem
+from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment.yaml_tree import read_text
 
 MANIFEST = Path(__file__).parents[2] / "analysis" / "inst" / "outputs.yaml"
@@ -29,31 +28,35 @@ COMMON_OPTIONS = {
 """Options of all figures and tables. Factors are options too: they select the levels that are shown."""
 
 
-class Trace(Enum):
-    """What is recorded of a flow, as the manifest names it under `needs`."""
-
-    CAPTURE = "capture"
-    CAPTURE_AT_SENDER = "capture-at-sender"
-    CAPTURES_AT_BOTH_ENDS = "captures-at-both-ends"
-    TCP_LOG = "tcp-log"
-    QUEUE_LOG = "queue-log"
-    BEACONS = "beacons"
-    PAUSE_FRAMES = "pause-frames"
-    DROP_LOG = "drop-log"
-    NIC_LOG = "nic-log"
-
-
 class _Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     what: str
 
 
+class Quantity(_Entry):
+    """Something that is recorded of a flow: where, and by which loggers; `capture` stands for captures.
+
+    `what` names it in messages. `at` is the place of the recording: one end of the flow, either, both, or the
+    bottleneck's router. `caption` is what captions call it that name the logger.
+    """
+
+    at: Literal["sender", "either", "both", "router"]
+    sources: tuple[str, ...]
+    caption: str | None = None
+
+    @property
+    def alternatives(self) -> Sequence[Collection[str]]:
+        """Any of these sets of recordings, such as `sender:capture`, is enough."""
+        ends = {"either": ("sender", "receiver"), "both": ("sender receiver",)}.get(self.at, (self.at,))
+        return [{f"{end}:{source}" for end in one.split()} for source in self.sources for one in ends]
+
+
 class Metric(_Entry):
-    """A metric: its unit, what must be recorded for it, and the R function that measures it."""
+    """A metric: its unit, the quantities that must be recorded for it, the R function that measures it."""
 
     unit: str
-    needs: tuple[Trace, ...] = ()
+    needs: tuple[str, ...] = ()
     scope: Literal["flow", "trial", "campaign"] = "flow"
     function: str
 
@@ -80,10 +83,11 @@ class Output(_Entry):
 
 
 class Outputs(BaseModel):
-    """All metrics, figures and tables by name."""
+    """All quantities that can be recorded, metrics, figures and tables by name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
+    quantities: Mapping[str, Quantity] = {}
     metrics: Mapping[str, Metric] = {}
     figures: Mapping[str, Output] = {}
     tables: Mapping[str, Output] = {}
@@ -109,7 +113,13 @@ def project_outputs(root: Path) -> Outputs:
     for kind in Outputs.model_fields:
         for name in getattr(own, kind).keys() & getattr(ours, kind).keys():
             raise DefinitionError([Problem(str(path), 0, 0, f"{kind}: {name} is already in the R package")])
-    return Outputs(**{kind: {**getattr(ours, kind), **getattr(own, kind)} for kind in Outputs.model_fields})
+    merged = {kind: {**getattr(ours, kind), **getattr(own, kind)} for kind in Outputs.model_fields}
+    for name, metric in own.metrics.items():
+        for need in metric.needs:
+            if need not in merged["quantities"]:
+                message = unknown("quantity", need, merged["quantities"])
+                raise DefinitionError([Problem(str(path), 0, 0, f"metrics.{name}.needs: {message}")])
+    return Outputs(**merged)
 
 
 def read_manifest(path: Path) -> Outputs:

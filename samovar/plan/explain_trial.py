@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from samovar.experiment import Explainer, Explanation, keys, merge
+from samovar.experiment import Explainer, Explanation, RecipeCatalogue, keys, merge
 from samovar.plan.model import PlanValue, Resolved
 from samovar.plan.plan import Plan
 
@@ -16,14 +16,14 @@ PARAMETERS = ("parameters", "aqm_parameters")
 def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list[Explanation]:
     """Explain a key in the trial whose id begins with a name; raises PlanError or DefinitionError."""
     trial = plan.find(name)
-    values = tuple(_values(trial.resolved, key.removeprefix(f"parts.{trial.part}.")))
+    values = tuple(_values(trial.resolved, key.removeprefix(f"parts.{trial.part}."), explainer.catalogue))
     return [
         replace(one, in_trial=tuple(value for value in values if not one.hosts or value[0] in one.hosts))
         for one in explainer.explain(key, trial.part, trial.treatment)
     ]
 
 
-def _values(resolved: Resolved, key: str) -> Iterator[tuple[str, str, object]]:
+def _values(resolved: Resolved, key: str, catalogue: RecipeCatalogue) -> Iterator[tuple[str, str, object]]:
     """Yield the host, direction or flow that has a value (empty for the whole trial), its name, the value."""
     path, hosts = resolved.path, resolved.hosts.items()
     holders: Sequence[tuple[str, PlanValue | Mapping[str, object] | None]]
@@ -34,7 +34,10 @@ def _values(resolved: Resolved, key: str) -> Iterator[tuple[str, str, object]]:
         case ["traffic", flow, own]:
             holders = [(one.label, one) for one in resolved.flows if flow in (one.label, one.group)]
         case ["loggers", logger, own]:
-            holders = [(one.host, one) for one in resolved.loggers if one.logger == logger]
+            named = {
+                host: (logger, *catalogue.quantities(plan.system).get(logger, ())) for host, plan in hosts
+            }
+            holders = [(one.host, one) for one in resolved.loggers if one.logger in named[one.host]]
         case ["stop", *_, own]:
             holders = [("", resolved.stop)]
         case ["duration" as own]:

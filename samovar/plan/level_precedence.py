@@ -198,16 +198,30 @@ class TreatmentValues:
         """Return how long flows last that have no end of their own."""
         return self._level("duration", self.part.duration_s)
 
-    def interval_s(self, logger: keys.Logger) -> float | None:
-        """Return the time between a logger's samples in seconds; None leaves it to the recipe."""
-        target = f"loggers.{logger.logger}.interval"
+    def recorder(self, logger: keys.Logger, host: str) -> str:
+        """Return the recipe that a logger runs at a host."""
+        system = self.testbed.hosts[host].system
+        return keys.recorder_of(self.context.catalogue, logger, system) or logger.logger
+
+    def interval_s(self, logger: keys.Logger, host: str) -> float | None:
+        """Return the time between a logger's samples in seconds; None leaves it to the recipe.
+
+        A recipe that records each packet has no interval, which an experiment may give for other systems.
+        """
+        recipe, target = self.recorder(logger, host), f"loggers.{logger.logger}.interval"
+        if recipe != logger.logger and "interval_s" not in self._declared("logger", recipe, host):
+            return None
         interval_s: float | None = self.evaluate(self._level(target, logger.interval_s), target)
         return interval_s
 
     def logger_parameters(self, logger: keys.Logger, host: str) -> dict[str, str]:
         """Return the parameters of a logger's recipe at a host."""
-        declared = self._declared("logger", logger.logger, host)
-        return self._parameters(f"loggers.{logger.logger}", ("interval",), logger.parameters, declared)
+        recipe = self.recorder(logger, host)
+        declared = self._declared("logger", recipe, host)
+        texts = self._parameters(f"loggers.{logger.logger}", ("interval",), logger.parameters, declared)
+        if recipe == logger.logger:
+            return texts
+        return {name: text for name, text in texts.items() if name in declared}
 
     # Parameters of recipes
 

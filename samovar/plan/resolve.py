@@ -213,10 +213,10 @@ def _captures(values: TreatmentValues) -> tuple[CapturePlan, ...]:
 def _loggers(values: TreatmentValues) -> tuple[LoggerPlan, ...]:
     own = tuple(
         LoggerPlan(
-            logger=logger.logger,
+            logger=values.recorder(logger, host),
             host=host,
             interface=interface,
-            interval_s=values.interval_s(logger),
+            interval_s=values.interval_s(logger, host),
             parameters=values.logger_parameters(logger, host),
         )
         for logger, host, interface in _placed(values, values.part.loggers)

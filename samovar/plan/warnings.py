@@ -10,7 +10,7 @@ from itertools import combinations
 from math import prod
 from typing import Any
 
-from samovar.experiment import Experiment, Output, Outputs, RecipeCatalogue, Testbed, Trace
+from samovar.experiment import Experiment, Output, Outputs, RecipeCatalogue, Testbed
 from samovar.plan.model import PathPlan
 from samovar.plan.placement import Placement
 from samovar.plan.trials import Group, Treatments, Trials, View
@@ -108,24 +108,6 @@ def _run_check(check: TreatmentCheck, trials: Trials, catalogue: RecipeCatalogue
     return warnings
 
 
-RECORDED: Mapping[Trace, tuple[str, Sequence[str]]] = {
-    Trace.CAPTURE: ("a capture at one end of a flow", ["sender:capture", "receiver:capture"]),
-    Trace.CAPTURE_AT_SENDER: ("a capture at a flow's sender", ["sender:capture"]),
-    Trace.CAPTURES_AT_BOTH_ENDS: ("captures at both ends of a flow", ["sender:capture receiver:capture"]),
-    Trace.TCP_LOG: (
-        "logger tcp-info, siftr or tcp-probe at a flow's sender",
-        ["sender:tcp-info", "sender:siftr", "sender:tcp-probe"],
-    ),
-    Trace.QUEUE_LOG: ("logger queue at the bottleneck's router", ["router:queue"]),
-    Trace.BEACONS: ("logger beacons at both ends of a flow", ["sender:beacons receiver:beacons"]),
-    Trace.PAUSE_FRAMES: (
-        "a capture or logger pause-frames at a flow's sender",
-        ["sender:capture", "sender:pause-frames"],
-    ),
-    Trace.DROP_LOG: ("logger nic or siftr at a flow's sender", ["sender:nic", "sender:siftr"]),
-    Trace.NIC_LOG: ("logger nic at a flow's sender", ["sender:nic"]),
-}
-"""What a metric may need: its name in messages, and alternatives, each one or several places with a trace."""
 FlowTraces = frozenset[str]
 """What is recorded of a flow, such as `sender:capture` and `router:queue`."""
 
@@ -144,7 +126,7 @@ def _unrecorded(experiment: Experiment, trials: Trials, outputs: Outputs) -> Ite
             asked.append((f"{kind} {entry[kind]}", metrics, parts, "the report will say so in its place"))
     for name, metrics, parts, consequence in asked:
         flows = [one for part, own in traces.items() if not parts or part in parts for one in own]
-        missing = " and ".join(RECORDED[trace][0] for trace in _missing(outputs, metrics, flows))
+        missing = " and ".join(outputs.quantities[one].what for one in _missing(outputs, metrics, flows))
         if missing:
             yield f"{name} needs {missing}, which no trial records; {consequence}"
 
@@ -161,19 +143,19 @@ def _listed(value: Any) -> Sequence[str]:
     return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
 
 
-def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collection[FlowTraces]) -> list[Trace]:
-    """Return the traces missing for the first group of metrics; none if a flow has those of any group."""
+def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collection[FlowTraces]) -> list[str]:
+    """Return the quantities missing for the first group of metrics; none if a flow has those of any group."""
     known = outputs.metrics
-    needs = [[trace for name in group if name in known for trace in known[name].needs] for group in groups]
-    met = any(all(_has(flow, trace) for trace in need) for need in needs for flow in flows)
+    needs = [[need for name in group if name in known for need in known[name].needs] for group in groups]
+
+    def has(flow: FlowTraces, need: str) -> bool:
+        return any(flow.issuperset(wanted) for wanted in outputs.quantities[need].alternatives)
+
+    met = any(all(has(flow, need) for need in group) for group in needs for flow in flows)
     if not flows or not needs or met:
         return []
     first = list(dict.fromkeys(needs[0]))
-    return [trace for trace in first if not any(_has(flow, trace) for flow in flows)] or first
-
-
-def _has(flow: FlowTraces, trace: Trace) -> bool:
-    return any(flow.issuperset(wanted.split()) for wanted in RECORDED[trace][1])
+    return [need for need in first if not any(has(flow, need) for flow in flows)] or first
 
 
 def _traces_by_part(trials: Trials) -> Mapping[str, Collection[FlowTraces]]:

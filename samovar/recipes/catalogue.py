@@ -25,6 +25,7 @@ class Catalogue:
         self.folder = folder
         self._read = cache(lambda kind, name, os: Recipe(kind, name, self.path(kind, name, os)))
         self._files = cache(self._find_files)
+        self._recorders = cache(self._find_recorders)
 
     def places(self, os: str) -> tuple[str, ...]:
         """Return the folders that serve a system such as linux or freebsd-11, most specific first.
@@ -50,6 +51,27 @@ class Catalogue:
         folders = (self.folder / place / kind for place in reversed(self.places(os)))
         files = (file for folder in folders for file in folder.glob(f"*{SUFFIX}"))
         return {file.name.removesuffix(SUFFIX): file for file in files}
+
+    def quantities(self, os: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the loggers of a system by what they record; the first is used unless another is preferred.
+
+        Raises RecipeError if two loggers record the same and neither says which one it is an alternative to.
+        """
+        return self._recorders(os)
+
+    def _find_recorders(self, os: str) -> Mapping[str, tuple[str, ...]]:
+        found: dict[str, list[tuple[str, str | None]]] = {}
+        for name in sorted(self.names("logger", os)):
+            header = self.header("logger", name, os)
+            found.setdefault(header.records or name, []).append((name, header.alternative_to))
+        for quantity, loggers in found.items():
+            first = [name for name, other in loggers if other is None]
+            if len(first) != 1:
+                named = " and ".join(name for name, _ in loggers)
+                message = f"{named} record {quantity}; all but one of them need `alternative_to`"
+                raise RecipeError(f"loggers of {os}: {message}")
+            loggers.sort(key=lambda logger: logger[1] is not None)
+        return {quantity: tuple(name for name, _ in loggers) for quantity, loggers in sorted(found.items())}
 
     def operating_systems(self) -> tuple[str, ...]:
         """Return the operating systems whose hosts can be configured: those with setting recipes."""

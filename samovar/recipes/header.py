@@ -100,12 +100,19 @@ class Header(keys.Strict):
     delay_step_s: types.Duration | None = Field(None, alias="delay_step")  # of a bottleneck's round trips
     duration_step_s: types.Duration | None = Field(None, alias="duration_step")  # of a generator's durations
     parameters: dict[types.Word, ParameterInfo] = Field(default_factory=dict)
+    records: types.Word | None = None  # quantity that a logger records; by default that of its own name
+    alternative_to: types.Word | None = None  # logger of the same quantity that runs unless this is preferred
+    alternatives: Words = ()  # generators of similar traffic, for hosts that lack this one's programs
     leaves: Words = ()  # traces that it leaves in the trial's folder
     change: Change = "none"
     transport: Transport = "tcp"
     listens: ServerEnd = "to"  # the end of a flow at which a generator's server runs; data flows to `to`
     ports: tuple[Offset, ...] = (0,)  # of a generator, as offsets from its flow's port; empty for any port
     counts: CountPatterns | None = None
+
+    def needs_of(self, end: str | None) -> Words:
+        """Return the additional programs that one end of a generator needs; none for other recipes."""
+        return {"client": self.client_needs, "server": self.server_needs}.get(end or "", ())
 
 
 def read_header(path: Path, text: str) -> Header:

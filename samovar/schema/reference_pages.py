@@ -78,6 +78,7 @@ class Page:
             "other keys": self._other_keys,
             "factors": lambda _: factor_lines(),
             "recipe names": lambda _: recipe_names(self._recipes),
+            "quantities": lambda _: quantity_lines(self._recipes),
             "recipes": lambda kind: recipe_lines(self._recipes, kind),
             "figures": lambda _: output_lines("figure", self._outputs.figures),
             "tables": lambda _: output_lines("table", self._outputs.tables),
@@ -167,7 +168,7 @@ def output_lines(kind: str, known: Mapping[str, Output]) -> Iterator[str]:
 
 def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
     """Yield the table of the metrics of the analysis."""
-    needs = {name: ", ".join(trace.value for trace in metric.needs) for name, metric in metrics.items()}
+    needs = {name: ", ".join(metric.needs) for name, metric in metrics.items()}
     rows = [(f"`{name}`", metric.unit, metric.what, needs[name]) for name, metric in metrics.items()]
     yield from table(("metric", "unit", "what", "needs"), rows)
 
@@ -212,6 +213,16 @@ def recipe_names(recipes: Recipes) -> Iterator[str]:
     yield from table(("", *(system.title for system in keys.OPERATING_SYSTEMS.values())), rows)
 
 
+def quantity_lines(recipes: Recipes) -> Iterator[str]:
+    """Yield the table of what loggers record, with the recipes that do on each operating system."""
+    recorders = {os: recipes.catalogue.quantities(os) for os in keys.OPERATING_SYSTEMS}
+    rows = [
+        (f"`{name}`", *(", ".join(f"`{one}`" for one in known.get(name, ())) for known in recorders.values()))
+        for name in sorted(set[str]().union(*recorders.values()))
+    ]
+    yield from table(("logger", *(system.title for system in keys.OPERATING_SYSTEMS.values())), rows)
+
+
 def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
     """Yield a section for each recipe of a kind with a table of its parameters; a table of steps or facts."""
     if kind not in BLOCKS:
@@ -222,6 +233,8 @@ def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
         yield from table((kind, "what"), whats)
         return
     for name in recipes.names(kind):
+        if name in recipes.quantities:
+            continue  # a table of its own has them
         yield from (f"### {kind} `{name}`", "", *_headers(recipes, kind, name))
         known, systems = recipes.parameters(kind, name), len(recipes.having(kind, name))
         if known:
@@ -261,6 +274,7 @@ def _facts(header: Header, kind: str) -> str:
         "tracepoints": header.tracepoints,
         "interfaces with": header.interfaces_need,
         "leaves": header.leaves if kind == "generator" else (),
+        "similar:": header.alternatives,
     }
     facts = [f"{what} {', '.join(f'`{one}`' for one in names)}" for what, names in needs.items() if names]
     costs = [f"change: {header.change}"] if header.change != "none" else []

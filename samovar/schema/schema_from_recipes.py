@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import cached_property
 from functools import partial as bound
 
 from samovar.experiment import keys
@@ -27,10 +28,24 @@ class Recipes:
 
     def names(self, kind: str) -> list[str]:
         """Return the names of the recipes of a kind that any system has."""
-        return sorted({name for system in self.systems for name in self.catalogue.names(kind, system)})
+        names = {name for system in self.systems for name in self.catalogue.names(kind, system)}
+        return sorted(names | (self.quantities.keys() if kind == "logger" else set()))
+
+    @cached_property
+    def quantities(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """The loggers that record a quantity, by quantity and system, if no recipe has its name."""
+        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        for system in self.systems:
+            for quantity, loggers in self.catalogue.quantities(system).items():
+                if quantity not in self.catalogue.names("logger", system):
+                    found.setdefault(quantity, {})[system] = loggers
+        return found
 
     def summary(self, kind: str, name: str) -> str:
-        """Return the summary of a recipe on the first system that has it."""
+        """Return the summary of a recipe on the first system that has it; what records a quantity."""
+        if kind == "logger" and name in self.quantities:
+            having = {os: " or ".join(names) for os, names in self.quantities[name].items() if "-" not in os}
+            return "; ".join(f"{keys.OPERATING_SYSTEMS[os].title}: {names}" for os, names in having.items())
         system = next(one for one in self.systems if name in self.catalogue.names(kind, one))
         if isinstance(self.catalogue, Catalogue):
             return self.catalogue.header(kind, name, system).summary
@@ -39,14 +54,21 @@ class Recipes:
     def parameters(self, kind: str, name: str) -> dict[str, dict[str, keys.ParameterInfo]]:
         """Return the parameters that an experiment may set of a recipe, by name and system."""
         found: dict[str, dict[str, keys.ParameterInfo]] = {}
+        quantity = self.quantities.get(name, {}) if kind == "logger" else {}
         for system in self.systems:
-            for parameter, info in keys.settable(self.catalogue, kind, name, system).items():
-                found.setdefault(parameter, {})[system] = info
+            for recipe in quantity.get(system, [name]):
+                for parameter, info in keys.settable(self.catalogue, kind, recipe, system).items():
+                    found.setdefault(parameter, {})[system] = info
         return found
 
     def having(self, kind: str, name: str) -> list[str]:
         """Return the operating systems that have a recipe, without their releases."""
-        return [one for one in self.systems if "-" not in one and name in self.catalogue.names(kind, one)]
+        quantity = self.quantities.get(name, {}) if kind == "logger" else {}
+        return [
+            one
+            for one in self.systems
+            if "-" not in one and (one in quantity or name in self.catalogue.names(kind, one))
+        ]
 
 
 def parameter_schema(definitions: Definitions, infos: Collection[keys.ParameterInfo]) -> Json:

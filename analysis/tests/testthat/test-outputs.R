@@ -29,6 +29,27 @@ test_that("the options of the manifest are the arguments of the functions, with 
   }
 })
 
+test_that("every need of a metric is a quantity, and TCP state is read from each logger that records it", {
+  for (metric in outputs_of("metric")) expect_true(all(metric$needs %in% names(outputs_of("quantity"))))
+  expect_setequal(names(sender_sources), sources_of("tcp-state"))
+  expect_equal(sources_of("siftr"), "siftr")
+})
+
+test_that("captions name the logger behind what is shown", {
+  campaign <- read_campaign(small_campaign())
+  ids <- campaign$trials$id
+  expect_equal(source_words(campaign, ids, "cwnd_median_packets"), "TCP state recorded by tcp-info")
+  expect_equal(source_words(campaign, ids, c("rtt_median_ms", "queue_max_packets")), "")
+  from_siftr <- \(manifest) {
+    manifest$files <- lapply(manifest$files, \(f) if (identical(f$logger, "tcp-info")) utils::modifyList(f, list(logger = "siftr")) else f)
+    manifest
+  }
+  campaign$manifests[[1]] <- from_siftr(campaign$manifests[[1]])
+  expect_equal(source_words(campaign, ids, c("cwnd_median_packets", "cycles")), "TCP state recorded by tcp-info and siftr")
+  expect_equal(source_words(campaign, ids[1], "local_drops_packets"), "Rejected packets recorded by siftr")
+  expect_equal(metrics_of(list(table = "treatments", metrics = list("cycles", "goodput_bps"))), c("cycles", "goodput_bps"))
+})
+
 test_that("a metric that is not in the manifest is an error", {
   expect_error(metric_rows("bulk", list(rtt_meadian_ms = 1)), "did you mean .rtt_median_ms.", class = "samovar_error_name")
 })

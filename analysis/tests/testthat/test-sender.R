@@ -12,6 +12,7 @@ test_that("a FreeBSD sender's cwnd is read from SIFTR, in full segments, on the 
   expect_equal(nrow(x), nrow(log))
   expect_equal(max(x$cwnd_packets), 192584 / 1448)
   expect_equal(unique(x$sport), 46740L)
+  expect_equal(unique(x$source), "siftr")
   expect_equal(x$t_s[1], attr(read_siftr(path), "epoch_s") + log$t_ns[1] / 1e9 - 1795268292, tolerance = 1e-5)
 })
 

@@ -9,9 +9,10 @@ from typing import NamedTuple
 from samovar.campaign.availability.disk_space import full_disks
 from samovar.campaign.availability.findings import Finding
 from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, refusal, root_needs
+from samovar.experiment import keys
 from samovar.hosts import LINUX_CC_NAMES, HostFacts, linux_cc
 from samovar.plan import Group, HostPlan, Plan, Trial, View
-from samovar.recipes import Catalogue, Recipe, TrialScripts, calibration_needs
+from samovar.recipes import Catalogue, Header, Recipe, TrialScripts, calibration_needs
 
 PARAMETER = "parameter of "
 FEATURE = "kernel feature"
@@ -27,20 +28,40 @@ class Need(NamedTuple):
     name: str
 
 
+class Alternative(NamedTuple):
+    """A recipe that an experiment may use in place of one whose needs a host does not meet.
+
+    The `kind` is generator or logger.
+    """
+
+    kind: str
+    name: str
+    needs: frozenset[Need]
+
+
 @dataclass(frozen=True)
 class HostNeeds:
     """What a plan needs of one host: each need with the ids of the trials that have it.
 
-    `notes` says why a host may not have a kernel feature that a recipe needs.
+    `notes` says why a host may not have a kernel feature that a recipe needs; `alternatives` are other
+    generators or loggers for those that have a need.
     """
 
+    system: str
     interfaces: Sequence[str]
     trials: Mapping[Need, tuple[str, ...]]
     notes: Mapping[Need, str]
+    alternatives: Mapping[Need, Collection[Alternative]]
 
     def names(self, what: str) -> frozenset[str]:
         """Return the names of all needs of one kind."""
         return frozenset(need.name for need in self.trials if need.what == what)
+
+    @property
+    def probed_programs(self) -> frozenset[str]:
+        """The programs that trials need, and those of the alternatives."""
+        others = {need for every in self.alternatives.values() for one in every for need in one.needs}
+        return self.names("program") | {need.name for need in others if need.what == "program"}
 
 
 def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> dict[str, HostNeeds]:
@@ -52,6 +73,7 @@ def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> di
 def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -> HostNeeds:
     found: dict[Need, dict[int, Group]] = {}
     notes: dict[Need, str] = {}
+    alternatives: dict[Need, dict[Alternative, None]] = {}
     interfaces: Sequence[str] = ()
     for number, group in enumerate(plan.groups(recipes_view(host))):
         resolved = group.resolved
@@ -64,10 +86,13 @@ def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -
             notes |= dict.fromkeys(
                 (Need(FEATURE, name) for name in header.modules), header.modules_note or ""
             )
+        for need, other in _alternatives(scripts, host):
+            alternatives.setdefault(need, {})[other] = None
         for name in calibration_needs(resolved, host, catalogue) if calibrates else ():
             found.setdefault(Need("program", name), {})[number] = group
     trials = {need: plan.trials_of(groups.values()) for need, groups in found.items()}
-    return HostNeeds(interfaces, trials, notes)
+    system = plan.trials[0].resolved.hosts[host].system
+    return HostNeeds(system, interfaces, trials, notes, alternatives)
 
 
 def recipes_view(host: str) -> View:
@@ -94,18 +119,36 @@ def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
     brought = {name for recipe in recipes for name in recipe.header.brings}
     for recipe in recipes:
         header = recipe.header
-        yield from (Need("program", name) for name in header.needs if name not in brought)
-        yield from (Need("tracepoint", name) for name in header.tracepoints)
-        yield from (Need(FEATURE, name) for name in header.modules)
+        yield from (need for need in _own_needs(header) if need.name not in brought)
         yield from (Need(*need) for need in root_needs(recipe))
         yield from (Need(INTERFACES[kind], at) for kind in header.interfaces_need for at in plan.interfaces)
     for program in scripts.processes(host):
         header = scripts.recipe_of(host, program).header
-        ends = {"client": header.client_needs, "server": header.server_needs, None: ()}
-        yield from (Need("program", name) for name in ends[program.end])
+        yield from (Need("program", name) for name in header.needs_of(program.end))
     ccs = [*(flow.cc for flow in scripts.resolved.flows if flow.from_host == host), plan.cc]
     yield from (Need("congestion control", cc) for cc in dict.fromkeys(ccs) if cc is not None)
     yield from (Need(f"{PARAMETER}{plan.cc}", one) for one in plan.cc_parameters if plan.cc is not None)
+
+
+def _own_needs(header: Header, end: str | None = None) -> Iterator[Need]:
+    """Yield the programs, tracepoints and kernel features that a recipe needs, at one end of a flow."""
+    yield from (Need("program", name) for name in (*header.needs, *header.needs_of(end)))
+    yield from (Need("tracepoint", name) for name in header.tracepoints)
+    yield from (Need(FEATURE, name) for name in header.modules)
+
+
+def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alternative]]:
+    """Yield the needs of the generators and loggers of a host with other recipes that lack this need."""
+    system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
+    for program in scripts.processes(host):
+        header = scripts.recipe_of(host, program).header
+        kind = "generator" if program.kind == "generator" else "logger"
+        recorders = catalogue.quantities(system).get(header.records or "", ())
+        for name in header.alternatives if kind == "generator" else recorders:
+            other = frozenset(_own_needs(catalogue.header(kind, name, system), program.end))
+            for need in _own_needs(header, program.end):
+                if name != program.recipe and need not in other:
+                    yield need, Alternative(kind, name, other)
 
 
 def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
@@ -161,10 +204,24 @@ def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s
             what = f"the congestion control {cc} has no parameter {need.name}"
         elif note := needs.notes.get(need):
             remedy = f"{note.removesuffix('.')}; {remedy}"
+        else:
+            remedy = ", or ".join(_replacements(need, needs, facts)) or remedy
         yield Finding(host, what, remedy, True, trials)
     if abs(facts.clock_offset_s) > clock_tolerance_s:
         what = f"its clock differs by {facts.clock_offset_s:+.3f} s from the controller's"
         yield Finding(host, what, SET_CLOCK, False)
+
+
+def _replacements(need: Need, needs: HostNeeds, facts: HostFacts) -> Iterator[str]:
+    """Yield what to use in place of a program, and how to install it."""
+    usable: dict[str, dict[str, None]] = {}
+    for one in needs.alternatives.get(need, ()):
+        if all(other.name in (_offered(other.what, facts) or ()) for other in one.needs):
+            usable.setdefault(one.kind, {})[one.name] = None
+    yield from (f"use {kind} {' or '.join(names)}, which it can run" for kind, names in usable.items())
+    system = keys.OPERATING_SYSTEMS[needs.system.partition("-")[0]]
+    if need.what == "program" and need.name in system.packages:
+        yield f"install it: `{system.install} {system.packages[need.name]}`"
 
 
 def _offered(what: str, facts: HostFacts) -> Collection[str] | None:

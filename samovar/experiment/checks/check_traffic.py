@@ -86,8 +86,12 @@ def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Captu
         where = (key, index)
         what = one.logger if isinstance(one, keys.Logger) else one.interface or ""
         hosts = keys.places_of(part.testbed, one.at) if part.testbed else ()
-        again = [f"{what} at {host}" if what else host for host in hosts if (host, what) in seen]
-        seen |= {(host, what) for host in hosts}
+        again = [
+            f"{what} at {host}" if what else host
+            for host in hosts
+            if (host, _recorder(part, one, host)) in seen
+        ]
+        seen |= {(host, name) for host in hosts for name in (what, _recorder(part, one, host))}
         if again:
             part.checked.report(where, f"{again[0]} is recorded already; remove one")
         for host in hosts:
@@ -98,6 +102,14 @@ def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Captu
             elif one.interface is not None and one.interface not in interfaces:
                 message = unknown(f"interface of {host}", one.interface, interfaces)
                 part.checked.report((*where, "interface"), message)
+
+
+def _recorder(part: PartToCheck, one: keys.Capture | keys.Logger, host: str) -> str:
+    """Return what records at a host: the recipe of a logger, or the interface of a capture."""
+    if isinstance(one, keys.Capture) or part.testbed is None:
+        return getattr(one, "interface", None) or ""
+    system = part.testbed.hosts[host].system
+    return keys.recorder_of(part.catalogue, one, system) or one.logger
 
 
 # The path

@@ -36,6 +36,7 @@ NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
     (keys.Capture, "at"): "host or role",
     (keys.Logger, "at"): "host or role",
     (keys.Logger, "logger"): "logger",
+    (keys.Logger, "prefer"): "preferred logger",
 }
 """What the values of keys name."""
 Refusal = tuple[Loc, bool, str]
@@ -130,12 +131,42 @@ def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
         known = {"flow": part.flow_labels}
     elif what == "host or role" and "/" not in name and ":" not in name:  # else a subnet
         known = {"host or role": part.end_names}
-    elif what in ("aqm", "generator", "logger"):
+    elif what == "logger":
+        yield from ((one.where, False, message) for message in _unknown_logger(part, one.owner, name))
+    elif what == "preferred logger":
+        yield from ((one.where, False, message) for message in _unknown_recorder(part, one.owner, name))
+    elif what in ("aqm", "generator"):
         systems = part.systems_of(one.owner, receivers=True)
         known = {f"{what} on {system}": part.catalogue.names(what, system) for system in systems}
     for of, names in known.items():
         if names is not None and name not in names:
             yield one.where, False, unknown(of, name, names)
+
+
+def _unknown_logger(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
+    """Yield the message for each system that has neither a logger of a name nor one that records it."""
+    for system in part.systems_of(owner):
+        quantities = part.catalogue.quantities(system)
+        names = part.catalogue.names("logger", system)
+        if name in quantities or name in names:
+            continue
+        elsewhere = (part.catalogue.quantities(os).items() for os in keys.OPERATING_SYSTEMS)
+        recorded = next((one for known in elsewhere for one, by in known if name in by), name)
+        if recorded in quantities:
+            instead = f"use `logger: {recorded}`, which {quantities[recorded][0]} records there"
+            yield f"logger {name} is not for {system}; {instead}"
+        else:
+            yield unknown(f"logger on {system}", name, {*quantities, *names})
+
+
+def _unknown_recorder(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
+    """Yield the message for a preferred recipe that does not record what the logger names."""
+    logger, systems = owner.partition(".")[2], part.systems_of(owner)
+    known = set[str]().union(*keys.recorders_by_system(part.catalogue, logger, systems).values())
+    if not known and any(logger in part.catalogue.names("logger", system) for system in systems):
+        yield f"`logger: {logger}` is a recipe; prefer needs what is recorded, such as `logger: tcp-state`"
+    elif known and name not in known:
+        yield unknown(f"logger that records {logger}", name, known)
 
 
 # Settings of hosts

@@ -144,6 +144,10 @@ class PartToCheck:
         kind = RECIPE_KINDS[owner.partition(".")[0]]
         if kind == "aqm" and self.device_link:
             return [("the adapter", keys.DEVICE_PARAMETERS)]
+        if kind == "logger":
+            name = owner.partition(".")[2]
+            takes = (keys.logger_parameters(self.catalogue, name, os) for os in self.systems_of(owner))
+            return [(name, parameters) for parameters in takes if parameters is not None]
         return [
             (name, keys.settable(self.catalogue, kind, name, system))
             for system in self.systems_of(owner)

@@ -12,7 +12,7 @@ from pydantic import model_validator
 from samovar.experiment.formula import Formula
 from samovar.experiment.keys import value_types as types
 from samovar.experiment.keys.key_table import ROUTER, VARIES, Strict, WithParameters, entry, keys_of
-from samovar.experiment.keys.value_types import PER_DIRECTION, Interface, Name, Places, Port
+from samovar.experiment.keys.value_types import PER_DIRECTION, Interface, Name, Names, Places, Port
 from samovar.experiment.values import Buffer, Directional, Distribution
 
 Amount = int | Formula
@@ -207,7 +207,10 @@ class Capture(Strict):
 class Logger(WithParameters):
     """One logger at one host."""
 
-    logger: Name = entry("Recipe of the logger; keys that are not listed here are its parameters.")
+    logger: Name = entry(
+        "What to record, such as tcp-state, or a recipe; keys that are not listed here are parameters."
+    )
     at: Places = entry("Where to log: a host, a role, a plural role such as senders, or a list.")
     interface: Interface | None = entry("Interface; by default the one that faces the traffic.", None)
     interval_s: VariedTime | None = entry("Time between samples; by default the recipe's.", None)
+    prefer: Names = entry("Recipes to use on hosts that have several for what is recorded.", ())

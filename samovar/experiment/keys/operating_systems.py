@@ -1,4 +1,4 @@
-"""The operating systems that hosts may run, with the folders of their recipes."""
+"""The operating systems that hosts may run, with the folders of their recipes and their packages."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class OperatingSystem:
-    """An operating system: its title, and the folders below templates/ with its recipes, in order."""
+    """An operating system: its title, and the folders below templates/ with its recipes, in order.
+
+    `packages` are those that have programs of generators, by program, and `install` the command for one.
+    """
 
     title: str
     folders: tuple[str, ...]
+    packages: Mapping[str, str]
+    install: str
 
+
+_PACKAGES = {name: name for name in ("iperf", "iperf3", "nuttcp", "python3", "tcpreplay")}
+_PACKAGES["tcprewrite"] = "tcpreplay"
 
 OPERATING_SYSTEMS: Mapping[str, OperatingSystem] = {
-    "linux": OperatingSystem("Linux", ("linux", "posix")),
-    "freebsd": OperatingSystem("FreeBSD", ("freebsd", "posix")),
+    "linux": OperatingSystem("Linux", ("linux", "posix"), _PACKAGES, "apt install"),
+    "freebsd": OperatingSystem(
+        "FreeBSD", ("freebsd", "posix"), {**_PACKAGES, "nttcp": "nttcp"}, "pkg install"
+    ),
 }

@@ -75,6 +75,9 @@ class RecipeCatalogue(Protocol):
     def change(self, name: str, os: str) -> str:
         """Return what a change of a setting needs: none, interface-reset or reboot; none for unknown ones."""
 
+    def quantities(self, os: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the loggers of a system by the quantity that they record, the default logger first."""
+
 
 def parse_parameter(info: ParameterInfo, text: str, *, formulas: bool = False) -> object:
     """Read a parameter's text as its type demands: bytes, bit/s, seconds, fraction, 1 or 0; others stay text.

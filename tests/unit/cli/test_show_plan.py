@@ -319,7 +319,7 @@ flows
 
 def test_one_trial_is_shown_in_full_with_computed_and_random_values() -> None:
     (one,) = planned(FULL, DUMBBELL).trials
-    lines = [line.replace(one.id[-6:], "HASH") for line in trial_lines(one)]
+    lines = [line.replace(one.id[-6:], "HASH") for line in trial_lines(one, CATALOGUE)]
     assert "\n".join(lines).startswith(SHOWN)
     flows = lines[SHOWN.count("\n") :]
     assert flows[1].split() == [
@@ -344,6 +344,12 @@ def test_one_trial_is_shown_in_full_with_computed_and_random_values() -> None:
 
 
 def test_a_trial_is_shown_without_empty_columns() -> None:
-    lines = list(trial_lines(trial("cubic")))
+    lines = list(trial_lines(trial("cubic"), CATALOGUE))
     assert "jitter" not in "".join(lines)
     assert not any(line.endswith(" ") for line in lines)
+
+
+def test_a_logger_is_shown_with_what_it_records_if_that_is_not_its_name() -> None:
+    lines = [line.split() for line in trial_lines(trial("cubic"), CATALOGUE)]
+    assert ["tcp-info", "tcp-state", "src", "eth1", "10ms"] in lines
+    assert ["queue", "rtr", "eth2", "5ms"] in lines

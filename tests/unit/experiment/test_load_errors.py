@@ -110,6 +110,11 @@ class Recipes:
         },
         ("generator", "freebsd"): {"iperf3": {}},
         ("logger", "linux"): {"queue": {"interval_s": parameter("duration")}, "tcp-info": {}},
+        ("logger", "freebsd"): {"siftr": {"port_filter": parameter("integer")}},
+    }
+    RECORDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+        "linux": {"queue": ("queue",), "tcp-state": ("tcp-info",)},
+        "freebsd": {"tcp-state": ("siftr",)},
     }
 
     def names(self, kind: str, os: str) -> frozenset[str]:
@@ -123,6 +128,9 @@ class Recipes:
 
     def change(self, name: str, os: str) -> str:
         return "none"
+
+    def quantities(self, os: str) -> Mapping[str, tuple[str, ...]]:
+        return self.RECORDED.get(os, {})
 
 
 CASES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))

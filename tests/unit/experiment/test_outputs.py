@@ -166,7 +166,7 @@ def test_a_project_adds_metrics_and_figures_of_its_own(tmp_path: Path) -> None:
         ("figures: {own: {whta: a}}", "figures.own.whta: Extra inputs are not permitted"),
         (
             "metrics: {own: {what: a, unit: s, function: f, needs: [captur]}}",
-            "metrics.own.needs.0: Input should be",
+            "metrics.own.needs: unknown quantity 'captur'; did you mean 'capture'? known: beacons, ",
         ),
         ("figures: [", "not YAML"),
     ],
