@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from samovar.campaign.availability import find_missing
+from samovar.campaign.availability import find_missing, unsupported_paths
 from samovar.experiment import LoadOptions, Testbed, load_experiment, load_testbed, package_outputs, yaml_tree
 from samovar.hosts import HostFacts
 from samovar.hosts.fact_parsers import parse_cc_available, parse_cc_parameters, parse_dmesg_rings
@@ -85,6 +85,7 @@ def test_a_shipped_experiment_is_planned_on_either_system_and_on_both(
                 assert (logger.interval_s is None) == (logger.logger == "siftr")
         assert all(scripts_of(trial, host) for host in hosts)
     assert not [warning for warning in plan.warnings if "no trial records" in warning]
+    assert unsupported_paths(plan, CATALOGUE) == []
 
 
 def facts_of_freebsd(plan: Plan, host: str) -> HostFacts:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DefinitionError
-from samovar.experiment import LoadOptions, load_experiment, package_outputs, project_outputs
+from samovar.experiment import LoadOptions, keys, load_experiment, package_outputs, project_outputs
 from tests.unit.plans import BULK, CATALOGUE, HEAD, ROOT
 
 OUTPUTS = package_outputs()
@@ -183,3 +183,11 @@ def test_a_length_of_time_in_an_option_is_a_number_of_seconds(tmp_path: Path) ->
     more = "figures: [{figure: rtt-time, seconds: 6s}, {figure: throughput-cdf, window: 100ms}]\n"
     (found,) = refusals(tmp_path, more)
     assert found.endswith("window: `100ms` is not a number of seconds such as 6s")
+
+
+def test_metrics_need_quantities_and_these_name_every_logger_that_records_them() -> None:
+    quantities = OUTPUTS.quantities
+    assert {need for metric in OUTPUTS.metrics.values() for need in metric.needs} <= quantities.keys()
+    for system in keys.OPERATING_SYSTEMS:
+        for name, loggers in CATALOGUE.quantities(system).items():
+            assert name not in quantities or {*loggers} <= {*quantities[name].sources}
