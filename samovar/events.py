@@ -57,6 +57,7 @@ KeyDescription = tuple[str, Schema]
 """What a key of an event holds: a sentence, and the JSON Schema of its values."""
 KEYS: Mapping[str, KeyDescription] = {
     "address": ("address of the host", TEXT),
+    "accelerator": ("`KVM`, or `TCG` for emulation", _one_of("KVM", "TCG")),
     "asked": ("number of trials of the plan that the testbed can run", COUNT),
     "attempt": ("number of the attempt, from 1", COUNT),
     "before": ("checksum of all bytes of the journal before this event", SHA256),
@@ -64,6 +65,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "boot_id": ("id of the boot that ends or has begun", TEXT),
     "campaign": ("campaign that held the lease", TEXT),
     "completed": ("number of complete trials", COUNT),
+    "cpus": ("number of virtual processors", COUNT),
     "differences": ("list of differences", TEXTS),
     "differs": ("number of expectations", COUNT),
     "done": ("number of trials done", COUNT),
@@ -76,10 +78,12 @@ KEYS: Mapping[str, KeyDescription] = {
     "hosts": ("number of hosts", COUNT),
     "id": ("trial", TEXT),
     "kept": ("folder of the previous plan", TEXT),
-    "kernel": ("`uml` or `native`", _one_of("uml", "native")),
+    "kernel": ("`uml`, `native` or `vm`", _one_of("uml", "native", "vm")),
     "lasting": ("whether it concerns settings that need a reboot", {"type": "boolean"}),
     "left": ("`restored`, `changed` or empty: how the host was left", _one_of("", "restored", "changed")),
     "left_out": ("list of what could not be measured, with reasons", TEXTS),
+    "machines": ("number of virtual machines", COUNT),
+    "memory_bytes": ("bytes of memory that they and QEMU need", COUNT),
     "missed": ("list of differences from the requested path", TEXTS),
     "no data": ("number of expectations", COUNT),
     "of": ("number of all trials", COUNT),
@@ -97,7 +101,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "reasons": ("list of messages", TEXTS),
     "received_bps": ("received bit/s by host", _map_of(NUMBER)),
     "refused": ("list of differences that prevent trials on this path", TEXTS),
-    "release": ("kernel release, as in `uname -r`", TEXT),
+    "release": ("kernel release, as in `uname -r`, or QEMU's and its accelerator", TEXT),
     "reproduced": ("number of expectations", COUNT),
     "runs": ("number of trials to run, by reason", _map_of(COUNT)),
     "seconds": ("duration in seconds", NUMBER),
@@ -121,6 +125,10 @@ Events = Mapping[str, tuple[str, str]]
 """For each event, when it happens, and the names of its keys; a `?` marks those that may be missing."""
 STREAM_ONLY: Events = {
     "lab-starting": ("The virtual lab starts.", "testbed, hosts, kernel, release"),
+    "lab-machines": (
+        "Virtual machines of the lab boot, which is estimated to take `seconds`.",
+        "testbed, machines, memory_bytes, cpus, accelerator, seconds",
+    ),
     "lab-host-ready": ("A host of the lab answers, `seconds` after the start.", "host, address, seconds"),
     "lab-ready": ("All hosts of the lab answer, `seconds` after the start.", "testbed, kernel, seconds"),
     "lab-stopped": ("The virtual lab has stopped.", "testbed"),

@@ -41,7 +41,7 @@ class Connections:
         """Start a testbed's lab with a kernel that can run the plan."""
         lab.require_supported_links(testbed)
         needs = lab.KernelNeeds(*needs_of(plan, self._project.catalogue)) if plan else DEFAULT_NEEDS
-        return lab.up(testbed, self.lab_folder(testbed.name), needs, emit, self.user_mode)
+        return lab.up(testbed, self.lab_folder(testbed.name), needs, emit, self.user_mode, self._project.root)
 
     def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False) -> bool:
         """Stop a testbed's lab; return whether it ran. Raises TestbedError while a campaign uses it.

@@ -153,6 +153,8 @@ class CampaignProgress:
 
 MESSAGES: Mapping[str, str] = {
     "lab-starting": "lab {testbed}: starting {hosts} hosts on the {kernel} kernel {release} …",
+    "lab-machines": "lab {testbed}: {machines} virtual machines ({accelerator}) with {cpus} processors "
+    "take {memory} of memory and about {boot} to boot",
     "lab-ready": "lab {testbed}: ready after {seconds:.1f} s",
     "lab-stopped": "lab {testbed}: stopped",
     "campaign-created": "campaign {folder}",
@@ -273,6 +275,11 @@ class EventDisplay:
             "place": place_text(values.get("testbed", ""), values.get("attempt", 1)),
         }
         match event.name:
+            case "lab-machines":
+                added |= {
+                    "memory": f"{values['memory_bytes'] / 1e9:.1f} GB",
+                    "boot": clock(values["seconds"]),
+                }
             case "trial-started" if self._is_live:
                 return ""
             case "trial-finished":

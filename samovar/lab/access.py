@@ -18,7 +18,7 @@ from samovar.experiment import unknown
 from samovar.hosts import Dialer
 from samovar.recipes import quote
 
-Kernel = Literal["uml", "native"]
+Kernel = Literal["uml", "native", "vm"]
 RECORD = "access.json"
 DIAL_DEADLINE_S = 5.0
 BANNER_DEADLINE_S = 5.0

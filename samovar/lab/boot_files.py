@@ -13,6 +13,7 @@ from pathlib import Path
 from samovar.errors import LabError
 from samovar.lab.access import Kernel
 from samovar.lab.kernel import UserModeKernel
+from samovar.lab.machines import VirtualMachine, qemu_release, write_seed
 from samovar.lab.topology import Topology
 from samovar.recipes import shell_environment
 
@@ -39,6 +40,8 @@ OUTGOING_DROPPED = (
 )
 """A classic BPF filter: without it, the user-mode kernel would receive the packets that it sends, and its
 bridge would learn every host on the wrong port."""
+MACHINE_FILES = ("image", "kernel", "initrd")
+MACHINE_LOGS = ("console.log", "qemu.log")
 DEVICE_LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 
 
@@ -53,16 +56,19 @@ class Boot:
     memory_kib: int
     cpu: int
     port: int
+    machines: tuple[VirtualMachine, ...] = ()
 
     @property
     def release(self) -> str:
-        """The release of the lab's kernel."""
+        """The release of the lab's kernel, or of QEMU if all hosts are virtual machines."""
+        if self.kernel == "vm":
+            return f"{qemu_release()} {self.machines[0].accelerator}"
         return self.user_mode.release if self.user_mode else platform.release()
 
 
 def write_boot_folder(folder: Path, boot: Boot) -> None:
     """Write scripts, batch files and system files; host keys of an earlier boot are kept."""
-    for name in ("bin", "etc", "dev", "lib", "devices"):
+    for name in ("bin", "etc", "dev", "lib", "devices", "machines"):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True)
     programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copies have no setuid bit, see lab-init.sh
@@ -85,16 +91,29 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     (folder / "etc" / "shadow").write_text(SHADOW, encoding="utf-8")
     (folder / "etc" / "shadow").chmod(0o600)
     values = {**vars(boot), **vars(boot.topology), "boot_folder": folder, "modules": MODULES}
+    values["shared_links"] = boot.topology.shared_links
     _render("hosts", folder / "etc" / "hosts", values)
     _render("modprobe.sh", folder / "bin" / "modprobe", values, mode=0o755)
     _render("kernel-init.sh", folder / "kernel-init.sh", values, mode=0o755)
-    for name in ("lab-init.sh", "hosts.sh", "links.batch", "kernel.fstab"):
+    for name in ("lab-init.sh", "hosts.sh", "links.batch", "kernel.fstab", "machines.sh", "machines.batch"):
         _render(name, folder / name, values)
     for node in boot.topology.nodes:
         own = folder / "hosts" / node.name
         own.mkdir(parents=True, exist_ok=True)
+        for name in (*MACHINE_FILES, *MACHINE_LOGS):
+            (own / name).unlink(missing_ok=True)
+        if node.is_machine:
+            continue
         for name in ("host-init.sh", "host.batch", "host.fstab", "sshd_config"):
             _render(name, own / name, {**values, "node": node})
+
+
+def write_seeds(folder: Path, boot: Boot) -> None:
+    """Write the seed disks of virtual machines, with their keys, and the mount points of their files."""
+    for machine in boot.machines:
+        for name in machine.files:
+            (folder / "hosts" / machine.name / name).touch()
+        write_seed(folder, machine, boot.topology, boot.port, TEMPLATES)
 
 
 def _render(name: str, path: Path, values: Mapping[str, object], mode: int = 0o644) -> None:

@@ -6,8 +6,9 @@ import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from samovar.errors import LabError
@@ -17,6 +18,7 @@ from samovar.lab import kernel
 from samovar.lab.access import (
     RECORD,
     Access,
+    Kernel,
     OsProcess,
     answers,
     children,
@@ -24,8 +26,9 @@ from samovar.lab.access import (
     read_record,
     write_record,
 )
-from samovar.lab.boot_files import CLIENT_KEY, KNOWN_HOSTS, Boot, make_keys, write_boot_folder
+from samovar.lab.boot_files import CLIENT_KEY, KNOWN_HOSTS, Boot, make_keys, write_boot_folder, write_seeds
 from samovar.lab.kernel import KernelNeeds, UserModeConfig
+from samovar.lab.machines import MachineSetup, cost_of, longest_boot_s, plan_machines, require_qemu
 from samovar.lab.topology import Topology, read_topology
 
 CONSOLE = "console.log"
@@ -37,6 +40,7 @@ BOOT_DEADLINE_S = 60.0
 HOST_DEADLINE_S = 5.0
 END_DEADLINE_S = 20.0
 ANSWER_DEADLINE_S = 2.0
+POLL_S = 0.05
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
@@ -46,12 +50,14 @@ def up(
     needs: KernelNeeds,
     emit: Emit,
     user_mode: UserModeConfig = kernel.DEBIAN_USER_MODE,
+    project: Path = Path(),
 ) -> Access:
     """Start the lab of a testbed, unless it runs already; return when the SSH servers of all hosts answer.
 
-    Raises LabError if the testbed has no lab, a package is missing, the user-mode kernel cannot be started,
-    another lab runs in this state folder, the lab ends, or a host does not answer within 60 s plus 5 s for
-    each host; then nothing is left running.
+    Images of virtual machines are relative to the project. Raises LabError if the testbed has no lab, a
+    package, an image or memory is missing, the user-mode kernel cannot be started, another lab runs in this
+    state folder, the lab ends, or a host does not answer within 60 s plus 5 s for each host, or for virtual
+    machines several times the estimated boot time; then nothing is left running.
     """
     topology = read_topology(testbed)
     fingerprint = hashlib.sha256(testbed.model_dump_json().encode()).hexdigest()[:16]
@@ -60,12 +66,14 @@ def up(
         if record is not None and record.process.is_running:
             _require_same(record, fingerprint, needs, user_mode)
             # The command that started it may have been killed before the hosts answered.
-            _wait_until_ready(folder, record, emit)
+            _wait_until_ready(folder, record, topology, emit)
             return record
         _forget(folder, record)
-        boot = _plan_boot(testbed, topology, needs, user_mode)
+        boot = _plan_boot(testbed, topology, needs, user_mode, project)
         values = {"testbed": topology.name, "kernel": boot.kernel, "release": boot.release}
         emit(Event("lab-starting", {**values, "hosts": len(topology.nodes)}))
+        if boot.machines:
+            emit(Event("lab-machines", {"testbed": topology.name, **asdict(cost_of(boot.machines))}))
         return _start(folder, boot, fingerprint, needs, emit)
 
 
@@ -96,11 +104,18 @@ def _locked(state_folder: Path) -> Iterator[Path]:
         yield state_folder.resolve()
 
 
-def _plan_boot(testbed: Testbed, topology: Topology, needs: KernelNeeds, user_mode: UserModeConfig) -> Boot:
+def _plan_boot(
+    testbed: Testbed, topology: Topology, needs: KernelNeeds, user_mode: UserModeConfig, project: Path
+) -> Boot:
     assert testbed.lab is not None  # read_topology has checked it
-    kernel.require_programs("native")
-    chosen = kernel.choose_kernel(testbed.lab.kernel, needs)
-    kernel.require_programs(chosen)
+    if any(node.is_machine for node in topology.nodes):
+        require_qemu()
+    machines = plan_machines(testbed, topology, project)
+    chosen: Kernel = "vm"
+    if len(machines) < len(topology.nodes):
+        kernel.require_programs("native")
+        chosen = kernel.choose_kernel(testbed.lab.kernel, needs)
+        kernel.require_programs(chosen)
     return Boot(
         topology=topology,
         kernel=chosen,
@@ -109,6 +124,7 @@ def _plan_boot(testbed: Testbed, topology: Topology, needs: KernelNeeds, user_mo
         memory_kib=testbed.lab.memory_bytes // 1024,
         cpu=max(os.sched_getaffinity(0)),
         port=testbed.ssh.port,
+        machines=machines,
     )
 
 
@@ -120,7 +136,10 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
     elif record.kernel == "native":
         if missing := kernel.machine_lacks(needs):
             difference = f"runs on the machine's own kernel, which lacks {', '.join(missing)}"
-    elif record.release not in ("", wanted := kernel.find_user_mode(user_mode).release):
+    elif record.kernel == "uml" and record.release not in (
+        "",
+        wanted := kernel.find_user_mode(user_mode).release,
+    ):
         difference = f"runs on user-mode Linux {record.release}, and `lab.uml` of config.yaml is {wanted}"
     if difference:
         raise LabError(f"lab {record.testbed}: {difference}; stop it with fab lab.down first")
@@ -136,6 +155,7 @@ def _forget(folder: Path, record: Access | None) -> None:
 def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit: Emit) -> Access:
     write_boot_folder(folder / "boot", boot)
     make_keys(folder, folder / "boot", boot.topology, boot.port)
+    write_seeds(folder / "boot", boot)
     # The first process sets up the lab when it reads a line from this pipe, and ends if the pipe is closed.
     inlet, gate = os.pipe()
     try:
@@ -159,7 +179,7 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
             if boot.kernel == "native":
                 kernel.allow_all_cc(needs.congestion_controls)
             os.write(gate, b"go\n")
-            _wait_until_ready(folder, access, emit)
+            _wait_until_ready(folder, access, boot.topology, emit)
         except BaseException:
             _end_process(first)
             _forget(folder, access)
@@ -199,27 +219,45 @@ def _start_first_process(folder: Path, user_namespace: bool, inlet: int) -> OsPr
     raise LabError(f"lab: no first process within {FIRST_PROCESS_DEADLINE_S:g} s:\n{_console_tail(folder)}")
 
 
-def _wait_until_ready(folder: Path, access: Access, emit: Emit) -> None:
-    """Wait until the SSH servers of all hosts answer.
+def _wait_until_ready(folder: Path, access: Access, topology: Topology, emit: Emit) -> None:
+    """Wait until the SSH servers of all hosts answer, and virtual machines are set up.
 
-    Raises LabError with the end of the console if the lab ends, which is noticed within ANSWER_DEADLINE_S, or
-    if a host does not answer.
+    Raises LabError with the end of the console if the lab or a machine ends, which is noticed within
+    ANSWER_DEADLINE_S, or if a host does not answer.
     """
     began_s = time.monotonic()
-    limit_s = BOOT_DEADLINE_S + HOST_DEADLINE_S * len(access.hosts)
+    machines = [node for node in topology.nodes if node.is_machine]
+    limit_s = BOOT_DEADLINE_S + HOST_DEADLINE_S * len(access.hosts) + longest_boot_s(len(machines))
+    sockets = Path(f"/proc/{access.pid}/root/mnt/machines")  # a tmpfs of the lab's mount namespace
+    setups = {
+        node.name: MachineSetup(folder / "boot" / "hosts" / node.name, sockets / node.name, node)
+        for node in machines
+    }
     for host, address in access.hosts.items():
-        while not answers(access, address, ANSWER_DEADLINE_S):
-            problem = ""
+        while not (_is_set_up(host, setups) and answers(access, address, ANSWER_DEADLINE_S)):
+            machine = next((one for one in setups.values() if one.problem), setups.get(host))
+            problem = machine.problem if machine else ""
             if not access.process.is_running:
-                problem = "ended at its start"
-            elif time.monotonic() > began_s + limit_s:
+                problem = problem or "ended at its start"
+            elif not problem and time.monotonic() > began_s + limit_s:
                 problem = f"host {host}: no SSH server within {limit_s:g} s"
             if problem:
-                raise LabError(f"lab {access.testbed}: {problem}; console:\n{_console_tail(folder)}")
+                console = machine.tail(TAIL_LINES) if machine else _console_tail(folder)
+                raise LabError(
+                    f"lab {access.testbed}: {problem}; console:\n{console or _console_tail(folder)}"
+                )
+            time.sleep(POLL_S)
         seconds = time.monotonic() - began_s
         emit(Event("lab-host-ready", {"host": host, "address": address, "seconds": seconds}))
     seconds = time.monotonic() - began_s
     emit(Event("lab-ready", {"testbed": access.testbed, "kernel": access.kernel, "seconds": seconds}))
+
+
+def _is_set_up(host: str, setups: Mapping[str, MachineSetup]) -> bool:
+    """Let the setup of every virtual machine advance; return whether that of one host is over."""
+    for setup in setups.values():
+        setup.advance()
+    return host not in setups or setups[host].is_over
 
 
 def _console_tail(folder: Path) -> str:

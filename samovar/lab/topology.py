@@ -22,6 +22,8 @@ class SegmentPort:
     interface: str
     address: IPv4Interface
     link: str
+    is_machine: bool = False
+    """Whether the host is a virtual machine."""
 
     @property
     def mac(self) -> str:
@@ -38,11 +40,21 @@ class Node:
     forwards: bool
     ports: tuple[SegmentPort, ...]
     gateways: Mapping[IPv4Network, IPv4Address]
+    os: str = "linux"
+    is_machine: bool = False
+
+    @property
+    def control_mac(self) -> str:
+        """The hardware address of a virtual machine's interface on the control network."""
+        return ":".join(f"{byte:02x}" for byte in (0x02, 0x53, *self.control.ip.packed))
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A link: two ends are a cable or joined by adapters, any other number is a switch."""
+    """A link: two ends are a cable or joined by adapters, any other number is a switch.
+
+    A link between a virtual machine and a namespace is a switch too.
+    """
 
     name: str
     ports: tuple[SegmentPort, ...]
@@ -50,8 +62,19 @@ class Segment:
 
     @property
     def is_cable(self) -> bool:
-        """Whether this link is one veth pair."""
-        return len(self.ports) == 2 and not self.has_adapters
+        """Whether this link is one veth pair, or a pair of sockets between two virtual machines."""
+        alike = len({port.is_machine for port in self.ports}) == 1
+        return len(self.ports) == 2 and not self.has_adapters and alike
+
+    @property
+    def has_machines(self) -> bool:
+        """Whether a virtual machine is at this link."""
+        return any(port.is_machine for port in self.ports)
+
+    @property
+    def has_namespaces(self) -> bool:
+        """Whether a host in a namespace is at this link."""
+        return not all(port.is_machine for port in self.ports)
 
 
 @dataclass(frozen=True)
@@ -63,12 +86,16 @@ class Topology:
     links: tuple[Segment, ...]
     controller: IPv4Interface
 
+    @property
+    def shared_links(self) -> tuple[Segment, ...]:
+        """The links that join virtual machines and hosts in namespaces."""
+        return tuple(link for link in self.links if link.has_machines and link.has_namespaces)
+
 
 def read_topology(testbed: Testbed) -> Topology:
     """Return the links, routes and control network of a lab.
 
-    Raises LabError if the testbed has no lab, a host or link cannot be simulated on a Linux kernel, or two
-    subnets overlap.
+    Raises LabError if the testbed has no lab, a host or link cannot be simulated, or two subnets overlap.
     """
     where, hosts = f"lab {testbed.name}", testbed.hosts
     if testbed.lab is None:
@@ -101,6 +128,8 @@ def read_topology(testbed: Testbed) -> Topology:
             forwards=hosts[host].role == "router",
             ports=tuple(port for port in ports if port.host == host),
             gateways=_gateways(testbed, host, links),
+            os=hosts[host].os,
+            is_machine=hosts[host].image is not None,
         )
         for host, control in controls.items()
     )
@@ -109,15 +138,16 @@ def read_topology(testbed: Testbed) -> Topology:
 
 def _ports(where: str, testbed: Testbed) -> Iterator[SegmentPort]:
     for host, entry in testbed.hosts.items():
-        if entry.os != "linux":
-            raise LabError(f"{where}: host {host}: os {entry.os} cannot be a namespace; accepted: linux")
+        if entry.os != "linux" and entry.image is None:
+            what = f"os {entry.os} cannot be a namespace"
+            raise LabError(f"{where}: host {host}: {what}; accepted: linux, or an image of a virtual machine")
         for interface, value in entry.interfaces.items():
             at = f"{where}: host {host}: interface {interface}"
             if interface in RESERVED_INTERFACES:
                 raise LabError(f"{at}: the lab uses this name itself; accepted: another name")
             if not isinstance(value.address, IPv4Interface):
                 raise LabError(f"{at}: address {value.address}; accepted: IPv4")
-            yield SegmentPort(host, interface, value.address, value.link)
+            yield SegmentPort(host, interface, value.address, value.link, entry.image is not None)
 
 
 def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterator[Segment]:
@@ -127,6 +157,9 @@ def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterat
         if link.has_adapters and len(link.ports) != 2:
             what = f"{len(link.ports)} hosts at a pair of adapters"
             raise LabError(f"{where}: link {name}: {what}; accepted: 2")
+        if link.has_adapters and link.has_machines:
+            what = "a pair of adapters at a virtual machine"
+            raise LabError(f"{where}: link {name}: {what}; accepted: adapters between hosts without an image")
         networks = {str(port.address.network) for port in link.ports}
         if len(networks) > 1:
             what = f"ends in different subnets ({', '.join(sorted(networks))})"

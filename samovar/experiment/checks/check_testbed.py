@@ -67,6 +67,12 @@ def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces:
             message = f"{interface.address} is in another subnet than {whose}; choose one within {subnet}"
             checked.report(where, message)
     for name, machine in testbed.hosts.items():
+        if machine.image and testbed.lab is None:
+            message = "only a lab boots an image; add lab: {kernel: vm} to the testbed, or remove this key"
+            checked.report(("hosts", name, "image"), message)
+        elif not machine.image and testbed.lab and testbed.lab.kernel == "vm":
+            message = f"{name} has no image; add image: FILE.qcow2, or choose another kernel for the lab"
+            checked.report(("hosts", name), message)
         check_owner(("hosts", name, "address"), name, machine.address, testbed.ssh_of(name).port)
         if testbed.lab is not None:
             try:

@@ -30,6 +30,7 @@ from samovar.units import UnitError, quoted
 ROLES = ("sender", "receiver", "router", "observer")
 MEDIA = ("simplex", "duplex")
 STANDARDS = ("802.11a", "802.11b", "802.11g", "802.11n", "802.11ac", "802.11ax")
+MOST_CPUS = 64
 LARGEST_QUANTA = 65535  # IEEE 802.3, annex 31B: a 16-bit field, in units of 512 bit times
 PLACEHOLDERS = ("host", "address", "outlet")
 T = TypeVar("T")
@@ -116,6 +117,7 @@ CONTROL_ADDRESS = types.named(
 USER = types.named("user", "a user name", ("root",), "[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 RELEASE = types.named("release", "a release: a number", ("11", "13.2"), r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
 QUANTA = types.whole_number("integer", "a number of quanta", "65535", 0, LARGEST_QUANTA)
+CPUS = types.whole_number("integer", "a number of processors", "2", 1, MOST_CPUS)
 User = Annotated[str, USER]
 Rate = Annotated[int, types.RATE]
 Command = Annotated[tuple[str, ...], COMMAND]
@@ -133,11 +135,13 @@ class Ssh(Strict):
 class Lab(Strict):
     """Options of a testbed that is a virtual lab."""
 
-    kernel: Annotated[str, types.choice("kernel", "auto", "uml", "native")] = entry(
-        "uml: user-mode Linux; native: the machine's own kernel; auto: native where possible.", "auto"
+    kernel: Annotated[str, types.choice("kernel", "auto", "uml", "native", "vm")] = entry(
+        "Kernel of hosts without an image: uml: user-mode Linux; native: the machine's own; "
+        "auto: native where possible; vm: all hosts have images.",
+        "auto",
     )
     memory_bytes: Annotated[int, types.MEMORY] = entry(
-        "Memory of the virtual machine, such as 1GB.", 512_000_000
+        "Memory of user-mode Linux, and of each virtual machine, such as 1GB.", 512_000_000
     )
 
 
@@ -215,11 +219,25 @@ class Power(Strict):
         return self
 
 
+class MachineOptions(Strict):
+    """How a lab runs a host that has an image."""
+
+    COMPANIONS = {"initrd": "kernel", "append": "kernel"}  # noqa: RUF012
+
+    memory_bytes: Annotated[int, types.MEMORY] | None = entry("Memory; by default that of the lab.", None)
+    cpus: Annotated[int, CPUS] = entry("Number of processors.", 1)
+    kernel: Word | None = entry("Kernel to boot directly, for an image without a boot loader.", None)
+    initrd: Word | None = entry("Initial RAM disk of that kernel.", None)
+    append: Sentence = entry("Command line of that kernel; FreeBSD's kernel environment.", "")
+
+
 class Host(Strict):
     """One machine: `address` is on the control network, its interfaces are on the testbed's.
 
     Recipes for the release of its system are preferred to those for the system.
     """
+
+    COMPANIONS = {"machine": "image"}  # noqa: RUF012
 
     os: Annotated[str, types.choice("os", *OPERATING_SYSTEMS)] = entry(
         "Operating system; it chooses the recipes."
@@ -234,6 +252,10 @@ class Host(Strict):
     interfaces: Mapping[Interface, NetworkInterface] = entry("Interfaces on the testbed's network.", {})
     ssh: Ssh = entry("SSH settings of this host, which override the testbed's.", Ssh.model_construct())
     settings: Settings = entry("Settings of this host, which override the testbed's.", {})
+    image: Word | None = entry(
+        "Disk image, qcow2 or raw, from which a lab boots this host as a virtual machine.", None
+    )
+    machine: MachineOptions = entry("Options of that virtual machine.", MachineOptions.model_construct())
     boot_timeout_s: Duration = entry("Longest time that it may take to answer after a reboot.", 300.0)
     power: Power | None = entry("How to switch it on and off, if it does not return from a reboot.", None)
     description: Sentence = entry("Description of the machine, for the report.", "")

@@ -1,0 +1,428 @@
+"""Virtual machines of a lab: what each needs of this machine, its QEMU command, and its seed disk."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from samovar.errors import LabError
+from samovar.experiment import Testbed
+from samovar.lab.topology import Node, Topology
+from samovar.recipes import shell_environment
+
+QEMU = "qemu-system-x86_64"
+PACKAGES = {QEMU: "qemu-system-x86", "unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2"}
+PACKAGES |= {"ssh-keygen": "openssh-client"}
+KVM, TUN = Path("/dev/kvm"), Path("/dev/net/tun")
+CPUINFO, MEMINFO = Path("/proc/cpuinfo"), Path("/proc/meminfo")
+KVM_GET_API_VERSION, KVM_CREATE_VM = 0xAE00, 0xAE01
+KVM_API_VERSION = 12
+MAGIC = {b"QFI\xfb": "qcow2", b"\xfd7zXZ": "xz", b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
+OVERHEAD_BYTES = 192 * 2**20
+"""Memory of a QEMU process beside that of its machine: its devices, and translated code (tb-size)."""
+BOOT_S = {"KVM": 20, "TCG": 90}
+"""Seconds that a machine takes to boot if it has a processor for itself."""
+PATIENCE = 9
+"""How many times the estimated boot time a boot may take."""
+FREEBSD_CARDS = {"em": "e1000", "vtnet": "virtio-net-pci", "re": "rtl8139", "igb": "igb", "vmx": "vmxnet3"}
+"""QEMU's devices by FreeBSD's drivers, from which interfaces have their names."""
+READY = "samovar lab: the host is set up"
+FIRST_SLOT = 8
+ENDED = "QEMU has ended"
+PANIC = "end Kernel panic - not syncing"
+FREEBSD_SETUP = "mount -t msdosfs -o ro /dev/msdosfs/CIDATA /mnt && sh /mnt/setup.sh"
+LOGIN_STEPS = (
+    (re.compile(r"^\S* ?login: ", re.MULTILINE), "root\n"),
+    (re.compile(r"^(?:root@.*)?[#%] ", re.MULTILINE), f"{FREEBSD_SETUP}\n"),
+)
+"""What a console shows, and what is then typed."""
+PASSWORD = re.compile(r"^Password:", re.MULTILINE)
+CONTROL_CODES = re.compile(r"\r|\x1b\[[0-9;?]*[A-Za-z]|\x1b[c78]")
+CONSOLE_DEADLINE_S = 5.0
+
+
+@dataclass(frozen=True)
+class NetworkCard:
+    """A card of a virtual machine, on a bridge by a TAP device or joined to another card by sockets."""
+
+    interface: str
+    device: str
+    mac: str
+    bridge: str = ""
+    tap: str = ""
+    local: str = ""
+    remote: str = ""
+
+    @property
+    def backend(self) -> str:
+        """The value of QEMU's -netdev, without its id."""
+        if self.tap:
+            return f"tap,ifname={self.tap},script=no,downscript=no"
+        sockets = (f"{end}.type=unix,{end}.path={getattr(self, end)}" for end in ("local", "remote"))
+        return f"dgram,{','.join(sockets)}"
+
+
+@dataclass(frozen=True)
+class VirtualMachine:
+    """A virtual machine that can be started. `files` are mounted below its folder, where QEMU opens them."""
+
+    node: Node
+    files: Mapping[str, Path]
+    image_format: str
+    memory_mib: int
+    cpus: int
+    accelerator: str
+    append: str
+    cards: tuple[NetworkCard, ...]
+
+    @property
+    def name(self) -> str:
+        """The host's name."""
+        return self.node.name
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command line of QEMU, inside the lab's namespaces."""
+        own = f"/mnt/hosts/{self.name}"
+        kvm = self.accelerator == "KVM"
+        words = [QEMU, "-name", self.name, "-no-user-config", "-nodefaults", "-sandbox", "on"]
+        words += ["-display", "none", "-vga", "none", "-rtc", "base=utc"]
+        words += ["-m", f"{self.memory_mib}M", "-smp", str(self.cpus)]
+        words += ["-accel", "kvm" if kvm else "tcg,tb-size=128", "-cpu", "host" if kvm else "qemu64"]
+        # All that the machine writes goes into a file that QEMU has deleted as soon as it was open.
+        disk = f"file={own}/image,format={self.image_format},if=none,id=disk,snapshot=on,cache=unsafe"
+        words += ["-drive", disk, "-device", "virtio-blk-pci,drive=disk,bootindex=1,addr=3"]
+        seed = f"driver=vvfat,dir={own}/seed,label=CIDATA,read-only=on,node-name=seed"
+        words += ["-blockdev", seed, "-device", "virtio-blk-pci,drive=seed,addr=4"]
+        words += ["-device", "virtio-rng-pci,addr=5"]
+        console = f"socket,id=console,path=/mnt/machines/{self.name},server=on,wait=off"
+        words += ["-chardev", f"{console},logfile={own}/console.log", "-serial", "chardev:console"]
+        for number, card in enumerate(self.cards):
+            where = f"addr={FIRST_SLOT + number:x},romfile="
+            words += ["-netdev", f"{card.backend},id=net{number}"]
+            words += ["-device", f"{card.device},netdev=net{number},mac={card.mac},{where}"]
+        for option in ("kernel", "initrd"):
+            if option in self.files:
+                words += [f"-{option}", f"{own}/{option}"]
+        return (*words, "-append", self.append) if self.append else tuple(words)
+
+
+@dataclass(frozen=True)
+class MachineCost:
+    """What the virtual machines of a lab take of this machine."""
+
+    machines: int
+    memory_bytes: int
+    cpus: int
+    accelerator: str
+    seconds: float
+
+
+def plan_machines(testbed: Testbed, topology: Topology, project: Path) -> tuple[VirtualMachine, ...]:
+    """Return the virtual machines of a lab; paths are relative to the project.
+
+    Raises LabError if an image or memory is missing, or a card cannot have an interface's name.
+    """
+    nodes = [node for node in topology.nodes if node.is_machine]
+    if not nodes:
+        return ()
+    accelerator = choose_accelerator()
+    machines = tuple(_plan_machine(testbed, topology, node, project, accelerator) for node in nodes)
+    needed, there = cost_of(machines).memory_bytes, _available_memory()
+    if needed > there:
+        what = f"{len(machines)} virtual machines need {needed / 1e9:.1f} GB of memory"
+        accepted = "a smaller `memory` of the lab or its hosts"
+        raise LabError(f"lab {topology.name}: {what}, {there / 1e9:.1f} GB are free; accepted: {accepted}")
+    return machines
+
+
+def cost_of(machines: Sequence[VirtualMachine]) -> MachineCost:
+    """Return what machines take."""
+    memory_bytes = sum(one.memory_mib * 2**20 + OVERHEAD_BYTES for one in machines)
+    cpus, accelerator = sum(one.cpus for one in machines), machines[0].accelerator
+    return MachineCost(len(machines), memory_bytes, cpus, accelerator, _boot_s(len(machines), accelerator))
+
+
+def longest_boot_s(machines: int) -> float:
+    """Return how long the boot of a number of machines may take."""
+    accelerator = choose_accelerator()
+    return PATIENCE * _boot_s(machines, accelerator) if machines else 0.0
+
+
+def _boot_s(machines: int, accelerator: str) -> float:
+    """Return the estimated boot time: machines share the processors of this one."""
+    return BOOT_S[accelerator] * max(1.0, machines / len(os.sched_getaffinity(0)))
+
+
+def choose_accelerator() -> str:
+    """Return KVM if it works, and TCG (emulation) otherwise."""
+    return "KVM" if kvm_works() else "TCG"
+
+
+def require_qemu() -> None:
+    """Raise LabError if QEMU, a program beside it or TAP devices are missing."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    missing = {name: package for name, package in PACKAGES.items() if shutil.which(name, path=path) is None}
+    if platform.machine() != "x86_64":
+        raise LabError(f"lab: virtual machines on {platform.machine()}; accepted: x86_64")
+    if missing:
+        packages = " ".join(sorted(set(missing.values())))
+        raise LabError(f"lab: not installed: {', '.join(missing)}; apt install {packages}")
+    try:
+        os.close(os.open(TUN, os.O_RDWR))
+    except OSError as error:
+        what = "the control network of virtual machines needs it"
+        raise LabError(f"{TUN}: {error.strerror}; {what}: modprobe tun, and a user who may open it") from None
+
+
+def qemu_release() -> str:
+    """Return QEMU's version, such as `QEMU 7.2.22`."""
+    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    found = re.search(r"version ([0-9.]+)", done.stdout)
+    return f"QEMU {found[1]}" if found else "QEMU"
+
+
+def kvm_works() -> bool:
+    """Return whether the processor runs virtual machines, and this user may create them."""
+    flags = re.search(r"^flags\s*:(.*)$", CPUINFO.read_text(encoding="utf-8"), re.MULTILINE)
+    if flags is None or not {"vmx", "svm"} & set(flags[1].split()):
+        return False  # KVM without them needs a kernel made for it in the guest
+    try:
+        device = os.open(KVM, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if fcntl.ioctl(device, KVM_GET_API_VERSION) != KVM_API_VERSION:
+            return False
+        os.close(fcntl.ioctl(device, KVM_CREATE_VM, 0))
+    except OSError:
+        return False
+    finally:
+        os.close(device)
+    return True
+
+
+def _available_memory() -> int:
+    lines = MEMINFO.read_text(encoding="ascii").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+
+
+def _plan_machine(
+    testbed: Testbed, topology: Topology, node: Node, project: Path, accelerator: str
+) -> VirtualMachine:
+    assert testbed.lab is not None  # read_topology has checked it
+    host = testbed.hosts[node.name]
+    named = {"image": host.image, "kernel": host.machine.kernel, "initrd": host.machine.initrd}
+    files = {key: project / Path(path).expanduser() for key, path in named.items() if path}
+    where = f"lab {topology.name}: host {node.name}"
+    header = b""
+    for key, path in reversed(files.items()):
+        try:
+            with path.open("rb") as file:
+                header = file.read(16)
+        except OSError as error:
+            raise LabError(f"{where}: {key} {path}: {error.strerror}; accepted: a file that exists") from None
+    kind = next((kind for start, kind in MAGIC.items() if header.startswith(start)), "raw")
+    if kind not in ("qcow2", "raw"):
+        what = f"image {files['image']}: is compressed ({kind})"
+        raise LabError(f"{where}: {what}; accepted: qcow2 or raw, unpacked")
+    if kind == "qcow2" and any(header[8:]):  # the offset of the name of its backing file
+        what = f"image {files['image']}: needs another image beside it"
+        raise LabError(f"{where}: {what}; accepted: a whole one: qemu-img convert -O qcow2 FILE NEW")
+    memory_bytes = host.machine.memory_bytes or testbed.lab.memory_bytes
+    return VirtualMachine(
+        node=node,
+        files={key: path.resolve() for key, path in files.items()},
+        image_format=kind,
+        memory_mib=-(-memory_bytes // 2**20),
+        cpus=host.machine.cpus,
+        accelerator=accelerator,
+        append=host.machine.append,
+        cards=_cards(where, topology, node),
+    )
+
+
+def _cards(where: str, topology: Topology, node: Node) -> tuple[NetworkCard, ...]:
+    """Return the cards of a machine in PCI order. FreeBSD counts the cards of each driver in this order."""
+    number = next(index for index, one in enumerate(topology.nodes, start=1) if one is node)
+    cards = []
+    for index, port in enumerate(node.ports):
+        at, link = next((at, one) for at, one in enumerate(topology.links, start=1) if one.name == port.link)
+        device = _device(where, port.interface) if node.os == "freebsd" else "virtio-net-pci"
+        if link.is_cable:
+            end = link.ports.index(port)
+            local, remote = (f"/mnt/machines/{at}.{side}" for side in (end, 1 - end))
+            cards.append(NetworkCard(port.interface, device, port.mac, local=local, remote=remote))
+        else:
+            tap = f"vm{number}p{index}"
+            cards.append(NetworkCard(port.interface, device, port.mac, bridge=f"sw{at}", tap=tap))
+    if node.os != "freebsd":
+        return (NetworkCard("ctl0", "virtio-net-pci", node.control_mac, "ctl", f"vm{number}"), *cards)
+    cards.sort(key=lambda card: (card.interface.rstrip("0123456789"), _unit(card.interface)))
+    names = [card.interface for card in cards]
+    drivers = list(dict.fromkeys(name.rstrip("0123456789") for name in names))
+    # The control network has the first card of a driver whose interfaces begin at 1, or of another driver.
+    own = next((one for one in drivers if f"{one}0" not in names), None)
+    own = own or next(one for one in ("vtnet", "em", "re") if one not in drivers)
+    control = NetworkCard(f"{own}0", FREEBSD_CARDS[own], node.control_mac, "ctl", f"vm{number}")
+    counted = dict.fromkeys((*drivers, own), 0)
+    for name in (control.interface, *names):
+        driver = name.rstrip("0123456789")
+        if name != f"{driver}{counted[driver]}":
+            accepted = f"{driver}0, {driver}1 and so on without a gap; {driver}0 may be left out"
+            raise LabError(f"{where}: interface {name}: FreeBSD counts them; accepted: {accepted}")
+        counted[driver] += 1
+    return (control, *cards)
+
+
+def _unit(interface: str) -> int:
+    return int(re.findall(r"[0-9]*$", interface)[0] or 0)
+
+
+def _device(where: str, interface: str) -> str:
+    driver = interface.rstrip("0123456789")
+    if driver not in FREEBSD_CARDS or driver == interface:
+        accepted = ", ".join(f"{name}1" for name in FREEBSD_CARDS)
+        raise LabError(f"{where}: interface {interface}: not named by its driver; accepted: {accepted}")
+    return FREEBSD_CARDS[driver]
+
+
+def write_seed(folder: Path, machine: VirtualMachine, topology: Topology, port: int, templates: Path) -> None:
+    """Write the files of a machine's NoCloud disk, which cloud-init and FreeBSD's nuageinit read.
+
+    FreeBSD's setup is a script beside them, which nuageinit runs, or without nuageinit a login.
+    """
+    node, seed = machine.node, folder / "hosts" / machine.name / "seed"
+    shutil.rmtree(seed, ignore_errors=True)
+    seed.mkdir(parents=True)
+    values = {
+        **vars(topology),
+        "node": node,
+        "control": machine.cards[0].interface if node.os == "freebsd" else "ctl0",
+        "client_key": (folder / "authorized_keys").read_text(encoding="utf-8").strip(),
+        "host_key": (seed.parent / "host_key").read_text(encoding="ascii"),
+        "ssh_port": port,
+        "ready": READY,
+    }
+    if node.os == "freebsd":
+        config: Mapping[str, object] = {"users": [], "runcmd": [FREEBSD_SETUP]}
+        setup = shell_environment(templates).get_template("freebsd-setup.sh.j2").render(values)
+        (seed / "setup.sh").write_text(setup, encoding="utf-8")
+    else:
+        config = _cloud_config(folder, values, node, templates)
+    addresses = {port.interface: port.address for port in node.ports}
+    ethernets = {
+        card.interface: {
+            "match": {"macaddress": card.mac},
+            **({} if node.os == "freebsd" else {"set-name": card.interface}),
+            "addresses": [str(addresses.get(card.interface, node.control))],
+            "routes": [
+                {"to": str(network), "via": str(gateway)}
+                for network, gateway in node.gateways.items()
+                if card.interface in addresses and gateway in addresses[card.interface].network
+            ],
+        }
+        for card in machine.cards
+    }
+    instance = {"instance-id": f"samovar-{topology.name}-{node.name}", "local-hostname": node.name}
+    network_config = {"version": 2, "ethernets": ethernets}
+    (seed / "meta-data").write_text(json.dumps(instance) + "\n", encoding="ascii")
+    (seed / "network-config").write_text(json.dumps(network_config, indent=1) + "\n", encoding="ascii")
+    (seed / "user-data").write_text(f"#cloud-config\n{json.dumps(config, indent=1)}\n", encoding="utf-8")
+
+
+def _cloud_config(
+    folder: Path, values: Mapping[str, object], node: Node, templates: Path
+) -> Mapping[str, object]:
+    """Return what cloud-init does at the first boot; the unit runs at every boot."""
+    environment = shell_environment(templates)
+
+    def file(path: str, template: str) -> Mapping[str, str]:
+        return {"path": path, "content": environment.get_template(template).render(values)}
+
+    public = (folder / "hosts" / node.name / "host_key.pub").read_text(encoding="ascii")
+    return {
+        # Only what is needed: each module takes seconds on an emulated machine.
+        "cloud_init_modules": ["write-files", "set-hostname", "users-groups", "ssh"],
+        "cloud_config_modules": ["runcmd"],
+        "cloud_final_modules": ["scripts-user"],
+        "disable_root": False,
+        "ssh_pwauth": False,
+        "users": [{"name": "root"}],
+        "ssh_authorized_keys": [values["client_key"]],
+        "ssh_deletekeys": True,
+        "ssh_keys": {"ed25519_private": values["host_key"], "ed25519_public": public},
+        "write_files": [
+            file("/etc/hosts", "hosts.j2"),
+            file("/etc/sysctl.d/90-samovar-lab.conf", "machine-sysctl.conf.j2"),
+            file("/etc/ssh/sshd_config.d/samovar-lab.conf", "machine-sshd_config.j2"),
+            file("/etc/samovar-lab.sh", "machine-boot.sh.j2"),
+            file("/etc/systemd/system/samovar-lab.service", "machine-boot.service.j2"),
+        ],
+        "runcmd": [
+            ["systemctl", "enable", "--now", "samovar-lab.service"],
+            ["sh", "-c", f"echo '{READY}' >/dev/console"],
+        ],
+    }
+
+
+class MachineSetup:
+    """The first boot of a machine, followed on its console.
+
+    A FreeBSD machine that shows a login prompt before it is set up has no nuageinit: root logs in.
+    """
+
+    def __init__(self, folder: Path, console: Path, node: Node) -> None:
+        self.is_over = False
+        self.problem = ""
+        """Why the machine will not be set up."""
+        self._folder = folder
+        self._console = console
+        self._node = node
+        self._typed_at = 0
+        self._steps = list(LOGIN_STEPS) if node.os == "freebsd" else []
+
+    def advance(self) -> None:
+        """Look at the console, and type what is due."""
+        text = self._text("console.log")
+        self.is_over = self.is_over or READY in text
+        new = text[self._typed_at :]
+        if self.is_over:
+            self.problem = ""
+        elif ENDED in self._text("qemu.log"):
+            self.problem = f"host {self._node.name}: {ENDED}"
+        elif PANIC in text:
+            self.problem = f"host {self._node.name}: {PANIC}"
+        elif self._steps and PASSWORD.search(new):
+            accepted = "an image with nuageinit, or whose root has no password"
+            self.problem = f"host {self._node.name}: the console asks for a password; accepted: {accepted}"
+        elif self._steps and self._steps[0][0].search(new):
+            self._typed_at = len(text)
+            self._type(self._steps.pop(0)[1])
+
+    def tail(self, count: int) -> str:
+        """Return the last lines of the console, and of what QEMU has printed."""
+        lines = (self._text("console.log") + "\n" + self._text("qemu.log")).splitlines()
+        return "\n".join([line for line in lines if line.strip()][-count:])
+
+    def _text(self, name: str) -> str:
+        try:
+            text = (self._folder / name).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+        return CONTROL_CODES.sub("", text)
+
+    def _type(self, text: str) -> None:
+        with socket.socket(socket.AF_UNIX) as console:
+            console.settimeout(CONSOLE_DEADLINE_S)
+            console.connect(str(self._console))
+            console.sendall(text.encode("ascii"))
