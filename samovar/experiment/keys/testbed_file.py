@@ -228,7 +228,7 @@ class MachineOptions(Strict):
     cpus: Annotated[int, CPUS] = entry("Number of processors.", 1)
     kernel: Word | None = entry("Kernel to boot directly, for an image without a boot loader.", None)
     initrd: Word | None = entry("Initial RAM disk of that kernel.", None)
-    append: Sentence = entry("Command line of that kernel; FreeBSD's kernel environment.", "")
+    append: Sentence = entry("Command line of that kernel.", "")
 
 
 class Host(Strict):
