@@ -91,7 +91,7 @@ SUITE ?= sid
 lab-kernel: ## fetch a newer user-mode Linux for labs into .bin/uml/SUITE, and say how config.yaml names it; SUITE=trixie
 	@tools/lab-kernel "$(SUITE)"
 
-lock: ## resolve requirements*.in into the hash-pinned locks; make lock UPGRADE=--upgrade takes newer versions
+lock: ## resolve pyproject.toml and requirements-dev.in into the hash-pinned locks; make lock UPGRADE=--upgrade takes newer versions
 	@tools/lock $(UPGRADE)
 
 clean: ## remove what make installed and what tools cached; results/ and .lab/ stay

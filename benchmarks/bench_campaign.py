@@ -187,7 +187,7 @@ def again_rows(folder: Path, count: int) -> Iterator[str]:
     first = f"{count} trials, first analysis"
     yield analysed(first, folder, 2).row(first)
     again = "`fab analyse` again, nothing changed, from start to end"
-    yield spend(again, [str(FAB), "analyse", "--campaign", str(folder)]).row(again)
+    yield spend(again, [str(FAB), "analyse", str(folder)]).row(again)
     figure = "a new figure alone"
     yield analysed(figure, folder, 2, 'list("rtt-cdf")').row(figure)
     manifest = next((folder / "trials").glob("*/manifest.json"))

@@ -29,7 +29,8 @@ sys.path.insert(0, str(ROOT))
 
 from samovar import lab  # noqa: E402
 from samovar.campaign.verdict import NOT_OVERHEAD  # noqa: E402
-from samovar.cli import Controller, Request, RunRequest  # noqa: E402
+from samovar.cli.controller import Controller  # noqa: E402
+from samovar.cli.project import Request, RunRequest  # noqa: E402
 from samovar.events import Event, silent  # noqa: E402
 from samovar.experiment import load_testbed  # noqa: E402
 

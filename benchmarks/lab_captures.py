@@ -33,11 +33,6 @@ traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver, size: 2300
 captures: [{at: sender}, {at: receiver}]
 factors: {cc: [cubic]}
 """
-TASK = """
-import sys, fabfile
-fabfile.ROOT = fabfile.Path(sys.argv[1])
-{task}
-"""
 
 
 def lay_out(folder: Path) -> None:
@@ -54,9 +49,9 @@ def lay_out(folder: Path) -> None:
     (folder / "config.yaml").write_text("retries: 0\nverdict: {cpu: 100%, late: 60s, rate: 5%}\n")
 
 
-def fab(folder: Path, task: str) -> subprocess.CompletedProcess[str]:
-    """Do one of fab's tasks in that checkout."""
-    command = [sys.executable, "-c", TASK.format(task=task), str(folder)]
+def samovar(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of samovar in that checkout."""
+    command = [sys.executable, "-m", "samovar", "--project", str(folder), *arguments]
     return subprocess.run(
         command,
         cwd=ROOT,
@@ -104,11 +99,11 @@ def make() -> str:
     folder = KEPT / "lab"
     lay_out(folder)
     try:
-        done = fab(folder, 'fabfile.run.body(None, "captures", [])')
+        done = samovar(folder, "run", "captures")
     except subprocess.TimeoutExpired:
         return f"no captures from the lab within {PATIENCE_S} s, the benchmarks make their own"
     finally:
-        fab(folder, 'fabfile.lab_down.body(None, "lab")')
+        samovar(folder, "lab", "down", "--testbed", "lab")
     made = keep(folder)
     if made:
         shutil.rmtree(folder)

@@ -11,21 +11,24 @@ from tempfile import TemporaryFile
 from samovar.errors import AnalysisError
 from samovar.events import Emit, Event
 from samovar.experiment import PROJECT_MANIFEST
+from samovar.installation import SHIPPED, r_library
 
 HEAP = "--min-vsize=512M"
 """Memory that R allocates before its first garbage collection; most captures need less."""
 
 
 def analyse(campaign: Path, root: Path, emit: Emit) -> None:
-    """Measure trials, make figures and tables; raises AnalysisError if R fails or its package is missing."""
-    library = root / ".rlib"
-    if not (library / "samovar").is_dir():
-        raise AnalysisError(f"{library}: the R package is not installed; run `make install`")
+    """Measure a campaign's trials and make its figures and tables.
+
+    Raises AnalysisError with R's message if it fails or R is missing, InstallationError if the R package
+    cannot be compiled.
+    """
+    library = r_library(emit)
     emit(Event("analysis-started", {"trials": sum(1 for _ in (campaign / "trials").glob("*/manifest.json"))}))
     own = [str(root / "analysis")] if (root / PROJECT_MANIFEST).exists() else []
     last = campaign / "bundle" / "analysis.json"  # the analysis writes no file after it
     before_ns = last.stat().st_mtime_ns if last.exists() else None
-    script = root / "analysis" / "inst" / "analyse.R"
+    script = SHIPPED / "analysis" / "inst" / "analyse.R"
     _run_r([HEAP, str(script), str(campaign), *own], library, emit)
     if not last.exists() or last.stat().st_mtime_ns == before_ns:
         raise AnalysisError(f"R ended without finishing the analysis: it has not written {last}")

@@ -115,6 +115,14 @@ class ReportError(SamovarError):
     """The bundle could not be made."""
 
 
+class ProjectError(SamovarError):
+    """There is no project folder where one is needed, or one cannot be made."""
+
+
+class InstallationError(SamovarError):
+    """Something that samovar needs on this machine is missing or cannot be compiled."""
+
+
 class LabError(SamovarError):
     """The virtual lab could not be started, reached or stopped."""
 

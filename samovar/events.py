@@ -132,6 +132,7 @@ STREAM_ONLY: Events = {
     "lab-host-ready": ("A host of the lab answers, `seconds` after the start.", "host, address, seconds"),
     "lab-ready": ("All hosts of the lab answer, `seconds` after the start.", "testbed, kernel, seconds"),
     "lab-stopped": ("The virtual lab has stopped.", "testbed"),
+    "compiling": ("A part of samovar is compiled at its first use.", "text, folder"),
     "campaign-created": ("A new campaign starts.", "folder"),
     "campaign-resumed": ("A campaign is resumed.", "folder"),
     "host-recovered": ("A host is restored to its state before `trial`, which was cut off.", "host, trial"),

@@ -113,7 +113,7 @@ code_version <- function() {
   versions <- c(as.character(getRversion()), as.character(utils::packageVersion("data.table")))
   declared <- vapply(outputs_of("metric"), \(m) paste(m$unit, m$scope, m[["function"]]), "")
   # The R files of a project do not separate measuring from drawing.
-  own <- if (!identical(names(declared), names(package_outputs()$metrics))) sha256_files(manifest$files)
+  own <- if (length(manifest$own_metrics) > 0) sha256_files(manifest$files)
   libraries <- sha256_files(libraries[names(libraries) == "samovar"])
   sha256_texts(paste(c(versions, used, bodies, names(declared), declared, own, libraries), collapse = "\n"))
 }

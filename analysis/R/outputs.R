@@ -25,23 +25,22 @@ package_manifest <- function() system.file("outputs.yaml", package = "samovar")
 
 #' Add the metrics, figures and tables of a project
 #'
-#' A folder without `outputs.yaml` adds nothing. The R files beside it are evaluated in an environment of their own that sees all functions
+#' An entry overrides one of the package with the same name. A folder without `outputs.yaml` adds nothing. The R files beside it are evaluated in an environment of their own that sees all functions
 #' of the package, exported or not.
 #'
 #' @param folder The folder `analysis/` of a project, or NULL.
 #' @noRd
 use_project <- function(folder) {
   manifest$outputs <- package_outputs()
-  manifest$code <- NULL
+  manifest$code <- manifest$own_metrics <- NULL
   manifest$files <- character()
   path <- file.path(folder %||% "", "outputs.yaml")
   if (is.null(folder) || !file.exists(path)) return(invisible())
   own <- yaml::read_yaml(path)
   for (kind in names(manifest$outputs)) {
-    taken <- intersect(names(own[[kind]]), names(manifest$outputs[[kind]]))
-    if (length(taken) > 0) cli::cli_abort("{.path {path}}: {.val {taken}} is already in the package; choose another name.", class = "samovar_error_name", call = NULL)
-    manifest$outputs[[kind]] <- c(manifest$outputs[[kind]], own[[kind]])
+    manifest$outputs[[kind]][names(own[[kind]])] <- own[[kind]]
   }
+  manifest$own_metrics <- names(own$metrics)
   scripts <- sort(list.files(folder, "[.][Rr]$", full.names = TRUE))
   manifest$code <- new.env(parent = topenv())
   for (script in scripts) sys.source(script, manifest$code)

@@ -62,7 +62,7 @@ def recipe_digests(plan: Plan, catalogue: Catalogue) -> Mapping[str, str]:
         for group in plan.groups(recipes_view(host)):
             example = Trial(id="", part="", treatment={}, replicate=1, block=1, source=group.resolved)
             files.update(one.path for one in recipes_at(TrialScripts(example, catalogue, "recipes"), host))
-    return digest_recipe_files(sorted(files), catalogue.folder)
+    return digest_recipe_files(sorted(files), catalogue.folders)
 
 
 def changed_recipes(plan: Plan, resume: ResumePoint, catalogue: Catalogue) -> Sequence[str]:

@@ -1,10 +1,6 @@
-"""The commands of samovar, without the program that parses their arguments.
+"""The commands of samovar and what they print.
 
-Each module `*_commands` holds a group of commands: functions that take the project folder and their
-arguments, print, and return an exit code. fabfile.py is a program that calls them.
+commands.py has their names, arguments and help, for `samovar` and for `fab`. Each module `*_commands` holds
+what a group of them does: functions that take the project folder and their arguments, print, and return an
+exit code.
 """
-
-from samovar.cli.controller import Controller
-from samovar.cli.project import PlannedExperiment, Request, RunRequest
-
-__all__ = ["Controller", "PlannedExperiment", "Request", "RunRequest"]

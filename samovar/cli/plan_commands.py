@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from samovar import schema
 from samovar.campaign import changed_recipes
 from samovar.campaign.availability import Finding, blocked_trials
 from samovar.cli.program import command, event_display, open_controller, show, show_json
 from samovar.cli.project import PlannedExperiment, Project, Request
+from samovar.cli.project_folder import make_project, schema_folder
 from samovar.cli.show_plan import PlanPreview, plan_csv, plan_json, plan_lines, trial_lines
 from samovar.cli.text import columns, key_title, quantity_text, value_text
-from samovar.experiment import Explanation, write_starter
+from samovar.experiment import Explanation, package_outputs, write_starter
 from samovar.hosts import HostFacts
+from samovar.installation import SHIPPED, TEMPLATES
 
 RECIPE_KINDS = ("aqm", "generator", "logger", "setting")
 
 
 @command
 def list_all(root: Path) -> None:
-    """List experiments, testbeds, recipes, figures and tables with a sentence about each."""
+    """List experiments, testbeds, recipes, figures and tables with their origin and a sentence about each."""
     show(menu_lines(open_controller(root).project))
+
+
+@command
+def init(folder: Path) -> None:
+    """Make a project folder and show what to do next."""
+    for path in make_project(folder):
+        show([f"written: {path}"])
+    schema.write(folder)
+    place = shlex.quote(str(folder))
+    show([f"next: cd {place}", "      edit experiments/first.yaml; samovar plan first; samovar run first"])
 
 
 @command
 def new(root: Path, name: str, base: str = "") -> None:
     """Write experiments/NAME.yaml from the starter file, or as an extension of another experiment."""
-    path = write_starter(root / "templates", root / "experiments", name, base)
+    path = write_starter(TEMPLATES, root / "experiments", name, base, schema_folder(root))
     show([f"{path}: edit it, then run `fab plan {name}`"])
 
 
@@ -41,7 +55,7 @@ def plan(
     new_campaign: bool = False,
     trial: str = "",
 ) -> int:
-    """Show a plan, or one trial of it; the exit code is 1 when no trial can run."""
+    """Show a plan, or one trial of it; the exit code is 1 when a trial cannot run."""
     project = open_controller(root).project
     planned = project.plan(request)
     if trial:
@@ -53,7 +67,7 @@ def plan(
         show_json(plan_json(preview))
     else:
         show([plan_csv(preview)] if as_csv else plan_lines(preview, every_trial))
-    return int(preview.nothing_can_run)
+    return int(preview.nothing_can_run or bool(preview.blocked))
 
 
 def preview_plan(root: Path, planned: PlannedExperiment, new_campaign: bool) -> PlanPreview:
@@ -104,18 +118,26 @@ def sudoers(root: Path, request: Request) -> None:
 
 
 def menu_lines(project: Project) -> Iterator[str]:
-    """List experiments, testbeds, recipes, figures and tables."""
-    catalogue, testbeds = project.catalogue, project.testbeds()
-    yield "experiments"
-    yield from columns((f"  {path.stem}", _top_level_text(path, "title")) for path in project.experiments())
-    yield "testbeds"
-    yield from columns((f"  {path.stem}", _top_level_text(path, "description")) for path in testbeds)
+    """List experiments, testbeds, recipes, figures and tables; in a project also the origin of each."""
+    catalogue = project.catalogue
+
+    def row(name: str, *cells: str, path: Path) -> tuple[str, ...]:
+        origin = project.origin(path)
+        return (f"  {name}", *([origin] if origin else []), *cells)
+
+    for title, paths, key in (
+        ("experiments", project.experiments(), "title"),
+        ("testbeds", project.testbeds(), "description"),
+    ):
+        yield title
+        yield from columns(row(path.stem, _top_level_text(path, key), path=path) for path in paths)
     for kind in RECIPE_KINDS:
         yield f"recipes: {kind}"
         yield from columns(
-            (f"  {name}", os, _top_level_text(catalogue.path(kind, name, os), "summary"))
+            row(name, os, _top_level_text(path, "summary"), path=path)
             for os in catalogue.operating_systems()
             for name in sorted(catalogue.names(kind, os))
+            for path in [catalogue.path(kind, name, os)]
         )
     yield "what a logger may record, and the recipes that do"
     recorders = {os: catalogue.quantities(os) for os in catalogue.operating_systems()}
@@ -123,9 +145,13 @@ def menu_lines(project: Project) -> Iterator[str]:
         (f"  {name}", *(f"{os}: {' or '.join(known.get(name, ['none']))}" for os, known in recorders.items()))
         for name in sorted(set[str]().union(*recorders.values()))
     )
+    shipped = package_outputs().kinds
     for kind, known in project.outputs.kinds.items():
         yield f"{kind}s"
-        yield from columns((f"  {name}", one.what) for name, one in known.items())
+        yield from columns(
+            row(name, one.what, path=SHIPPED if shipped[kind].get(name) is one else project.root)
+            for name, one in known.items()
+        )
 
 
 def _top_level_text(path: Path, key: str) -> str:

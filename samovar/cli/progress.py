@@ -165,6 +165,7 @@ MESSAGES: Mapping[str, str] = {
     "trial-refused": "✗ {id}: not started{why}",
     "path-measured": "path of {trial} measured in {seconds:.1f} s: {found}",
     "window-measured": "{host} receiving from {sender}, measured in {seconds:.1f} s: {found}",
+    "compiling": "compiling {text} into {folder}, once for this version …",
     "analysis-started": "analysis of {trials} trials …",
     "testbed-idle": "{testbed}: no trials left to run",
     "campaign-stopped": "✗ campaign stopped: {reason}",

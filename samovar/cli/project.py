@@ -36,6 +36,7 @@ from samovar.experiment import (
     unknown,
     yaml_tree,
 )
+from samovar.installation import SHIPPED, TEMPLATES
 from samovar.plan import Plan, explain_trial, make_plan, on_testbed
 from samovar.recipes import Catalogue
 
@@ -106,7 +107,7 @@ class Project:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.catalogue = Catalogue(root / "templates")
+        self.catalogue = Catalogue(*dict.fromkeys((root / "templates", TEMPLATES)))
 
     @cached_property
     def config(self) -> Config:
@@ -124,11 +125,11 @@ class Project:
         return self.root / self.config.results
 
     def experiments(self) -> list[Path]:
-        """Return the experiment files."""
+        """Return the experiment files, the project's own and the shipped ones."""
         return yaml_tree.yaml_files(self.root / "experiments")
 
     def testbeds(self) -> list[Path]:
-        """Return the testbed files."""
+        """Return the testbed files, the project's own and the shipped ones."""
         return yaml_tree.yaml_files(self.root / "hosts")
 
     def testbed_path(self, name: str) -> Path:
@@ -144,12 +145,24 @@ class Project:
         planned = [self._plan(self._load(request._replace(testbed=one))) for one in names]
         return share_between_testbeds(planned) if len(planned) > 1 else planned[0]
 
+    def origin(self, path: Path) -> str:
+        """Return where a file comes from: `project` or `samovar`; empty in the checkout, which is both."""
+        if self.root == SHIPPED:
+            return ""
+        return "project" if path.absolute().is_relative_to(self.root) else "samovar"
+
     def _load(self, request: Request) -> ResolvedExperiment:
-        path = _find(request.experiment, self.experiments(), "experiment", "experiments/")
+        path = self._experiment_path(request.experiment)
         testbed = self.testbed_path(request.testbed) if request.testbed else None
         overrides = parse_overrides(request.overrides)
         options = LoadOptions(request.profile or None, overrides, self.config, self.outputs)
         return load_experiment(path, self.catalogue, testbed, options)
+
+    def _experiment_path(self, name: str) -> Path:
+        """Return the file of an experiment, given by name or as the path of a file."""
+        if name.endswith(".yaml") and Path(name).exists():
+            return Path(name)
+        return _find(name, self.experiments(), "experiment", "experiments/")
 
     def _plan(self, own: ResolvedExperiment) -> PlannedExperiment:
         plan = make_plan(own, self.catalogue, self.outputs)

@@ -15,8 +15,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment.yaml_tree import read_text
+from samovar.installation import SHIPPED
 
-MANIFEST = Path(__file__).parents[2] / "analysis" / "inst" / "outputs.yaml"
+MANIFEST = SHIPPED / "analysis" / "inst" / "outputs.yaml"
 PROJECT_MANIFEST = Path("analysis") / "outputs.yaml"
 """A project's own metrics, figures and tables, below the project's folder."""
 
@@ -105,14 +106,11 @@ def package_outputs() -> Outputs:
 
 
 def project_outputs(root: Path) -> Outputs:
-    """Return the outputs of the R package and of a project; raises DefinitionError."""
+    """Return the outputs of the R package and of a project, which override them; raises DefinitionError."""
     ours, path = package_outputs(), root / PROJECT_MANIFEST
     if not path.exists():
         return ours
     own = read_manifest(path)
-    for kind in Outputs.model_fields:
-        for name in getattr(own, kind).keys() & getattr(ours, kind).keys():
-            raise DefinitionError([Problem(str(path), 0, 0, f"{kind}: {name} is already in the R package")])
     merged = {kind: {**getattr(ours, kind), **getattr(own, kind)} for kind in Outputs.model_fields}
     for name, metric in own.metrics.items():
         for need in metric.needs:

@@ -6,15 +6,21 @@ from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment.keys.value_types import NAME
-from samovar.experiment.yaml_tree import yaml_names, yaml_path
+from samovar.experiment.yaml_tree import from_here, yaml_names
 from samovar.units import UnitError
 
+SCHEMA_FOLDER = "docs/reference/schema"
+"""Where the files in templates/starter/ name their editor schema."""
 RESERVED = ("latest",)
 """Names that mean something else where commands take the name of an experiment."""
 
 
-def write_starter(templates: Path, experiments: Path, name: str, base: str = "") -> Path:
+def write_starter(
+    templates: Path, experiments: Path, name: str, base: str = "", schema: str = SCHEMA_FOLDER
+) -> Path:
     """Write experiments/NAME.yaml from templates/starter/ and return its path; with `base` it extends that.
+
+    `schema` is the folder of editor schemas in the project.
 
     Raises DefinitionError for an invalid or used name and for an unknown base.
     """
@@ -25,12 +31,13 @@ def write_starter(templates: Path, experiments: Path, name: str, base: str = "")
     if name in RESERVED or name.endswith((".yaml", ".yml")):
         advice = "leave out the ending" if "." in name else "choose another name"
         raise _error(f"fab new {name}", f"'{name}' cannot be the name of an experiment; {advice}")
-    path = yaml_path(experiments, name)
+    path = from_here(experiments / f"{name}.yaml")
     known = yaml_names(experiments)
     if base and base not in known:
         raise _error(f"--from {base}", unknown("experiment", base, known))
     template = templates / "starter" / ("extension.yaml" if base else "experiment.yaml")
     text = template.read_text(encoding="utf-8").replace("BASE", base).replace("NAME", name)
+    text = text.replace(SCHEMA_FOLDER, schema)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

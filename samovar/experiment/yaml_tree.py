@@ -18,6 +18,7 @@ from yaml.resolver import BaseResolver
 
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment.secrets import ADVICE, find_secrets
+from samovar.installation import shipped_beside
 
 LARGEST_FILE_BYTES = 2**17
 MOST_NODES = 50_000  # counted with aliases expanded: ten lines could otherwise mean billions of values
@@ -170,13 +171,16 @@ def parse_value(content: str, start: Position) -> Node:
 
 
 def yaml_files(folder: Path) -> list[Path]:
-    """Return the YAML files of a folder, sorted; none if the folder is missing. Raises DefinitionError."""
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".yaml")
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise _unreadable(folder, error, "a folder") from error
+    """Return the YAML files of a folder and the shipped ones that it lacks; raises DefinitionError."""
+    files: dict[str, Path] = {}
+    for one in (*shipped_beside(folder), folder):
+        try:
+            files |= {path.name: path for path in one.iterdir() if path.suffix == ".yaml"}
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise _unreadable(one, error, "a folder") from error
+    return [files[name] for name in sorted(files)]
 
 
 def yaml_names(folder: Path) -> list[str]:
@@ -185,14 +189,22 @@ def yaml_names(folder: Path) -> list[str]:
 
 
 def yaml_path(folder: Path, name: str) -> Path:
-    """Return the path of a YAML file in a folder, relative to the working folder where possible."""
-    path = (folder / f"{name}.yaml").absolute()
+    """Return the path of a YAML file in a folder, or else of the shipped one if there is one."""
+    paths = [one / f"{name}.yaml" for one in (folder, *shipped_beside(folder))]
+    return from_here(next((one for one in paths if one.exists()), paths[0]))
+
+
+def from_here(path: Path) -> Path:
+    """Return a path relative to the working folder if it lies in it, otherwise an absolute one."""
+    path = path.absolute()
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def read_text(path: Path, what: str = "a YAML file") -> str:
     """Return the text of a small UTF-8 file; raises DefinitionError, which names `what` it should be."""
     try:
+        if path.is_fifo():  # opening it would wait for a writer
+            raise OSError(0, "a FIFO")
         with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:

@@ -10,17 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from samovar.errors import LabError
+from samovar import installation
 from samovar.lab.access import Kernel
 from samovar.lab.kernel import UserModeKernel
 from samovar.lab.machines import VirtualMachine, qemu_release, write_seed
 from samovar.lab.topology import Topology
 from samovar.recipes import shell_environment
 
-CHECKOUT = Path(__file__).parents[2]
-TEMPLATES = CHECKOUT / "templates" / "lab"
-ADAPTER = CHECKOUT / ".bin" / "adapter"
-"""The program that simulates a pair of adapters; tools/bootstrap compiles it."""
+TEMPLATES = installation.TEMPLATES / "lab"
 CLIENT_KEY = "id_ed25519"
 KNOWN_HOSTS = "known_hosts"
 MODULES = (
@@ -73,9 +70,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
         (folder / name).mkdir(parents=True)
     programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copies have no setuid bit, see lab-init.sh
     if any(link.has_adapters for link in boot.topology.links):
-        if not ADAPTER.is_file():
-            raise LabError(f"lab: {ADAPTER} is missing; `make install` compiles it")
-        programs.append(ADAPTER)
+        programs.append(installation.adapter())
     for program in programs:
         shutil.copyfile(program, folder / "bin" / program.name)
         (folder / "bin" / program.name).chmod(0o755)
@@ -117,7 +112,7 @@ def write_seeds(folder: Path, boot: Boot) -> None:
 
 
 def _render(name: str, path: Path, values: Mapping[str, object], mode: int = 0o644) -> None:
-    template = shell_environment(TEMPLATES).get_template(f"{name}.j2")
+    template = shell_environment((TEMPLATES,)).get_template(f"{name}.j2")
     path.write_text(template.render(values), encoding="utf-8")
     path.chmod(mode)
 

@@ -1,9 +1,9 @@
-"""The catalogue: all recipes of a templates folder, found by operating system, kind and name."""
+"""The catalogue: all recipes of templates folders, found by operating system, kind and name."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -19,11 +19,14 @@ DIGEST_DIGITS = 16
 
 
 class Catalogue:
-    """The recipes below one templates folder; a file that is added there is a new recipe."""
+    """The recipes below templates folders; a file that is added there is a new recipe.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._read = cache(lambda kind, name, os: Recipe(kind, name, self.path(kind, name, os)))
+    A recipe of an earlier folder, such as a project's own, overrides one of the same name in a later folder.
+    """
+
+    def __init__(self, *folders: Path) -> None:
+        self.folders = folders
+        self._read = cache(lambda kind, name, os: Recipe(kind, name, self.path(kind, name, os), folders))
         self._files = cache(self._find_files)
         self._recorders = cache(self._find_recorders)
 
@@ -38,7 +41,8 @@ class Catalogue:
         family = system.folders if system else (COMMON,) if name == COMMON else ()
         if not release.isdecimal() or not family:
             return () if release else family
-        found = (path.name.removeprefix(f"{name}-") for path in self.folder.glob(f"{name}-*"))
+        paths = (path for folder in self.folders for path in folder.glob(f"{name}-*"))
+        found = {path.name.removeprefix(f"{name}-") for path in paths}
         serving = sorted(int(text) for text in found if text.isdecimal() and int(text) >= int(release))
         return (*(f"{name}-{number}" for number in serving), *family)
 
@@ -48,7 +52,8 @@ class Catalogue:
 
     def _find_files(self, kind: str, os: str) -> Mapping[str, Path]:
         """Return the file of each recipe of a kind that serves a system, the most specific one, by name."""
-        folders = (self.folder / place / kind for place in reversed(self.places(os)))
+        places = tuple(reversed(self.places(os)))
+        folders = (folder / place / kind for folder in reversed(self.folders) for place in places)
         files = (file for folder in folders for file in folder.glob(f"*{SUFFIX}"))
         return {file.name.removesuffix(SUFFIX): file for file in files}
 
@@ -107,18 +112,23 @@ class Catalogue:
         return self.header(kind, name, os).duration_step_s
 
 
-def digest_recipe_files(files: Iterable[Path], templates: Path) -> Mapping[str, str]:
-    """Return the SHA-256, cut to 16 digits, of recipe files and of all files that they include, by name."""
+def digest_recipe_files(files: Iterable[Path], folders: Sequence[Path]) -> Mapping[str, str]:
+    """Return the SHA-256, cut to 16 digits, of recipe files and of all files that they include, by name.
+
+    Names are relative to the templates folder, the first one that has the file.
+    """
     from jinja2 import Environment
     from jinja2.meta import find_referenced_templates
 
-    pending = [file.relative_to(templates).as_posix() for file in files]
+    relative = (file.relative_to(next(one for one in folders if file.is_relative_to(one))) for file in files)
+    pending = [path.as_posix() for path in relative]
     digests: dict[str, str] = {}
     parser = Environment(autoescape=False)
     while pending:
         name = pending.pop()
         if name not in digests:
-            text = (templates / name).read_text(encoding="utf-8")
+            file = next(path for folder in folders if (path := folder / name).is_file())
+            text = file.read_text(encoding="utf-8")
             digests[name] = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_DIGITS]
             pending += [included for included in find_referenced_templates(parser.parse(text)) if included]
     return dict(sorted(digests.items()))

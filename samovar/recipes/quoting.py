@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,12 +47,15 @@ def plain(value: object) -> str:
     return str(value)
 
 
-def shell_environment(folder: Path | None = None, finalize: Callable[[object], str] = quote) -> Environment:
-    """Return a Jinja2 environment that quotes values, refuses undefined ones and includes from `folder`."""
+def shell_environment(folders: Sequence[Path] = (), finalize: Callable[[object], str] = quote) -> Environment:
+    """Return a Jinja2 environment that quotes every value and refuses undefined ones.
+
+    Recipes include programs in other languages from files below `folders`, the first one that has the file.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import, and not always needed
 
     environment = Environment(
-        loader=FileSystemLoader(folder) if folder else None,
+        loader=FileSystemLoader(folders) if folders else None,
         finalize=finalize,
         undefined=StrictUndefined,
         autoescape=False,

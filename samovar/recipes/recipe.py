@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -29,10 +29,11 @@ NOT_SHELL = frozenset({"wanted", "owned", "qdisc", "shown"})
 class Recipe:
     """The recipe in a file, compiled on first use; raises DefinitionError with all errors of the header."""
 
-    def __init__(self, kind: str, name: str, path: Path) -> None:
+    def __init__(self, kind: str, name: str, path: Path, folders: Sequence[Path] = ()) -> None:
         self.kind, self.name, self.path = kind, name, path
+        self._folders = tuple(folders) or (path.parents[2],)  # of the files that recipes include
         self._text = text = yaml_tree.read_text(path, "a recipe").replace("\r\n", "\n")
-        self._compiled = cache(lambda quoting: shell_environment(path.parents[2], quoting).from_string(text))
+        self._compiled = cache(lambda quoting: shell_environment(self._folders, quoting).from_string(text))
         self.header = read_header(path, text)
         self.defaults = {
             name: keys.parse_parameter(parameter, parameter.default)
@@ -48,7 +49,7 @@ class Recipe:
         """
         from jinja2 import TemplateSyntaxError, nodes
 
-        environment = shell_environment(self.path.parents[2])
+        environment = shell_environment(self._folders)
         try:
             tree = environment.parse(self._text)
         except TemplateSyntaxError as error:

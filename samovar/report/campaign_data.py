@@ -71,7 +71,7 @@ class Campaign:
     @property
     def analyse_command(self) -> str:
         """The command that makes figures and tables."""
-        return f"fab analyse --campaign {self.label}"
+        return f"fab analyse {self.label}"
 
 
 def read_campaign(folder: Path) -> Campaign:

@@ -48,7 +48,7 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
         "provenance": provenance(campaign),
         "software": software(campaign.analysis),
         "data": data_files(campaign.bundle, [*figures, *tables]),
-        "regenerate": [campaign.analyse_command, f"fab report --campaign {campaign.label}"],
+        "regenerate": [campaign.analyse_command, f"fab report {campaign.label}"],
         "commands": commands(campaign),
     }
 

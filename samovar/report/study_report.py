@@ -106,7 +106,7 @@ def compose_study(
     testbeds: dict[str, Json] = {}
     for one in reported:
         plan = one.campaign.plan
-        runs += [run_command(plan), f"fab analyse --campaign {plan.experiment}"]
+        runs += [run_command(plan), f"fab analyse {plan.experiment}"]
         testbeds.setdefault(plan.testbed, one.document)
     start, end = moment(min(one.start_s for one in campaigns)), moment(max(one.end_s for one in campaigns))
     facts = {

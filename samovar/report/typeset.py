@@ -9,10 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from samovar import installation
 from samovar.errors import ReportError
 from samovar.report.campaign_data import Json
 
-TEMPLATES = Path(__file__).parents[2] / "templates" / "report"
+TEMPLATES = installation.TEMPLATES / "report"
 
 
 def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.typ") -> bytes:

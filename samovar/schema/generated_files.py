@@ -9,6 +9,7 @@ from typing import Any
 
 from samovar.events import JOURNAL_EVENTS, line_schema
 from samovar.experiment import keys, project_outputs
+from samovar.installation import SHIPPED, TEMPLATES
 from samovar.recipes import Catalogue
 from samovar.schema.editor_schemas import ExperimentSchema, model_document
 from samovar.schema.reference_pages import ROOTS, Page
@@ -16,7 +17,8 @@ from samovar.schema.schema_from_keys import DRAFT, Json
 from samovar.schema.schema_from_recipes import Recipes
 
 REFERENCE = Path("docs") / "reference"
-FOLDER = REFERENCE / "schema"
+FOLDER, PROJECT_FOLDER = REFERENCE / "schema", Path(".schema")
+"""Where editor schemas are in a checkout, and in another project."""
 WIDTH = 200
 
 
@@ -45,11 +47,15 @@ def compact(value: Any, indent: str = "\n") -> str:
 
 
 def generated(root: Path) -> dict[Path, str]:
-    """Return the text of each generated file of a checkout, by its path."""
-    recipes, outputs = Recipes.of(Catalogue(root / "templates")), project_outputs(root)
+    """Return the text of each generated file of a checkout or project, by its path."""
+    catalogue = Catalogue(*dict.fromkeys((root / "templates", TEMPLATES)))
+    recipes, outputs = Recipes.of(catalogue), project_outputs(root)
+    folder = FOLDER if root == SHIPPED else PROJECT_FOLDER
     texts = {
-        FOLDER / f"{name}.json": compact(schema) + "\n" for name, schema in schemas(root, recipes).items()
+        folder / f"{name}.json": compact(schema) + "\n" for name, schema in schemas(root, recipes).items()
     }
+    if root != SHIPPED:
+        return texts
     for path in sorted((root / REFERENCE).glob("*.md")):
         page = Page(path.read_text("utf-8"), ROOTS.get(path.stem), recipes, outputs)
         texts[path.relative_to(root)] = page.written()  # the same text if it has no generated blocks

@@ -23,7 +23,14 @@ class Recipes:
     def of(cls, catalogue: Catalogue) -> Recipes:
         """Collect the recipes of all systems and releases of a templates folder."""
         release = re.compile(rf"(?:{'|'.join(keys.OPERATING_SYSTEMS)})-[0-9]+")
-        releases = sorted(path.name for path in catalogue.folder.iterdir() if release.fullmatch(path.name))
+        releases = sorted(
+            {
+                path.name
+                for folder in catalogue.folders
+                for path in folder.glob("*-*")
+                if release.fullmatch(path.name)
+            }
+        )
         return cls(catalogue, (*catalogue.operating_systems(), *releases))
 
     def names(self, kind: str) -> list[str]:

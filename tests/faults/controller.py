@@ -11,10 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from invoke import Exit
-
-import fabfile
-from samovar.cli import Controller, program
+from samovar.cli import program
+from samovar.cli.commands import run_commands
+from samovar.cli.controller import Controller
 from samovar.events import Emit, Event
 from tests.faults.moment import Moment
 
@@ -49,10 +48,8 @@ def main(folder: str, experiment: str, moments: str, *flags: str) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     stopping = Stopping(Path(folder), [Moment.parse(word) for word in moments.split()])
     vars(program)["Controller"] = lambda root: stopping
-    try:
-        fabfile.run.body(None, experiment, [], **dict.fromkeys(flags, True))
-    except Exit as end:
-        sys.exit(end.code)
+    options = (f"--{flag.replace('_', '-')}" for flag in flags)
+    sys.exit(run_commands(["run", experiment, *options], Path(folder)))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,18 +15,10 @@ from samovar.campaign.journal import Journal, fold, read_journal
 from tests.faults import judge
 from tests.faults.moment import Moment
 from tests.faults.scene import Bench, Scene, bench
-from tests.lab.campaigns import ROOT
+from tests.lab.campaigns import ROOT, SAMOVAR
 
 pytestmark = [pytest.mark.lab, pytest.mark.proof]
 Record = Callable[[str, object], None]
-ANALYSE = """
-import sys, fabfile
-fabfile.ROOT = fabfile.Path(sys.argv[1])
-try:
-    fabfile.analyse.body(None, sys.argv[2])
-except fabfile.Exit as end:
-    sys.exit(end.code)
-"""
 AT_WORK = '@REAL@ "$@" & r=$!; until grep -q samovar.so /proc/$r/maps || ! grep -q . /proc/$r/maps; do sleep 0.01; done'
 """Starts R, and waits until it has loaded what it works with, or has ended."""
 TROUBLES = {
@@ -62,7 +53,7 @@ def whole(native: Bench) -> Scene:
 def _analyse(scene: Scene, path: str) -> subprocess.CompletedProcess[str]:
     """Run `fab analyse` with another PATH."""
     return subprocess.run(
-        [sys.executable, "-c", ANALYSE, str(scene.bench.checkout.folder), scene.name],
+        [*SAMOVAR, str(scene.bench.checkout.folder), "analyse", scene.name],
         cwd=ROOT,
         env={**os.environ, "PATH": path},
         capture_output=True,

@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from samovar.cli import Request
-from samovar.cli.project import Project
+from samovar.cli.project import Project, Request
 from samovar.recipes import TrialScripts
 
 CAMPAIGN = "full-20260101-000000"

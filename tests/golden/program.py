@@ -8,34 +8,18 @@ A request is a list. `["fab", argument, ...]` runs a command and is answered wit
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from fabric import Config, Executor
-from fabric.main import Fab
-from invoke import Collection
-
 
 class Program:
-    """`fab` in a checkout that belongs to this process alone."""
+    """The commands in a checkout that belongs to this process alone."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        spec = importlib.util.spec_from_file_location("fabfile", root / "fabfile.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["fabfile"] = module
-        spec.loader.exec_module(module)
-        tasks = Collection.from_module(module)
-        self.program = Fab(
-            name="Fabric", version="", executor_class=Executor, config_class=Config, namespace=tasks
-        )
-        self.help = {task: dict(task.help) for task in tasks.tasks.values()}
         self.originals: dict[Path, str | None] = {}
 
     def answer(self, request: list[str]) -> Any:
@@ -55,15 +39,11 @@ class Program:
 
     def fab(self, arguments: list[str]) -> dict[str, Any]:
         """Run a command; return its exit code and what it printed."""
+        from samovar.cli.commands import run_commands
+
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-        for task, texts in self.help.items():
-            task.help = dict(texts)  # invoke removes what it has shown
-        code: Any = 0
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                self.program.run(["fab", *arguments])
-            except SystemExit as exit_:
-                code = exit_.code or 0
+            code = run_commands(arguments, self.root)
         return {"code": code, "stdout": self._text(out), "stderr": self._text(err)}
 
     def _text(self, stream: io.TextIOWrapper) -> str:

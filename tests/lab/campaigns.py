@@ -18,21 +18,13 @@ from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, read_journal
 from samovar.campaign.policy import Policy
 from samovar.campaign.trial import TrialResult
-from samovar.cli import Controller
+from samovar.cli.controller import Controller
 from samovar.events import JOURNAL_EVENTS, line_schema, silent
 from samovar.experiment import keys, load_testbed
 
 ROOT = Path(__file__).parents[2]
-RUN = """
-import sys, fabfile
-fabfile.ROOT = fabfile.Path(sys.argv[1])
-try:
-    flags = {name: value or True for name, _, value in (one.partition("=") for one in sys.argv[3:])}
-    fabfile.run.body(None, sys.argv[2], [], **flags)
-except fabfile.Exit as exit:
-    sys.exit(exit.code)
-"""
-"""What `fab run` does, for another checkout."""
+SAMOVAR = (sys.executable, "-m", "samovar", "--project")
+"""The command line for another checkout, whose folder follows."""
 PROGRAMS = ("iperf3", "nuttcp", "tcpdump", "python3", "timeout", "gzip")
 """What trials start on hosts, and nothing else there does."""
 
@@ -97,9 +89,10 @@ class Checkout:
         (self.folder / "experiments" / f"{name}.yaml").write_text(text)
 
     def start(self, name: str, *flags: str) -> subprocess.Popen[str]:
-        """Start `fab run NAME` as a process of its own; flags are such as `new` and `testbed=lab,twin`."""
+        """Start `fab run NAME` as a process of its own; flags such as `new` and `testbed=lab,twin` are its options."""
         heard = ["env", "--default-signal=HUP,INT,TERM"]  # where tests run behind a script's `&`
-        command = [*heard, sys.executable, "-c", RUN, str(self.folder), name, *flags]
+        options = (f"--{flag}" for flag in flags)
+        command = [*heard, *SAMOVAR, str(self.folder), "run", name, *options]
         return subprocess.Popen(
             command,
             cwd=ROOT,

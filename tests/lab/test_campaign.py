@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.verdict import NOT_OVERHEAD
-from samovar.cli import Request
+from samovar.cli.project import Request
 from samovar.errors import LabError
 from samovar.events import silent
 from tests.lab.campaigns import Checkout, make_checkout

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.journal import Entry
-from samovar.cli import Request, RunRequest
+from samovar.cli.project import Request, RunRequest
 from samovar.events import silent
 from tests.lab.campaigns import Checkout, make_checkout
 
@@ -139,7 +139,7 @@ def test_what_the_testbed_cannot_run_is_left_out_when_that_is_allowed_and_said(c
     assert "the other 3 of 4 trials can run: --allow-partial runs them" in said
     assert not (checkout.folder / "results" / name).exists()
 
-    code, said = checkout.run(name, "allow_partial")
+    code, said = checkout.run(name, "allow-partial")
     assert code == 0, said
     assert "1 trial cannot run: src: no congestion control turbo" in said
     assert sorted(manifest["verdict"] for manifest in checkout.manifests(name).values()) == ["valid"] * 3

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -16,11 +15,11 @@ import pytest
 
 from samovar.campaign.folder import read_state
 from samovar.campaign.interrupts import TWICE_S
-from samovar.cli import Request
+from samovar.cli.project import Request
 from samovar.events import silent
 from samovar.experiment import load_testbed
 from samovar.hosts.target import LEASE
-from tests.lab.campaigns import PROGRAMS, ROOT, RUN, Checkout, make_checkout
+from tests.lab.campaigns import PROGRAMS, ROOT, SAMOVAR, Checkout, make_checkout
 
 pytestmark = pytest.mark.proof  # whole campaigns; unit/test_patience.py has the rules
 
@@ -112,7 +111,7 @@ def test_a_disk_that_is_full_costs_a_trial_and_leaves_hosts_restored_and_the_jou
     (spare.folder / "results").mkdir(exist_ok=True)
     before = _states(spare, "src", "src2", "rtr", "dst")
     (spare.folder / "config.yaml").write_text("free_space: 1KB\nretries: 0\nstep_timeout: 60s\n")
-    own = [str(spare.folder), sys.executable, "-c", RUN, str(spare.folder), "fat"]
+    own = [str(spare.folder), *SAMOVAR, str(spare.folder), "run", "fat"]
     whole = ["unshare", "--mount", "sh", "-c", FILLING, "sh", *own]
     done = subprocess.run(whole, cwd=ROOT, text=True, capture_output=True, timeout=600, check=False)
     kept = spare.folder / "kept" / "latest"
@@ -148,7 +147,7 @@ def test_a_host_that_stays_away_costs_only_the_trials_that_need_it(spare: Checko
     assert _states(spare, "src", "rtr", "dst") == before
 
     spare.write("without", TEXT.format(name="without", duration="2s"))
-    code, said = spare.run("without", "fail_fast")
+    code, said = spare.run("without", "fail-fast")
     assert code == 1
     assert "src2" in said
     assert not (spare.folder / "results" / "without").exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,21 +12,7 @@ from jsonschema import Draft202012Validator
 
 from samovar.campaign.collection import verify
 from samovar.events import STREAM_EVENTS, line_schema
-from tests.lab.campaigns import ROOT, make_checkout
-
-RUN = """
-import sys, fabfile
-fabfile.ROOT = fabfile.Path(sys.argv[1])
-try:
-    fabfile.run.body(None, "seen", [], events=sys.argv[2])
-except fabfile.Exit as exit:
-    sys.exit(exit.code)
-"""
-STATUS = """
-import sys, fabfile
-fabfile.ROOT = fabfile.Path(sys.argv[1])
-fabfile.status.body(None, "seen", json=True)
-"""
+from tests.lab.campaigns import ROOT, SAMOVAR, make_checkout
 
 
 def wait_until_traffic_is_told_of(events: Path, run: subprocess.Popen[str]) -> None:
@@ -45,12 +30,12 @@ def test_a_campaign_is_seen_by_others_while_it_runs_and_is_whole_in_the_end(tmp_
     checkout = make_checkout(tmp_path)
     checkout.define("seen", "{cc: [newreno]}", duration_s=10)
     events = tmp_path / "events.jsonl"
-    command = [sys.executable, "-c", RUN, str(tmp_path), str(events)]
+    command = [*SAMOVAR, str(tmp_path), "run", "seen", "--events", str(events)]
     run = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         wait_until_traffic_is_told_of(events, run)
         during = subprocess.run(
-            [sys.executable, "-c", STATUS, str(tmp_path)],
+            [*SAMOVAR, str(tmp_path), "status", "seen", "--json"],
             cwd=ROOT,
             capture_output=True,
             text=True,

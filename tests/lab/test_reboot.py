@@ -14,7 +14,7 @@ import pytest
 
 from samovar import lab
 from samovar.campaign.journal import Entry, fold
-from samovar.cli import Request
+from samovar.cli.project import Request
 from tests.lab.campaigns import ROOT, Checkout
 
 pytestmark = pytest.mark.proof  # each boot of the lab's kernel takes its time

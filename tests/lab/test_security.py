@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from samovar.analyse import analyse
-from samovar.cli import Request
+from samovar.cli.project import Request
 from samovar.events import silent
 from samovar.report import make_bundle
 from tests.lab.campaigns import Checkout

@@ -24,7 +24,7 @@ from samovar.campaign.journal import Entry, read_journal
 from samovar.campaign.policy import Policy, policy_of
 from samovar.campaign.run import CampaignRun, Summary
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
-from samovar.cli import PlannedExperiment, Request
+from samovar.cli.project import PlannedExperiment, Request
 from samovar.events import Event, silent
 from samovar.hosts import Sessions, discard_result
 from samovar.recipes import Catalogue, TrialScripts

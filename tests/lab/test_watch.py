@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from samovar import lab
-from samovar.cli import Request
+from samovar.cli.project import Request
 from samovar.events import silent
 from tests.lab.campaigns import ROOT, make_checkout
 from tests.lab.test_verdict import TEXT, Judge, Ran

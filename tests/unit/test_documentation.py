@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller, Request
+from samovar.cli.controller import Controller
 from samovar.cli.plan_commands import explanation_lines
+from samovar.cli.project import Request
 from samovar.experiment import (
     LoadOptions,
     load_experiment,

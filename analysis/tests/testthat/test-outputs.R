@@ -83,12 +83,14 @@ test_that("a project adds metrics and figures with its own manifest and R files"
   expect_equal(nrow(again$metrics[metric == "small_share"]), 0)
 })
 
-test_that("a project cannot redefine entries of the package, and its functions must exist", {
+test_that("a project overrides entries of the package, and its functions must exist", {
   on.exit(use_project(NULL))
   project <- own_project()
   unlink(file.path(project, "small.R"))
   use_project(project)
   expect_error(function_named("small_share"), "missing", class = "samovar_error_name")
   writeLines("figures: {design: {what: Mine}}", file.path(project, "outputs.yaml"))
-  expect_error(use_project(project), "already in the package", class = "samovar_error_name")
+  use_project(project)
+  expect_equal(outputs_of("figure")$design$what, "Mine")
+  expect_equal(sum(names(outputs_of("figure")) == "design"), 1)
 })

@@ -45,7 +45,8 @@ from samovar.campaign.verdict.path_checks import (
 )
 from samovar.campaign.verdict.pcap_reader import TCP, CaptureSummary, PacketStream, read_capture
 from samovar.campaign.verdict.program_checks import check_start_times
-from samovar.cli import Controller, Request
+from samovar.cli.controller import Controller
+from samovar.cli.project import Request
 from samovar.errors import DefinitionError
 from samovar.experiment import Config, keys, load_experiment, load_testbed
 from samovar.hosts import ScriptResult

@@ -14,10 +14,10 @@ from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Journal, fold
 from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
 from samovar.campaign.run import Summary
-from samovar.cli import Request, campaign_commands
+from samovar.cli import campaign_commands
 from samovar.cli.campaign_commands import complete_lines, restored_lines, summary_lines
 from samovar.cli.plan_commands import menu_lines
-from samovar.cli.project import Project, RunRequest
+from samovar.cli.project import Project, Request, RunRequest
 from samovar.events import Emit, Event
 from samovar.plan import Plan, Trial, compare, estimate_cost
 from samovar.units import clock

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller, Request
+from samovar.cli.controller import Controller
 from samovar.cli.plan_commands import explanation_lines
+from samovar.cli.project import Request
 from samovar.errors import DefinitionError, PlanError, SamovarError
 from samovar.experiment import LoadOptions, load_config, load_experiment, parse_overrides
 from samovar.experiment.explain import Explainer

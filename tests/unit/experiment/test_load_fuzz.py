@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from samovar.campaign.availability.requirements import host_needs
 from samovar.campaign.availability.unsupported_paths import unsupported_paths
-from samovar.cli import Request
-from samovar.cli.project import Project
+from samovar.cli.project import Project, Request
 from samovar.errors import DefinitionError, PlanError
 from samovar.experiment import load_experiment, load_testbed
 from samovar.experiment.yaml_tree import parse_yaml, plain

@@ -162,7 +162,6 @@ def test_a_project_adds_metrics_and_figures_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ("metrics: {cycles: {what: a, unit: s, function: f}}", "metrics: cycles is already in the R package"),
         ("figures: {own: {whta: a}}", "figures.own.whta: Extra inputs are not permitted"),
         (
             "metrics: {own: {what: a, unit: s, function: f, needs: [captur]}}",

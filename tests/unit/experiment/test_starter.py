@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller, Request
+from samovar.cli.controller import Controller
+from samovar.cli.project import Request
 from samovar.errors import DefinitionError
 from samovar.experiment import load_experiment, load_testbed, write_starter
 

@@ -114,7 +114,7 @@ def test_the_control_network_is_large_enough_for_all_hosts() -> None:
 
 def test_hosts_and_their_interfaces_have_names() -> None:
     topology = read_topology(chain())
-    template = shell_environment(ROOT / "templates" / "lab").get_template("hosts.j2")
+    template = shell_environment((ROOT / "templates" / "lab",)).get_template("hosts.j2")
     rows = [line.split() for line in template.render(vars(topology)).splitlines()]
     assert ["10.9.0.2", "r1"] in rows
     assert ["172.16.2.1", "r1-eth2"] in rows
@@ -160,7 +160,7 @@ def test_an_impossible_lab_is_refused_with_what_is_accepted(
 
 def test_hosts_have_permanent_neighbours_for_the_other_ends_of_their_links() -> None:
     dumbbell = read_topology(load_testbed(ROOT / "hosts" / "dumbbell.yaml"))
-    template = shell_environment(ROOT / "templates" / "lab").get_template("host.batch.j2")
+    template = shell_environment((ROOT / "templates" / "lab",)).get_template("host.batch.j2")
     neighbours = {}
     for node in dumbbell.nodes:
         lines = template.render(node=node, links=dumbbell.links).splitlines()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from samovar import lab
-from samovar.cli import Controller
+from samovar.cli.controller import Controller
 from samovar.errors import DefinitionError, LabError
 from samovar.experiment import load_config
 from samovar.lab import kernel as lab_kernel

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller, PlannedExperiment, Request
+from samovar.cli.controller import Controller
+from samovar.cli.project import PlannedExperiment, Request
 from samovar.errors import PlanError
 from samovar.report.document import comparison_rows
 

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from samovar.analyse import analyse
-from samovar.errors import AnalysisError
+from samovar.errors import AnalysisError, InstallationError
 from samovar.events import Event, silent
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "analysis" / "inst").mkdir(parents=True)
     (tmp_path / ".rlib" / "samovar").mkdir(parents=True)
+    monkeypatch.setattr("samovar.analyse.SHIPPED", tmp_path)
+    monkeypatch.setattr("samovar.installation.CHECKOUT", tmp_path)
     (tmp_path / "campaign").mkdir()
     return tmp_path
 
@@ -49,9 +51,10 @@ def test_the_message_of_r_is_part_of_the_error(checkout: Path) -> None:
         analyse(checkout / "campaign", checkout, silent)
 
 
-def test_a_missing_r_package_is_reported_with_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(AnalysisError, match="the R package is not installed; run `make install`"):
-        analyse(tmp_path, tmp_path, silent)
+def test_a_missing_r_package_is_reported_with_the_remedy(checkout: Path) -> None:
+    (checkout / ".rlib" / "samovar").rmdir()
+    with pytest.raises(InstallationError, match="the R package is not compiled; run `make install` in "):
+        analyse(checkout, checkout, silent)
 
 
 def test_a_missing_rscript_is_reported_with_the_remedy(

@@ -78,7 +78,7 @@ def test_the_pages_have_every_section_and_page_numbers(made: Path) -> None:
         "sysctl -w net.ipv4.tcp_congestion_control='reno'",
         "lines left out",
         "data/buffer-estimates.csv",
-        f"fab report --campaign tplink-buffer/{NAME}",
+        f"fab report tplink-buffer/{NAME}",
     ):
         assert words in text
     pages = re.findall(r"page (\d+) of (\d+)", text)
@@ -251,9 +251,7 @@ def test_a_campaign_that_was_not_analysed_is_refused_with_the_command_to_run(
 ) -> None:
     folder = write_campaign(tmp_path, figures=figures)
     (folder / "bundle" / "tables.json").unlink()
-    with pytest.raises(
-        ReportError, match=rf"no bundle/tables.json; run `fab analyse --campaign .*{NAME}` first"
-    ):
+    with pytest.raises(ReportError, match=rf"no bundle/tables.json; run `fab analyse .*{NAME}` first"):
         make_bundle(folder, silent)
 
 

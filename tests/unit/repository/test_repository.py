@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,19 +87,23 @@ def pins(lock: str) -> list[tuple[str, str]]:
     return re.findall(r"^([\w.-]+)==(\S+)", (ROOT / lock).read_text(), flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("names", ["requirements.in", "requirements-dev.in"])
-def test_every_requirement_is_in_its_lock(names: str) -> None:
-    wanted = re.findall(r"^([A-Za-z][\w.-]*)", (ROOT / names).read_text(), flags=re.MULTILINE)
-    locked = {name for name, _ in pins(names.replace(".in", ".lock"))}
-    assert {name.lower() for name in wanted} <= locked
+def direct_dependencies() -> dict[str, list[str]]:
+    """Return the names of what samovar and its tests need, by the lock that pins them."""
+    run = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    dev = re.findall(r"^([A-Za-z].*)", (ROOT / "requirements-dev.in").read_text(), flags=re.MULTILINE)
+    return {"requirements.lock": run, "requirements-dev.lock": dev}
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_every_requirement_is_in_its_lock(lock: str) -> None:
+    locked = {"==".join(pin) for pin in pins(lock)} | {name for name, _ in pins(lock)}
+    assert {one.lower() for one in direct_dependencies()[lock]} <= locked
 
 
 def test_every_direct_dependency_has_its_reason_written_down() -> None:
     reasons = (ROOT / "docs" / "decisions" / "0002-dependencies.md").read_text().lower()
     names = [
-        name
-        for file in ("requirements.in", "requirements-dev.in")
-        for name in re.findall(r"^([A-Za-z][\w.-]*)", (ROOT / file).read_text(), flags=re.MULTILINE)
+        one.partition("==")[0] for listed in direct_dependencies().values() for one in listed
     ] + listed_packages()
     assert not [name for name in names if f"`{name.lower()}`" not in reasons]
 

@@ -67,8 +67,11 @@ def imports_past_a_face() -> set[tuple[str, str]]:
 
 
 def is_command(importer: str, module: str) -> bool:
-    """Return whether a program imports the module of a command when it runs it: see samovar/cli/__init__.py."""
-    return importer == "fabfile" and module.startswith("samovar.cli.") and module.endswith("_commands")
+    """Return whether one of the two programs imports the command line: see samovar/cli/__init__.py."""
+    return importer in ("fabfile", "samovar.__main__") and module in (
+        "samovar.cli.fab",
+        "samovar.cli.commands",
+    )
 
 
 def repeated(names: Iterator[str]) -> set[str]:

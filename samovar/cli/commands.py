@@ -1,0 +1,399 @@
+"""The commands of `samovar` and `fab`: their names, arguments, options and help; the work is imported late.
+
+An option's letter means the same in every command. Each command returns an exit code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from samovar import __version__
+from samovar.cli import completion
+from samovar.cli.project_folder import find_project
+from samovar.errors import SamovarError, unknown
+
+if TYPE_CHECKING:  # takes long to import
+    from samovar.cli.project import Request
+
+Body = Callable[..., Any]
+INTERRUPTED = 130
+"""The exit code that shells report for a command that Ctrl-C has ended."""
+
+
+class Commands(click.Group):
+    """A group of commands; an unknown command is reported with the nearest known ones."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first argument names; `lab.up` is `lab up`, as `fab` writes it."""
+        first, dot, second = args[0].partition(".")
+        if dot and isinstance(self.commands.get(first), click.Group):
+            args = [first, second, *args[1:]]
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            ctx.fail(unknown("command", args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+
+def options(*several: Callable[[Body], Body]) -> Callable[[Body], Body]:
+    """Combine arguments and options of several commands into one decorator."""
+
+    def decorate(body: Body) -> Body:
+        for one in reversed(several):
+            body = one(body)
+        return body
+
+    return decorate
+
+
+def flag(name: str, text: str) -> Callable[[Body], Body]:
+    """Return an option without a value; `name` is its name, letter and parameter: `--all/-a/every_trial`."""
+    return click.option(*name.split("/"), is_flag=True, help=text)
+
+
+TESTBED = click.option(
+    *("--testbed", "-t"),
+    default="",
+    shell_complete=completion.testbeds,
+    help="Testbed file in hosts/ (default: `testbed` of config.yaml).",
+)
+FORCE = flag(
+    "--force/-f", "Do it even if a campaign is using the hosts; results/forced.jsonl records which one."
+)
+EXPERIMENT = options(
+    click.argument("experiment", shell_complete=completion.experiments),
+    click.option(
+        "--profile",
+        "-p",
+        default="",
+        shell_complete=completion.profiles,
+        help="Profile of the experiment, such as quick.",
+    ),
+    click.option(
+        *("--testbed", "-t"),
+        default="",
+        shell_complete=completion.testbeds,
+        help="Testbed files in hosts/, separated by commas (default: the experiment's own).",
+    ),
+    click.option(
+        *("--set", "-s", "overrides"),
+        multiple=True,
+        metavar="KEY=VALUE",
+        shell_complete=completion.overrides,
+        help="Override one key, such as duration=10s; can be repeated.",
+    ),
+)
+NEW = flag("--new/-n/new_campaign", "Begin a new campaign even if one can be resumed.")
+CAMPAIGN = click.argument("campaign", default="", shell_complete=completion.campaigns)
+PRINT_JSON = flag("--json/-j/as_json", "Print JSON.")
+ALL = flag("--all/-a/every_trial", "Show every trial.")
+TRIAL = click.option(
+    "--trial",
+    default="",
+    shell_complete=completion.trials,
+    help="One trial, by its id or the beginning of it.",
+)
+
+
+def in_project(body: Body) -> Body:
+    """Call a command with its project folder as the first argument; raises ProjectError without one."""
+
+    @wraps(body)
+    def run_in_project(**arguments: Any) -> Any:
+        return body(click.get_current_context().obj or find_project(Path.cwd()), **arguments)
+
+    return run_in_project
+
+
+def request_of(arguments: dict[str, Any]) -> Request:
+    """Take what EXPERIMENT adds to a command's arguments out of them."""
+    from samovar.cli.project import Request
+
+    return Request(**{name: arguments.pop(name) for name in Request._fields})
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["--help", "-h"]})
+@click.option(
+    *("--project", "-C"),
+    type=click.Path(path_type=Path),
+    help="Project folder (default: this folder, or the nearest one above it that is a project).",
+)
+@click.version_option(__version__, message="samovar %(version)s")
+@click.pass_context
+def main(ctx: click.Context, project: Path | None) -> None:
+    """Run TCP experiments on real testbeds or virtual labs: plan, run, analyse, report."""
+    if project is not None:
+        ctx.obj = find_project(project)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def init(folder: Path) -> int:
+    """Make a project folder with a commented experiment, the virtual lab and a fabfile."""
+    from samovar.cli import plan_commands
+
+    return plan_commands.init(folder)
+
+
+@main.command("list")
+@in_project
+def list_all(root: Path) -> int:
+    """List the experiments, testbeds, recipes, figures and tables, and where they come from."""
+    from samovar.cli import plan_commands
+
+    return plan_commands.list_all(root)
+
+
+@main.command()
+@click.argument("name")
+@click.option(
+    *("--from", "base"),
+    default="",
+    shell_complete=completion.experiments,
+    help="Experiment to extend (default: a commented starter).",
+)
+@in_project
+def new(root: Path, name: str, base: str) -> int:
+    """Write experiments/NAME.yaml, a commented experiment that can be planned at once."""
+    from samovar.cli import plan_commands
+
+    return plan_commands.new(root, name, base)
+
+
+@main.command()
+@EXPERIMENT
+@ALL
+@PRINT_JSON
+@flag("--csv/as_csv", "Print CSV, one row per trial.")
+@NEW
+@TRIAL
+@in_project
+def plan(root: Path, **arguments: Any) -> int:
+    """Show the trials of an experiment in order, their cost, and what the testbed cannot run."""
+    from samovar.cli import plan_commands
+
+    return plan_commands.plan(root, request_of(arguments), **arguments)
+
+
+@main.command()
+@EXPERIMENT
+@click.argument("key")
+@TRIAL
+@in_project
+def explain(root: Path, **arguments: Any) -> int:
+    """Show which file and line sets a key, as in --set, and the values that it overrides."""
+    from samovar.cli import plan_commands
+
+    return plan_commands.explain(root, request_of(arguments), **arguments)
+
+
+@main.command()
+@EXPERIMENT
+@in_project
+def check(root: Path, **arguments: Any) -> int:
+    """Check that the hosts have what an experiment needs, without changing them."""
+    from samovar.cli import plan_commands
+
+    return plan_commands.check(root, request_of(arguments), **arguments)
+
+
+@main.command()
+@EXPERIMENT
+@in_project
+def sudoers(root: Path, **arguments: Any) -> int:
+    """Print the sudoers rules for running an experiment as a user other than root."""
+    from samovar.cli import plan_commands
+
+    return plan_commands.sudoers(root, request_of(arguments), **arguments)
+
+
+@main.command()
+@EXPERIMENT
+@NEW
+@flag("--allow-partial", "Skip the trials that the testbed cannot run.")
+@flag("--fail-fast", "Stop after the first trial that fails.")
+@flag("--force/-f", "Take over hosts that another campaign has reserved.")
+@click.option(
+    "--events", default="", help="Append each event to this file as a line of JSON; - is standard output."
+)
+@in_project
+def run(root: Path, **arguments: Any) -> int:
+    """Run the trials of an experiment; after an interrupt or a change, run those that are missing."""
+    from samovar.cli import campaign_commands
+
+    return campaign_commands.run(root, request_of(arguments), **arguments)
+
+
+@main.command()
+@click.option(
+    *("--testbed", "-t"),
+    default="",
+    shell_complete=completion.testbeds,
+    help="Testbed file in hosts/ (default: all that interrupted campaigns have left changed).",
+)
+@flag("--force/-f", "Take over hosts that another campaign has reserved.")
+@in_project
+def restore(root: Path, testbed: str, force: bool) -> int:
+    """Restore hosts to their state before campaigns that were killed: of a testbed, or of all."""
+    from samovar.cli import campaign_commands
+
+    return campaign_commands.restore(root, testbed, force)
+
+
+@main.command()
+@CAMPAIGN
+@ALL
+@PRINT_JSON
+@in_project
+def status(root: Path, campaign: str, **shown: bool) -> int:
+    """Show the progress of a campaign, also while it runs."""
+    from samovar.cli import campaign_commands
+
+    return campaign_commands.status(root, campaign, **shown)
+
+
+@main.command()
+@CAMPAIGN
+@in_project
+def verify(root: Path, campaign: str) -> int:
+    """Check every file of a campaign against its recorded checksum."""
+    from samovar.cli import campaign_commands
+
+    return campaign_commands.verify(root, campaign)
+
+
+@main.command()
+@CAMPAIGN
+@in_project
+def analyse(root: Path, campaign: str) -> int:
+    """Measure the trials of a campaign and make its figures and tables (with R)."""
+    from samovar.cli import campaign_commands
+
+    return campaign_commands.analyse(root, campaign)
+
+
+@main.command()
+@CAMPAIGN
+@click.option(
+    "--study",
+    default="",
+    shell_complete=completion.studies,
+    help="File in experiments/studies/: report several experiments together.",
+)
+@in_project
+def report(root: Path, campaign: str, study: str) -> int:
+    """Make the PDF of a campaign or study; exit code 1 or 2 if an expectation differs or has no data."""
+    from samovar.cli import campaign_commands
+
+    return campaign_commands.report(root, campaign, study)
+
+
+@main.command()
+@in_project
+def schema(root: Path) -> int:
+    """Generate editor schemas, and in a checkout reference tables, after a change of keys or recipes."""
+    from samovar.cli import campaign_commands
+
+    return campaign_commands.schema(root)
+
+
+@main.command()
+@in_project
+def demo(root: Path) -> int:
+    """Run the experiment `demo` in the virtual lab, analyse it and make its PDF."""
+    from samovar.cli import campaign_commands
+
+    return campaign_commands.demo(root)
+
+
+@main.command()
+@click.argument("host")
+@click.argument("action", shell_complete=completion.power_actions)
+@TESTBED
+@FORCE
+@in_project
+def power(root: Path, host: str, action: str, testbed: str, force: bool) -> int:
+    """Switch the power of a host, or show its state, with the method in the testbed file."""
+    from samovar.cli import lab_commands
+
+    return lab_commands.power(root, host, action, testbed, force)
+
+
+@main.group(cls=Commands)
+def lab() -> None:
+    """Start, stop and enter the virtual lab of a testbed."""
+
+
+@lab.command("up")
+@TESTBED
+@in_project
+def lab_up(root: Path, testbed: str) -> int:
+    """Start the virtual lab."""
+    from samovar.cli import lab_commands
+
+    return lab_commands.start_lab(root, testbed)
+
+
+@lab.command("down")
+@TESTBED
+@FORCE
+@in_project
+def lab_down(root: Path, testbed: str, force: bool) -> int:
+    """Stop the virtual lab and all processes in it."""
+    from samovar.cli import lab_commands
+
+    return lab_commands.stop_lab(root, testbed, force)
+
+
+@lab.command("status")
+@TESTBED
+@in_project
+def lab_status(root: Path, testbed: str) -> int:
+    """Show whether the virtual lab is running and which of its hosts answer."""
+    from samovar.cli import lab_commands
+
+    return lab_commands.show_lab_status(root, testbed)
+
+
+@lab.command("shell")
+@click.argument("host")
+@TESTBED
+@in_project
+def lab_shell(root: Path, host: str, testbed: str) -> int:
+    """Open a shell on a host of the virtual lab."""
+    from samovar.cli import lab_commands
+
+    return lab_commands.open_shell(root, host, testbed)
+
+
+@main.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_script(shell: str) -> int:
+    """Print a shell's completion script: `eval "$(samovar completion bash)"` in ~/.bashrc."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(main, {}, "samovar", "_SAMOVAR_COMPLETE").source())
+    return 0
+
+
+def run_commands(arguments: Sequence[str], root: Path | None = None) -> int:
+    """Run one command line and return its exit code: 2 for a wrong argument. `root` is the project folder."""
+    try:
+        return main.main(list(arguments), prog_name="samovar", standalone_mode=False, obj=root) or 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except SamovarError as error:
+        click.echo(str(error), err=True)
+        return 1
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except click.exceptions.Exit as end:
+        return end.exit_code

@@ -1,0 +1,125 @@
+"""Complete names on the command line from file names and plain YAML alone: a Tab is answered at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from click import shell_completion
+
+from samovar.cli.project_folder import find_project, names
+from samovar.errors import ProjectError
+from samovar.installation import SHIPPED
+
+Items = list[shell_completion.CompletionItem]
+
+
+def _root(ctx: click.Context) -> Path | None:
+    """Return the project folder that the command line would use, None without one."""
+    given = ctx.find_root().params.get("project")
+    try:
+        return ctx.obj or find_project(Path(given or "."))
+    except ProjectError:
+        return None
+
+
+def _matching(found: Iterable[str], incomplete: str) -> Items:
+    return [shell_completion.CompletionItem(one) for one in found if one.startswith(incomplete)]
+
+
+def _files(folder: str) -> Any:
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        root = _root(ctx)
+        return _matching(names(root, folder), incomplete) if root else []
+
+    return complete
+
+
+experiments, studies, testbeds = _files("experiments"), _files("experiments/studies"), _files("hosts")
+
+
+def power_actions(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete what can be done with the power of a host."""
+    return _matching(("on", "off", "cycle", "status"), incomplete)
+
+
+def campaigns(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete a campaign: an experiment that has one, or EXPERIMENT/CAMPAIGN."""
+    root = _root(ctx)
+    if root is None:
+        return []
+    results = root / _read(root / "config.yaml").get("results", "results")
+    depth = "*/*/plan.json" if "/" in incomplete else "*/*"
+    folders = (path.parent if path.name == "plan.json" else path for path in sorted(results.glob(depth)))
+    found = {str(path.relative_to(results) if "/" in incomplete else path.parent.name) for path in folders}
+    return _matching(sorted(found), incomplete)
+
+
+def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete a profile of the experiment that the command line names."""
+    return _matching(_merged(ctx, "profiles"), incomplete)
+
+
+def overrides(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete KEY=VALUE with the factors of the experiment and their levels."""
+    factors = _merged(ctx, "factors")
+    pairs = (f"{name}={level}" for name, levels in factors.items() for level in _texts(levels))
+    return _matching(pairs, incomplete)
+
+
+def trials(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete the id of a trial from the newest plan that a campaign of the experiment has recorded."""
+    root = _root(ctx)
+    name = ctx.params.get("campaign") or _experiment(ctx)
+    if root is None or not name:
+        return []
+    plans = sorted((root / "results").glob(f"{str(name).partition('/')[0]}/*/plan.json"))
+    return (
+        _matching((one["id"] for one in json.loads(plans[-1].read_text())["trials"]), incomplete)
+        if plans
+        else []
+    )
+
+
+def _experiment(ctx: click.Context) -> str:
+    """Return the experiment that the command line names; Click leaves it in `args` after an open option."""
+    return str(ctx.params.get("experiment") or next(iter(ctx.args), ""))
+
+
+def _merged(ctx: click.Context, key: str) -> dict[str, Any]:
+    """Return a mapping of the experiment's file and of those that it extends."""
+    root, name = _root(ctx), _experiment(ctx)
+    found: dict[str, Any] = {}
+    seen: set[str] = set()
+    while root and name and name not in seen:
+        seen.add(name)
+        path = next(_experiment_files(root, name), None)
+        tree = _read(path) if path else {}
+        found = {**(tree.get(key) or {}), **found}
+        name = str(tree.get("extends") or "")
+    return found
+
+
+def _experiment_files(root: Path, name: str) -> Iterator[Path]:
+    own = Path(name) if name.endswith(".yaml") else root / "experiments" / f"{name}.yaml"
+    yield from (path for path in (own, SHIPPED / "experiments" / own.name) if path.is_file())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the top level of a YAML file; empty if it cannot be read, which the command itself reports."""
+    import yaml
+
+    try:
+        tree = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _texts(levels: Any) -> list[str]:
+    return (
+        [str(one) for one in levels if isinstance(one, str | int | float)] if isinstance(levels, list) else []
+    )

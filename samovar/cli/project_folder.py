@@ -1,0 +1,70 @@
+"""Find the project folder that a command is about, and list its files, without slow imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from samovar.errors import ProjectError
+from samovar.installation import SHIPPED, TEMPLATES, shipped_beside
+
+FABFILE = '''"""The tasks of `fab`, the same as the commands of `samovar`."""
+
+from pathlib import Path
+
+from samovar.cli.fab import fab_tasks
+
+namespace = fab_tasks(Path(__file__).resolve().parent)
+'''
+IN_CHECKOUT, IN_PROJECT = "docs/reference/schema", ".schema"
+"""Where editor schemas are."""
+
+
+def find_project(folder: Path) -> Path:
+    """Return the nearest folder that is a project, of `folder` and those above it; raises ProjectError."""
+    start = folder.absolute()
+    if not start.is_dir():
+        raise ProjectError(f"{folder}: not a folder; --project takes the folder of a project")
+    for one in (start, *start.parents):
+        if (one / "experiments").is_dir() or (one / "config.yaml").is_file():
+            return one
+    raise ProjectError(
+        f"{folder}: not a project, nor in one: there is no experiments/ and no config.yaml; "
+        "`samovar init FOLDER` makes a project"
+    )
+
+
+def names(root: Path, folder: str) -> Iterator[str]:
+    """Yield the names of the YAML files in a folder of the project, and of the shipped ones."""
+    folders = (root / folder, *shipped_beside(root / folder))
+    yield from sorted({path.stem for one in folders for path in one.glob("*.yaml")})
+
+
+def schema_folder(root: Path) -> str:
+    """Return the folder of a project's editor schemas, below the project."""
+    return IN_CHECKOUT if root == SHIPPED else IN_PROJECT
+
+
+def make_project(folder: Path) -> list[Path]:
+    """Write the files of a new project and return their paths; raises ProjectError if one exists."""
+    root = folder.absolute()
+    texts = {
+        "experiments/first.yaml": (TEMPLATES / "starter" / "experiment.yaml").read_text("utf-8"),
+        "hosts/lab.yaml": (SHIPPED / "hosts" / "lab.yaml").read_text("utf-8"),
+        "config.yaml": (SHIPPED / "config.yaml").read_text("utf-8"),
+        "fabfile.py": FABFILE,
+        ".gitignore": f"results/\n.lab/\n{IN_PROJECT}/\n",
+    }
+    existing = [name for name in texts if (root / name).exists() and name != ".gitignore"]
+    if existing:
+        raise ProjectError(f"{folder}: {existing[0]} exists already; choose a folder that is not a project")
+    if (root / ".gitignore").exists():
+        del texts[".gitignore"]
+    written = []
+    for name, text in texts.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text.replace(IN_CHECKOUT, IN_PROJECT).replace("NAME", "first"))
+        written.append(folder / name)
+    return written

@@ -1,0 +1,133 @@
+"""What samovar ships beside its Python code, and what it compiles from it: in a checkout or a wheel.
+
+Recipes, the R package, the lab's adapter, report templates, testbeds and experiments lie in the checkout, or,
+when samovar was installed by pip, in samovar/shipped/. The R package and the adapter are compiled: by
+`make install` into .rlib and .bin of the checkout, otherwise at their first use into a cache folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from samovar import __version__
+from samovar.errors import InstallationError
+from samovar.events import Emit, Event, silent
+
+PACKAGE = Path(__file__).parent
+CHECKOUT = None if (PACKAGE / "shipped").is_dir() else PACKAGE.parent
+"""The checkout that samovar runs from; None when it is installed."""
+SHIPPED = CHECKOUT or PACKAGE / "shipped"
+"""The folder with templates/, analysis/, hosts/, experiments/ and packages.debian."""
+TEMPLATES = SHIPPED / "templates"
+COMPLETED = ("experiments/fragments", "experiments/studies", "experiments", "hosts")
+"""Folders of a project that also offer the shipped files that they lack."""
+BUILD_TIMEOUT_S = 1800
+SECTIONS_TO_RUN = "# The tests"
+"""The line of packages.debian after which come the packages that only tests need."""
+
+
+def shipped_beside(folder: Path) -> list[Path]:
+    """Return the shipped folder that completes a project's folder such as hosts/; none for others."""
+    path = folder.absolute()
+    found = [SHIPPED / name for name in COMPLETED if path.as_posix().endswith(f"/{name}")][:1]
+    return [one for one in found if one != path]
+
+
+def cache_folder() -> Path:
+    """Return the folder of what is compiled: the checkout, or ~/.cache/samovar/VERSION ($XDG_CACHE_HOME)."""
+    if CHECKOUT:
+        return CHECKOUT
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "samovar" / __version__
+
+
+def r_library(emit: Emit = silent) -> Path:
+    """Return the R library with the R package, compiled if it is missing; raises InstallationError."""
+    library = cache_folder() / ".rlib"
+    if not (library / "samovar").is_dir():
+        with _building("the R package", library, emit):
+            if not (library / "samovar").is_dir():
+                words = ["R", "CMD", "INSTALL", "--no-multiarch", f"--library={library}"]
+                _build(
+                    words, SHIPPED / "analysis", "the R package", {"MAKEFLAGS": f"-j{os.cpu_count() or 1}"}
+                )
+    return library
+
+
+def adapter(emit: Emit = silent) -> Path:
+    """Return the program that simulates a pair of adapters, compiled if missing; raises InstallationError."""
+    program = cache_folder() / ".bin" / "adapter"
+    if not program.is_file():
+        with _building("the adapter of labs", program.parent, emit):
+            if not program.is_file():
+                sources = PACKAGE / "lab" / "adapter"
+                words = ["make", "--no-print-directory", "-B", f"OUT={program}", "-C"]
+                _build(words, sources, "the adapter of labs", {})
+    return program
+
+
+@contextmanager
+def _building(what: str, folder: Path, emit: Emit) -> Iterator[None]:
+    """Announce a build, and let only one process do it at a time."""
+    if CHECKOUT:
+        raise InstallationError(f"{what} is not compiled; run `make install` in {CHECKOUT}")
+    require_packages()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        emit(Event("compiling", {"text": what, "folder": str(folder)}))
+        yield
+
+
+def _build(words: Sequence[str], sources: Path, what: str, environment: Mapping[str, str]) -> None:
+    """Compile a copy of the sources, since the installation may be read-only."""
+    copy = cache_folder() / "build" / sources.name
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(sources, copy)
+    try:
+        done = subprocess.run(
+            [*words, str(copy)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env={**os.environ, "LC_ALL": "C.UTF-8", **environment},
+            timeout=BUILD_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InstallationError(f"{what} cannot be compiled: {error}") from error
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+    if done.returncode:
+        raise InstallationError(f"{what} cannot be compiled:\n{(done.stdout + done.stderr).strip()[-4000:]}")
+
+
+def require_packages() -> None:
+    """Check that the Debian packages that samovar needs are installed; raises InstallationError."""
+    missing = missing_packages()
+    if missing:
+        raise InstallationError(
+            f"{len(missing)} Debian packages are missing; this command installs them:\n"
+            f"sudo apt-get install --no-install-recommends {' '.join(missing)}"
+        )
+
+
+def missing_packages() -> list[str]:
+    """Return the Debian packages of packages.debian that are not installed; none where dpkg is missing."""
+    text = (SHIPPED / "packages.debian").read_text(encoding="utf-8").partition(f"\n{SECTIONS_TO_RUN}\n")[0]
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    wanted = [line for line in lines if line]
+    try:
+        words = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n", *wanted]
+        answer = subprocess.run(
+            words, capture_output=True, text=True, check=False
+        ).stdout  # exits 1 for unknown names
+    except FileNotFoundError:
+        return []
+    return sorted(set(wanted) - {line.removeprefix("installed ") for line in answer.splitlines()})

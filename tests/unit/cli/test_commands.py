@@ -1,0 +1,176 @@
+"""The command line of `samovar` and `fab`: projects, arguments, completion, pipes, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SAMOVAR = (sys.executable, "-m", "samovar")
+FAB = (str(Path(sys.executable).with_name("fab")),)
+
+
+def run(
+    folder: Path, *words: str, program: tuple[str, ...] = SAMOVAR, **variables: str
+) -> tuple[int, str, str]:
+    """Run a command in a folder; return its exit code and what it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables}
+    command = [*program, *words]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def completed(folder: Path, *words: str) -> list[str]:
+    """Return what bash offers for the last word."""
+    line = " ".join(["samovar", *words])
+    code, out, err = run(
+        folder, _SAMOVAR_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words))
+    )
+    assert (code, err) == (0, "")
+    return [line.partition(",")[2] for line in out.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a project that `samovar init` has just made."""
+    folder = tmp_path_factory.mktemp("mine") / "project"
+    code, out, err = run(folder.parent, "init", "project")
+    assert (code, err) == (0, "")
+    assert "next: cd project" in out
+    return folder
+
+
+def test_a_new_project_plans_at_once_through_both_doors_and_from_a_folder_below(project: Path) -> None:
+    outs = {
+        run(project, "plan", "first"),
+        run(project / "experiments", "plan", "first"),
+        run(project, "plan", "experiments/first.yaml"),
+        run(project.parent, "--project", "project", "plan", "first"),
+        run(project, "plan", "first", program=FAB),
+    }
+    assert len(outs) == 1
+    code, out, err = outs.pop()
+    assert (code, err) == (0, "")
+    assert "6 trials" in out
+
+
+def test_a_project_sees_what_is_shipped_and_overrides_it(project: Path) -> None:
+    recipe = project / "templates" / "linux" / "aqm" / "pfifo.sh.j2"
+    recipe.parent.mkdir(parents=True)
+    shipped = (ROOT / "templates" / "linux" / "aqm" / "pfifo.sh.j2").read_text()
+    summary = next(line for line in shipped.splitlines() if line.startswith("summary:"))
+    recipe.write_text(shipped.replace(summary, "summary: Mine."))
+    lines = [line.split() for line in run(project, "list")[1].splitlines()]
+    assert next(line for line in lines if line[:1] == ["first"])[:2] == ["first", "project"]
+    assert next(line for line in lines if line[:1] == ["demo"])[:2] == ["demo", "samovar"]
+    assert ["pfifo", "project", "linux", "Mine."] in lines
+    assert run(project, "plan", "demo")[0] == 0
+
+
+def test_no_project_is_a_sentence_that_says_how_to_make_one() -> None:
+    assert run(Path("/"), "plan", "demo") == (
+        1,
+        "",
+        "/: not a project, nor in one: there is no experiments/ and no config.yaml; "
+        "`samovar init FOLDER` makes a project\n",
+    )
+
+
+def test_a_project_is_not_made_over_another(project: Path) -> None:
+    code, _, err = run(project.parent, "init", "project")
+    assert code == 1
+    assert err == "project: experiments/first.yaml exists already; choose a folder that is not a project\n"
+
+
+@pytest.mark.parametrize("program", [SAMOVAR, FAB])
+def test_an_unknown_command_is_reported_with_the_nearest(project: Path, program: tuple[str, ...]) -> None:
+    code, _, err = run(project, "pln", "demo", program=program)
+    assert code == 2
+    assert "unknown command 'pln'; did you mean 'plan'?" in err
+
+
+@pytest.mark.parametrize("words", [("lab", "status"), ("lab.status",)])
+def test_a_command_of_the_lab_may_be_written_with_a_dot(project: Path, words: tuple[str, ...]) -> None:
+    assert run(project, *words)[:2] == (1, "lab lab: not running\n")
+
+
+def test_help_stands_before_or_after_a_command(project: Path) -> None:
+    code, out, _ = run(project, "plan", "--help")
+    assert (code, out.splitlines()[0]) == (0, "Usage: samovar plan [OPTIONS] EXPERIMENT")
+    assert run(project, "--help", "plan", program=FAB)[1] == out
+    assert run(project, "plan", "--help", program=FAB)[1] == out
+
+
+def test_completion_offers_commands_names_levels_and_options(project: Path) -> None:
+    assert completed(project, "pl") == ["plan"]
+    assert completed(project, "plan", "fi") == ["first"]
+    assert completed(project, "plan", "first", "--testbed", "la") == ["lab"]
+    assert completed(project, "plan", "first", "--set", "cc=") == ["cc=newreno", "cc=cubic"]
+    assert completed(project, "run", "first", "--fail") == ["--fail-fast"]
+    assert completed(project, "lab", "") == ["down", "shell", "status", "up"]
+    assert completed(project, "report", "--study", "net") == ["netgear"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_is_printed_for_each_shell(tmp_path: Path, shell: str) -> None:
+    code, out, _ = run(tmp_path, "completion", shell)
+    assert code == 0
+    assert "_SAMOVAR_COMPLETE" in out
+
+
+def test_completion_and_help_import_nothing_slow(project: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "samovar", "plan", "--help"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "click" in imported
+    assert not imported & {
+        "pydantic",
+        "jinja2",
+        "fabric",
+        "rich.console",
+        "samovar.experiment",
+        "samovar.plan",
+    }
+
+
+def test_a_fifo_in_the_place_of_an_experiment_is_refused_at_once(project: Path) -> None:
+    os.mkfifo(project / "experiments" / "pipe.yaml")
+    try:
+        code, _, err = run(project, "plan", "pipe")
+        assert code == 1
+        assert err == "experiments/pipe.yaml: a fifo; it must be a YAML file\n"
+    finally:
+        (project / "experiments" / "pipe.yaml").unlink()
+
+
+def test_a_reader_that_leaves_is_no_error(project: Path) -> None:
+    words = " ".join([*SAMOVAR, "list", "|", "head", "-1"])
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", words], cwd=project, env=environment, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "experiments\n", "")
+
+
+def test_ctrl_c_ends_a_command_with_130_and_no_traceback_while_it_starts(project: Path) -> None:
+    interrupted = (
+        "import builtins, signal, sys\n"
+        "load = builtins.__import__\n"
+        "def interrupting(name, *others):\n"
+        "    if name == 'samovar.cli' and others[2] == ('plan_commands',): signal.raise_signal(signal.SIGINT)\n"
+        "    return load(name, *others)\n"
+        "builtins.__import__ = interrupting\n"
+        "sys.argv = ['samovar', 'list']\n"
+        "from samovar.__main__ import main\n"
+        "main()"
+    )
+    program = ("env", "--default-signal=INT", sys.executable, "-c", interrupted)
+    code, out, err = run(project, program=program)
+    assert (code, out, err.strip()) == (130, "", "")
