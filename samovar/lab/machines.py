@@ -315,7 +315,7 @@ def write_seed(folder: Path, machine: VirtualMachine, topology: Topology, port: 
     }
     if node.os == "freebsd":
         config: Mapping[str, object] = {"users": [], "runcmd": [FREEBSD_SETUP]}
-        setup = shell_environment(templates).get_template("freebsd-setup.sh.j2").render(values)
+        setup = shell_environment((templates,)).get_template("freebsd-setup.sh.j2").render(values)
         (seed / "setup.sh").write_text(setup, encoding="utf-8")
     else:
         config = _cloud_config(folder, values, node, templates)
@@ -344,7 +344,7 @@ def _cloud_config(
     folder: Path, values: Mapping[str, object], node: Node, templates: Path
 ) -> Mapping[str, object]:
     """Return what cloud-init does at the first boot; the unit runs at every boot."""
-    environment = shell_environment(templates)
+    environment = shell_environment((templates,))
 
     def file(path: str, template: str) -> Mapping[str, str]:
         return {"path": path, "content": environment.get_template(template).render(values)}
