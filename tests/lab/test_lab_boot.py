@@ -166,7 +166,7 @@ def test_another_version_of_the_testbed_is_refused_while_the_lab_runs(
     testbed: Testbed, access: lab.Access, state: Path
 ) -> None:
     assert access.process.is_running
-    with pytest.raises(LabError, match=r"another version of the testbed file; accepted .*fab lab\.down"):
+    with pytest.raises(LabError, match=r"another version of the testbed file; stop it .*fab lab\.down"):
         lab.up(with_lab(testbed, kernel="uml", memory="300MB"), state, NEEDS, silent)
 
 
