@@ -104,7 +104,7 @@ class Clocks:
     readings: dict[str, list[Reading]] = field(default_factory=dict)
 
     def read(self, sessions: Sessions, hosts: Iterable[str], script: Callable[[str], str]) -> None:
-        """Read the clocks whose last reading is stale, each several times at first. Raises TestbedError."""
+        """Read each clock whose reading is stale, several times at first; raises TestbedError."""
 
         def read_clock(session: Session) -> list[Reading]:
             count = 1 if self.readings.get(session.host) else FIRST_READINGS

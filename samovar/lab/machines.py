@@ -237,7 +237,7 @@ def _plan_machine(
         raise LabError(f"{where}: {what}; accepted: qcow2 or raw, unpacked")
     if kind == "qcow2" and any(header[8:]):  # the offset of the name of its backing file
         what = f"image {files['image']}: needs another image beside it"
-        raise LabError(f"{where}: {what}; accepted: a whole one: qemu-img convert -O qcow2 FILE NEW")
+        raise LabError(f"{where}: {what}; make one that needs no other: qemu-img convert -O qcow2 FILE NEW")
     memory_bytes = host.machine.memory_bytes or testbed.lab.memory_bytes
     return VirtualMachine(
         node=node,
@@ -378,7 +378,8 @@ def _cloud_config(
 class MachineSetup:
     """The first boot of a machine, followed on its console.
 
-    A FreeBSD machine that shows a login prompt before it is set up has no nuageinit: root logs in.
+    If a FreeBSD machine shows a login prompt before it is set up, it has no nuageinit; the setup then logs
+    in as root.
     """
 
     def __init__(self, folder: Path, console: Path, node: Node) -> None:

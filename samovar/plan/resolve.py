@@ -1,4 +1,4 @@
-"""The treatments of a part: the matrix of levels, and what the trials of each set, run and record."""
+"""Resolve the treatments of a part: expand its factors, and work out the values that each trial uses."""
 
 from __future__ import annotations
 

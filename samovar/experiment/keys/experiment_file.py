@@ -1,4 +1,4 @@
-"""Keys of experiment and study files, the bounds of the verdict, and the flows that entries make."""
+"""Models of experiment and study files, and the flows that the entries of `traffic` stand for."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ class Ipmi(Strict):
 
 
 class Power(Strict):
-    """How to switch a machine: commands that run on the controller, without a shell, or IPMI."""
+    """How to switch a machine on and off: commands that the controller runs without a shell, or IPMI."""
 
     on: Command | None = entry("Command that switches it on.", None)
     off: Command | None = entry("Command that switches it off.", None)

@@ -1,4 +1,4 @@
-"""The bounds of the verdict, for config, testbed and experiment files, and profiles of bounds."""
+"""The limits by which a trial is judged (key `verdict`), and named profiles of such limits."""
 
 from __future__ import annotations
 

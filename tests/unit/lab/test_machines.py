@@ -160,7 +160,7 @@ def test_a_missing_image_and_too_little_memory_are_refused(
     ("content", "message"),
     [
         (b"\xfd7zXZ\x00", r"is compressed \(xz\); accepted: qcow2 or raw"),
-        (b"QFI\xfb\0\0\0\3\0\0\0\0\0\0\1\0", "needs another image beside it; accepted: a whole one"),
+        (b"QFI\xfb\0\0\0\3\0\0\0\0\0\0\1\0", "needs another image beside it; make one that needs no other"),
     ],
 )
 def test_an_image_that_is_packed_or_incomplete_is_refused(
