@@ -41,7 +41,7 @@ _MODULES = (
     *("interrupts", "folder", "notifier", "past_campaigns", "policy", "provenance_json", "recovery", "run"),
     "retries",
 )
-"""Modules in the order in which they are searched for a name, those that import little first."""
+"""Modules in the order in which they are searched for a name. Those that import little come first."""
 
 
 def __getattr__(name: str) -> Any:

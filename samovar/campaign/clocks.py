@@ -12,16 +12,17 @@ from samovar.hosts import ScriptResult, Session, Sessions, clock_offset
 
 FIRST_READINGS = 3
 DRIFT = 100e-6
-"""How fast two clocks may drift apart: crystals do, and ntpd usually corrects no more."""
+"""The assumed largest drift between two clocks: that of crystals, and about the most that ntpd corrects."""
 STALE_SHARE = 0.5
 """A clock is read again once it may have drifted by this share of its offset's error."""
 STEERED_PPM = 500.0
 """The most by which NTP changes the rate of a clock, either way (adjtimex(2), ADJ_FREQUENCY)."""
 WANDER_PPM = 5.0
-"""How far the rate of a clock may be from its mean, as that of a crystal over a day's temperatures."""
+"""The assumed largest deviation of a clock's rate from its mean, such as a crystal's over a day's
+temperatures."""
 MOST_READINGS = 20
 LEAST_READINGS = 4
-"""Any three readings fit some drift and one step."""
+"""At least this many readings, since any three fit some drift and one step."""
 DEADLINE_S = 20.0
 
 
@@ -78,8 +79,8 @@ class ClockOffset:
     def correction_s(self) -> float:
         """Seconds to add to the controller's time to get the host's.
 
-        An offset within its error is not corrected: that would put clocks apart that are one, or are well
-        kept by NTP.
+        An offset within its error is not corrected. Otherwise clocks would be moved apart that NTP keeps
+        together, or that are the same clock.
         """
         return self.offset_s if abs(self.offset_s) > self.error_s else 0.0
 
@@ -99,12 +100,15 @@ class ClockOffset:
 
 @dataclass
 class Clocks:
-    """The readings of a campaign by host; a trial adds one of each host whose last reading is stale."""
+    """The clock readings of a campaign by host. Each trial reads the clocks whose last reading is stale."""
 
     readings: dict[str, list[Reading]] = field(default_factory=dict)
 
     def read(self, sessions: Sessions, hosts: Iterable[str], script: Callable[[str], str]) -> None:
-        """Read each clock whose reading is stale, several times at first; raises TestbedError."""
+        """Read each clock whose last reading is stale; a clock without readings is read several times.
+
+        Raises TestbedError.
+        """
 
         def read_clock(session: Session) -> list[Reading]:
             count = 1 if self.readings.get(session.host) else FIRST_READINGS
@@ -139,13 +143,13 @@ class Clocks:
 
 
 def reading_of(result: ScriptResult) -> Reading:
-    """Return the reading that one run of a clock script gives. Raises TestbedError."""
+    """Return the reading from the output of a clock script. Raises TestbedError."""
     offset_s, error_s = clock_offset(result)
     return Reading(result.t_start_s + error_s, offset_s, error_s, result.seconds)
 
 
 def estimate(host: str, readings: list[Reading], now_s: float) -> ClockOffset:
-    """Estimate an offset from the latest readings, as many as agree on some offset.
+    """Estimate an offset from as many of the latest readings as have an offset in common.
 
     The clock was set if the latest reading agrees with no other. Once a later reading agrees with it, the
     earlier ones no longer count.
@@ -166,7 +170,7 @@ def drift_of(readings: Sequence[Reading]) -> Drift | None:
 
     The rate is assumed to stay within WANDER_PPM of its mean, and readings to be in the order in which they
     were taken. If one step does not explain them, the oldest are left out, at most half. Bounds that allow
-    every rate at which NTP may steer a clock tell nothing.
+    every rate at which NTP may steer a clock are useless, so None is returned.
     """
     most = max(0, min(len(readings) // 2, len(readings) - LEAST_READINGS))
     bounds = (_drift_with_one_step(readings[first:]) for first in range(most + 1))
@@ -175,7 +179,7 @@ def drift_of(readings: Sequence[Reading]) -> Drift | None:
 
 
 def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
-    """Return every drift that explains readings with a step between some two of them, or without one."""
+    """Return every drift that explains the readings with at most one step between two of them."""
     before, after = _even_drifts(readings), _even_drifts(readings[::-1])[::-1]
     both = [early & late for early, late in zip(before[:-1], after[1:], strict=True)] or before
     possible = [drift for drift in both if drift.possible]
@@ -188,7 +192,8 @@ def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
 def _even_drifts(readings: Sequence[Reading]) -> list[Drift]:
     """Bound the drift by the first reading, by the first two, and so on.
 
-    Pairs are enough: a line of some slope meets all intervals as soon as one meets each two (Helly).
+    Pairs of readings suffice: if each pair of intervals is met by a line of some slope, one such line meets
+    them all (Helly's theorem).
     """
     drifts: list[Drift] = []
     for count, last in enumerate(readings):

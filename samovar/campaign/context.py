@@ -25,10 +25,10 @@ class CampaignContext:
     """The context of a campaign on one testbed.
 
     `last_states` maps each host to the state in which the last trial left it, and the script that read it.
-    `networks` maps each host to the MTU and routes that it had at first, as far as no trial sets them.
+    `networks` maps each host to its MTU and routes before the first trial, except those that trials set.
     `boots` maps hosts that were rebooted in this run to their boot ids. `shared` is whether several testbeds
-    share the campaign, so that what concerns this one must be marked with its name. `entries` returns the
-    journal as it is at the moment.
+    share the campaign; then events carry the name of this one. `entries` returns the events of the journal
+    so far.
     """
 
     campaign: str
@@ -49,12 +49,12 @@ class CampaignContext:
     entries: Callable[[], Sequence[Entry]] = tuple
 
     def state(self) -> CampaignState:
-        """Return the state of the campaign by its journal so far, with the hosts of this testbed only."""
+        """Return the state of the campaign according to its journal, with the hosts of this testbed only."""
         return fold(self.entries()).on(self.mark)
 
     @property
     def mark(self) -> str:
-        """The testbed if several share the campaign, else empty."""
+        """The name of the testbed if several share the campaign, otherwise empty."""
         return self.testbed if self.shared else ""
 
     def report(self, event: str, **values: object) -> None:
@@ -68,7 +68,7 @@ class CampaignContext:
             raise KeyboardInterrupt
 
     def record_scripts(self, folder: Path | None) -> None:
-        """Record every script that runs on a host from now on in a folder, or stop recording."""
+        """Start recording in a folder every script that runs on a host, or stop recording."""
         recorder = discard_result if folder is None else Recorder(folder)
         for session in self.sessions:
             session.record = recorder

@@ -14,14 +14,14 @@ _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, er
 
 
 def is_disk_error(error: BaseException) -> bool:
-    """Return whether an error means that nothing can be written here, so the next trial would fail too."""
+    """Return whether an error means that no file can be written, so that the next trial would fail too."""
     if isinstance(error, CampaignError):
         return True
     return isinstance(error, OSError) and error.errno in _DISK_ERRORS
 
 
 class DiskReserve:
-    """A file that occupies some disk until writing fails; `lost` is the first error that made it fail."""
+    """A file that occupies disk space until a write fails. `lost` is the first error of a write."""
 
     def __init__(self) -> None:
         self._reserve: Path | None = None
@@ -38,7 +38,7 @@ class DiskReserve:
             raise CampaignError(f"{folder}: cannot be written: {error.strerror}") from error
 
     def fail(self, error: BaseException) -> None:
-        """Remember that writing failed, and free the reserve so that this can be recorded."""
+        """Store the error of a write, and free the reserve so that the error can be recorded."""
         self.lost = self.lost or str(error)
         self.release()
 

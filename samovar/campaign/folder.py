@@ -1,4 +1,4 @@
-"""The folder of a campaign: start one, find the one that a plan resumes, read and replace its plan."""
+"""The folder of a campaign: create it, find the campaign that a plan resumes, read and replace its plan."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ EARLIER = "plans"
 TESTBEDS = "testbeds"
 TIME_FORMAT = "%Y%m%d-%H%M%S"
 IDENTITY = ("schema", "experiment", "profile", "testbed", "overrides")
-"""Keys of plan.json that identify a campaign: a changed plan with equal values resumes it."""
+"""Keys of plan.json that identify a campaign. A changed plan in which they are equal resumes the campaign."""
 
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """The campaign that a plan resumes, and what it lacks of it; `folder` is None for a new campaign."""
+    """The campaign that a plan resumes, and the work that is left. `folder` is None for a new campaign."""
 
     folder: Path | None
     comparison: Comparison
@@ -114,7 +114,7 @@ def _read_plan(file: Path) -> Plan:
 
 
 def testbeds_of(names: str) -> tuple[str, ...]:
-    """Return the testbeds of a plan's key `testbed`, which has commas between several."""
+    """Return the testbeds in a plan's key `testbed`, in which they are separated by commas."""
     return tuple(names.split(","))
 
 
@@ -124,7 +124,7 @@ def testbeds_in(folder: Path) -> tuple[str, ...]:
 
 
 def run_command(plan: Plan) -> str:
-    """Return the command that runs a plan, or those of its trials that its campaign lacks."""
+    """Return the command that runs the trials of a plan, or resumes its campaign."""
     words = ["fab", "run", plan.experiment]
     words += ["--profile", plan.profile] if plan.profile else []
     words += ["--testbed", plan.testbed]
@@ -134,7 +134,7 @@ def run_command(plan: Plan) -> str:
 
 
 def read_plans(folder: Path, testbed: str = "") -> Iterator[Plan]:
-    """Read the plan of a campaign, or of one of its testbeds, then the earlier ones, newest first."""
+    """Read the plan of a campaign, or of one of its testbeds, then its earlier plans, newest first."""
     name = f"{TESTBEDS}/{testbed}/{PLAN}" if testbed else PLAN
     numbers = sorted(_earlier_numbers(folder), reverse=True)
     for home in (folder, *(folder / EARLIER / str(number) for number in numbers)):
@@ -143,7 +143,7 @@ def read_plans(folder: Path, testbed: str = "") -> Iterator[Plan]:
 
 
 def read_state(folder: Path) -> CampaignState:
-    """Return the state of a campaign; that of an empty journal if it has not started."""
+    """Return the state of a campaign; the state of an empty journal if it has not started."""
     journal = folder / JOURNAL
     return fold(read_journal(journal)) if journal.exists() else fold(())
 
@@ -163,7 +163,8 @@ def replace_plan(
     """Replace the plan and definition files of a campaign; return whether any of them differed.
 
     The previous files, and the provenance of the trials that were made with them, are kept in plans/N. The
-    journal records what the change means for trials. The plan is written last: it makes the change effective.
+    journal records what the change means for trials. The plan is written last, because it makes the change
+    effective.
     """
     fresh = {**sources, PLAN: plan.to_json()}
     differing = {name: data for name, data in fresh.items() if _content(folder / name) != data}
@@ -171,7 +172,7 @@ def replace_plan(
         return False
     comparison = compare(plan, read_plan(folder), trial_statuses(state))
     number = max(_earlier_numbers(folder), default=0)
-    # After a crash between keeping and replacing, the number is used again.
+    # After a crash before the plan was replaced, the number is used again.
     if not number or _content(folder / EARLIER / str(number) / PLAN) != _content(folder / PLAN):
         number += 1
     kept = f"{EARLIER}/{number}"

@@ -20,11 +20,11 @@ from samovar.plan import Trial
 POLL_S = 1.0
 PROBE_DEADLINE_S = 10.0
 RESTORE_ATTEMPTS = 2
-"""How often to restore a host that answers before giving up: it may have been lost once more."""
+"""How often to try to restore a host that answers. It may be lost again during a try."""
 PATIENCE_SHARE = 0.5
-"""The share of host_wait that a host has to come back by itself before its power is switched."""
+"""The share of host_wait after which the power of a lost host is switched."""
 POWER_CYCLES = 3
-"""How often the power of a host may be switched in one run: one that needs more is not reliable."""
+"""How often the power of a host may be switched in one run. A host that needs more is not reliable."""
 
 
 @dataclass
@@ -44,9 +44,9 @@ class _SuspectHost:
 
 
 class HostPool:
-    """The hosts that a campaign uses on one testbed, and what is done about them between trials.
+    """The hosts that a campaign uses on one testbed, and their repair between trials.
 
-    `quarantined` maps the hosts that are not used any more in this run to the reasons. `systems` maps hosts
+    `quarantined` maps the hosts that this run no longer uses to the reasons. `systems` maps hosts
     to their operating systems, `treatments` is the number of treatments of the plan.
     """
 
@@ -68,7 +68,10 @@ class HostPool:
         self._suspects: dict[str, _SuspectHost] = {}
 
     def restore_all(self, unreachable: Mapping[str, str]) -> None:
-        """Restore what earlier controllers changed; quarantine hosts that are away or cannot be restored."""
+        """Restore what earlier controllers changed.
+
+        Quarantine hosts that do not answer or cannot be restored.
+        """
         state = self._context.state()
         self._probation = state.probation
         for host, reason in unreachable.items():
@@ -91,11 +94,12 @@ class HostPool:
                 self._context.report("host-released", host=host)
 
     def trial_failed(self, trial: Trial, blamed: Mapping[str, str]) -> None:
-        """Count a trial that failed for good against the hosts that it blames, each with a reason.
+        """Count a trial that failed for good against the hosts that caused it, each with a reason.
 
-        A host is quarantined after `quarantine` of them in a row. They must be of two treatments if the plan
-        has more than one: a treatment that runs nowhere is not the fault of a host. One failure is enough on
-        a host that an earlier run had quarantined and on which no trial has completed since.
+        A host is quarantined after `quarantine` such trials in a row. If the plan has several treatments, the
+        trials must be of at least two, because a treatment that runs nowhere is not the fault of a host. One
+        failure is enough on a host that an earlier run had quarantined and on which no trial has completed
+        since.
         """
         for host, reason in blamed.items():
             failures = self._failures.setdefault(host, [])
@@ -107,14 +111,14 @@ class HostPool:
                 self._quarantine(host, f"{len(failures)} trials in a row: {reason}")
 
     def check_before_next_trial(self, blamed: Mapping[str, str]) -> None:
-        """Have `make_ready` check the hosts that a trial blames and those that it left changed."""
+        """Have `make_ready` check the hosts that caused a trial's failure and those that it left changed."""
         unrestored = self._context.state().unrestored.items()
         changed = [host for host, saved in unrestored if any(not one.lasting for one in saved)]
         names = [host for host in (*blamed, *changed) if host in self._context.sessions.hosts]
         self._suspects = {host: _SuspectHost(blamed.get(host, "not restored")) for host in names}
 
     def make_ready(self, needed_bytes: Mapping[str, int]) -> None:
-        """Wait for lost hosts and restore them; quarantine those that stay away or whose disk is full.
+        """Wait for lost hosts and restore them. Quarantine hosts that do not come back or whose disk is full.
 
         `needed_bytes` maps hosts to the disk space that the next trial needs there.
         """
@@ -139,7 +143,7 @@ class HostPool:
                 self._context.pause(POLL_S)
 
     def _restore_answering(self, suspects: dict[str, _SuspectHost], started_s: float) -> None:
-        """Restore the suspects that answer, and drop those for which this succeeds."""
+        """Restore the suspect hosts that answer, and clear the suspicion where this succeeds."""
         away: Mapping[str, TestbedError] = {}
         try:
             self._context.sessions.run(dict.fromkeys(suspects, ":\n"), "probe", PROBE_DEADLINE_S)
@@ -176,7 +180,10 @@ class HostPool:
             suspect.until_s = time.monotonic() + machine.boot_timeout_s
 
     def _restore(self, host: str, suspect: _SuspectHost) -> bool:
-        """Restore a host that answers as the journal has it; it may have been rebooted meanwhile."""
+        """Restore a host that answers to the state in the journal.
+
+        The host may have been rebooted meanwhile.
+        """
         suspect.restore_attempts += 1
         context = self._context
         context.last_states.pop(host, None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StateComparison:
-    """A key with its wanted and observed value (None if missing), and whether they match."""
+    """A key, its wanted and its observed value (None if missing), and whether the values match."""
 
     key: str
     wanted: str
@@ -43,7 +43,7 @@ def compare_state(wanted: Iterable[str], state: Mapping[str, str]) -> Iterator[S
 
 
 def unmet(wanted: Iterable[str], state: Mapping[str, str]) -> tuple[StateComparison, ...]:
-    """Return the wanted lines that a state does not meet."""
+    """Return the wanted lines that a state does not satisfy."""
     return tuple(one for one in compare_state(wanted, state) if not one.met)
 
 

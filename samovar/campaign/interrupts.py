@@ -1,9 +1,9 @@
 """Ctrl-C: what happens at the first and at the second one.
 
 The first Ctrl-C (SIGINT), SIGTERM or SIGHUP raises KeyboardInterrupt in the main thread, and the command ends
-in good order: programs of the running trial are ended on its hosts, the files that they have written so far
+in good order: programs of the running trial are stopped on its hosts, the files that they have written so far
 are fetched (`salvage` in collection/), the hosts are restored, the journal gets the outcome `interrupted`,
-what there is of the trial moves to set-aside/, leases are released, and the exit code is 130. Where several
+the incomplete trial moves to set-aside/, leases are released, and the exit code is 130. Where several
 testbeds share a campaign, each runs its trials in a thread, to which the main thread passes the interrupt.
 The second SIGINT or SIGTERM ends the process at once: `unrestored_lines` reports which hosts are still
 changed. Each of them restores itself once it has lost its controller, and `fab restore` makes sure. Either
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # every command imports this module at its start
     from samovar.hosts import Sessions
 
 EXIT_CODE = 130
-"""The exit code that shells report for a command that Ctrl-C has ended."""
+"""The exit code that shells report for a command that was terminated by Ctrl-C."""
 TWICE_S = 0.5
 """Signals within this time count as one: a terminal signals a whole job, and a wrapper passes it on."""
 FIRST_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -45,7 +45,8 @@ POLL_S = 0.2
 class Interrupts:
     """While active: raise KeyboardInterrupt in the main thread at the first signal, exit at the second.
 
-    `last_words` is called before the process ends at the second one, to report what has not been restored.
+    `last_words` is called before the process exits at the second signal, to report what has not been
+    restored.
     """
 
     def __init__(self, last_words: Callable[[], None]) -> None:
@@ -82,7 +83,7 @@ class Interrupts:
 
 
 def _detach_from_terminal() -> None:
-    """Discard further output to a terminal that is gone, so that writing to it cannot fail the clean-up."""
+    """Discard further output to a closed terminal, so that a failing write cannot stop the clean-up."""
     for fd in (1, 2):
         if stat.S_ISCHR(os.fstat(fd).st_mode):
             with open(os.devnull, "wb") as nowhere:
@@ -90,7 +91,7 @@ def _detach_from_terminal() -> None:
 
 
 class TrialInterrupt:
-    """Interrupts the trials of one testbed from another thread, unless they are being cleaned up already.
+    """Interrupt the trials of one testbed from another thread, unless they are already being cleaned up.
 
     Once `requested` is set, the running trial ends before its next phase.
     """
@@ -100,7 +101,7 @@ class TrialInterrupt:
         self._lock, self._cleans_up = threading.Lock(), False
 
     def end_scripts(self, sessions: Sessions, emit: Emit) -> None:
-        """End what runs on the hosts, unless it is the clean-up; warn of hosts that do not answer."""
+        """Stop what runs on the hosts, except the clean-up. Warn of hosts that do not answer."""
         with self._lock:
             if not self._cleans_up:
                 try:
@@ -110,7 +111,7 @@ class TrialInterrupt:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Protect the clean-up that runs meanwhile from being interrupted."""
+        """Protect the clean-up that runs in this context from being interrupted."""
         with self._lock:
             self._cleans_up = True
         try:
@@ -123,10 +124,11 @@ class TrialInterrupt:
 def run_in_threads(
     jobs: Sequence[tuple[CampaignContext, Callable[[], object]]], stop: Callable[[str], object]
 ) -> None:
-    """Run the job of each testbed in a thread until all have ended; raise what ended one of them.
+    """Run the job of each testbed in a thread until all have ended. Raises the error of a job that failed.
 
-    `stop` takes a reason and keeps all jobs from starting another trial: one failed, or Ctrl-C, which only
-    the main thread gets. On Ctrl-C every job ends its trial and cleans up; then KeyboardInterrupt is raised.
+    `stop` is called with a reason when a job has failed or at Ctrl-C, which only the main thread gets; it
+    keeps all jobs from starting another trial. On Ctrl-C every job ends its trial and cleans up; then
+    KeyboardInterrupt is raised.
     """
     errors: list[BaseException] = []
 
@@ -140,7 +142,7 @@ def run_in_threads(
     threads = {threading.Thread(target=run, args=job, daemon=True): job[0] for job in jobs}
 
     def running() -> list[CampaignContext]:
-        # Without Thread.join: in Python 3.11 a join that a signal interrupts takes the thread for ended
+        # Thread.join is not used: in Python 3.11, a join that a signal interrupts marks the thread as ended
         # although it runs (https://github.com/python/cpython/issues/90882).
         return [context for thread, context in threads.items() if thread.is_alive()]
 
@@ -154,7 +156,7 @@ def run_in_threads(
         for context in threads.values():
             context.interrupt.requested.set()
         while left := running():
-            for context in left:  # again and again: a script may only have been on its way to a host
+            for context in left:  # repeatedly: a script may have been on its way to a host
                 context.interrupt.end_scripts(context.sessions, context.emit)
             time.sleep(POLL_S)
         raise
@@ -163,7 +165,7 @@ def run_in_threads(
 
 
 def unrestored_lines(folder: Path | None) -> Iterator[str]:
-    """Return what to print when a command ends at once: the hosts of its campaign that are still changed."""
+    """Return what to print when a command exits at once: the hosts of its campaign that are still changed."""
     from samovar.campaign.folder import read_state, testbeds_in
 
     if folder is None:

@@ -14,7 +14,7 @@ from samovar.events import Emit, Event
 from samovar.experiment import Notify, Occasion, redacted
 
 MAX_OUTPUT = 300
-"""Characters of the command's output that a warning about its failure has."""
+"""How many characters of the command's output a warning about its failure shows."""
 TROUBLE = {
     "host-quarantined": "{host} is not used any more: {reason}",
     "campaign-stopped": "{reason}",
@@ -45,7 +45,7 @@ class Notifier:
         self.notify("end", f"{done} of {asked} trials done{left}", values)
 
     def notify(self, occasion: Occasion, text: str, values: Mapping[str, str]) -> None:
-        """Run the user's command if it is for this occasion; report its failure as a warning.
+        """Run the user's command if it is configured for this occasion. Its failure is a warning.
 
         The command gets the message on its standard input, and the values as variables SAMOVAR_NAME.
         """

@@ -17,7 +17,8 @@ from samovar.plan import MeasuredTimes, Repeats, StepTime
 
 TRAFFIC = "traffic"
 LATEST_CAMPAIGNS, CANDIDATES = 4, 24
-"""How many campaigns of a testbed durations are taken from, and among how many of the latest of any."""
+"""Durations are taken from at most this many campaigns of a testbed, among this many of the latest campaigns
+of any."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Archive:
     results: Path
 
     def measured_times(self, testbed: str) -> MeasuredTimes:
-        """Return the medians of overheads, reboots and path calibrations on a testbed, of recent campaigns.
+        """Return the median overhead, reboot and path calibration time in recent campaigns on a testbed.
 
         Only recent campaigns count: older ones were run by other versions.
         """
@@ -48,7 +49,7 @@ class Archive:
                 yield plan
 
     def plans(self) -> list[Path]:
-        """Return the plan files of all campaigns, the one that was worked on last at the end."""
+        """Return the plan files of all campaigns, the most recently used campaign last."""
 
         def last_change_s(plan: Path) -> float:
             journal = plan.with_name(JOURNAL)
@@ -79,8 +80,8 @@ class Archive:
 class _Durations:
     """Durations in seconds from the journals of campaigns.
 
-    `overheads_s` are of trials beyond their traffic, `lost_s` of attempts that were repeated, and `done_s` of
-    the last attempts at trials that are done.
+    `overheads_s` are the overheads of trials, `lost_s` the durations of attempts that were repeated, and
+    `done_s` those of the last attempts at completed trials.
     """
 
     overheads_s: list[float] = field(default_factory=list)
@@ -90,7 +91,7 @@ class _Durations:
     done_s: list[float] = field(default_factory=list)
 
     def add(self, folder: Path, testbed: str) -> None:
-        """Add the durations of a testbed; traffic beyond its planned time counts as overhead."""
+        """Add the durations of a testbed. Traffic that took longer than planned counts as overhead."""
         entries = read_journal(folder / JOURNAL)
         planned_s = {trial.id: trial.resolved.duration_s for trial in read_plan(folder).trials}
         trials = {id_: one for id_, one in fold(entries).trials.items() if one.testbed in ("", testbed)}

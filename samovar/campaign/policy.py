@@ -1,4 +1,4 @@
-"""Campaign policy: verdict thresholds, retry limits, calibration, and the layout of the testbed."""
+"""Campaign policy: verdict thresholds, retry limits, calibration, and the addresses that checks refer to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from samovar.experiment import Config, Experiment, Testbed, keys
 
 DEFAULT_THRESHOLDS = keys.Thresholds()
 LOOSER_BELOW = frozenset({"duration", "window", "disk_bytes", "capture_packets"})
-"""Bounds of the verdict of which a smaller value is looser; of the others a larger one is."""
+"""Thresholds of the verdict that are looser when smaller. The others are looser when larger."""
 ONE_ATTEMPT = Config.model_construct(retries=0, backoff_s=0.0, backoff_most_s=0.0, free_space=0)
 
 
@@ -33,7 +33,7 @@ class Policy:
 
     @property
     def loosened(self) -> Mapping[str, object]:
-        """The verdict's profile, and its bounds that are looser than by default, as in manifest.json."""
+        """The verdict's profile, and its thresholds looser than the defaults, as in manifest.json."""
         bounds = {}
         for key, one in keys.keys_of(keys.Thresholds).items():
             bound, default = (getattr(own, one.attribute) for own in (self.thresholds, DEFAULT_THRESHOLDS))
@@ -48,7 +48,7 @@ class Policy:
 
 
 def _text(attribute: str, bound: float) -> str:
-    """Return a bound of the verdict as files have it."""
+    """Return a threshold of the verdict as it is written in files."""
     if attribute.endswith("_s"):
         return units.format_duration(bound)
     if attribute.endswith("_ppm"):
@@ -62,7 +62,10 @@ DEFAULT_POLICY = Policy()
 
 
 def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: Mapping[str, str]) -> Policy:
-    """Return the policy of an experiment on a testbed: these override config.yaml, the experiment first."""
+    """Return the policy of an experiment on a testbed.
+
+    The experiment overrides the testbed, which overrides config.yaml.
+    """
     calibrate = experiment.calibrate or config.calibrate
     return Policy(
         config=config,
@@ -76,7 +79,7 @@ def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: M
 
 
 def _routers(testbed: Testbed) -> Iterator[tuple[tuple[str, str], int]]:
-    """Yield the number of routers between each two hosts, by the addresses at both ends of the path."""
+    """Yield the number of routers between each pair of hosts, with the addresses at both ends of the path."""
 
     def address(host: str, interface: str) -> str:
         return str(testbed.hosts[host].interfaces[interface].address.ip)

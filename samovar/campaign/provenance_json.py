@@ -24,8 +24,8 @@ def provenance_of(
 ) -> Mapping[str, object]:
     """Return the content of provenance.json.
 
-    `testbeds` maps the name of each testbed that takes part to its `lab` (None without one) and the facts of
-    its `hosts`.
+    `testbeds` maps the name of each testbed that takes part to its `lab` (None for real machines) and the
+    facts of its `hosts`.
     """
     (name, own), *others = testbeds.items()
     content = {
@@ -44,7 +44,7 @@ def provenance_of(
 
 
 def _git_state(root: Path) -> Mapping[str, object]:
-    """Return the revision of the source code and whether it was modified; empty if git knows none."""
+    """Return the revision of the source code and whether it was modified; empty outside a git checkout."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)

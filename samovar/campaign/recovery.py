@@ -1,4 +1,4 @@
-"""Restore hosts that a dead controller left changed, close its trials, and set aside incomplete ones."""
+"""Recover after a crash of the controller: restore hosts, close open trials, set aside incomplete trials."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Recovery:
         self._context, self._scripts_of = context, scripts_of
 
     def restore_host(self, state: CampaignState, host: str) -> None:
-        """Remove files of unfinished trials from a host and restore its state, the last change first.
+        """Remove files of unfinished trials from a host, and restore its state, last change first.
 
         Settings that need a reboot are left to BootSettings. Raises TestbedError.
         """
@@ -63,12 +63,12 @@ class Recovery:
         return self._context.sessions[host].run(script, step=step, deadline_s=limit_s).text
 
     def close_trials(self, state: CampaignState) -> None:
-        """Set aside the files of incomplete trials, and record the end of those that the journal has open."""
+        """Set aside the files of incomplete trials, and record an end for those still open in the journal."""
         for folder in sorted(self._context.in_progress.glob("*/")):
             self.set_aside_trial(folder)
         cut_off = TrialResult("interrupted", "invalid", ("its controller was cut off",), 0.0)
         for trial in state.with_status("in flight"):
-            # A trial with a manifest was complete, only its end was not recorded.
+            # A trial with a manifest is complete; only its end was not recorded.
             self.note_end(trial.id, read_result(self._context.trials / trial.id) or cut_off)
 
     def note_end(self, id_: str, result: TrialResult) -> Mapping[str, object]:
@@ -99,7 +99,7 @@ class Restored:
 
 
 def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
-    """Return by testbed (`only` one, if given) the campaigns with hosts to restore, newest first."""
+    """Return by testbed (or `only` one) the campaigns with hosts to restore, newest first."""
     found: dict[str, list[Path]] = {}
     for folder in (plan.parent for plan in reversed(Archive(results).plans())):
         for testbed in testbeds_in(folder):
@@ -109,13 +109,13 @@ def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
 
 
 def _mark(testbed: str, folder: Path) -> str:
-    """Return the testbed that marks events of its hosts, empty for a campaign on only one."""
+    """Return the testbed that the campaign's events name; empty for a campaign on only one testbed."""
     return testbed if len(testbeds_in(folder)) > 1 else ""
 
 
 @dataclass(frozen=True)
 class Restorer:
-    """Restores the hosts of a testbed as journals have them, without running a campaign: `fab restore`."""
+    """Restores the hosts of a testbed to the states in journals without running a campaign: `fab restore`."""
 
     testbed: str
     sessions: Sessions
@@ -177,7 +177,8 @@ class Restorer:
 def find_trial(folder: Path, id_: str, testbed: str = "") -> Trial:
     """Return a trial of a campaign's plan or of an earlier plan of it.
 
-    `testbed` is where it ran, empty for a campaign on only one. Raises CampaignError if no plan has it.
+    `testbed` is where it ran, empty for a campaign on only one testbed. Raises CampaignError for an unknown
+    trial.
     """
     for plan in read_plans(folder, testbed):
         for trial in plan.trials:

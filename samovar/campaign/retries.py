@@ -1,12 +1,12 @@
-"""Run trials on one testbed: when a trial is tried again, how often, and when the run gives up.
+"""Run trials on one testbed: when a trial is retried, how often, and when the run gives up.
 
-A trial whose verdict is invalid is tried again before any other, up to `retries` times, after pauses that
-double from `backoff` to `backoff_most` (policy.py). It is not tried again if calibration refuses its path, or
-if nothing can be written here any more. Before each attempt, hosts that the last one blames are awaited and
-restored. A host that stays away, or that too many failed trials in a row blame, is quarantined
-(host_pool.py): trials that need it go back to the queue for another testbed, or stay open. The whole run
-gives up when the disk here is too small for the next trial, and with --fail-fast at the first failed trial
-(trial_queue.py). The next run of the campaign tries every open trial again.
+A trial whose verdict is invalid is retried before any other trial runs, up to `retries` times, after pauses
+that double from `backoff` to `backoff_most` (policy.py). It is not retried if calibration refuses its path,
+or if this machine can no longer write files. Before each attempt, the hosts that made the last attempt fail
+are awaited and restored. A host that does not come back, or that makes too many trials in a row fail, is
+quarantined (host_pool.py); trials that need it return to the queue for another testbed, or stay open. The
+whole run gives up when the disk here is too small for the next trial, and with --fail-fast at the first
+failed trial (trial_queue.py). The next run of the campaign tries every open trial again.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ class TestbedRunner:
             context.report("testbed-idle")
 
     def _run_with_retries(self, trial: Trial, queue: TrialQueue) -> TrialEnd:
-        """Run a trial until it is not invalid, `retries` + 1 times at most; do not retry a refused path."""
+        """Run a trial until its verdict is not invalid, at most `retries` + 1 times.
+
+        A refused path is not retried.
+        """
         context = self.context
         policy, last = context.policy, context.policy.config.retries + 1
         for number in range(1, last + 1):
@@ -125,7 +128,10 @@ class TestbedRunner:
         return self._failed(trial, result.reasons, result.blamed)
 
     def _failed(self, trial: Trial, reasons: Sequence[str], blamed: Mapping[str, str]) -> TrialEnd:
-        """Count a failed trial against the hosts that it blames; return it if that quarantines one."""
+        """Count a failed trial against the hosts that caused it.
+
+        If one is quarantined, the trial is `returned`.
+        """
         self.context.emit(Event("trial-failed", {"id": trial.id, "reason": "; ".join(reasons)}))
         self.hosts.trial_failed(trial, blamed)
         return "failed" if self.can_run(trial) else "returned"
@@ -158,7 +164,7 @@ class TestbedRunner:
             self.recovery.set_aside_trial(incomplete)
 
     def restore_boot_settings(self, folder: Path) -> None:
-        """Restore settings that need a reboot; what fails stays in the journal. Scripts go to a folder."""
+        """Restore settings that need a reboot. A setting that cannot be restored stays in the journal."""
         if not self.boot_settings.hosts:
             return
         self.context.record_scripts(folder)

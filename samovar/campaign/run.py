@@ -1,4 +1,4 @@
-"""Run a campaign: every trial of its plan that its journal lacks, on one testbed or on several."""
+"""Run a campaign: every trial of its plan that is not complete, on one testbed or several."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Summary:
 
     @property
     def complete(self) -> bool:
-        """Whether every trial is complete that a testbed can run."""
+        """Whether every trial that some testbed can run is complete."""
         return not self.failed
 
 
@@ -59,8 +59,8 @@ class Summary:
 class CampaignRun:
     """One run of a campaign by one controller; each of `testbeds` has the plan as it is there.
 
-    With `fail_fast` the first trial that fails ends the run. With `force` hosts are taken from the campaigns
-    that hold their leases.
+    With `fail_fast`, the first failed trial ends the run. With `force`, leases of other campaigns are taken
+    over.
     """
 
     folder: Path
@@ -194,7 +194,7 @@ def _changed_hosts(context: CampaignContext) -> Collection[str]:
 
 
 def adopt_plan(folder: Path, plan: Plan, sources: Mapping[str, bytes]) -> Summary:
-    """Make a plan that asks for no further trial the plan of a campaign; contact no host."""
+    """Adopt a plan without open trials as the plan of a campaign. No host is contacted."""
     with Journal(folder / JOURNAL) as journal:
         state = fold(journal.entries)
         if replace_plan(folder, plan, sources, journal.note, state):
@@ -205,7 +205,7 @@ def adopt_plan(folder: Path, plan: Plan, sources: Mapping[str, bytes]) -> Summar
 
 
 def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:
-    """Count complete trials, and return the reasons why the others are not, from their last attempts."""
+    """Count complete trials, and give for each other trial the reason from its last attempt."""
     missing = [trial for trial in plan.trials if is_open(state.trials.get(trial.id))]
     blocked = {trial.id: state.blocked[trial.id] for trial in missing if trial.id in state.blocked}
     needs = needed_hosts_by_trial(plan) if state.quarantined else None

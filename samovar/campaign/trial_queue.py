@@ -11,9 +11,9 @@ from typing import Literal
 from samovar.plan import Trial
 
 CanRun = Callable[[Trial], bool]
-"""Return whether a testbed can run a trial, by what is known of its hosts at the moment."""
+"""Return whether a testbed can run a trial in the present condition of its hosts."""
 TrialEnd = Literal["done", "failed", "returned"]
-"""How a testbed finished with a trial that it took; a returned trial may run on another testbed."""
+"""How a trial ended on the testbed that took it. A returned trial may run on another testbed."""
 LOOKAHEAD = 64
 """The number of open trials among which treatments are balanced between testbeds."""
 
@@ -29,8 +29,8 @@ def choose(
     """Choose the next trial of one testbed among several, from the first block that is open.
 
     `here` and `elsewhere` count the trials of each treatment that this testbed and the others have run. The
-    treatment that this testbed has run least often compared with the others comes first. Taken simply in
-    order, two testbeds would each get the same half of the treatments in every block.
+    treatment that this testbed has run least often compared with the others comes first. If trials were taken
+    in order, two testbeds would each get the same half of the treatments in every block.
     """
     if not ready:
         return None
@@ -43,7 +43,7 @@ class TrialQueue:
     """The open trials; each testbed takes and finishes them from its own thread.
 
     `attempts` has the number of attempts at each trial in earlier runs. With `fail_fast`, the first trial
-    that fails stops the queue. `stopped` is the reason why no further trial is handed out, empty if none.
+    that fails stops the queue. `stopped` is the reason why no further trial is handed out, otherwise empty.
     """
 
     def __init__(
@@ -59,13 +59,14 @@ class TrialQueue:
         self.stopped = ""
 
     def join(self, testbed: str, can_run: CanRun) -> None:
-        """Add a testbed; all are added before one takes a trial."""
+        """Add a testbed. All testbeds must be added before the first trial is taken."""
         self._can_run[testbed], self._ran[testbed] = can_run, Counter()
 
     def take(self, testbed: str) -> Trial | None:
         """Return the next trial for a testbed, or None if it has none left.
 
-        Waits while another testbed runs a trial that it may return and that this testbed can run.
+        Waits while another testbed runs a trial that it may return to the queue and that this testbed can
+        run.
         """
         with self._change:
             while not self.stopped:
@@ -87,13 +88,13 @@ class TrialQueue:
         return choose(list(islice(ready, LOOKAHEAD)), self._ran[testbed], sum(others, Counter()))
 
     def count_attempt(self, trial: Trial) -> int:
-        """Return the number of the next attempt at a trial, counting those of earlier runs."""
+        """Return the number of the next attempt at a trial; attempts of earlier runs count."""
         with self._change:
             self._attempts[trial.id] = self._attempts.get(trial.id, 0) + 1
             return self._attempts[trial.id]
 
     def finish(self, testbed: str, trial: Trial, end: TrialEnd) -> None:
-        """Record how a testbed finished with a trial that it took."""
+        """Record how a trial ended on the testbed that took it."""
         with self._change:
             self._running.pop(testbed, None)
             self._ran[testbed][treatment_of(trial)] += end == "done"

@@ -1,6 +1,6 @@
 """The commands of samovar and what they print.
 
-commands.py has their names, arguments and help, for `samovar` and for `fab`. Each module `*_commands` holds
-what a group of them does: functions that take the project folder and their arguments, print, and return an
+commands.py has the names, arguments and help of all commands, for `samovar` and for `fab`. The modules
+`*_commands` implement them: functions that take the project folder and the arguments, print, and return an
 exit code.
 """

@@ -1,4 +1,4 @@
-"""Commands that run, show, analyse and report campaigns, and the one that renews generated files."""
+"""Commands that run, show, analyse and report campaigns, and `schema`, which regenerates files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(
     force: bool = False,
     events: str = "",
 ) -> int:
-    """Run the trials of an experiment that its campaign does not have yet; begin one if there is none."""
+    """Run the trials of an experiment that its campaign lacks; start a campaign if there is none."""
     controller = open_controller(root)
     planned = controller.project.plan(request)
     resume = controller.project.resume_point(planned, new_campaign)
@@ -81,7 +81,7 @@ def demo(root: Path) -> int:
 
 @command
 def restore(root: Path, testbed: str = "", force: bool = False) -> int:
-    """Restore hosts to the state recorded before interrupted campaigns: those of a testbed, or of all."""
+    """Restore the hosts of a testbed, or of all, to the state recorded before interrupted campaigns."""
     controller = open_controller(root)
     with event_display(root) as display:
         if testbed:

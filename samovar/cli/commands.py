@@ -1,4 +1,4 @@
-"""The commands of `samovar` and `fab`: their names, arguments, options and help; the work is imported late.
+"""The commands of `samovar` and `fab`: names, arguments, options and help. Implementations are imported late.
 
 An option's letter means the same in every command. Each command returns an exit code.
 """
@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 
 class Commands(click.Group):
-    """A group of commands; an unknown command is reported with the nearest known ones."""
+    """A group of commands. The error for an unknown command names the most similar ones."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -101,7 +101,7 @@ TRIAL = click.option(
 
 
 def in_project(body: Body) -> Body:
-    """Call a command with its project folder as the first argument; raises ProjectError without one."""
+    """Call a command with its project folder as the first argument. Raises ProjectError outside a project."""
 
     @wraps(body)
     def run_in_project(**arguments: Any) -> Any:
@@ -111,7 +111,7 @@ def in_project(body: Body) -> Body:
 
 
 def request_of(arguments: dict[str, Any]) -> Request:
-    """Take what EXPERIMENT adds to a command's arguments out of them."""
+    """Move the arguments that belong to EXPERIMENT into a Request."""
     from samovar.cli.project import Request
 
     return Request(**{name: arguments.pop(name) for name in Request._fields})

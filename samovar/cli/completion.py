@@ -1,4 +1,7 @@
-"""Complete names on the command line from file names and plain YAML alone: a Tab is answered at once."""
+"""Complete names on the command line.
+
+Only file names and plain YAML are read, so that Tab answers at once.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Items = list[shell_completion.CompletionItem]
 
 
 def _root(ctx: click.Context) -> Path | None:
-    """Return the project folder that the command line would use, None without one."""
+    """Return the project folder that the command line would use, None outside a project."""
     given = ctx.find_root().params.get("project")
     try:
         return ctx.obj or find_project(Path(given or "."))
@@ -47,7 +50,7 @@ def power_actions(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 
 def campaigns(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete a campaign: an experiment that has one, or EXPERIMENT/CAMPAIGN."""
+    """Complete a campaign: an experiment that has a campaign, or EXPERIMENT/CAMPAIGN."""
     root = _root(ctx)
     if root is None:
         return []
@@ -90,7 +93,7 @@ def _experiment(ctx: click.Context) -> str:
 
 
 def _merged(ctx: click.Context, key: str) -> dict[str, Any]:
-    """Return a mapping of the experiment's file and of those that it extends."""
+    """Return the mapping under a key, merged from the experiment's file and the files that it extends."""
     root, name = _root(ctx), _experiment(ctx)
     found: dict[str, Any] = {}
     seen: set[str] = set()

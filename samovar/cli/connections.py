@@ -1,4 +1,4 @@
-"""Connections to the hosts of a testbed: SSH sessions, the lab that runs them, and their power switches."""
+"""Connections to the hosts of a testbed: SSH sessions, the lab that runs the hosts, and power switches."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Connections:
     def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False) -> bool:
         """Stop a testbed's lab; return whether it ran. Raises TestbedError while a campaign uses it.
 
-        With `force` it is stopped anyway, and the disturbed campaign is recorded in results/forced.jsonl.
+        With `force`, the lab is stopped even then, and the disturbed campaign is recorded in
+        results/forced.jsonl.
         """
         self._require_idle(testbed, f"fab lab.down --testbed {testbed.name}", emit, force)
         return lab.down(self.lab_folder(testbed.name), emit)

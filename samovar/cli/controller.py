@@ -1,4 +1,4 @@
-"""The controller: starts and resumes campaigns, restores hosts, with the parts that other commands use."""
+"""The controller: start and resume campaigns, restore hosts."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Controller:
         ]
 
     def restore(self, testbed: Testbed, emit: Emit, force: bool = False) -> campaign.Restored:
-        """Restore every host of a testbed to its state before the campaigns that changed it, by journals.
+        """Restore every host of a testbed to the state that journals recorded before campaigns changed it.
 
         With `force`, hosts are taken from the campaign that holds their lease. Contacts no host if no
         journal names one. Raises LabError if the lab is down.
@@ -115,7 +115,7 @@ class Controller:
     def restore_all(self, emit: Emit, force: bool = False) -> campaign.Restored:
         """Restore the hosts of every testbed that an interrupted campaign has left changed.
 
-        Campaigns that run are left alone. A testbed that cannot be restored is one of the problems.
+        Running campaigns are left alone. A testbed that cannot be restored is reported as a problem.
         """
         total = campaign.Restored()
         for name, folders in campaign.changed_campaigns(self.project.results).items():

@@ -16,8 +16,8 @@ from samovar.cli.commands import main, run_commands
 def fab_tasks(root: Path) -> Collection:
     """Return a task for each command, for a project's fabfile.py.
 
-    Where `fab` was given tasks to run, they run at once, parsed as `samovar` does: Invoke has no optional
-    positional arguments, and its one-letter options depend on the order of parameters.
+    Tasks on the command line of `fab` run at once, parsed by `samovar`'s parser, because Invoke has no
+    optional positional arguments and its one-letter options depend on the order of parameters.
     """
     from fabric.main import program
 

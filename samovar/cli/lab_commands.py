@@ -1,4 +1,4 @@
-"""Commands for the virtual lab, and for the power of real hosts."""
+"""Commands that start, stop and enter the virtual lab, and `power`, which switches real hosts on and off."""
 
 from __future__ import annotations
 

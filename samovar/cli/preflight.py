@@ -1,4 +1,4 @@
-"""Preflight: what a planned experiment costs, and what its testbeds lack for it. Changes no host."""
+"""Preflight: the cost of a planned experiment, and what its testbeds lack for it. No host is changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Preflight:
     def cost(
         self, planned: PlannedExperiment, resume: ResumePoint | None = None, without: Collection[str] = ()
     ) -> Cost:
-        """Estimate the cost of a plan, or of what is still to run, `without` some trials by their ids."""
+        """Estimate the cost of a plan, or of its open trials, `without` some trials by their ids."""
         ids = resume.comparison.runs if resume else planned.plan.ids
         only = {id_ for id_ in ids if id_ not in without}
         policy = policy_of(planned.experiment, planned.testbed, self._project.config, {})
@@ -68,7 +68,7 @@ class Preflight:
     ) -> tuple[Mapping[str, HostFacts], Sequence[Finding]]:
         """Return the facts of every host of every testbed, and what they lack for the plan.
 
-        A lab that this has to start is stopped again. Raises TestbedError if a host does not answer.
+        A lab that is started for this is stopped again. Raises TestbedError if a host does not answer.
         """
         cost = self.cost(planned, self._project.resume_point(planned))
         all_facts: dict[str, HostFacts] = {}
@@ -82,9 +82,10 @@ class Preflight:
         return all_facts, availability.combine_findings(findings)
 
     def check_running(self, planned: PlannedExperiment, cost: Cost) -> tuple[Sequence[Finding], str]:
-        """Return what the testbeds lack for a plan; of one that does not answer only the recipes are checked.
+        """Return what the testbeds lack for a plan.
 
-        The text names the testbeds that were not queried, with the reason; it is empty if all were.
+        For a testbed that does not answer, only recipes are checked. The text names the testbeds that were
+        not queried and why; it is empty if all were queried.
         """
         findings: dict[str, Sequence[Finding]] = {}
         not_queried: list[str] = []

@@ -297,15 +297,15 @@ class EventDisplay:
 
 
 def styled(line: str) -> Text:
-    """Return a line in the colour of its first character; a terminal that is too narrow cuts it."""
+    """Return a line in the colour of its first character, cut off at the width of the terminal."""
     return Text(harmless(line), style=STYLES.get(line[:1], ""), no_wrap=True, overflow="ellipsis")
 
 
 @contextmanager
 def open_event_stream(where: str, now: Callable[[], float] = time.time) -> Iterator[Emit]:
-    """Open a file that events are appended to as JSON, or standard output for `-`; nothing for an empty name.
+    """Open the file to which events are appended as JSON; `-` is standard output, and an empty name no file.
 
-    Each event is written at once. Raises CampaignError if the file cannot be opened; a write error later ends
+    Each event is written at once. Raises CampaignError if the file cannot be opened. A later write error ends
     the stream, not the campaign. Only one thread at a time may send an event, as EventDisplay does.
     """
     if not where:

@@ -42,10 +42,10 @@ from samovar.recipes import Catalogue
 
 
 class Request(NamedTuple):
-    """Which experiment a command is about, and what it changes.
+    """The experiment that a command is about, and the changes made to it on the command line.
 
-    `testbed` may be several names with commas between them; empty is the experiment's own. `overrides` are
-    the arguments of --set, KEY=VALUE.
+    `testbed` may be several names separated by commas; empty means the experiment's own testbed. `overrides`
+    are the arguments of --set, KEY=VALUE.
     """
 
     experiment: str
@@ -58,8 +58,8 @@ class Request(NamedTuple):
 class PlannedExperiment:
     """An experiment with the profile and overrides of the command line, planned for its testbed.
 
-    `sources` are the definition files by the name that they get in a campaign's folder. `others` is the same
-    experiment on each further testbed that shares the campaign.
+    `sources` maps names in a campaign's folder to definition files. `others` is the same experiment planned
+    for each further testbed that shares the campaign.
     """
 
     experiment: Experiment
@@ -89,10 +89,10 @@ def share_between_testbeds(planned: Sequence[PlannedExperiment]) -> PlannedExper
 
 @dataclass(frozen=True)
 class RunRequest:
-    """Arguments of `fab run`: the planned experiment and the campaign that it resumes, if any.
+    """Arguments of `run`: the planned experiment and the campaign that it resumes, if any.
 
     With `allow_partial`, trials that the testbed cannot run are left out; with `fail_fast`, the first failed
-    trial ends the run; with `force`, hosts are taken from the campaign that holds their lease.
+    trial ends the run; with `force`, leases of other campaigns are taken over.
     """
 
     planned: PlannedExperiment
@@ -103,7 +103,7 @@ class RunRequest:
 
 
 class Project:
-    """The files of a project folder; reads and plans, contacts no host."""
+    """The files of a project folder. Reads and plans; contacts no host."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -116,7 +116,7 @@ class Project:
 
     @cached_property
     def outputs(self) -> Outputs:
-        """The metrics, figures and tables that the analysis has; raises DefinitionError."""
+        """The metrics, figures and tables that the analysis offers; raises DefinitionError."""
         return project_outputs(self.root)
 
     @property
@@ -133,7 +133,10 @@ class Project:
         return yaml_tree.yaml_files(self.root / "hosts")
 
     def testbed_path(self, name: str) -> Path:
-        """Return the file of a testbed, of the configured one if `name` is empty; raises DefinitionError."""
+        """Return the file of a testbed; an empty name means the testbed in config.yaml.
+
+        Raises DefinitionError.
+        """
         return _find(name or self.config.testbed, self.testbeds(), "testbed", "hosts/")
 
     def plan(self, request: Request) -> PlannedExperiment:
@@ -146,7 +149,10 @@ class Project:
         return share_between_testbeds(planned) if len(planned) > 1 else planned[0]
 
     def origin(self, path: Path) -> str:
-        """Return where a file comes from: `project` or `samovar`; empty in the checkout, which is both."""
+        """Return where a file comes from: `project` or `samovar`.
+
+        Empty in the checkout, where both are the same.
+        """
         if self.root == SHIPPED:
             return ""
         return "project" if path.absolute().is_relative_to(self.root) else "samovar"
@@ -169,7 +175,7 @@ class Project:
         return PlannedExperiment(own.experiment, own.testbed, plan, sources=own.files)
 
     def explain(self, request: Request, key: str, trial: str = "") -> list[Explanation]:
-        """Return the sources of a key's value, in one trial if its id or the beginning of it is given."""
+        """Return the sources of a key's value, in one trial if the (abbreviated) id of a trial is given."""
         own = self._load(request)
         explainer = Explainer(own, self.catalogue, self.config)
         if not trial:
@@ -187,7 +193,7 @@ class Project:
         return Archive(self.results).find(name)
 
     def resume_point(self, planned: PlannedExperiment, new: bool = False) -> ResumePoint:
-        """Return the campaign that a plan resumes and what it lacks; `new` starts another campaign."""
+        """Return the campaign that a plan resumes and the work that is left; with `new`, a new campaign."""
         return find_resume_point(planned.plan, self.results, new)
 
 

@@ -1,4 +1,4 @@
-"""Find the project folder that a command is about, and list its files, without slow imports."""
+"""Find the project folder of a command, and list its files, without slow imports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IN_CHECKOUT, IN_PROJECT = "docs/reference/schema", ".schema"
 
 
 def find_project(folder: Path) -> Path:
-    """Return the nearest folder that is a project, of `folder` and those above it; raises ProjectError."""
+    """Return the nearest project folder: `folder` itself or one above it. Raises ProjectError."""
     start = folder.absolute()
     if not start.is_dir():
         raise ProjectError(f"{folder}: not a folder; --project takes the folder of a project")
@@ -35,7 +35,7 @@ def find_project(folder: Path) -> Path:
 
 
 def names(root: Path, folder: str) -> Iterator[str]:
-    """Yield the names of the YAML files in a folder of the project, and of the shipped ones."""
+    """Yield the names of the YAML files in a folder of the project, and of the shipped files."""
     folders = (root / folder, *shipped_beside(root / folder))
     yield from sorted({path.stem for one in folders for path in one.glob("*.yaml")})
 

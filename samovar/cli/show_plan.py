@@ -26,8 +26,8 @@ ESTIMATE_DIGITS = 2
 class PlanPreview:
     """All that is known of a plan before it runs.
 
-    `cost_remaining` is of the trials that are still to run, `cost_possible` of those of them that the
-    testbed can run. `not_queried` says why the testbed was not queried for its capabilities; empty if it was.
+    `cost_remaining` is the cost of the trials that are still to run, `cost_possible` the cost of those that
+    the testbed can run. `not_queried` is the reason why the testbed was not queried; empty if it was.
     """
 
     plan: Plan
@@ -47,7 +47,7 @@ class PlanPreview:
         return needed_by_all or len(self.blocked) == len(self.plan.trials)
 
     def state(self, id_: str) -> str:
-        """Return `cannot run`, `stands` for a trial that is done, or why a trial is still to run."""
+        """Return the state of a trial: `cannot run`, `stands` (it is done), or why it is still to run."""
         if id_ in self.blocked:
             return "cannot run"
         return self.resume.comparison.runs.get(id_, "stands")
@@ -97,7 +97,7 @@ def _levels(levels: Sequence[str]) -> str:
 
 
 def _trial_table(preview: PlanPreview, every_trial: bool) -> Iterator[str]:
-    """Show the trials in run order; only the first ones of a long plan."""
+    """Show the trials in run order. Of a long plan, only the first trials are shown."""
     trials, blocked = preview.plan.trials, preview.blocked
     shown = len(trials) if every_trial or len(trials) <= SCREEN else FEW
     rows = []
@@ -154,7 +154,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _cost_lines(preview: PlanPreview) -> Iterator[str]:
-    """Show the time and disk space of a plan, of what remains of it and of what can run."""
+    """Show the time and disk space of a plan, of its open trials, and of the trials that can run."""
     cost, remaining, possible = preview.cost, preview.cost_remaining, preview.cost_possible
     yield _total("cost", cost)
     if 0 < remaining.trials < cost.trials:
@@ -182,7 +182,7 @@ def _total(name: str, cost: Cost) -> str:
 
 
 def _times(cost: Cost) -> list[tuple[str, float, str]]:
-    """Return what takes time beside traffic: its name, seconds and the source of the estimate."""
+    """Return what takes time other than traffic: its name, seconds, and the source of the estimate."""
     times = cost.times
     rows = (
         ("overhead", cost.overhead_s, str(times.overhead)),
@@ -225,7 +225,7 @@ NOT_SHOWN = frozenset({"group", "from_address", "to_address", "os", "release", "
 
 
 def trial_lines(trial: Trial, catalogue: Catalogue) -> Iterator[str]:
-    """Show one trial: what it sets, runs and records; settings that it leaves unchanged are not shown."""
+    """Show one trial: what it sets, runs and records. Settings that it does not change are not shown."""
     resolved = trial.resolved
     levels = ", ".join(f"{name} {level}" for name, level in trial.treatment.items())
     yield f"{trial.id}: part {trial.part}, replicate {trial.replicate}, block {trial.block}"
@@ -248,13 +248,13 @@ def trial_lines(trial: Trial, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _recorded(logger: str, system: str, catalogue: Catalogue) -> str:
-    """Return the quantity that a logger records, if it is named otherwise than its recipe."""
+    """Return the quantity that a logger records, if its name differs from the recipe's."""
     recorded = (name for name, loggers in catalogue.quantities(system).items() if logger in loggers)
     return next((name for name in recorded if name != logger), "")
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Show values of plan.json below a title: a column per key that a row has a value for."""
+    """Show rows of plan.json as a table with a title. Keys without a value in any row have no column."""
     texts = [{key: value_text(key, value) for key, value in row.items()} for row in rows]
     keys = [key for row in texts[:1] for key in row if key not in NOT_SHOWN]
     used = [key for key in keys if any(row[key] for row in texts)]
@@ -265,7 +265,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def plan_json(preview: PlanPreview) -> Mapping[str, object]:
-    """Return the keys of plan.json, and beside them the cost, the campaign and why trials cannot run."""
+    """Return the keys of plan.json, plus the cost, the campaign, and the reasons why trials cannot run."""
     folder, comparison = preview.resume.folder, preview.resume.comparison
     return {
         **preview.plan.as_json(),

@@ -30,12 +30,12 @@ SYMBOLS: Mapping[str, str] = {
     OPEN: "·",
     BLOCKED: "−",
 }
-"""The symbol of each state of a trial; the legend below a grid names those that occur."""
+"""The symbol of each state of a trial. The legend below a grid shows the states that occur."""
 GAP = "  "
 FEW_FAILURES, MOST_FINDINGS = 10, 1000
 ENDS = ("campaign-finished", "campaign-interrupted")
 ASSUMED_OVERHEAD_S = MeasuredTimes().overhead.seconds
-"""Time of a trial beyond its traffic, until one has been measured."""
+"""Assumed overhead of a trial until an overhead has been measured."""
 
 
 def remaining_s(
@@ -44,10 +44,10 @@ def remaining_s(
     testbeds: int,
     assumed_s: float = ASSUMED_OVERHEAD_S,
 ) -> float:
-    """Return in seconds how long the open trials take on several testbeds; at least as long as the longest.
+    """Return the time in seconds that the open trials take on several testbeds, at least the longest trial's.
 
-    `traffic_s` has the traffic time of each open trial. Added to each is the mean of the measured overheads,
-    or the assumed one until one is measured.
+    `traffic_s` has the traffic time of each open trial. Each gets the mean measured overhead, or
+    ASSUMED_OVERHEAD_S before the first measurement.
     """
     if not traffic_s:
         return 0.0
@@ -57,12 +57,12 @@ def remaining_s(
 
 
 def place_text(testbed: str, attempt: int = 1) -> str:
-    """Return the testbed of a trial, if several share the campaign, and the attempt after the first."""
+    """Return the testbed of a trial if several share the campaign, and its attempt if that is not the first."""
     return (f" on {testbed}" if testbed else "") + (f", attempt {attempt}" if attempt > 1 else "")
 
 
 Grid = Mapping[str, Sequence[str]]
-"""The states of a treatment's trials in the order of replicates, by the label of its row."""
+"""Maps the label of each treatment's row to the states of its trials, in the order of replicates."""
 
 
 def trial_state(trial: TrialState | None, blocked: bool = False) -> str:
@@ -96,7 +96,10 @@ def grid_of(plan: Plan, states: Mapping[str, str]) -> Grid:
 
 
 def grid_lines(grid: Grid, width: int, height: int) -> Iterator[str]:
-    """Draw rows in as many columns as fit; if there are too many, rows that are not all valid come first."""
+    """Draw rows in as many columns as fit.
+
+    If there are too many rows, those with trials that are not valid come first.
+    """
     if not grid:
         return
     label_width = max(map(len, grid))
@@ -132,7 +135,7 @@ def legend(states: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class CampaignStatus:
-    """A campaign at one time: its folder, plan and journal, and whether a process is running it."""
+    """A snapshot of a campaign: its folder, plan and journal, and whether a process is running it."""
 
     folder: Path
     plan: Plan
@@ -142,13 +145,13 @@ class CampaignStatus:
 
     @property
     def open(self) -> list[Trial]:
-        """The trials that are still to run and that the testbed can run."""
+        """The trials that are still to run and can run on the testbed."""
         trials = self.state.trials
         return [t for t in self.plan.trials if is_open(trials.get(t.id)) and t.id not in self.state.blocked]
 
     @property
     def remaining_s(self) -> float:
-        """Seconds until all trials are done: planned traffic, and the mean overhead of trials so far."""
+        """Seconds until all trials are done: planned traffic plus the mean overhead so far."""
         measured = [t.overhead_s for t in self.state.with_status("completed") if t.overhead_s is not None]
         testbeds = max(1, len(testbeds_of(self.plan.testbed)) - len(self.state.idle))
         return remaining_s([trial.resolved.duration_s for trial in self.open], measured, testbeds)
@@ -183,7 +186,7 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
 
 
 def _failure_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
-    """Show the trials of the plan that failed or were invalid, and the hosts that are not used any more."""
+    """Show the trials of the plan that failed or were invalid, and the quarantined hosts."""
     lines: list[str] = []
     for id_, trial in state.trials.items():
         if id_ not in states or trial.status == "in flight" or not is_open(trial):
@@ -196,7 +199,7 @@ def _failure_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[
 
 
 def _reason_text(state: CampaignState, id_: str, word: str) -> str:
-    """Return why a trial has its state, or its overhead."""
+    """Return the reason of a trial's state, or its overhead if there is no reason."""
     trial = state.trials.get(id_)
     if word == BLOCKED:
         return "; ".join(state.blocked[id_])
@@ -251,7 +254,7 @@ def _trial_json(trial: Trial, state: CampaignState) -> Mapping[str, object]:
 
 
 def verification_lines(folder: Path, found: Verification) -> Iterator[str]:
-    """Show what `fab verify` found: a line per difference, then what was read."""
+    """Show the result of `verify`: a line per difference, then what was read."""
     yield from first_lines([f"✗ {finding}" for finding in found.findings], MOST_FINDINGS)
     yield from (f"? {note}" for note in found.notes)
     result = f"✓ {folder}: unchanged since it was recorded"

@@ -31,7 +31,7 @@ def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def first_lines(lines: Sequence[str], most: int, hint: str = "") -> Iterator[str]:
-    """Yield the first lines, and a line with the number of the others."""
+    """Yield the first lines, and a line with the number of lines left out."""
     yield from lines[:most]
     if len(lines) > most:
         yield f"  … {len(lines) - most:,} more{hint}"
@@ -47,7 +47,7 @@ UNITS: Mapping[str, Callable[[Any], str]] = {
     "_s": format_duration,
     **dict.fromkeys(("loss", "reorder", "duplicate"), format_share),
 }
-"""How a value is shown, by the end of its key in plan.json or in a host's facts."""
+"""The format of a value by the suffix of its key in plan.json or in a host's facts."""
 
 
 def key_title(key: str) -> str:
@@ -57,7 +57,7 @@ def key_title(key: str) -> str:
 
 
 def value_text(key: str, value: Any) -> str:
-    """Return the value of such a key as text; empty if it is not set or has no effect."""
+    """Return the value of a key as text; empty if it is not set or has no effect."""
     if isinstance(value, Mapping):
         texts = {name: value_text(name, one) for name, one in value.items()}
         return ", ".join(f"{name} {text}" for name, text in texts.items() if text)
@@ -70,6 +70,6 @@ def value_text(key: str, value: Any) -> str:
 
 
 def quantity_text(key: str, value: Any) -> str:
-    """Return one value of such a key with its unit."""
+    """Return one value of a key with its unit."""
     shows = (show for end, show in UNITS.items() if key.endswith(end) and not isinstance(value, str))
     return next(shows, str)(value)

@@ -1,4 +1,4 @@
-"""Pure parsers of the output of programs that describe a host; empty output gives an empty value."""
+"""Parse the output of programs that describe a host. Empty output gives an empty value."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class Sudo:
 
 
 def parse_sudo(text: str) -> Sudo | None:
-    """Parse lines `user NAME`, `path PROGRAM PATH` and `may PATTERN`; None for root, who needs none."""
+    """Parse lines `user NAME`, `path PROGRAM PATH` and `may PATTERN`.
+
+    Return None for root, who needs no sudo.
+    """
     lines = [line.partition(" ") for line in text.splitlines()]
     users = [rest for word, _, rest in lines if word == "user"]
     if not users:
@@ -47,7 +50,7 @@ def parse_sudo(text: str) -> Sudo | None:
 
 
 def parse_number(text: str) -> int:
-    """Parse a number on a line of its own; 0 for anything else."""
+    """Parse a number on a line of its own; return 0 for anything else."""
     return int(text) if text.strip().isdecimal() else 0
 
 
@@ -62,7 +65,7 @@ def parse_tools(text: str) -> dict[str, str]:
 
 
 def parse_cc_available(text: str) -> tuple[str, ...]:
-    """Parse net.inet.tcp.cc.available (words with commas, a table since FreeBSD 14), and names, one a line.
+    """Parse net.inet.tcp.cc.available (comma-separated, a table since FreeBSD 14), or a name per line.
 
     newreno is also listed under its Linux name, reno.
     """
@@ -72,9 +75,9 @@ def parse_cc_available(text: str) -> tuple[str, ...]:
 
 
 def parse_qdiscs(text: str) -> tuple[str, ...]:
-    """Parse the names given to tc -batch, one a line, and after `tc:` its errors by line number.
+    """Parse the queue disciplines given to tc -batch, then `tc:` and its errors, which name line numbers.
 
-    Returns the names without an error; none if tc could not be run.
+    Returns the queue disciplines without an error; none if tc could not be run.
     """
     names, _, output = text.partition("tc:\n")
     lines = output.splitlines()
@@ -100,7 +103,7 @@ def parse_interfaces(text: str) -> tuple[Interface, ...]:
 
 
 def parse_ethtool(pattern: str, text: str) -> tuple[str, ...]:
-    """Parse `name:` and the output of ethtool for each interface; return those where the pattern matches."""
+    """Parse `name:` and ethtool's output for each interface; return the interfaces that match the pattern."""
     parts = _by_interface(text).items()
     return tuple(name for name, part in parts if re.search(pattern, part, re.DOTALL | re.MULTILINE))
 
@@ -115,7 +118,7 @@ def parse_cc_parameters(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_clock_source(text: str) -> str:
-    """Parse a line chrony, ntp or timesyncd and its status below; "" if the clock is not synchronised."""
+    """Parse the name chrony, ntp or timesyncd and the status below it; "" if the clock is not synchronised."""
     source, _, status = text.partition("\n")
     synced = {"chrony": r"^[0-9A-F]{8},.*,Normal$", "ntp": r"^[*o]\S", "timesyncd": r"^NTPSynchronized=yes$"}
     return source if source in synced and re.search(synced[source], status, re.MULTILINE) else ""

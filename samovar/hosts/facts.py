@@ -1,4 +1,4 @@
-"""Facts of a host: each is a command of a recipe and a pure parser; all commands run in one script."""
+"""Facts of a host: each has a command, from a recipe, and a parser. All commands run in one script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_PROGRAMS = (
 )
 """The programs that are probed by default."""
 
-# ip and ss belong to the same package as tc; python3 takes longer to start than all others together.
+# ip and ss come with tc; python3 takes longer to start than all other programs together.
 _VERSION_FLAGS = {
     "ethtool": "--version",
     "iperf": "-v",
@@ -53,7 +53,7 @@ class HostFacts:
 
     `tools` maps each installed program to its version ("" if that was not probed). `cc_offered` are the
     congestion controls that the kernel has or can load, `cc_allowed` those that need no privilege, and
-    `cc_parameters` the parameters of those whose modules are loaded. `qdiscs` are the queue disciplines that
+    `cc_parameters` the parameters of loaded modules. `qdiscs` are the queue disciplines that
     the host could create in a network namespace of their own. `rings` are the interfaces with a transmit ring
     (of a card, or the queue of a TAP device), `pauses` those with flow control. `clock_source` is the program
     that disciplines the clock: chrony, ntp or timesyncd. `sudo` is what the user who logs in may run as root;
@@ -105,7 +105,7 @@ def gather_facts(
 ) -> HostFacts:
     """Return the facts of a host, gathered with one script and a few readings of its clock.
 
-    The system, such as linux or freebsd-11, selects the recipes; `commands` are those that sudo must allow.
+    The system, such as linux or freebsd-11, selects the recipes. sudo must allow `commands`.
     Raises TestbedError, RecipeError.
     """
     facts = facts_of(catalogue, system, sorted(programs), sorted(qdiscs), commands)
@@ -118,9 +118,10 @@ def gather_facts(
 
 
 def clock_offset(done: ScriptResult) -> tuple[float, float]:
-    """Return a host's clock minus the controller's and its error in seconds, from a run that read the clock.
+    """Return a host's clock minus the controller's, and its error, in seconds, from a script's reading.
 
-    The host read it at some time of the run; the middle is at most half the run away. Raises TestbedError.
+    The host read its clock at some time during the script, so at most half its duration from its middle.
+    Raises TestbedError.
     """
     text, half_s = done.text.strip(), done.seconds / 2
     if not text.isdecimal():
@@ -157,7 +158,7 @@ def facts_of(
     qdiscs: Sequence[str],
     commands: Sequence[SudoCommand] = (),
 ) -> tuple[Fact, ...]:
-    """Return the facts that a system has recipes for; each is a field of HostFacts. Raises RecipeError."""
+    """Return the facts for which a system has recipes. Each is a field of HostFacts. Raises RecipeError."""
     values = {
         "programs": [(program, _VERSION_FLAGS.get(program, "")) for program in programs],
         "qdiscs": [(qdisc, QDISC_ARGUMENTS.get(qdisc, "")) for qdisc in qdiscs],

@@ -25,7 +25,7 @@ class LeaseError(TestbedError):
 
 @dataclass(frozen=True)
 class Claim:
-    """A controller's claim to a host; `values` are words of one line each that describe it."""
+    """A controller's claim to a host. `values` describe the controller, one line each."""
 
     token: str
     values: Mapping[str, str]
@@ -38,7 +38,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Lease:
-    """A lease on a host; whoever can write to its file may have written it.
+    """A lease on a host. Its content is not trusted: any user who can write the file may have written it.
 
     `left` is the state in which the holder's shell left the host after it lost its controller, empty if
     unknown. `alive` tells whether that shell still runs, `mine` whether the file belongs to the user who

@@ -55,7 +55,7 @@ class Machine:
         return self._run(action, [word.format_map(values) for word in command])
 
     def switch_on(self) -> str:
-        """Switch on a machine, by a power cycle if there is no command for that. Raises TestbedError."""
+        """Switch on a machine; if there is no command `on`, by a power cycle. Raises TestbedError."""
         known = self.power is not None and (self.power.ipmi is not None or self.power.on is not None)
         return self.switch("on" if known else "cycle")
 

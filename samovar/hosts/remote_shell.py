@@ -1,4 +1,4 @@
-"""The one long-lived shell on each host: the text protocol spoken with it, and bounded waits for its answers.
+"""The one long-lived shell on each host: its text protocol, with a time limit for every answer.
 
 The shell (shell.sh, POSIX sh only) reads commands from the SSH channel and is never busy itself: a script
 runs in a background child, so that the shell still reads a command to kill it, and notices the end of the
@@ -29,7 +29,7 @@ OUTPUT_LIMIT_BYTES = 8 * 1024 * 1024
 KILL_GRACE_S = 3.0
 """How long a host may take to kill a script that is past its deadline before the connection is closed."""
 Ending = Literal["exit", "deadline", "lost", "interrupted"]
-"""How a script ended; `lost` is the connection."""
+"""How a script ended; `lost` means that the connection was lost."""
 KILL_TEXT = 'samovar_kill "$d"\n'
 BYE_TEXT = "samovar_bye\n"
 HEARTBEAT_TEXT = "samovar_alive\n"
@@ -64,7 +64,7 @@ def new_mark() -> str:
 
 
 def boot_text(host: str, mark: str, before: ShellFolder | None, silence_s: int = 30) -> str:
-    """Return the first text for a new shell; it answers with the mark and its folder.
+    """Return the first text for a new shell, which answers with the mark and its folder.
 
     Without a heartbeat for two to three times `silence_s`, the shell considers its controller gone. `before`
     is the folder of a shell whose connection was lost: its script is killed, and its clean-up is done, before
@@ -142,8 +142,8 @@ class RemoteShell:
     def run(self, script: str, deadline_s: float) -> tuple[ScriptFrame | None, Ending]:
         """Run a script; return its frame and how it ended: exit, deadline or lost (the connection).
 
-        A script past its deadline is killed with its process group. Without a frame the host has not
-        confirmed that the script has ended, and the connection is of no more use.
+        A script past its deadline is killed with its process group. If there is no frame, the host has not
+        confirmed that the script has ended, and the connection must not be used again.
         """
         mark, buffer = new_mark(), bytearray()
         ending: Ending = "exit"
@@ -176,7 +176,7 @@ class RemoteShell:
         self._request(lambda mark: take_over_text(before, mark), deadline_s, "take-over")
 
     def bye(self) -> None:
-        """End the shell; the script that the host runs when it loses its controller is not run."""
+        """End the shell without running the script for the loss of the controller."""
         until = time.monotonic() + KILL_GRACE_S
         with suppress(TimeoutError, ConnectionLostError):  # the shell is gone already
             self._send(BYE_TEXT, until)
@@ -202,7 +202,7 @@ class RemoteShell:
     def _receive(
         self, find: Callable[[bytearray, str], _Answer | None], mark: str, buffer: bytearray, until: float
     ) -> _Answer:
-        """Add what arrives to the buffer until it has the answer that carries the mark."""
+        """Receive into the buffer until it contains the answer that carries the mark."""
         while (answer := find(buffer, mark)) is None:
             with self._limited(until):
                 data = self._channel.recv(_BLOCK_BYTES)
@@ -213,7 +213,7 @@ class RemoteShell:
 
     @contextmanager
     def _limited(self, until: float) -> Iterator[None]:
-        """Limit a call of the channel. Raises TimeoutError past the limit, ConnectionLostError."""
+        """Call the channel with a time limit. Raises TimeoutError past the limit, or ConnectionLostError."""
         left_s = until - time.monotonic()
         if left_s <= 0:
             raise TimeoutError

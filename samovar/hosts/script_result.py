@@ -59,7 +59,7 @@ def discard_result(result: ScriptResult) -> None:
 
 
 def checked_result(result: ScriptResult, deadline_s: float, check: bool) -> ScriptResult:
-    """Return the result of a script that exited; raise the error for any other, see Session.run."""
+    """Return the result of a script that exited; otherwise raise the error that Session.run documents."""
     where = f"{result.host}: {result.step}"
     if result.ending == "deadline":
         raise DeadlineError(result.host, result.step, deadline_s)

@@ -29,8 +29,8 @@ class Session:
     """One host, reached over one persistent connection.
 
     Several threads may use a session; the scripts of one host run one at a time. A lost connection is an
-    error once, in the call that notices it, because the host has ended whatever ran there. The next call
-    reconnects, after the host has finished its clean-up.
+    error once, in the call that notices it, because the host has then killed whatever ran there. The next
+    call reconnects after the host has finished its clean-up.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class Session:
                     live.keep_on_loss(self._on_loss, _SHELL_DEADLINE_S)
 
     def claim(self, claim: Claim, over: Lease | None = None) -> Lease | None:
-        """Ask for the lease of the host; return the lease of another holder, or None if it is ours.
+        """Claim the lease of the host; return the lease of another holder, or None if it is now ours.
 
-        It is ours until release(), also over reconnections. `over` is a lease, returned before, that may be
-        taken over; the clean-up of its shell is done first. Raises TestbedError.
+        The lease is ours until release(), also after reconnections. `over` is another holder's lease that may
+        be taken over, after the clean-up of its shell. Raises TestbedError.
         """
         with self._lock:
             live = self._live()
@@ -115,10 +115,11 @@ class Session:
                 self._run_lease_script(self._live(), "release", claim)
 
     def fetch_all(self, files: Sequence[RemoteFile], *, deadline_s: float = 600.0) -> None:
-        """Copy files from the host, each to `.part`, renamed when size and SHA-256 on disk are right.
+        """Copy files from the host.
 
-        Reconnects and resumes if the connection is lost. Raises TestbedError for the first file that differs
-        from the host's checksum, DeadlineError past the deadline.
+        Each is written to `.part` and renamed when its size and SHA-256 are right. Reconnects and resumes if
+        the connection is lost. Raises TestbedError for the first file that differs from the host's checksum,
+        DeadlineError past the deadline.
         """
         deadline = TransferDeadline(self.host, "fetch", deadline_s, self._interrupted.is_set)
 
@@ -141,7 +142,7 @@ class Session:
                 shell.order(text)
 
     def peek(self, path: str, *, size_bytes: int = 64, timeout_s: float = 2.0) -> bytes | None:
-        """Return the start of a small file, read beside another thread's script; None if it cannot be."""
+        """Return the start of a small file, even while another thread runs a script; None if unreadable."""
         if connection := self._connection:
             with suppress(UnreachableError, OSError), connection.sftp(wait=False) as sftp:
                 if channel := sftp.get_channel():
@@ -256,7 +257,7 @@ class Session:
             connection.close()
 
     def _beat(self, connection: SshConnection, shell: RemoteShell, stopped: threading.Event) -> None:
-        """Exchange signs of life, so that controller and host notice in bounded time that the other is gone.
+        """Exchange heartbeats, so that controller and host notice within a time limit that the other is gone.
 
         At each interval the host's shell is ordered to note that its controller is alive (samovar_listen in
         shell.sh), and the SSH server is asked for an answer; without one the connection is closed. TCP alone

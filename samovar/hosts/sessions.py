@@ -1,4 +1,4 @@
-"""Sessions with all hosts of a testbed, used in parallel."""
+"""Sessions with all hosts of a testbed, for parallel use."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class _UnknownHostKey(paramiko.MissingHostKeyPolicy):
 class _SftpClient(paramiko.SFTPClient):
     """An SFTP client whose prefetching thread ends silently if the connection ends.
 
-    The reader of the file gets the error; a traceback of the thread would only repeat it.
+    The thread that reads the file gets the error; a traceback of the prefetching thread would repeat it.
     """
 
     def open(self, *arguments: Any, **named: Any) -> paramiko.SFTPFile:
@@ -76,7 +76,7 @@ class SshConnection:
 
     @contextmanager
     def sftp(self, *, wait: bool = True) -> Iterator[paramiko.SFTPClient]:
-        """Lend the connection's SFTP client to one thread; a client that has missed an answer is replaced.
+        """Lend the connection's SFTP client to one thread. A client that has missed an answer is replaced.
 
         Raises UnreachableError if the connection is lost, or if another thread has the client and `wait` is
         False.

@@ -11,7 +11,7 @@ from pathlib import Path
 from samovar.errors import TestbedError
 
 LEASE = "/var/tmp/samovar-lease"
-"""Survives a reboot, unlike /tmp: a host with lasting changes still has a holder then."""
+"""Unlike /tmp, this survives a reboot, so that a host with lasting changes still has a holder."""
 
 Dialer = Callable[[str, int], socket.socket]
 """Opens a TCP connection to (address, port) where the controller's own network cannot reach it."""
@@ -19,9 +19,9 @@ Dialer = Callable[[str, int], socket.socket]
 
 @dataclass(frozen=True)
 class SshTarget:
-    """How one host is reached: with a key or agent only, and a host key that is known beforehand.
+    """How one host is reached: with a key or agent only, and with a known host key.
 
-    `known_hosts` and `key` are the user's own if None. `hint` is appended to the message for a host that does
+    `known_hosts` and `key` default to the user's own. `hint` is appended to the message for a host that does
     not answer. Controller and host exchange heartbeats every `keepalive_s`. `lease` is the file on the host
     that names its holder: one for each machine, whatever testbeds call it.
     """

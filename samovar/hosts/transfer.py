@@ -15,17 +15,17 @@ from samovar.errors import DeadlineError, TestbedError
 from samovar.hosts.target import ConnectionLostError, UnreachableError
 
 STALL_S = 30.0
-"""A transfer that delivers nothing for so long has lost its connection."""
+"""A transfer that delivers nothing for this long has lost its connection."""
 PATIENCE_S = 90.0
-"""A transfer that delivers nothing for so long over several connections is given up."""
+"""A transfer that delivers nothing for this long over several connections is given up."""
 
 _POLL_S = 0.1
 _PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
 _BLOCK_BYTES = 255 * 1024
 """The size of one request; OpenSSH's sftp-server answers no larger one completely (SFTP_MAX_READ_LENGTH)."""
 _WINDOW_BLOCKS = 16
-"""Requests under way at once. paramiko sends them from a thread, which would end with a traceback of its own
-if it had many and the transfer was aborted; a few are sent within a millisecond."""
+"""Outstanding requests. paramiko sends them from a thread, which would end with a traceback if it still had
+many to send when the transfer is aborted; a few are sent within a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _receive(sftp: Any, file: RemoteFile, deadline: TransferDeadline) -> tuple[i
 
 
 def _digest(path: Path) -> tuple[int, Any]:
-    """Return the size of a file and its SHA-256 so far; 0 and an empty one if there is no file."""
+    """Return the size of a file and its SHA-256 so far; 0 and an empty digest if there is no file."""
     digest, size_bytes = hashlib.sha256(), 0
     if path.is_file():
         with path.open("rb") as file:

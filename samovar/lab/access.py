@@ -91,7 +91,7 @@ def _stat_fields(pid: int) -> list[str] | None:
 
 
 def read_access(state_folder: Path) -> Access | None:
-    """Return how a lab is reached, or None if it does not run. Raises LabError for an invalid record."""
+    """Return how a lab is reached, or None if the lab does not run. Raises LabError for an invalid record."""
     access = read_record(state_folder)
     return access if access is not None and access.process.is_running else None
 
@@ -120,7 +120,7 @@ def dial(access: Access) -> Dialer:
 def connect_inside(access: Access, address: str, port: int, deadline_s: float) -> socket.socket:
     """Return a TCP connection inside a lab; attempts are repeated until the deadline.
 
-    A helper opens it in the lab's network namespace, to which the socket belongs whatever process has it.
+    A helper process opens the connection in the lab's network namespace and passes the socket on.
     Raises LabError if the lab has ended or nothing answers.
     """
     if not access.process.is_running:

@@ -1,4 +1,4 @@
-"""The boot folder of a lab: all files that its processes read, written before the first of them starts."""
+"""The boot folder of a lab: all files that its processes read, written before the lab starts."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     (folder / "lib" / "modules").mkdir()  # lab-init.sh mounts the modules there
     filters = (struct.pack("HBBI", *instruction) for instruction in OUTGOING_DROPPED)
     (folder / "received.bpf").write_bytes(b"".join(filters))
-    # The accounts and names that hosts see instead of the machine's.
+    # The accounts and names that lab hosts see instead of the machine's.
     accounts = Path("/etc/passwd").read_text(encoding="utf-8").splitlines(keepends=True)
     others = "".join(line for line in accounts if not line.startswith("root:"))
     (folder / "etc" / "passwd").write_text(ROOT + others, encoding="utf-8")

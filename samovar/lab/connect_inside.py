@@ -1,4 +1,4 @@
-"""Open a TCP connection inside a lab's network namespace and pass it on over standard output.
+"""Open a TCP connection inside a lab's network namespace and pass its descriptor over standard output.
 
 This script is started by the controller or by ssh (ProxyUseFdpass). Standard output is a UNIX socket, over
 which the descriptor is sent as SCM_RIGHTS (unix(7)).

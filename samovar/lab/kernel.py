@@ -1,4 +1,4 @@
-"""The kernel of a lab: the machine's own if it has what experiments need, user-mode Linux otherwise."""
+"""The kernel of a lab: the machine's own if it has all needed features, otherwise user-mode Linux."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SBIN = "/usr/sbin:/sbin"
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 MAP_ROOT = ("--user", "--map-root-user")
 LINK_TYPES = frozenset({"ifb"})
-"""Kernel features that are types of devices, not queue disciplines."""
+"""Kernel features that are device types, not queue disciplines."""
 HIDDEN = Path("/mnt")
 """The boot folder of a lab is mounted there before the user-mode kernel starts."""
 PROGRAM, MODULES = "lab.uml.program", "lab.uml.modules"
@@ -69,9 +69,10 @@ class UserModeKernel:
 
 
 def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
-    """Return the kernel that the testbed requests; for `auto`, native if it has everything and uml otherwise.
+    """Return the kernel that the testbed requests.
 
-    Raises LabError if native is requested and this user cannot use it.
+    `auto` means native if it has every needed feature, otherwise uml. Raises LabError if native is requested
+    and this user cannot use it.
     """
     root = os.geteuid() == 0 and not needs_user_namespace()
     if wanted == "native" and not root:
@@ -82,7 +83,7 @@ def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
 
 
 def machine_lacks(needs: KernelNeeds) -> list[str]:
-    """Return the needed features that the machine's own kernel does not have."""
+    """Return the needed features that the machine's own kernel lacks."""
     available = CC_AVAILABLE.read_text(encoding="ascii").split() if CC_AVAILABLE.exists() else []
     unknown = sorted(needs.congestion_controls - set(available))
     controls = [cc for cc in unknown if not _succeeds(["modprobe", "--dry-run", "--quiet", f"tcp_{cc}"])]
@@ -98,7 +99,10 @@ def _has_qdisc(name: str) -> bool:
 
 
 def needs_user_namespace() -> bool:
-    """Return whether namespaces need a user namespace; raises LabError if this user cannot have any."""
+    """Return whether namespaces need a user namespace.
+
+    Raises LabError if this user cannot create namespaces.
+    """
     if os.geteuid() == 0 and _succeeds(["unshare", *NAMESPACES, "true"]):
         return False
     if _succeeds(["unshare", *MAP_ROOT, *NAMESPACES, "true"]):
@@ -109,7 +113,7 @@ def needs_user_namespace() -> bool:
 
 
 def require_programs(kernel: Kernel) -> None:
-    """Raise LabError with the Debian packages of all programs that are missing for a kernel."""
+    """Raise LabError naming the Debian packages of all programs that a kernel needs and that are missing."""
     programs = {**PACKAGES, **(UML_PACKAGES if kernel == "uml" else {})}
     path = f"{os.environ.get('PATH', '')}:{SBIN}"
     missing = {name: package for name, package in programs.items() if shutil.which(name, path=path) is None}
@@ -124,7 +128,7 @@ def read_allowed_cc() -> str:
 
 
 def allow_all_cc(needed: Set[str]) -> None:
-    """Load the needed congestion controls, and allow all of the machine's kernel in its namespaces."""
+    """Load the needed congestion controls, and allow every one of the machine's kernel in its namespaces."""
     unloaded = sorted(needed - set(CC_AVAILABLE.read_text(encoding="ascii").split()))
     if unloaded:
         command = ["modprobe", "--all", *(f"tcp_{name}" for name in unloaded)]
@@ -142,7 +146,7 @@ def allow_cc(names: str) -> None:
 
 
 def find_user_mode(config: UserModeConfig) -> UserModeKernel:
-    """Return the configured user-mode kernel; it is started once for its release, which takes 20 ms.
+    """Return the configured user-mode kernel. It is started once to learn its release, which takes 20 ms.
 
     Raises LabError if the program is missing or cannot be started, or the modules are of another release.
     """

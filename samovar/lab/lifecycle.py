@@ -1,4 +1,4 @@
-"""Start and stop of a lab: its first process holds all of it, and everything ends with that process."""
+"""Start and stop a lab. Every process of a lab ends with its first process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from samovar.lab.topology import Topology, read_topology
 CONSOLE = "console.log"
 TAIL_LINES = 15
 TRACE = (" ", "Stack:", "Call Trace:", "CPU: ")
-"""First characters of lines that a kernel adds to a panic, and that would hide its cause."""
+"""Beginnings of lines that a kernel prints after a panic. They are left out, because they hide its cause."""
 FIRST_PROCESS_DEADLINE_S = 10.0
 BOOT_DEADLINE_S = 60.0
 HOST_DEADLINE_S = 5.0
@@ -146,7 +146,7 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
 
 
 def _forget(folder: Path, record: Access | None) -> None:
-    """Restore what an ended lab has changed on the machine, and delete its record."""
+    """Restore what a lab that has ended changed on the machine, and delete its record."""
     if record is not None and record.allowed_before is not None:
         kernel.allow_cc(record.allowed_before)
     (folder / RECORD).unlink(missing_ok=True)
@@ -191,7 +191,10 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
 
 
 def _start_first_process(folder: Path, user_namespace: bool, inlet: int) -> OsProcess:
-    """Start `unshare` in its own session, out of reach of Ctrl-C; return its child, or raise LabError."""
+    """Start `unshare` in its own session, which Ctrl-C does not reach.
+
+    Return its child, or raise LabError.
+    """
     user = kernel.MAP_ROOT if user_namespace else ()
     command = ["unshare", *user, *kernel.NAMESPACES, "sh", str(folder / "boot" / "lab-init.sh")]
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -254,7 +257,7 @@ def _wait_until_ready(folder: Path, access: Access, topology: Topology, emit: Em
 
 
 def _is_set_up(host: str, setups: Mapping[str, MachineSetup]) -> bool:
-    """Let the setup of every virtual machine advance; return whether that of one host is over."""
+    """Advance the setup of every virtual machine; return whether the setup of one host is complete."""
     for setup in setups.values():
         setup.advance()
     return host not in setups or setups[host].is_over

@@ -28,13 +28,13 @@ KVM_GET_API_VERSION, KVM_CREATE_VM = 0xAE00, 0xAE01
 KVM_API_VERSION = 12
 MAGIC = {b"QFI\xfb": "qcow2", b"\xfd7zXZ": "xz", b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 OVERHEAD_BYTES = 192 * 2**20
-"""Memory of a QEMU process beside that of its machine: its devices, and translated code (tb-size)."""
+"""Memory of a QEMU process in addition to the machine's memory: devices and translated code (tb-size)."""
 BOOT_S = {"KVM": 20, "TCG": 90}
 """Seconds that a machine takes to boot if it has a processor for itself."""
 PATIENCE = 9
-"""How many times the estimated boot time a boot may take."""
+"""Time limit of a boot, as a multiple of the estimated boot time."""
 FREEBSD_CARDS = {"em": "e1000", "vtnet": "virtio-net-pci", "re": "rtl8139", "igb": "igb", "vmx": "vmxnet3"}
-"""QEMU's devices by FreeBSD's drivers, from which interfaces have their names."""
+"""QEMU's devices by FreeBSD's drivers, after which interfaces are named."""
 READY = "samovar lab: the host is set up"
 FIRST_SLOT = 8
 ENDED = "QEMU has ended"
@@ -44,7 +44,7 @@ LOGIN_STEPS = (
     (re.compile(r"^\S* ?login: ", re.MULTILINE), "root\n"),
     (re.compile(r"^(?:root@.*)?[#%] ", re.MULTILINE), f"{FREEBSD_SETUP}\n"),
 )
-"""What a console shows, and what is then typed."""
+"""Patterns of console output, and what is typed when they appear."""
 PASSWORD = re.compile(r"^Password:", re.MULTILINE)
 CONTROL_CODES = re.compile(r"\r|\x1b\[[0-9;?]*[A-Za-z]|\x1b[c78]")
 CONSOLE_DEADLINE_S = 5.0
@@ -98,7 +98,7 @@ class VirtualMachine:
         words += ["-display", "none", "-vga", "none", "-rtc", "base=utc"]
         words += ["-m", f"{self.memory_mib}M", "-smp", str(self.cpus)]
         words += ["-accel", "kvm" if kvm else "tcg,tb-size=128", "-cpu", "host" if kvm else "qemu64"]
-        # All that the machine writes goes into a file that QEMU has deleted as soon as it was open.
+        # The machine writes into a temporary file, which QEMU deletes as soon as it is open.
         disk = f"file={own}/image,format={self.image_format},if=none,id=disk,snapshot=on,cache=unsafe"
         words += ["-drive", disk, "-device", "virtio-blk-pci,drive=disk,bootindex=1,addr=3"]
         seed = f"driver=vvfat,dir={own}/seed,label=CIDATA,read-only=on,node-name=seed"
@@ -118,7 +118,7 @@ class VirtualMachine:
 
 @dataclass(frozen=True)
 class MachineCost:
-    """What the virtual machines of a lab take of this machine."""
+    """Memory, processors and boot time that the virtual machines of a lab need."""
 
     machines: int
     memory_bytes: int
@@ -146,7 +146,7 @@ def plan_machines(testbed: Testbed, topology: Topology, project: Path) -> tuple[
 
 
 def cost_of(machines: Sequence[VirtualMachine]) -> MachineCost:
-    """Return what machines take."""
+    """Return what virtual machines need of this machine."""
     memory_bytes = sum(one.memory_mib * 2**20 + OVERHEAD_BYTES for one in machines)
     cpus, accelerator = sum(one.cpus for one in machines), machines[0].accelerator
     return MachineCost(len(machines), memory_bytes, cpus, accelerator, _boot_s(len(machines), accelerator))
@@ -159,7 +159,7 @@ def longest_boot_s(machines: int) -> float:
 
 
 def _boot_s(machines: int, accelerator: str) -> float:
-    """Return the estimated boot time: machines share the processors of this one."""
+    """Return the estimated boot time. The machines share the processors of this machine."""
     return BOOT_S[accelerator] * max(1.0, machines / len(os.sched_getaffinity(0)))
 
 
@@ -169,7 +169,7 @@ def choose_accelerator() -> str:
 
 
 def require_qemu() -> None:
-    """Raise LabError if QEMU, a program beside it or TAP devices are missing."""
+    """Raise LabError if QEMU, another needed program or TAP devices are missing."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     missing = {name: package for name, package in PACKAGES.items() if shutil.which(name, path=path) is None}
     if platform.machine() != "x86_64":
@@ -299,7 +299,8 @@ def _device(where: str, interface: str) -> str:
 def write_seed(folder: Path, machine: VirtualMachine, topology: Topology, port: int, templates: Path) -> None:
     """Write the files of a machine's NoCloud disk, which cloud-init and FreeBSD's nuageinit read.
 
-    FreeBSD's setup is a script beside them, which nuageinit runs, or without nuageinit a login.
+    FreeBSD's setup is a script on the same disk. nuageinit runs it; without nuageinit it is run after a
+    login.
     """
     node, seed = machine.node, folder / "hosts" / machine.name / "seed"
     shutil.rmtree(seed, ignore_errors=True)
@@ -343,7 +344,10 @@ def write_seed(folder: Path, machine: VirtualMachine, topology: Topology, port: 
 def _cloud_config(
     folder: Path, values: Mapping[str, object], node: Node, templates: Path
 ) -> Mapping[str, object]:
-    """Return what cloud-init does at the first boot; the unit runs at every boot."""
+    """Return the instructions for cloud-init at the first boot.
+
+    The systemd unit in them runs at every boot.
+    """
     environment = shell_environment((templates,))
 
     def file(path: str, template: str) -> Mapping[str, str]:
@@ -393,7 +397,7 @@ class MachineSetup:
         self._steps = list(LOGIN_STEPS) if node.os == "freebsd" else []
 
     def advance(self) -> None:
-        """Look at the console, and type what is due."""
+        """Read the console, and type the answer to its last prompt."""
         text = self._text("console.log")
         self.is_over = self.is_over or READY in text
         new = text[self._typed_at :]
@@ -411,7 +415,7 @@ class MachineSetup:
             self._type(self._steps.pop(0)[1])
 
     def tail(self, count: int) -> str:
-        """Return the last lines of the console, and of what QEMU has printed."""
+        """Return the last lines of the console and of QEMU's own output."""
         lines = (self._text("console.log") + "\n" + self._text("qemu.log")).splitlines()
         return "\n".join([line for line in lines if line.strip()][-count:])
 

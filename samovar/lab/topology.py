@@ -51,7 +51,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Segment:
-    """A link: two ends are a cable or joined by adapters, any other number is a switch.
+    """A link. Two ends are joined by a cable or by adapters, any other number by a switch.
 
     A link between a virtual machine and a namespace is a switch too.
     """
@@ -168,7 +168,7 @@ def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterat
 
 
 def _gateways(testbed: Testbed, host: str, links: Sequence[Segment]) -> Mapping[IPv4Network, IPv4Address]:
-    """Return the gateway on the way with the fewest routers to each subnet that a host is not connected to.
+    """Return a host's gateway to each subnet that it is not connected to, by the fewest routers.
 
     Only routers forward packets; of equally short routes, the first in the order of the file is taken.
     """

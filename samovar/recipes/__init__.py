@@ -1,8 +1,8 @@
 """Recipes: Jinja2 files with a typed header, and the scripts that are rendered from them.
 
-`header`, `recipe`, `catalogue` and `quoting` read recipes; the other modules fill them in: `fill_settings`
-and `bottleneck` the settings of a host, `trial_programs` and `scripts` everything that a trial runs,
-`calibration_scripts` what is measured before it.
+`header`, `recipe`, `catalogue` and `quoting` read recipes. The other modules render them: `fill_settings` and
+`bottleneck` the settings of a host, `trial_programs` and `scripts` the programs and scripts of a trial,
+`calibration_scripts` the measurements before it.
 """
 
 from samovar.recipes.bottleneck import ETHERNET_HEADER_BYTES as ETHERNET_HEADER_BYTES

@@ -14,16 +14,17 @@ from samovar.recipes.recipe_filters import DelayStage
 from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_rate, format_share
 
 BURST_S = 0.004
-"""A timer may fire this late before the shaped rate suffers; the bucket is empty while packets are queued."""
+"""The token bucket holds this time at the shaped rate, so that a timer which fires late does not lower the
+rate."""
 ETHERNET_HEADER_BYTES = 14
-"""What Linux's queue disciplines count on top of an IP packet (skb->len on an Ethernet device)."""
+"""Bytes that Linux's queue disciplines count in addition to an IP packet (skb->len on an Ethernet device)."""
 SMALLEST_FRAME_BYTES = 54
 """IPv4 and TCP without options or data."""
 HEAD_ROOM = 2
 LEAST_PACKETS = 1000
 """netem's own default limit (tc-netem(8))."""
 PORT_RATES_BPS = (100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000)
-"""Rates of Ethernet: an adapter's port has the lowest one that is not slower than its medium."""
+"""Rates of Ethernet. An adapter's port has the lowest rate that is not slower than its medium."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _direction(
 def _stages(
     name: str, path: PathPlan, plan: DirectionPlan, back: DirectionPlan, frame_bytes: int
 ) -> Iterator[DelayStage]:
-    """Yield a stage for each class of the path, and one for all other packets if they need one."""
+    """Yield a stage for each class of the path, and if needed one for all other packets."""
     # In a direction without a rate, the packets answer those of the other direction.
     shaped = plan if plan.rate_bps else back
     rate_bps = shaped.rate_bps or 0
@@ -145,7 +146,7 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
 def _queue(
     plan: DirectionPlan, frame_bytes: int, host: HostPlan, catalogue: Catalogue
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the queue discipline as it is set and the lines that show it; nothing without a rate."""
+    """Return the queue discipline to set, and the state lines expected for it; nothing without a rate."""
     if plan.rate_bps is None:
         return "", ()
     if plan.aqm is None:

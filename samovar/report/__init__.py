@@ -1,4 +1,4 @@
-"""The report: the scorecard of a campaign, its PDF and the bundle around it; the report of a study."""
+"""The report of a campaign (scorecard, PDF, bundle), and the report of a study."""
 
 from samovar.report.bundle import make_bundle as make_bundle
 from samovar.report.scorecard import exit_status as exit_status

@@ -22,7 +22,7 @@ COMPLETED, NOT_RUN = "completed", "not run"
 
 @dataclass(frozen=True)
 class Campaign:
-    """What is recorded of a campaign; `manifests` has those of planned trials, by trial id."""
+    """The records of a campaign. `manifests` maps the ids of planned trials to their manifests."""
 
     folder: Path
     plan: Plan
@@ -35,7 +35,7 @@ class Campaign:
 
     @property
     def label(self) -> str:
-        """Experiment and campaign as the commands take them."""
+        """EXPERIMENT/CAMPAIGN, as commands accept it."""
         return f"{self.plan.experiment}/{self.folder.name}"
 
     @property
@@ -60,7 +60,7 @@ class Campaign:
         return self.journal[-1].t_s if self.journal else 0.0
 
     def trial_state(self, trial: str) -> str:
-        """Return the verdict of a planned trial if it completed, else its last outcome or `not run`."""
+        """Return the verdict of a planned trial if it completed, otherwise its last outcome or `not run`."""
         manifest = self.manifests.get(trial)
         if manifest is not None:
             outcome = str(manifest.get("outcome", COMPLETED))
@@ -75,7 +75,7 @@ class Campaign:
 
 
 def read_campaign(folder: Path) -> Campaign:
-    """Read a campaign folder; raises ReportError, PlanError or CampaignError if it is not one."""
+    """Read a campaign folder. Raises ReportError, PlanError or CampaignError for any other folder."""
     folder = folder.resolve()
     plan, journal = read_plan(folder), read_journal(folder / "journal.jsonl")
     manifests = {id_: folder / "trials" / id_ / "manifest.json" for id_ in plan.ids}
@@ -93,7 +93,7 @@ def read_campaign(folder: Path) -> Campaign:
 
 
 def read_json(file: Path, kind: type[Value], optional: bool = False) -> Value:
-    """Read a JSON object or list; raises ReportError. An optional file that is missing counts as empty."""
+    """Read a JSON object or list. Raises ReportError; a missing optional file counts as empty."""
     if optional and not file.exists():
         return kind()
     try:

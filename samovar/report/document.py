@@ -78,7 +78,7 @@ def scorecard_section(results: Sequence[Result]) -> Json:
 
 
 def _scorecard_line(result: Result) -> Json:
-    """Return a line with its metric, treatment and source; the sample size is apart from the value."""
+    """Return a line with its metric, treatment and source. The sample size is separate from the value."""
     value, _, sample = result.observed.partition(" (")
     kinds = (("part", result.part), ("flow", result.flow), ("from", result.source))
     part, flow, source = (f"{kind} {name}" if name else "" for kind, name in kinds)
@@ -97,7 +97,10 @@ def _figures(campaign: Campaign) -> list[Json]:
 
 
 def _tables(campaign: Campaign) -> list[Json]:
-    """Return the tables in order, rows as long as the heading; raises ReportError if one is missing."""
+    """Return the tables in order, with rows as long as the heading.
+
+    Raises ReportError if a table is missing.
+    """
     found = [table for table in _outputs(campaign, "table") if table["columns"]]
     for table in found:
         width = len(table["columns"])
@@ -107,7 +110,10 @@ def _tables(campaign: Campaign) -> list[Json]:
 
 
 def _outputs(campaign: Campaign, kind: str) -> list[Json]:
-    """Read figures.json or tables.json; raises ReportError if a planned one is missing without a reason."""
+    """Read figures.json or tables.json.
+
+    Raises ReportError if a planned output is missing without a reason.
+    """
     file = campaign.bundle / f"{kind}s.json"
     found = read_json(file, list)
     if not all(isinstance(one, dict) and "name" in one for one in found):
@@ -127,7 +133,7 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
 
 
 def compare_testbeds(campaign: Campaign) -> list[Json]:
-    """Return a table that compares the testbeds of a campaign; none if it ran on one."""
+    """Return a table that compares the testbeds of a campaign; None if it ran on one testbed."""
     testbeds = {id_: str(one.get("testbed") or "") for id_, one in campaign.manifests.items()}
     names = sorted(set(testbeds.values()))
     file = campaign.folder / "tables" / "metrics.csv"
@@ -138,7 +144,10 @@ def compare_testbeds(campaign: Campaign) -> list[Json]:
 
 
 def comparison_rows(file: Path, testbeds: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield a row per treatment and metric of metrics.csv; `testbeds`, by trial, have a cell each."""
+    """Yield a row per treatment and metric of metrics.csv, with a cell per testbed.
+
+    `testbeds` maps trials to testbeds.
+    """
     flows: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
     with file.open(newline="", encoding="utf-8") as lines:
         reader = csv.DictReader(lines)

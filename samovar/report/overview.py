@@ -1,4 +1,4 @@
-"""What was run: facts of the cover, treatments and traffic of each part, trials left out and why."""
+"""Overview of the run: facts for the cover, treatments and traffic of each part, trials left out and why."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ORDERS = {
     "blocked": "in random order within blocks; each block has one replicate of every treatment",
 }
 MOST_LISTED = 6
-"""Ids listed of trials in the same state for the same reason; of more, the first ones and a count."""
+"""How many ids are listed of trials in the same state for the same reason; the others are counted."""
 
 
 def overview(campaign: Campaign) -> Json:
@@ -57,7 +57,7 @@ def overview(campaign: Campaign) -> Json:
 
 
 def pairs(facts: dict[str, str]) -> list[Json]:
-    """Return facts as the templates show them, without empty ones."""
+    """Return facts as the templates show them, without empty facts."""
     return [{"name": name, "value": value} for name, value in facts.items() if value]
 
 
@@ -89,7 +89,7 @@ def trials_text(campaigns: Iterable[Campaign]) -> str:
 
 
 def _notice(campaign: Campaign) -> str:
-    """Return the sentence of the cover on trials that have not run; empty if all have."""
+    """Return the sentence on the cover about trials that have not run; empty if all have run."""
     missing = [id_ for id_ in campaign.plan.ids if campaign.trial_state(id_) == NOT_RUN]
     if campaign.is_finished and not missing:
         return ""
@@ -201,7 +201,7 @@ def _not_valid(campaign: Campaign) -> Iterator[tuple[str, str, str]]:
 
 
 def _reasons(campaign: Campaign, trial: str) -> list[str]:
-    """Return the reasons of a verdict or failure: from the manifest, else from the journal."""
+    """Return the reasons of a verdict or failure, from the manifest if there is one, or from the journal."""
     manifest = campaign.manifests.get(trial)
     if manifest is not None:
         return [str(reason) for reason in manifest.get("reasons") or []]
@@ -219,7 +219,7 @@ def _group(state: str, reason: str, trials: list[str]) -> Json:
 
 
 def _looser_text(bounds: Json) -> str:
-    """Return which bounds of the verdict were looser than by default, with the profile that set them."""
+    """Return the verdict thresholds that were looser than the defaults, and the profile that set them."""
     profile = f", profile {bounds['profile']}" if "profile" in bounds else ""
     loosened = bounds.get("loosened") or {}
     texts = [f"{key} {one['bound']} (default {one['default']})" for key, one in loosened.items()]

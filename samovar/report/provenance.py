@@ -1,4 +1,4 @@
-"""Provenance: software versions, hosts, the state of the source tree, the scripts that set the hosts."""
+"""Provenance: software versions, hosts, the state of the source tree, and scripts run on the hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRAPPER = TextWrapper(MOST_COLUMNS, subsequent_indent="  ↳ ", tabsize=4, break
 
 
 def provenance(campaign: Campaign) -> list[Json]:
-    """Return groups of facts, without those that are not recorded."""
+    """Return groups of facts, without facts that were not recorded."""
     recorded, analysis = campaign.provenance, campaign.analysis
     controller: Json = recorded.get("controller") or {}
     git: Json = recorded.get("git") or {}
@@ -71,7 +71,7 @@ def one_line(value: object) -> str:
 
 
 def hosts(campaign: Campaign) -> list[Json]:
-    """Return a row per host: what the testbed file declares, and the facts recorded of it."""
+    """Return a row per host: what the testbed file declares, and the recorded facts."""
     recorded: Json = campaign.provenance.get("hosts") or {}
     declared: Json = campaign.testbed.get("hosts") or {}
     names = dict.fromkeys([*declared, *recorded])

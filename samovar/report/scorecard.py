@@ -30,7 +30,7 @@ Levels = Mapping[str, str | Sequence[str]]
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """A metric of one treatment: the median over n trials and its interval from lo to hi, if there is one."""
+    """A metric of one treatment: the median over n trials, and if available its interval from lo to hi."""
 
     part: str
     levels: Mapping[str, str]
@@ -107,7 +107,7 @@ def _summary_row(file: Path, line: int, row: Mapping[str, str]) -> SummaryRow:
 
 
 def exit_status(verdicts: Iterable[str]) -> int:
-    """Return 0 if all lines are reproduced, 1 if one differs, else 2: a line has no data."""
+    """Return the exit code: 0 if all lines are reproduced, 1 if one differs, 2 if one has no data."""
     found = set(verdicts)
     return 1 if DIFFERS in found else 2 if NO_DATA in found else 0
 
@@ -137,7 +137,7 @@ def judge(line: keys.Expect, summary: Sequence[SummaryRow], outputs: Outputs | N
 
 
 def _selects(line: keys.Expect, row: SummaryRow) -> bool:
-    """Return whether a line is about the treatment of a row; a list of levels means any of them."""
+    """Return whether a line selects the treatment of a row. A list of levels selects any of them."""
     if row.metric != line.metric or row.flow != (line.flow or "") or line.part not in (None, row.part):
         return False
     return all(row.levels.get(factor) in accepted for factor, accepted in line.where.items())
@@ -208,7 +208,7 @@ def _observed_text(rows: Sequence[SummaryRow], unit: str) -> str:
 
 
 def treatment_text(levels: Levels) -> str:
-    """Return levels as text, alternatives joined by `or`: cc cdg or cubic, rwnd 9999KB."""
+    """Return levels as text, such as `cc cdg or cubic, rwnd 9999KB`."""
     texts = {
         factor: level if isinstance(level, str) else listed(level, "or") for factor, level in levels.items()
     }

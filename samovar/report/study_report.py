@@ -139,7 +139,7 @@ def compose_study(
 
 
 def _section(section: Section, one: ReportedCampaign) -> Json:
-    """Return a section; the expectations of a campaign are in its first one."""
+    """Return a section. The expectations of a campaign are in the first section about it."""
     return {
         "title": section.title,
         "follows": section.follows or "",
@@ -153,9 +153,9 @@ def _section(section: Section, one: ReportedCampaign) -> Json:
 
 
 def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
-    """Return the figures or tables that a section names, their files by the paths in the study's folder.
+    """Return the figures or tables that a section names, with the paths of their files in the study's folder.
 
-    The first section that names none has all of its campaign that no section names.
+    The first section that names no outputs shows all outputs of its campaign that no section names.
     """
     made: dict[str, Json] = {}
     for output in one.document[kind]:
@@ -176,7 +176,7 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
 
 
 def _path_in_study(campaign: Campaign, file: str) -> str:
-    """Return the path in the folder of the study of a file of a bundle: below the experiment's name."""
+    """Return the path of a bundle's file in the study's folder, below the experiment's name."""
     kind, _, rest = file.partition("/")
     experiment = campaign.plan.experiment
     return f"{kind}/{experiment}/{rest}" if rest else f"data/{experiment}/{kind}"
@@ -195,7 +195,7 @@ def _copy_outputs(campaigns: Sequence[Campaign], folder: Path) -> None:
 
 
 def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:
-    """Yield what each section did differently from the original, and its expectations that differ."""
+    """Yield each section's deviations from the original, and its expectations that differ."""
     for section, one in sections:
         results = one.results if section is one.sections[0] else ()
         differing = [vars(result) for result in results if result.verdict == DIFFERS]

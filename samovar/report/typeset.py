@@ -17,7 +17,7 @@ TEMPLATES = installation.TEMPLATES / "report"
 
 
 def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.typ") -> bytes:
-    """Return the PDF, dated with the epoch time t_s; the same input gives the same bytes."""
+    """Return the PDF, dated with the epoch time t_s. The same input gives the same bytes."""
     import typst
 
     with TemporaryDirectory(prefix="samovar-report-") as folder:

@@ -17,7 +17,7 @@ LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
 
 
 def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
-    """Return why a disk has too little space: `needed_bytes` beyond `floor_bytes`; empty if it has enough."""
+    """Return why a disk lacks space for `needed_bytes` plus `floor_bytes`; empty if it has enough."""
     if free_bytes >= floor_bytes + needed_bytes:
         return ""
     free, floor, needed = (format_bytes(size, 3) for size in (free_bytes, floor_bytes, needed_bytes))
@@ -28,7 +28,7 @@ def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
 
 
 def needed_here(resolved: Resolved, catalogue: RecipeCatalogue) -> int:
-    """Estimate the bytes that a trial needs here: what is kept, and once more what is being fetched."""
+    """Estimate the bytes that a trial needs here: its files, and a second copy of those being fetched."""
     return stored_bytes(resolved, catalogue) + sum(host_bytes(resolved, catalogue).values())
 
 
@@ -38,7 +38,7 @@ def nearest_folder(path: Path) -> Path:
 
 
 def unusable(results: Path) -> str | None:
-    """Return why no campaign can be written to a results folder, or None if one can."""
+    """Return why a results folder cannot be written to, or None if it can."""
     folder = nearest_folder(results)
     if results.is_symlink() and folder != results:
         return f"{results} is a link to a missing folder"
@@ -59,7 +59,7 @@ def free_here(folder: Path) -> int:
 def full_disks(
     plan: Plan, catalogue: RecipeCatalogue, facts: Mapping[str, HostFacts], floor_bytes: int
 ) -> Iterator[Finding]:
-    """Compare what a trial writes on each host, until it is collected, with the free disk space there."""
+    """Compare the bytes that a trial writes on each host with the free disk space there."""
     groups = plan.groups(TRAFFIC_AND_RECORDING)
     needed: dict[str, dict[int, int]] = {}
     for number, group in enumerate(groups):

@@ -1,4 +1,4 @@
-"""Findings of the preflight: what hosts lack for a plan, and which trials have to be left out for it."""
+"""Findings of the preflight: what hosts lack for a plan, and which trials cannot run because of that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HERE = "this machine"
 class Finding:
     """Something that a host lacks or does differently, and its remedy; `stops` if the trials cannot run.
 
-    `trials` has the ids of the trials that it concerns; none if it concerns all.
+    `trials` has the ids of the trials concerned; it is empty if all are.
     """
 
     host: str
@@ -26,7 +26,7 @@ class Finding:
     trials: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return it as one line."""
+        """Return the finding as one line."""
         many = f" ({len(self.trials)} trial{'s' * (len(self.trials) > 1)})" if self.trials else ""
         return f"{self.host}: {self.what}{many}; {self.remedy}"
 
@@ -73,7 +73,8 @@ def require_runnable(
 ) -> list[dict[str, list[str]]]:
     """Return for each testbed the trials to leave out there, with reasons.
 
-    Raises TestbedError if no testbed can run some trials and that is not allowed, or if it can run none.
+    Raises TestbedError if some trials run on no testbed and a partial campaign is not allowed, or if no trial
+    runs.
     """
     findings = combine_findings(by_testbed)
     stops = [finding for finding in findings if finding.stops]

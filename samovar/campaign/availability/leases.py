@@ -25,14 +25,14 @@ from samovar.hosts import Claim, Lease, LeaseError, Session, Sessions, raise_hos
 from samovar.units import format_duration
 
 SILENT_S = 600.0
-"""After this silence a holder does not return to a host that has restored itself."""
+"""A controller that was silent for this long does not use a host again that has restored itself."""
 FORCED = "forced.jsonl"
 """The file of a results folder that records which campaigns `--force` disturbed, one JSON object a line."""
 SPOILS_TRIAL = "wait for its end, or use --force, which spoils the trial that runs there"
 
 
 def this_process() -> dict[str, str]:
-    """Return what distinguishes this process from others that had its pid before or have it elsewhere."""
+    """Return an identity of this process that no other process with its pid, earlier or elsewhere, has."""
     try:
         space = os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -52,7 +52,7 @@ def holder_of(lease: Lease) -> dict[str, str]:
 
 
 def holder_is_gone(lease: Lease) -> bool:
-    """Return whether the process that holds a lease has certainly ended; False if it cannot be known here."""
+    """Return whether the holder of a lease has certainly ended; False if that cannot be determined here."""
     holder, here = holder_of(lease), this_process()
     if not holder["machine"] or holder["machine"] != here["machine"]:
         return False
@@ -118,7 +118,7 @@ class LeaseRequest:
 
 
 def _nothing_changed(lease: Lease) -> bool:
-    """Return whether the journal of the holder's campaign is on this machine and has the host as restored."""
+    """Return whether the holder's campaign is on this machine and its journal has the host restored."""
     journal = Path(lease.values.get("folder", "")) / JOURNAL
     try:
         return lease.values.get("host", "") not in fold(read_journal(journal)).unrestored
@@ -136,10 +136,11 @@ class Leases:
     def held(
         self, hosts: Collection[str] | None = None, changed: Callable[[], Iterable[str]] = tuple
     ) -> Iterator[None]:
-        """Hold the leases of all hosts, or of some; in the end, keep those of hosts that are still `changed`.
+        """Hold the leases of all hosts, or of some.
 
-        A host that cannot be reached then keeps its lease too, which names its holder. Raises LeaseError or
-        HostsError that name the holder; then none is held.
+        At the end, release them except on hosts that are still `changed`. A host that cannot be
+        reached at the end keeps its lease too. Raises LeaseError or HostsError, which name the holder, if a
+        lease cannot be taken; then no lease is held.
         """
         wanted = self._sessions.hosts if hosts is None else hosts
         try:
@@ -154,7 +155,7 @@ class Leases:
                 self._emit(Event("warning", {"text": str(error)}))
 
     def take(self, session: Session) -> None:
-        """Take the lease of one host; record in the journal if it was taken over from another campaign."""
+        """Take the lease of one host. A takeover from another campaign is recorded in the journal."""
         claim = self._request.claim(session.host)
         lease = session.claim(claim)
         reason = self._request.right(lease) if lease else ""
@@ -176,7 +177,7 @@ class Leases:
 
 
 def leases_of(sessions: Sessions) -> Mapping[str, Lease]:
-    """Return the leases of the hosts that answer; the others are found by whoever uses them."""
+    """Return the leases of the hosts that answer. A host that does not answer is reported when it is used."""
 
     def lease_of(session: Session) -> Lease | None:
         try:
@@ -218,7 +219,7 @@ def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -
 
 
 def _refusal(host: str, lease: Lease, advice: str = "") -> LeaseError:
-    """Return the error that names who holds a host, for how long, when last heard, and what can be done."""
+    """Return the error for a held host: who holds it, since when, last sign of life, and the remedy."""
     known = {key: lease.values.get(key) or "?" for key in ("command", "owner", "pid", "campaign", "testbed")}
     who = "{command} of {owner} (process {pid}), campaign {campaign} on testbed {testbed}".format_map(known)
     age, silent = (format_duration(round(seconds), 2) for seconds in (lease.age_s, lease.silent_s))

@@ -16,7 +16,7 @@ def blamed(error: BaseException) -> dict[str, str]:
 
 
 def errors_by_host(error: BaseException) -> Mapping[str, TestbedError]:
-    """Return the errors of hosts that an error has; none if it names no host."""
+    """Return the errors by host that an error consists of; empty if it names no host."""
     if isinstance(error, HostsError):
         return error.errors
     return {error.host: error} if isinstance(error, TestbedError) and error.host else {}

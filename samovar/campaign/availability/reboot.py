@@ -28,7 +28,7 @@ class Reboots:
     def run(self, script: Callable[[str], str], hosts: Sequence[str]) -> None:
         """Reboot hosts at the same time and wait until each answers with a new boot id.
 
-        The other hosts are reconnected, because some testbeds boot as a whole. A host that is off already is
+        The other hosts are reconnected, because some testbeds boot as a whole. A host that is already off is
         switched on. Raises TestbedError if a host does not come back, not even after its power was switched.
         """
         context, sessions = self._context, self._context.sessions

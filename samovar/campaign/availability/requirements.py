@@ -1,4 +1,4 @@
-"""Requirements of a plan on each host, from the headers of its recipes, and which of them are missing."""
+"""Requirements of a plan on each host, from the headers of its recipes, and those that hosts do not meet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Need(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """A recipe that an experiment may use in place of one whose needs a host does not meet.
+    """A recipe that an experiment may use instead of a recipe whose needs a host does not meet.
 
     The `kind` is generator or logger.
     """
@@ -43,8 +43,8 @@ class Alternative(NamedTuple):
 class HostNeeds:
     """What a plan needs of one host: each need with the ids of the trials that have it.
 
-    `notes` says why a host may not have a kernel feature that a recipe needs; `alternatives` are other
-    generators or loggers for those that have a need.
+    `notes` explains missing kernel features. `alternatives` are generators or loggers that can replace
+    those with an unmet need.
     """
 
     system: str
@@ -59,13 +59,16 @@ class HostNeeds:
 
     @property
     def probed_programs(self) -> frozenset[str]:
-        """The programs that trials need, and those of the alternatives."""
+        """The programs that the trials and the alternatives need."""
         others = {need for every in self.alternatives.values() for one in every for need in one.needs}
         return self.names("program") | {need.name for need in others if need.what == "program"}
 
 
 def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> dict[str, HostNeeds]:
-    """Return what a plan's recipes need of each host, with `calibrates` also those that measure paths."""
+    """Return what a plan's recipes need of each host.
+
+    With `calibrates`, recipes that measure paths are included.
+    """
     hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
     return {host: _host_needs(plan, host, catalogue, calibrates) for host in hosts}
 
@@ -96,7 +99,7 @@ def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -
 
 
 def recipes_view(host: str) -> View:
-    """Return the view of trials that decides which recipes and features a host needs; not sizes and times."""
+    """Return the part of a trial that decides which recipes and features a host needs."""
     return {
         "path": lambda path: path and (path.router, path.router == host and (path.down.aqm, path.up.aqm)),
         f"hosts.{host}": _host_kind,
@@ -138,7 +141,7 @@ def _own_needs(header: Header, end: str | None = None) -> Iterator[Need]:
 
 
 def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alternative]]:
-    """Yield the needs of the generators and loggers of a host with other recipes that lack this need."""
+    """Yield alternatives to the generators and loggers of a host that have this need."""
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
     for program in scripts.processes(host):
         header = scripts.recipe_of(host, program).header
@@ -180,7 +183,10 @@ def find_missing(
     calibrates: bool = False,
     floor_bytes: int = 0,
 ) -> Sequence[Finding]:
-    """Return what each host lacks for a plan, what stops trials first; `floor_bytes` of disks stay free."""
+    """Return what each host lacks for a plan.
+
+    Findings that stop trials come first; `floor_bytes` of each disk stay free.
+    """
     found = [
         finding
         for host, needs in host_needs(plan, catalogue, calibrates).items()
@@ -213,7 +219,7 @@ def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s
 
 
 def _replacements(need: Need, needs: HostNeeds, facts: HostFacts) -> Iterator[str]:
-    """Yield what to use in place of a program, and how to install it."""
+    """Yield the remedies for a missing program: what to use instead, and how to install it."""
     usable: dict[str, dict[str, None]] = {}
     for one in needs.alternatives.get(need, ()):
         if all(other.name in (_offered(other.what, facts) or ()) for other in one.needs):
@@ -225,7 +231,7 @@ def _replacements(need: Need, needs: HostNeeds, facts: HostFacts) -> Iterator[st
 
 
 def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
-    """Return what a host has of one kind; None if it is unknown, as for a module that is not loaded."""
+    """Return what a host offers of one kind of need; None if unknown, as for a module that is not loaded."""
     if what.startswith(PARAMETER):
         cc = what.removeprefix(PARAMETER)
         return facts.cc_parameters.get(cc, facts.cc_parameters.get(linux_cc(cc)))

@@ -16,7 +16,7 @@ ABOUT = (
 
 
 def root_needs(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield what a recipe needs root for, as kind and name."""
+    """Yield each thing that a recipe needs root for, as kind and name."""
     header = recipe.header
     for pattern in (*header.root, *lasting_commands(header.root_lasting)):
         yield ROOT_COMMAND, pattern
@@ -25,7 +25,7 @@ def root_needs(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def refusal(what: str, name: str, interfaces: Iterable[str], facts: HostFacts) -> tuple[str, str]:
-    """Return what the user of a host is refused, and the remedy: a line of sudoers(5)."""
+    """Return the root access that the user of a host lacks, and the remedy: a line of sudoers(5)."""
     assert facts.sudo  # root is refused nothing
     user, paths = facts.sudo.user, facts.sudo.paths
     if what == ROOT_LOGIN:

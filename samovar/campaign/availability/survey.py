@@ -61,8 +61,8 @@ def require_reachable(plans: Sequence[Plan], surveys: Sequence[HostSurvey], fail
 def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: Emit) -> None:
     """Connect to every host, and switch on those that do not answer and have a power switch.
 
-    Each of these has its boot_timeout to answer. A host that stays silent is no error here,
-    but when it is first used.
+    Each of these has its boot_timeout to answer. A host that stays silent causes an error when it is first
+    used, not here.
     """
     given_up = threading.Event()
     try:
@@ -77,7 +77,7 @@ def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: E
 
 
 def silent_hosts(error: TestbedError) -> frozenset[str]:
-    """Return the hosts from which an error reports no answer at all; one that refuses a key is up."""
+    """Return the hosts that did not answer at all, according to an error. A host that refuses a key is up."""
     errors = errors_by_host(error).items()
     return frozenset(host for host, one in errors if isinstance(one, UnreachableError))
 

@@ -1,4 +1,4 @@
-"""What hosts cannot do according to their recipes: paths of a router or adapter, durations of a generator."""
+"""Find what recipes do not support: paths of a router or adapter, durations of a generator."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
 
 
 def _durations_between_steps(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Find durations, also computed ones, that are not whole steps of a flow's generator."""
+    """Find durations, given or computed, that are not whole multiples of the step of a flow's generator."""
     for flow in resolved.flows:
         step_s = catalogue.duration_step_s("generator", flow.generator, resolved.hosts[flow.from_host].system)
         if step_s and flow.duration_s is not None and not is_whole(flow.duration_s, step_s):
@@ -93,7 +93,7 @@ def _missing_impairments(
 
 
 def _delays_between_steps(path: PathPlan, host: HostPlan, header: Header) -> Iterator[Refusal]:
-    """Find round-trip times that are not whole steps of the bottleneck recipe."""
+    """Find round-trip times that are not whole multiples of the step of the bottleneck recipe."""
     step_s = header.delay_step_s
     if step_s is None:
         return

@@ -13,7 +13,8 @@ from samovar.campaign.context import CampaignContext
 
 FOLDER = "calibration"
 ATTEMPTS = 3
-"""Measurements are repeated this often at most: a machine that is disturbed for a moment measures itself."""
+"""A measurement is repeated at most this often. The first may have been disturbed by other work on the
+machine."""
 
 
 class CalibrationCache:
@@ -32,7 +33,7 @@ class CalibrationCache:
         return self._context.boots.get(host) or self._context.policy.boots.get(host, "")
 
     def read(self, name: str) -> Any:
-        """Return the content of a calibration file, None without one."""
+        """Return the content of a calibration file, or None if there is no such file."""
         file = self._context.folder / FOLDER / f"{name}.json"
         return json.loads(file.read_bytes()) if file.is_file() else None
 

@@ -19,7 +19,7 @@ RECEIVER_FILES = f"{RECEIVER}.* {RECEIVER}-burst.* {RECEIVER}-paced.*"
 
 @dataclass(frozen=True)
 class Endpoints:
-    """A sender before the bottleneck, and a receiver behind it with its address."""
+    """A sender on one side of the bottleneck, and a receiver with its address on the other."""
 
     sender: str
     receiver: str
@@ -28,7 +28,7 @@ class Endpoints:
 
 @dataclass(frozen=True)
 class PathResult:
-    """The checks of a measured path, what was left out and why, and the values measured by direction."""
+    """The result for one path: checks, omitted measurements with reasons, measured values by direction."""
 
     checks: tuple[Check, ...]
     left_out: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class PathResult:
 
     @property
     def refusal(self) -> tuple[str, ...]:
-        """Why no trial can run on this path; empty if one can."""
+        """Why no trial can run on this path; empty if trials can."""
         invalid = (check for check in self.checks if check.verdict == "invalid")
         return tuple(f"the path differs too much from the request: {check.reason}" for check in invalid)
 
@@ -69,7 +69,7 @@ class PathCalibration:
         return self._is_calibrated(resolved) and self.result(resolved) is None
 
     def result(self, resolved: Resolved) -> PathResult | None:
-        """Return the result for a trial's path; None without one, or if an earlier controller refused it."""
+        """Return the result for a trial's path; None if missing, or refused by an earlier controller."""
         if not self._is_calibrated(resolved):
             return None
         key = self._key(resolved)
@@ -86,7 +86,7 @@ class PathCalibration:
         return result.refusal if result is not None else ()
 
     def measure(self, scripts: recipes.TrialScripts) -> None:
-        """Measure both directions of a trial's path, which is set, and store the result.
+        """Measure both directions of a trial's path, which must be configured, and store the result.
 
         The round-trip time is measured with `down`; `up` is skipped if it has neither rate nor loss. Raises
         TestbedError.
@@ -142,7 +142,10 @@ class PathCalibration:
         return self._cache.key(inputs)
 
     def _measure_direction(self, scripts: recipes.TrialScripts, path: PathPlan, name: str) -> PathResult:
-        """Measure one direction, again while a check fails; return the best result. Raises TestbedError."""
+        """Measure one direction, repeatedly while a check fails, and return the best result.
+
+        Raises TestbedError.
+        """
         resolved, catalogue = scripts.resolved, self._context.catalogue
         ends = self._endpoints(resolved, name)
         if ends is None:

@@ -1,9 +1,9 @@
 """Find the socket buffer that gives a requested receive window, on kernels that derive one from the other.
 
 Linux from 6.7 on advertises a share of the receive buffer, in 256ths: the payload of a segment divided by the
-memory that the segment takes (net/ipv4/tcp_input.c, tcp_measure_rcv_mss). Setting `rwnd` limits the window by
-a route as on older kernels; then the share is measured by one connection (`step/window`), and block `fit` of
-`rwnd` sets the buffer of which this share is the requested window.
+memory that the segment takes (net/ipv4/tcp_input.c, tcp_measure_rcv_mss). The setting `rwnd` limits the
+window by a route, as on older kernels. One connection then measures the share (`step/window`), and block
+`fit` of `rwnd` sets the buffer whose share is the requested window.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WHOLE = 256
 """The share of the buffer is in units of 1/256."""
 FIRST_PORT = 5301
 PROBE_BYTES = 1 << 14
-"""About the first flight of a connection: its first full segment decides."""
+"""About the first flight of a connection. Its first full segment determines the share."""
 LEFT_OUT = "left out: "
 REPORT = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
 WAITS = 4
@@ -62,7 +62,7 @@ def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
 
 
 def window_share(clamp_bytes: int, buffer_bytes: int) -> int | None:
-    """Return the share of a buffer that a kernel counts as window, in 256ths; None if it is no such share."""
+    """Return the share of a buffer that a kernel counts as window, in 256ths; None if it is not a share."""
     share = round(clamp_bytes * WHOLE / buffer_bytes) if buffer_bytes > 0 else 0
     exact = 0 < share < WHOLE and buffer_bytes * share // WHOLE == clamp_bytes
     return share if exact else None
@@ -149,7 +149,7 @@ def _left_out(host: str, text: str) -> WindowResult:
 
 
 class WindowCalibration:
-    """The windows of one trial after another, each probed once for the same ends, settings and boots."""
+    """Receive-window probes of a campaign. Trials with equal ends, settings and boots share one probe."""
 
     def __init__(self, context: CampaignContext) -> None:
         self._context, self._cache = context, CalibrationCache(context)
@@ -168,7 +168,7 @@ class WindowCalibration:
         return [name for name in probes if name not in self._ratios and self._tries[name] < ATTEMPTS]
 
     def buffers(self, probes: Mapping[str, WindowProbe]) -> dict[str, int]:
-        """Return the receive buffer in bytes of each host where it must be set before a server listens."""
+        """Return the receive buffer in bytes of each host on which it must be set before a server listens."""
         ratios = {probe: self._ratios.get(name) for name, probe in probes.items()}
         return fit_buffers({probe: ratio for probe, ratio in ratios.items() if ratio})
 
@@ -201,7 +201,7 @@ class WindowCalibration:
         )
 
     def _name(self, scripts: TrialScripts, probe: WindowProbe) -> str:
-        """Return the name of a calibration file: a hash of what the memory of segments depends on."""
+        """Return the name of a calibration file: a hash of all that the memory of a segment depends on."""
         hosts = []
         for host in (probe.sender, probe.receiver):
             plan = scripts.resolved.hosts[host]

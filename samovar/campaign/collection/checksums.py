@@ -45,7 +45,7 @@ def names_in(folder: Path) -> Iterator[str]:
 
 
 def write_sums(folder: Path, known: Mapping[str, str] | None = None) -> None:
-    """Write SHA256SUMS of everything in a folder; `known` has checksums that need not be computed again.
+    """Write SHA256SUMS of everything in a folder. Checksums in `known` are not computed again.
 
     Raises CampaignError if a file cannot be read or listed, or the checksums cannot be written.
     """
@@ -62,7 +62,10 @@ def write_sums(folder: Path, known: Mapping[str, str] | None = None) -> None:
 
 
 def read_sums(text: bytes) -> dict[str, str]:
-    """Return the checksums in the content of SHA256SUMS, by path. Raises ValueError that names a bad line."""
+    """Return the checksums in the content of SHA256SUMS, by path.
+
+    Raises ValueError naming a line that is not valid.
+    """
     sums = {}
     for number, line in enumerate(os.fsdecode(text).split("\n")[:-1], 1):
         match = _LINE.fullmatch(line)

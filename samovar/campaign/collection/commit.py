@@ -13,7 +13,7 @@ from samovar.errors import CampaignError
 
 
 def commit_trial(in_progress: Path, trials: Path) -> Path:
-    """Move a complete trial from in-progress/ID to trials/ID and return its new path; then it is on disk.
+    """Move a complete trial from in-progress/ID to trials/ID, synced to disk, and return its new path.
 
     Writes SHA256SUMS of all its files first. Raises CampaignError if it has no manifest, has a file that was
     not fetched completely, or exists already.
@@ -40,7 +40,7 @@ def commit_trial(in_progress: Path, trials: Path) -> Path:
 def set_aside(in_progress: Path, home: Path) -> Path:
     """Move an incomplete trial to HOME/ID-N with the first free N, and return its new path.
 
-    Writes checksums of the files that it has, unless it has them already or the disk has no room.
+    Writes checksums of its files unless SHA256SUMS exists or the disk is full.
     """
     if not (in_progress / SUMS).exists():
         try:

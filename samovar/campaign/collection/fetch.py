@@ -19,7 +19,8 @@ _SIZE = re.compile(r"[0-9]{1,18}")
 MAX_OUTPUT = 300  # characters of a host's output that an error has
 STOP_DEADLINE_S = 20.0
 SALVAGE_DEADLINE_S = 60.0
-"""A user who interrupts a trial wants it to end: files that take longer to fetch are removed on the host."""
+"""Time limit for fetching files of an interrupted trial. Files not fetched by then are removed on the
+host."""
 SPARE_BYTES = 64 * 1024 * 1024
 """Disk space that stays free on this machine, for the journal and other files that must be written."""
 
@@ -44,9 +45,9 @@ def collect(
 ) -> list[Mapping[str, object]]:
     """Fetch what programs of a trial wrote on a host and return the entries of the files for the manifest.
 
-    The trial's folder on the host is removed once every file is here, on disk and verified, and not
-    before. After a lost connection, fetching resumes with what has arrived. Raises TestbedError for a file
-    that is missing or was changed on its way, CampaignError if the disk here has no room, and DeadlineError.
+    The trial's folder on the host is removed only when every file is on the disk here and verified. After a
+    lost connection, fetching resumes with what has arrived. Raises TestbedError for a file that is missing or
+    was changed on its way, CampaignError if the disk here has no room, and DeadlineError.
     """
     check_folder(folder)
     if not programs:
@@ -74,7 +75,7 @@ def salvage(
 ) -> list[Mapping[str, object]]:
     """Fetch the files that an interrupted trial has written so far; return their entries for the manifest.
 
-    Programs that still write are ended first. A host on which this fails is reported as a warning.
+    Programs that still run are stopped first. A failure on a host is reported as a warning.
     """
     fetched: list[Mapping[str, object]] = []
 
@@ -109,7 +110,7 @@ def check_room(host: str, size_bytes: int, local: Path) -> None:
 
 
 def check_folder(folder: str) -> None:
-    """Raise TestbedError for a folder whose removal could remove anything else."""
+    """Raise TestbedError for a folder that is not a trial's, so that nothing else is ever removed."""
     parts = folder.split("/")
     if len(parts) < 4 or parts[0] or not all(_NAME.fullmatch(part) for part in parts[1:]):
         raise TestbedError(
@@ -140,7 +141,7 @@ wc -c -- "$@"
 def pack_script(folder: str, programs: Sequence[Program]) -> str:
     """Return the script that compresses files and prints their checksums and sizes.
 
-    Each program is started once for all files; files that are compressed already are left as they are.
+    Each program is started once for all files. Files that are already compressed are not compressed again.
     FreeBSD's `sha256 -r` prints the format of sha256sum.
     """
     return _PACK.format(

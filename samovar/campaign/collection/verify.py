@@ -1,7 +1,7 @@
 """Verify that a campaign's folder still holds what was measured, by checksums that form a chain.
 
-SHA256SUMS of a trial has the checksums of all its files; its own checksum is in the journal, as are those of
-the plan and the definition files; and the journal has a checksum of itself at the end of each trial.
+SHA256SUMS of a trial has the checksums of all its files. The journal has the checksums of each SHA256SUMS, of
+the plan and of the definition files, and at the end of each trial a checksum of the journal itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from samovar.events import Emit, Event, silent
 
 REPORT_S = 0.2
 UNRECORDED = ("tables/", "in-progress/", "bundle/", "set-aside/", "commands/")
-"""Folders whose files may come and go: made by the analysis, being written, or verified separately."""
+"""Folders whose files may appear and disappear: the analysis makes them, they are being written, or they are
+verified separately."""
 GROWING = re.compile(r"journal\.jsonl|journal\.torn-\d+|.*\.part")
 
 
@@ -154,7 +155,7 @@ class _Verifier:
                 yield f"{path}/{name}", sha256
 
     def _in_unrecorded_folders(self) -> Iterator[tuple[str, str]]:
-        """Yield the files of trials that are not in the journal, if their controller runs or was killed."""
+        """Yield the files of trials that the journal lacks because their controller runs or was killed."""
         for home in ("trials", "set-aside"):
             place = self._folder / home
             names = [one.name for one in place.iterdir() if one.is_dir()] if place.is_dir() else []

@@ -18,9 +18,9 @@ TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 class TrialState:
     """The state of one trial.
 
-    `status` is that of the last attempt: "in flight" until it finishes, and for good if the controller
-    crashed. `seconds` and `overhead_s` (the time beyond traffic) are None until then. `phases` maps phases to
-    seconds. `testbed` is where the last attempt ran.
+    `status` is that of the last attempt. It is "in flight" until the attempt finishes, and stays so if the
+    controller crashed. `seconds` and `overhead_s` (the time not spent on traffic) are None until the attempt
+    finishes. `phases` maps phases to seconds. `testbed` is where the last attempt ran.
     """
 
     id: str
@@ -57,14 +57,14 @@ class SavedState:
 
 @dataclass
 class CampaignState:
-    """The state of a campaign; only `fold` changes it, while it applies events.
+    """The state of a campaign. Only `fold` changes it, while it applies events.
 
-    `unrestored` maps each changed host to its saved states, oldest first: the newest is restored first, so
-    that the oldest, from before any trial, is what remains. `blocked` maps trials to the reasons why the
-    testbed could not run them when it was last asked. `quarantined` maps hosts to the reason why this run no
-    longer uses them; `probation` are hosts quarantined by an earlier run on which no trial has completed
-    since. `stopped` is what ended the last run early, `idle` the testbeds that had no trial left to run.
-    Hosts are named HOST@TESTBED where several testbeds share the campaign.
+    `unrestored` maps each changed host to its saved states, oldest first. They are restored from the newest
+    to the oldest, which is from before any trial. `blocked` maps trials to the reasons why the testbed could
+    not run them at the last preflight. `quarantined` maps hosts to the reason why this run no longer uses
+    them; `probation` are hosts quarantined by an earlier run on which no trial has completed since. `stopped`
+    is the reason why the last run ended early, `idle` the testbeds that had no trial left to run. Hosts are
+    named HOST@TESTBED where several testbeds share the campaign.
     """
 
     trials: dict[str, TrialState] = field(default_factory=dict)
@@ -122,7 +122,7 @@ def _apply_campaign_event(state: CampaignState, entry: Entry) -> None:
     values = entry.values
     match entry.event:
         case event if event in STARTS:
-            # What a run finds out is found out anew: hosts that were quarantined are tried again.
+            # Each run determines this again, so hosts that were quarantined are tried again.
             state.controllers += 1
             state.probation |= state.quarantined.keys()
             state.blocked, state.quarantined, state.idle, state.stopped = {}, {}, frozenset(), ""

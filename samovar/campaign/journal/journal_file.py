@@ -40,7 +40,7 @@ class Entry:
 
 
 def read_journal(file: Path) -> list[Entry]:
-    """Return the events of a journal, also while it grows; an incomplete last line is ignored.
+    """Return the events of a journal, which may still grow. An incomplete last line is ignored.
 
     Raises CampaignError if the file cannot be read, or if a line other than the last is not an event.
     """
@@ -50,7 +50,7 @@ def read_journal(file: Path) -> list[Entry]:
 def holder(file: Path) -> int | None:
     """Return the process on this machine that has a journal open for writing, or None if there is none.
 
-    Read from the kernel's list, proc_locks(5): trying to lock the file could keep a controller from it.
+    Reads the kernel's list, proc_locks(5), because an attempt to lock the file could shut out a controller.
     """
     try:
         stat = file.stat()
@@ -82,7 +82,7 @@ class Journal:
 
     def __init__(self, file: Path) -> None:
         self._file, self._lock = file, threading.Lock()
-        self._written = 0, hashlib.sha256()  # the journal's size in bytes, and their digest so far
+        self._written = 0, hashlib.sha256()  # size of the journal in bytes, and the digest of these bytes
         try:
             self._fd = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -110,13 +110,13 @@ class Journal:
         return tuple(self._entries)
 
     def note(self, event: str, **values: Any) -> None:
-        """Append an event that happens now."""
+        """Append an event with the present time."""
         self.append(event, round(time.time(), 6), **values)
 
     def append(self, event: str, t_s: float, **values: Any) -> Entry:
-        """Append an event from any thread; return when it is on disk. Those of SEALING get `before`.
+        """Append an event from any thread; return when it is on disk. Events in SEALING get `before`.
 
-        Raises CampaignError if it cannot be written completely; then the journal is as it was before.
+        Raises CampaignError if it cannot be written completely; the journal is then unchanged.
         """
         with self._lock:
             size_bytes, digest = self._written

@@ -1,7 +1,7 @@
 """Settings that need a reboot: applied before the first trial that needs them, restored after the last.
 
-A recipe whose change is `reboot` prints for each KEY that is in force a `planned.KEY`: its value after the
-next reboot. A reboot is due if the planned value is as wanted and the current one is not.
+A recipe whose change is `reboot` prints the current value of each KEY, and as `planned.KEY` its value after
+the next reboot. A reboot is due if the planned value is the wanted value and the current value is not.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ PLANNED = "planned."
 class BootSettings:
     """The boot settings that are applied on the hosts of a campaign.
 
-    `scripts_of` returns the scripts of a trial by its id. For each host, `_saved` has the states from before
-    each change, oldest first.
+    `scripts_of` returns the scripts of a trial by its id. `_saved` has for each host the states before each
+    change, oldest first.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class BootSettings:
             self._saved.setdefault(state.host, []).append(state)
 
     def forget(self, host: str) -> None:
-        """Leave a quarantined host as it is; the journal has what must be restored there."""
+        """Leave a quarantined host as it is. The journal keeps what must be restored on it."""
         self._saved.pop(host, None)
 
     def is_due(self, scripts: TrialScripts) -> bool:
@@ -51,9 +51,9 @@ class BootSettings:
         return bool(self._saved) or any(scripts.settings(host, True) for host in scripts.resolved.hosts)
 
     def apply(self, scripts: TrialScripts) -> None:
-        """Apply the boot settings of a trial on every host, and restore those that it does not request.
+        """Apply a trial's boot settings on every host, and restore the settings that it does not request.
 
-        Hosts that need a reboot are rebooted once, together. Raises TestbedError.
+        Hosts that need a reboot are rebooted once, at the same time. Raises TestbedError.
         """
         wanting = [host for host in scripts.resolved.hosts if scripts.settings(host, True)]
         others = [host for host in self._saved if host not in wanting]

@@ -16,15 +16,15 @@ SERVER_GONE_S = 1.0
 """A client may outlive its server for this long before the server counts as dead."""
 GRACE_S = 10.0
 FAILURES = frozenset({"failed", "lost", "disk", "clock"})
-"""Keywords of the watch for a generator, a logger, the disk and the clock; each ends the trial."""
+"""Keywords that a host's watch prints for a failed generator, logger, disk or clock. Each ends the trial."""
 
 
 class Traffic:
     """The traffic of one trial on all of its hosts; used once.
 
-    Each host watches its own programs, disk and clock. This class passes on what concerns other hosts: the
-    end of a flow that others wait for, and a failure, which ends the trial. `failures` lists those; `t_end_s`
-    is the end of the traffic by the controller's clock.
+    Each host watches its own programs, disk and clock. This class tells the other hosts of the end of a flow
+    that they wait for, and of a failure, which ends the trial. `failures` lists the failures; `t_end_s` is
+    the end of the traffic by the controller's clock.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Traffic:
                 self._stop()
 
     def _check_client_of(self, server: str) -> None:
-        """Have the client of a server that is gone checked, unless the flow ends right now."""
+        """Check the client of a server that has exited, unless the flow is just ending."""
         client = f"{server.removesuffix('-server')}-client"
         with self._change:
             if self._change.wait_for(lambda: self._over or client in self._ended, SERVER_GONE_S):
@@ -92,7 +92,7 @@ class Traffic:
         self._order(client, "doubt")
 
     def _end(self, clients: Iterable[str]) -> None:
-        """Note clients that have ended, and end those that had to wait for them."""
+        """Note the clients that have ended, and stop the clients that were to run until then."""
         with self._change:
             self._ended.update(clients)
             due = [rule for rule in self._scripts.rules if rule.when <= self._ended]
@@ -109,7 +109,7 @@ class Traffic:
                 self._sessions[host].order(self._scripts.order(f"{client}.{word}"))
 
     def _stop(self) -> None:
-        """End what runs and let every host's watch end."""
+        """Stop all running programs and let every host's watch end."""
         with self._change:
             first, self._over = not self._over, True
             if first:

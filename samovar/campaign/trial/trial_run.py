@@ -42,7 +42,7 @@ Outcome = Literal["completed", "failed", "interrupted"]
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
 LEAD_READINGS = 3.0
-"""Scripts are sent this long before second 0, so that every host has read its own: a fixed time, and a
+"""How long before second 0 scripts are sent, so that every host has read its script: a fixed time, plus a
 multiple of the time that the slowest host takes to report its clock."""
 
 
@@ -50,7 +50,7 @@ multiple of the time that the slowest host takes to report its clock."""
 class TrialResult:
     """Outcome and verdict of an attempt with their reasons, and the seconds of each phase.
 
-    `overhead_s` is the time beyond what the experiment asked for. `blamed` maps each host that caused a
+    `overhead_s` is the time that the experiment did not ask for. `blamed` maps each host that caused a
     failure to the reason.
     """
 
@@ -92,8 +92,8 @@ class TrialRun:
     def run(self) -> TrialResult:
         """Run the trial to its end and leave the testbed as it was found.
 
-        Whatever goes wrong with the trial is its outcome, also if nothing can be written here any more.
-        Raises KeyboardInterrupt again once everything is cleaned up.
+        Any failure becomes the outcome of the trial, even a full disk on this machine. KeyboardInterrupt is
+        raised again after the clean-up.
         """
         started = time.monotonic()
         try:
@@ -135,7 +135,7 @@ class TrialRun:
     def _read_states(self) -> None:
         """Read what the trial will change, and store it before anything is changed."""
         with self._phase("read"):
-            # The last trial read the state when it had restored the host, a moment ago.
+            # The last trial has just read the state, after it restored the host.
             last = self.context.last_states.items()
             known = {host: state for host, (body, state) in last if body == self.scripts.read_body(host)}
             unknown = [host for host in self.hosts if host not in known]
@@ -156,7 +156,7 @@ class TrialRun:
                 try:
                     scripts[host] = self.scripts.on_loss(host, before[host], boot)
                 except RecipeError as error:
-                    before.clear()  # nothing has been changed yet, and half a state must not be restored
+                    before.clear()  # nothing is changed yet; never restore half a state
                     raise TestbedError(f"{host}: its state was not read completely: {error}") from error
             self.context.sessions.map(lambda s: s.set_on_loss(scripts[s.host]), self.hosts)
 
@@ -173,7 +173,10 @@ class TrialRun:
             raise TestbedError("the hosts do not have the requested settings:\n" + "\n".join(problems))
 
     def _calibrate_path(self) -> None:
-        """Measure the path unless it is known; the checks of the path are checks of this trial."""
+        """Measure the path unless a result is cached.
+
+        The checks of the path count towards this trial's verdict.
+        """
         paths, resolved = self.calibration.paths, self.trial.resolved
         if paths.is_due(resolved):
             with self._phase("calibrate"):
@@ -185,7 +188,7 @@ class TrialRun:
             self.evidence.calibration = result.checks
 
     def _fit_receive_windows(self) -> None:
-        """Set the receive buffers that give the requested windows, on kernels that derive them."""
+        """Set the receive buffers for the requested windows, on kernels that derive windows from buffers."""
         windows = self.calibration.windows
         probes = windows.probes(self.scripts)
         if due := windows.due(probes):
@@ -252,7 +255,7 @@ class TrialRun:
                 self._note_restored(host, parse_state(restored))
 
     def _note_restored(self, host: str, state: dict[str, str]) -> None:
-        """Record the state of a restored host, and in the journal whether it is as before."""
+        """Record a restored host's state, and in the journal whether it equals the state before the trial."""
         self._write_state(host, "after", state)
         self.evidence.restored[host] = state
         differences = [str(one) for one in changed(self.evidence.before[host], state)]
@@ -263,7 +266,7 @@ class TrialRun:
             self.context.last_states[host] = (self.scripts.read_body(host), state)
 
     def _collect(self, session: Session) -> list[Mapping[str, object]]:
-        """Fetch the files of a host. A connection that is lost meanwhile must not cost them."""
+        """Fetch the files of a host, also if the connection is lost meanwhile."""
         # Nothing runs any more and the host is restored, except for settings that need a reboot.
         body = self.boot_settings.restore_body(session.host)
         session.set_on_loss(self.scripts.script(session.host, (body,)) if body else None)
@@ -283,7 +286,7 @@ class TrialRun:
         return result
 
     def _abort(self, outcome: Outcome, error: BaseException, started: float) -> TrialResult:
-        """End what runs, restore the hosts, and record why the trial is failed or interrupted."""
+        """Stop all programs, restore the hosts, and record why the trial failed or was interrupted."""
         reasons = [*map(str, self.evidence.failures), str(error) or "interrupted"]
         hosts = blamed(error)
         try:
@@ -304,15 +307,15 @@ class TrialRun:
         result = TrialResult(outcome, "invalid", tuple(reasons), seconds, phases, hosts)
         try:
             self._write_manifest(result)
-        except OSError as second:  # the journal has what matters of it
+        except OSError as second:  # the journal has the essential part
             self._stop_recording(second)
             self.context.emit(Event("warning", {"text": f"{self.trial.id}: no manifest: {second}"}))
         return result
 
     def _clear(self) -> None:
-        """End what runs on each host and restore it; a host that fails in this is left out of the next step.
+        """Stop all programs on each host and restore it.
 
-        Raises HostsError.
+        A host on which a step fails is left out of the next step.         Raises HostsError.
         """
         before, failed = self.evidence.before, dict[str, TestbedError]()
 
@@ -334,7 +337,7 @@ class TrialRun:
             raise HostsError(failed)
 
     def _stop_recording(self, error: OSError | CampaignError) -> None:
-        """Continue without records if none can be written: hosts must be restored all the same."""
+        """Continue without records if they cannot be written, because hosts must be restored all the same."""
         self.context.record_scripts(None)
         if is_disk_error(error):
             self.context.disk.fail(error)
@@ -376,7 +379,7 @@ class TrialRun:
 
     @contextmanager
     def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:
-        """Time a phase, and announce it; its first `lead_s` seconds may count as a phase `lead`.
+        """Time and announce a phase. Its first `lead_s` seconds count as a phase `lead`.
 
         Raises KeyboardInterrupt if an interrupt was requested, except in the phase that cleans up.
         """

@@ -1,7 +1,7 @@
 """Every check of a trial, and the verdict made from them.
 
 A check function takes the evidence of a trial and yields one `Check` for each comparison. It yields nothing
-if the trial has recorded nothing to compare. To add a check, write such a function in the module of its
+if the trial recorded no data for it. To add a check, write such a function in the module of its
 subject and list it in CHECKS; docs/explanation/verdict.md describes each check to users.
 """
 
@@ -50,11 +50,14 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
     host_checks.check_clock_drift,
     program_checks.check_duration,
 )
-"""Captures come before samples of sockets: where both show the same, the capture's check is kept."""
+"""Captures come before socket samples, so that the capture's check is kept where both show the same."""
 
 
 def run_checks(evidence: Evidence) -> list[Check]:
-    """Return every check of a completed trial; of equal checks by several witnesses the first."""
+    """Return every check of a completed trial.
+
+    If several sources give an equal check, only the first is kept.
+    """
     unique: dict[tuple[str, str, str, bool], Check] = {}
     for function in CHECKS:
         for check in function(evidence):
@@ -63,7 +66,7 @@ def run_checks(evidence: Evidence) -> list[Check]:
 
 
 def run_checks_without_traffic(evidence: Evidence) -> list[Check]:
-    """Return the checks of an aborted trial: those that do not need its traffic."""
+    """Return the checks that do not need traffic, for an aborted trial."""
     return [*evidence.calibration, *host_checks.check_restored_states(evidence)]
 
 

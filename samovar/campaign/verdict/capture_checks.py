@@ -28,7 +28,7 @@ INITIAL_TTLS = (32, 64, 128, 255)
 HOUSEKEEPING_PORTS = frozenset({53, 67, 68, 123, 319, 320, 5353})
 """DNS, DHCP, NTP, PTP, mDNS."""
 SLACK_BYTES = 65_536
-"""Bytes that may be in flight, or belong to a flow beside its data."""
+"""Bytes that may be in flight, or belong to a flow without being its data."""
 FULL_FRAME_BYTES = 1514
 TCPDUMP_COUNTS = re.compile(
     r"(\d+) packets? captured[,\s]+(\d+) packets? received by filter[,\s]+(\d+) packets? dropped by kernel"
@@ -47,7 +47,7 @@ def check_capture_drops(evidence: Evidence) -> Iterator[Check]:
             observed = counts[-1] if counts else "no count: tcpdump did not end by itself"
             name = f"packets dropped by {who} in capture {program.name}"
             yield Check(name, host, "0", observed, bool(counts) and int(observed) == 0)
-        # tcpdump prints these when it ends and on each request, which comes only after the traffic. A kernel
+        # tcpdump prints these at its end and on each request, which comes only after the traffic. A kernel
         # may hold a packet back for a second, so it is enough that at one of these times all had been read.
         unread = [int(n[1]) - int(n[0]) - int(n[2]) for n in TCPDUMP_COUNTS.findall(text)]
         if unread:
@@ -69,7 +69,10 @@ def check_captures_complete(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
-    """Check that no frame exceeds the MTU: such a frame is several that an offload has joined."""
+    """Check that no frame exceeds the MTU.
+
+    A larger frame is a super-packet, made by an offload (GSO, TSO or GRO).
+    """
     hosts = evidence.resolved.hosts
     for plan, capture in evidence.captures if not evidence.uses_offloads else ():
         own_bytes = hosts[plan.host].mtu_bytes if plan.host in hosts else None
@@ -82,7 +85,10 @@ def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
-    """Check that almost all traffic belongs to the trial's flows; name the largest other stream."""
+    """Check that almost all traffic belongs to the trial's flows.
+
+    The reason names the largest other stream.
+    """
     limits = evidence.policy.thresholds
     for plan, capture in evidence.captures:
         if capture.error:
@@ -101,7 +107,7 @@ def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
 
 
 def _is_expected(stream: PacketStream, evidence: Evidence) -> bool:
-    """Return whether a stream belongs to a flow, to the control of the testbed, or to any network."""
+    """Return whether a stream belongs to a flow, the testbed's control, or a usual service of a network."""
     expected_ports = HOUSEKEEPING_PORTS | evidence.policy.control_ports
     control = stream.protocol in (TCP, UDP) and not expected_ports.isdisjoint(stream.ports)
     igmp_or_broadcast = stream.protocol == 2 or stream.destination.endswith(".255")
@@ -111,7 +117,7 @@ def _is_expected(stream: PacketStream, evidence: Evidence) -> bool:
 
 
 def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
-    """Return whether packets belong to a flow, data or answers, on any port of its generator."""
+    """Return whether packets are a flow's data or answers, on any port of its generator."""
     flow, header = ends.flow, ends.recipe.header
     if {stream.source, stream.destination} != {flow.from_address, flow.to_address}:
         return False
@@ -174,7 +180,7 @@ def check_receive_windows(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_routers(evidence: Evidence) -> Iterator[Check]:
-    """Check how many routers each flow passed, by the time to live of packets when sent and received."""
+    """Check how many routers each flow passed, from the time to live of packets at both ends."""
     for ends in evidence.started_flows:
         flow, received = ends.flow, evidence.captures_at(ends.flow.to_host)
         asked = evidence.policy.routers.get((flow.from_address, flow.to_address))
@@ -206,11 +212,11 @@ def check_flow_bytes(evidence: Evidence) -> Iterator[Check]:
 
 
 def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) -> Iterator[Check]:
-    """Compare a generator's count of bytes with a capture at the receiver, or of UDP at the sender.
+    """Compare a generator's byte count with a capture: at the receiver, and for UDP at the sender.
 
-    At least the received bytes must be in the capture, and at most the sent ones. Dropped packets may be
-    there twice, and a part of the block that the generator was writing when it ended is not in its count. A
-    flow that has sent its whole size must have delivered it.
+    The capture must have at least the received bytes and at most the sent bytes. Retransmitted packets may be
+    in it twice, and a generator does not count the block that it was writing when it ended. A flow that has
+    sent its whole size must have delivered it.
     """
     reliable = ends.recipe.header.transport == "tcp"
     host = ends.flow.to_host if reliable else ends.flow.from_host
@@ -232,7 +238,7 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
 
 
 def _block_bytes(ends: FlowEnds) -> int:
-    """Return how many bytes a generator writes before it counts them, 0 if its recipe does not say.
+    """Return the size of the blocks in which a generator counts bytes, 0 if its recipe does not state it.
 
     A flow with a size ends with a whole block.
     """

@@ -14,7 +14,7 @@ Verdict = Literal["valid", "suspect", "invalid"]
 class Check:
     """A requested value compared with the observed one.
 
-    `tolerance`, such as "± 4%", says how far the two may differ; without one they must be equal, or
+    `tolerance`, such as "± 4%", is how far the two may differ. Without a tolerance they must be equal, or
     `requested` is a bound. `severity` is the verdict if the check fails.
     """
 
@@ -50,7 +50,7 @@ class Check:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Check:
-        """Read a check that `as_json` wrote; its tolerance is part of `requested`."""
+        """Read a check that `as_json` wrote, in which the tolerance is part of `requested`."""
         return cls(
             value["check"], *(value[key] for key in ("host", "requested", "observed", "ok", "severity"))
         )

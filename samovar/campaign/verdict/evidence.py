@@ -1,4 +1,4 @@
-"""What a trial leaves for its verdict: states, counters, program endings, clocks and captures."""
+"""Evidence for the verdict of a trial: states, counters, program endings, clocks and captures."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from samovar.plan import CapturePlan, Resolved
 from samovar.recipes import FlowEnds, Program, TrialScripts
 
 State = Mapping[str, str]
-"""Keys and values that a script printed of its host."""
+"""Keys and values that a script printed about its host."""
 STARTED = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
 TRAFFIC_OVER = re.compile(r"^order-stop (\d+\.\d+)$", re.MULTILINE)
 QUEUE, STAGE = "queue.", "stage."
 """Prefixes of a router's counters: queue disciplines, and the stages that delay packets before them."""
 NETWORK, SHAPING = "network.", "shaping."
-"""Prefixes of what is read with the counters: MTU and routes, and what somebody has set to shape packets."""
+"""Prefixes of keys that are read with the counters: MTU and routes, and shaping that samovar has not set."""
 UNKNOWN, UNSEEN = "unknown", "unseen"
-"""Their keys for what a host could not read: because a program failed, or because it does not have one."""
+"""Keys below these prefixes for what could not be read: a program failed, or the host does not have it."""
 MTU_AND_ROUTES = ("network.mtu.", "network.route.")
-"""Prefixes of what stays as it is for a whole campaign that does not set an MTU."""
+"""Prefixes of keys that must not change during a campaign that does not set an MTU."""
 NOT_OVERHEAD = frozenset({"traffic", "reboot", "calibrate", "windows"})
 """Phases whose time does not count as overhead: the experiment asked for them."""
 
 
 @dataclass(frozen=True)
 class TrafficFailure:
-    """What ended the traffic early: the keyword that a host's watch printed, the host, and the details."""
+    """The failure that ended the traffic early: the keyword printed by a host's watch, the host, details."""
 
     word: str
     host: str
@@ -49,7 +49,10 @@ class TrafficFailure:
 
 
 class QueueCounters(NamedTuple):
-    """The counters of a queue discipline over the traffic; `waiting_packets` were in it at the end."""
+    """Increase of a queue discipline's counters during the traffic.
+
+    `waiting_packets` were queued at the end.
+    """
 
     sent_bytes: int
     sent_packets: int
@@ -58,7 +61,7 @@ class QueueCounters(NamedTuple):
 
 
 def with_prefix(state: State, prefix: str | tuple[str, ...]) -> dict[str, str]:
-    """Return the part of a state whose keys have a prefix, or one of several."""
+    """Return the part of a state whose keys have one of the prefixes."""
     return {key: value for key, value in state.items() if key.startswith(prefix)}
 
 
@@ -70,17 +73,17 @@ class CounterSpan:
     after: State
 
     def increase(self, key: str) -> tuple[int, ...]:
-        """Return how much each number of a counter has grown; empty if the host does not count it."""
+        """Return the increase of each number of a counter; empty if the host does not have the counter."""
         pairs = zip(self.before.get(key, "").split(), self.after.get(key, "").split(), strict=False)
         return tuple(int(late) - int(early) for early, late in pairs)
 
     def queue(self, key: str) -> QueueCounters | None:
-        """Return the counters of a queue discipline, None if the host does not count it."""
+        """Return the counters of a queue discipline, None if the host does not have them."""
         counted, after = self.increase(key), self.after.get(key, "").split()
         return QueueCounters(*counted[:3], *map(int, after[3:4])) if len(counted) >= 3 else None
 
     def state(self, prefix: str) -> tuple[State, State]:
-        """Return what was printed before and after the traffic beside counters, for keys with a prefix."""
+        """Return the values (not counters) read before and after the traffic, for keys with a prefix."""
         return with_prefix(self.before, prefix), with_prefix(self.after, prefix)
 
     def packets_dropped(self) -> int:
@@ -91,7 +94,7 @@ class CounterSpan:
 
 @dataclass
 class Evidence:
-    """Everything that the checks of one trial look at; the phases of the trial fill it in.
+    """Everything that the checks of one trial need. The phases of the trial fill it in.
 
     States of hosts are `before` any change, `as_set`, `found` after the traffic, and `restored`; `counters`
     were read before and after the traffic, and `network` before the first trial of this run. `halted` names
@@ -144,7 +147,7 @@ class Evidence:
 
     @property
     def resolved(self) -> Resolved:
-        """What the trial sets, runs and records."""
+        """The resolved trial: what it sets, runs and records."""
         return self.scripts.resolved
 
     @property
@@ -154,7 +157,7 @@ class Evidence:
 
     @property
     def completed_flows(self) -> list[FlowEnds]:
-        """The flows whose client was started and not ended by request."""
+        """The flows whose client was started and not stopped by request."""
         return [ends for ends in self.started_flows if ends.name("client") not in self.halted]
 
     def programs(self, kind: str, recipe: str = "") -> Iterator[tuple[str, Program]]:
@@ -170,7 +173,7 @@ class Evidence:
 
     @property
     def is_ipv4(self) -> bool:
-        """Whether all flows are IPv4, the only packets that captures are read for."""
+        """Whether all flows are IPv4. Captures are read for IPv4 only."""
         return not any(":" in flow.from_address for flow in self.resolved.flows)
 
     @property
@@ -199,6 +202,9 @@ class Evidence:
             return CaptureSummary(error=f"{type(error).__name__}: {error}")
 
     def captures_at(self, host: str, *, whole: bool = False) -> list[CaptureSummary]:
-        """Return the readable captures of a host; with `whole` none unless all were read to their end."""
+        """Return the readable captures of a host.
+
+        With `whole`, return none unless all were read to their end.
+        """
         captures = [one for plan, one in self.captures if plan.host == host and not one.error]
         return captures if not whole or all(one.whole for one in captures) else []

@@ -25,11 +25,11 @@ from samovar.plan import DirectionPlan
 CPU, CLOCK = "cpu.", "clock"
 """Keys of the counters; a CPU's has its number."""
 FAILURES = (f"{NETWORK}{UNKNOWN}", f"{SHAPING}{UNKNOWN}")
-"""Keys of the counters that say which program failed to read the network."""
+"""Keys that name a program that failed to read the network."""
 LEAST_SECONDS = 4
-"""Traffic of fewer whole seconds does not show whether a busy router kept its rate."""
+"""Shorter traffic, in whole seconds, does not show whether a busy router kept its rate."""
 OFFLOAD = "offload."
-"""Prefix of the offload flags in a host's state; those that are not set are read as well."""
+"""Prefix of the offload flags in a host's state. Flags that the trial does not set are read too."""
 
 
 def check_settings(evidence: Evidence) -> Iterator[Check]:
@@ -41,10 +41,10 @@ def check_settings(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_network(evidence: Evidence) -> Iterator[Check]:
-    """Check that nothing beside the settings changed on the path during the traffic.
+    """Check that nothing on the path but the trial's settings changed during the traffic.
 
-    That is the MTU, offload flags and routes, and what shapes packets: queue disciplines, filters, rules of a
-    firewall. MTU and routes are compared with those before the first trial of this run as well. If a host
+    Compared are the MTU, offload flags and routes, and whatever shapes packets: queue disciplines, filters,
+    firewall rules. MTU and routes are also compared with those before the first trial of this run. If a host
     could not read them, the trial is suspect.
     """
     for host, span in evidence.counters.items():
@@ -64,7 +64,7 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
         else:
             yield _check_unchanged("network during the traffic", host, "unchanged", differences, "invalid")
         if first := evidence.network.get(host):
-            # A change that made an earlier trial invalid must not make the next one valid by staying.
+            # A change that made an earlier trial invalid must not become the normal state of the next trial.
             now = {key: value for key, value in before.items() if key in first}
             differences = [*changed({key: first[key] for key in now}, now)]
             requested = "as before the first trial"
@@ -72,7 +72,7 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
 
 
 def _comparable(before: State, after: State, prefix: str) -> tuple[State, State]:
-    """Return two states without what only one of them has, if a program failed at one of these times."""
+    """Return two states; if a program failed for one of them, only with the keys that both have."""
     failure = f"{prefix}{UNKNOWN}"
     if failure not in before and failure not in after:
         return before, after
@@ -92,9 +92,10 @@ def _check_unchanged(
 
 
 def check_foreign_shaping(evidence: Evidence) -> Iterator[Check]:
-    """Check that before the traffic nothing shaped packets on the path but what the trial had set.
+    """Check that before the traffic only the trial's own settings shaped packets on the path.
 
-    It is unknown where the program that shows it failed, which makes the trial suspect, or is not installed.
+    Where the program that lists them failed, the trial is suspect; where it is not installed, nothing is
+    checked.
     """
     for host, span in evidence.counters.items():
         if span.state(NETWORK)[0]:
@@ -111,7 +112,7 @@ def check_foreign_shaping(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_restored_states(evidence: Evidence) -> Iterator[Check]:
-    """Check that hosts are as they were before the trial; only differences are listed."""
+    """Check that hosts are as they were before the trial. Only differences are reported."""
     for host, state in evidence.restored.items():
         differences = "; ".join(map(str, changed(evidence.before[host], state)))
         if differences:
@@ -119,9 +120,9 @@ def check_restored_states(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_cpus(evidence: Evidence) -> Iterator[Check]:
-    """Check that no CPU was busy all the time: its host would measure late.
+    """Check that no CPU was busy all the time, because its host would measure late.
 
-    A router is judged by the effect: it passes if it forwarded at the rate of its bottleneck all the same.
+    A busy router passes if it forwarded at the rate of its bottleneck all the same.
     """
     most = evidence.policy.thresholds.cpu
     for host, span in evidence.counters.items():
@@ -139,9 +140,9 @@ def check_cpus(evidence: Evidence) -> Iterator[Check]:
 
 
 def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool, str]:
-    """Return whether at least half of the seconds of the traffic had the bottleneck's rate, and the median.
+    """Return whether at least half of the seconds had the bottleneck's rate, and the median rate.
 
-    What passed it is captured behind it, also while a busy router takes no samples of its queue.
+    The rate is taken from the capture behind the router, because a busy router may miss samples of its queue.
     """
     behind = evidence.policy.behind.get("down", frozenset())
     captures = [
@@ -166,7 +167,7 @@ def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool,
 
 
 def check_clock_steps(evidence: Evidence) -> Iterator[Check]:
-    """Check that no clock was set during the traffic: its time less the time since boot must not change."""
+    """Check that no clock was set during the traffic: the difference of time and uptime must not change."""
     most_s = evidence.policy.thresholds.clock_step_s
     for host, span in evidence.counters.items():
         step_s = _clock_step_s(span)
@@ -178,7 +179,7 @@ def check_clock_steps(evidence: Evidence) -> Iterator[Check]:
 def _clock_step_s(span: CounterSpan) -> float | None:
     """Return the smallest step in seconds that explains both readings, 0 if none is needed.
 
-    A reading is the time in ns, between two readings of the seconds since boot, which bound the time of boot.
+    A reading is the time in ns between two readings of the uptime in seconds, which bound the time of boot.
     """
     bounds = []
     for words in (span.before.get(CLOCK, "").split(), span.after.get(CLOCK, "").split()):
@@ -191,7 +192,7 @@ def _clock_step_s(span: CounterSpan) -> float | None:
 
 
 def check_clock_offsets(evidence: Evidence) -> Iterator[Check]:
-    """Check that no clock is far from the controller's, or was set since an earlier reading."""
+    """Check that no clock is far from the controller's, and that none was set since an earlier reading."""
     most_s = evidence.policy.config.clock_tolerance_s
     for clock in evidence.clocks.values():
         observed = f"{clock.offset_s * 1e3:+.1f} ms ± {clock.error_s * 1e3:.1f} ms"
@@ -202,7 +203,7 @@ def check_clock_offsets(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_clock_drift(evidence: Evidence) -> Iterator[Check]:
-    """Check that no clock drifts too fast; a drift that may be within the limit passes."""
+    """Check that no clock drifts too fast. A drift whose bounds include the limit passes."""
     most_ppm = evidence.policy.thresholds.clock_drift_ppm
     for clock in evidence.clocks.values():
         drift, requested = clock.drift, f"at most {most_ppm:g} ppm from the controller's"

@@ -18,15 +18,17 @@ from samovar.recipes import PathProbe, loss_states
 RATE_SHARE = 0.02
 DELAY_SHARE, DELAY_S = 0.05, 0.001
 CHANCE = 0.001
-"""The chance that a path with the requested loss fails the check: counts of losses vary."""
+"""The probability that a path with the requested loss fails the check, since counts of losses vary."""
 INVALID_TOLERANCES = 5
-"""A round-trip time or rate that is off by more tolerances lets no trial run; up to that it is suspect."""
+"""If a round-trip time or rate deviates by more than this many tolerances, no trial runs; if by less, trials
+are suspect."""
 BUSY_PACKETS = 2
 """A bottleneck is busy while its queue holds more packets than this."""
 BUSY_S = 0.5
-"""A bottleneck that was busy for less time is not judged by its rate."""
+"""The rate of a bottleneck that was busy for less time is not judged."""
 INVALID_BUSY_TOLERANCES = 3
-"""A rate of a busy bottleneck that is off by this many tolerances makes a trial invalid, not just suspect."""
+"""If the rate of a busy bottleneck deviates by this many tolerances, the trial is invalid, not just
+suspect."""
 
 
 def check_path_calibration(evidence: Evidence) -> Iterator[Check]:
@@ -75,7 +77,7 @@ def check_direction(
 
 
 def _close(name: str, host: str, requested: str, observed: str, tolerances: float, tolerance: str) -> Check:
-    """Return a check that passes up to one tolerance and is invalid beyond INVALID_TOLERANCES."""
+    """Return a check that passes within one tolerance, and is invalid beyond INVALID_TOLERANCES."""
     severity: Verdict = "invalid" if tolerances > INVALID_TOLERANCES else "suspect"
     return Check(name, host, requested, observed, tolerances <= 1, severity, tolerance)
 
@@ -83,7 +85,10 @@ def _close(name: str, host: str, requested: str, observed: str, tolerances: floa
 def _check_buffer(
     path: PathPlan, direction: DirectionPlan, probe: PathProbe, measured: DirectionMeasurement, fills: bool
 ) -> Check:
-    """Compare the longest queue: samples may miss it but never exceed it, packets in flight may exceed it."""
+    """Compare the longest queue with the buffer.
+
+    Samples never exceed it but may miss it; packets in flight may exceed it.
+    """
     in_packets = direction.buffer_packets is not None
     asked = (direction.buffer_packets if in_packets else direction.buffer_bytes) or 0
     unit, one = ("packets", 1) if in_packets else ("B", probe.frame_bytes)
@@ -103,7 +108,7 @@ def _check_buffer(
 
 
 def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
-    """Check that the stages that delay packets dropped only what was requested, nothing for lack of room."""
+    """Check that the delay stages dropped only the requested losses, and nothing for lack of room."""
     path = evidence.resolved.path
     span = evidence.counters.get(path.router) if path is not None else None
     if path is None or span is None or path.classes:
@@ -128,8 +133,8 @@ def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
 def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
     """Check the bytes that each direction of the bottleneck counted against the captures behind it.
 
-    Offloads are left out, since a queue counts a joined frame as one. While packets still wait in the queue,
-    more may arrive later.
+    Skipped with offloads, since a queue counts a super-packet as one packet. Packets that still wait in the
+    queue may arrive later.
     """
     resolved, path, share = evidence.resolved, evidence.resolved.path, evidence.policy.thresholds.bottleneck
     span = evidence.counters.get(path.router) if path is not None else None
@@ -174,7 +179,7 @@ def check_bottleneck_rate(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_queue_gaps(evidence: Evidence) -> Iterator[Check]:
-    """Check that samples of the queue are close enough together: a slow host leaves gaps in the figures."""
+    """Check that samples of the queue are close together, because gaps of a slow host show in the figures."""
     for host, program in evidence.programs("logger", "queue"):
         interval_s = program.values.get("interval_s")
         try:
@@ -234,8 +239,8 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
 def plausible_losses(lost: int, sent: int, share: float, states: tuple[float, float] | None = None) -> bool:
     """Return whether so many losses lie within the 99.9 % interval of the binomial distribution.
 
-    Losses in bursts vary more. They count as so many fewer packets as the variance of a Gilbert chain is
-    larger, (1 + s) / (1 - s) with s = 1 - p - r; `states` is (p, r).
+    Losses in bursts vary more: the number of packets is divided by the factor by which the variance of a
+    Gilbert chain is larger, (1 + s) / (1 - s) with s = 1 - p - r; `states` is (p, r).
     """
     if states is not None:
         memory = 1 - sum(states)

@@ -1,6 +1,7 @@
-"""Read what the scripts of a path calibration print: the measurement of one direction of the path.
+"""Parse the output of path calibration scripts: the measurement of one direction of the path.
 
-A burst of packets fills the queue at the router; paced packets do not, and show losses and disorder.
+A burst of packets fills the queue at the router. Paced packets do not fill it; they show losses and
+reordering.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from samovar.recipes import ETHERNET_HEADER_BYTES, IP_UDP_BYTES
 RATE_PARTS = 40
 PING = re.compile(r"icmp_seq=(\d+) .*time=([\d.]+) ms")
 FIRST_ECHO = {"0", "1"}
-"""The number of the first echo on FreeBSD and on Linux; it may have waited for ARP."""
+"""The sequence number of the first echo on FreeBSD and on Linux. It is skipped because it may have waited for
+ARP."""
 IPERF3_OUTPUT = re.compile(r"^iperf3 (burst|paced)\n", re.MULTILINE)
 WHOLE_INTERVAL_S = 0.05
-"""A shorter interval of iperf3's is the remainder at the end, which shows no rate."""
+"""A shorter interval of iperf3 is the remainder at the end, which gives no rate."""
 
 STORED_NAMES = {
     "sampled_packets": "held_packets",
@@ -43,11 +45,11 @@ class PacketArrival(NamedTuple):
 
 @dataclass(frozen=True)
 class DirectionMeasurement:
-    """What was measured of one direction of a path; None where nothing arrived or could be measured.
+    """The measurement of one direction of a path. A value is None where nothing arrived or could be measured.
 
     `rate_bps` is the rate at which the full queue drains, as the router counts packets. `sampled_packets` and
     `sampled_bytes` are the longest queue seen at the router, `in_flight_packets` the longest as derived from
-    delays. Of the paced packets some were `lost`, arrived twice or were overtaken by later ones.
+    delays. Paced packets may be `lost`, arrive twice, or be overtaken by later packets.
     """
 
     round_trips_s: tuple[float, ...] = ()
@@ -83,7 +85,7 @@ def parse_measurement(
     samples = list(read_queue_samples(queue.splitlines(), interface))
     echoes = PING.findall(sent)
     first = next((number for number, _ in echoes if number in FIRST_ECHO), None)
-    # What the router's rate counts of a packet beside its IP packet.
+    # Bytes that the router's rate counts for each packet in addition to the IP packet.
     headers_bytes = 0 if f",{DUMMYNET}," in queue else ETHERNET_HEADER_BYTES
     parts = IPERF3_OUTPUT.split(received)
     if len(parts) > 1:
@@ -115,7 +117,7 @@ def _arrivals(text: str, kind: str) -> list[PacketArrival]:
 def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_bytes: int) -> float | None:
     """Return the median rate of parts of the burst, each at least two token buckets long.
 
-    The first part is left out, while the bucket empties. A host that stalls for a moment does not matter.
+    The first part, during which the bucket empties, is left out. The median ignores brief stalls of a host.
     """
     frame_bytes = max((arrival.frame_bytes for arrival in burst), default=1)
     buckets = 2 * burst_bytes // frame_bytes + 1
@@ -131,10 +133,10 @@ def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_by
 
 
 def _in_flight_packets(burst: Sequence[PacketArrival]) -> int | None:
-    """Return the longest queue: the most packets at one time that were later than the fastest packet.
+    """Return the longest queue: the most packets at one time that were slower than the fastest packet.
 
-    Subtracting the quickest packet's delay removes the difference of the clocks. Other short delays count
-    too; packets that the queue discipline drops after queueing them do not.
+    Subtracting the delay of the fastest packet removes the difference of the clocks. Other short delays count
+    too. Packets that the queue discipline drops after queueing them do not count.
     """
     if not burst:
         return None
@@ -167,7 +169,7 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _iperf3_values(burst: Mapping[str, Any], paced: Mapping[str, Any], headers_bytes: int) -> dict[str, Any]:
-    """Return the counts of iperf3's servers, used where no program can note single packets.
+    """Return the counts of iperf3's server, used where no program can record single packets.
 
     The rate is the median over intervals except the first and the last, which are not filled with packets.
     """

@@ -1,4 +1,4 @@
-"""Check the programs of a trial: that traffic started on time, lasted as planned, and ended well."""
+"""Check the programs of a trial: traffic started on time, lasted as planned, and ended without errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_exit_codes(evidence: Evidence) -> Iterator[Check]:
 
 
 class FlowStart(NamedTuple):
-    """When a flow was to start and did, in seconds by the controller's clock, as manifest.json stores it."""
+    """When a flow was to start and when it did, in seconds by the controller's clock, as in manifest.json."""
 
     flow: str
     host: str

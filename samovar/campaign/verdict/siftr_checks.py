@@ -13,13 +13,14 @@ from samovar.campaign.verdict.socket_checks import FlowKey, check_largest_window
 from samovar.campaign.verdict.traces import UNREADABLE, open_lines
 
 COLUMNS: Mapping[str, tuple[int, ...]] = {"1.2": (25, 26, 27, 28), "1.3": (27,)}
-"""Columns of a line by version; both have had 27, so only the header distinguishes them."""
+"""Numbers of columns by version. Both have had 27, so only the header distinguishes the versions."""
 HASH_COLUMNS: Mapping[str, int] = {"1.2": 1, "1.3": 0}
 """Columns between direction and time: the hash, which shifts all later columns."""
 LOST = ("malloc", "mtx")
-"""The footer's counters of packets without memory or lock; packets without a socket here are not lost."""
+"""The footer's counters of packets skipped for lack of memory or of a lock. Packets without a local socket
+are not lost."""
 TICK_S = 0.01
-"""The resolution of the times of some file systems, which show when the traffic was over."""
+"""Resolution of time stamps on some file systems. A file's time stamp shows when the traffic was over."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ class SiftrLog:
 
     @property
     def due(self) -> int:
-        """Lines that the log must have at one line for each packet.
+        """The number of lines that the log must have if each packet has one line.
 
-        Packets that a port filter leaves out are not in the footer's count (siftr_chkpkt() of 1.3). Up to 1.2
-        they are, so the recipe refuses a filter there.
+        The footer does not count packets that a port filter leaves out (siftr_chkpkt() of 1.3). Up to version
+        1.2 it does, so the recipe refuses a filter there.
         """
         return int(self.footer.get("total_tcp_pkts", 0)) - int(self.footer.get("total_skipped_tcp_pkts", 0))
 
@@ -64,7 +65,7 @@ class SiftrLog:
 def read_siftr(lines: Iterable[str]) -> SiftrLog:
     """Read a log: header and footer of tab-separated key=value, and comma-separated lines between them.
 
-    The windows are those that the peer offers, of connections in state ESTABLISHED (4) or later.
+    Windows are those offered by the peer, on connections in state ESTABLISHED (4) or later.
     """
     ends: dict[str, dict[str, str]] = {}
     count, columns, windows, ports = 0, set[int](), dict[FlowKey, int](), set[tuple[str, str]]()
@@ -105,7 +106,7 @@ def check_siftr_log(
 ) -> Iterator[Check]:
     """Check one log: complete, known format, all packets, windows.
 
-    With a `port_filter` other than 0 it must hold packets of connections on this port and no other.
+    With a `port_filter` other than 0, the log must have packets of this port only.
     """
     try:
         with open_lines(trace) as file:
@@ -142,9 +143,10 @@ def check_siftr_log(
 
 
 def _check_end(evidence: Evidence, host: str, log: SiftrLog) -> Iterator[Check]:
-    """Check that SIFTR was enabled until the traffic was over: a log is consistent whenever it was disabled.
+    """Check that SIFTR was enabled until the traffic was over.
 
-    Both times are of the host's clock, unless its end of the traffic is unknown and the controller's is used.
+    The log alone is consistent whenever it was disabled.     Both times are by the host's clock, unless it
+    did not report the end of the traffic; then the controller's clock is used.
     """
     over_s, error_s = evidence.traffic_over.get(host), TICK_S
     if over_s is not None:

@@ -16,12 +16,13 @@ from samovar.recipes import FlowEnds
 from samovar.units import ETHERNET_MTU_BYTES
 
 CONTROL_BYTES = 2000
-"""More than a generator's control connection sends, such as iperf3's, which uses the port of its flow."""
+"""More than a generator's control connection sends. iperf3's control connection uses the port of its flow."""
 HEADERS_BYTES = 52
 """Headers of a full packet: IPv4, TCP and the timestamps option."""
 OPENED_BY = 4
-"""Windows of data that a receiver may need to open its own: Linux adds up to two segments for each that
-arrives in order (tcp_grow_window), FreeBSD 16 KiB for each round trip that fills the open window."""
+"""How many windows of data a receiver may need before its window is fully open. Linux adds up to two segments
+for each segment that arrives in order (tcp_grow_window), FreeBSD 16 KiB for each round trip that fills the
+window."""
 
 FlowKey = tuple[str, str, str]
 """The sender's and the receiver's address, and the port of a flow."""
@@ -32,8 +33,8 @@ def check_largest_window(
 ) -> Iterator[Check]:
     """Compare the largest window offered to a flow's sender with `rwnd`: never above it, and close to it.
 
-    A window that stays far below `rwnd` may not have limited the flow. It opens with the data that arrives,
-    so a flow that moved little is not judged by it. `moved_bytes` is None if unknown.
+    A window that stays far below `rwnd` may not have limited the flow. The window opens as data arrive, so a
+    flow that moved little data is not judged by it. `moved_bytes` is None if unknown.
     """
     rwnd = evidence.resolved.window_bytes(flow)
     if rwnd is None:
@@ -98,7 +99,7 @@ def check_tcp_info(evidence: Evidence) -> Iterator[Check]:
 
 
 def sampled_flows(evidence: Evidence) -> list[FlowPlan]:
-    """Return the TCP flows that had a socket: all but those that were ended before they started."""
+    """Return the TCP flows that had a socket: all except flows that were ended before they started."""
     never = evidence.halted - evidence.started.keys()
     return [
         ends.flow

@@ -1,4 +1,4 @@
-"""Read the compressed traces of a trial within bounds: a small file can be made to unpack to terabytes."""
+"""Read the compressed traces of a trial with a size limit, since a small file can unpack to terabytes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ from typing import NamedTuple
 
 LONGEST_LINE_BYTES = 1 << 20
 LARGEST_RATIO = 250
-"""A trace may unpack to this many times its size: numbers give 3 to 20, an idle queue 50, zeros 1030."""
+"""A trace may unpack to at most this many times its size. Numbers give a factor of 3 to 20, an idle queue 50,
+zeros 1030."""
 SLACK_BYTES = 16 << 20
 LONGEST_TEXT_BYTES = 64 << 20
 LEAF = "10:"
 """The handle of the queue discipline that the bottleneck recipe sets."""
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error, zlib.error)
-"""What reading a damaged or hostile trace may raise."""
+"""Exceptions that reading a damaged or hostile trace may raise."""
 DUMMYNET = "dummynet"
-"""FreeBSD's name for the pipe of the queue, whose handle is the pipe's number."""
+"""The kind of FreeBSD's queues. Their handle is the number of the dummynet pipe."""
 
 
 @contextmanager
 def open_lines(file: Path, encoding: str = "ascii") -> Iterator[Iterator[str]]:
-    """Open a compressed text, line endings kept; reading raises UNREADABLE, ValueError beyond the bounds."""
+    """Open a compressed text with its line endings.
+
+    Reading raises UNREADABLE, among them ValueError beyond the limit.
+    """
     most_bytes = LARGEST_RATIO * file.stat().st_size + SLACK_BYTES
     with gzip.open(file, "rb") as packed:
         yield _lines(packed, encoding, most_bytes)
@@ -43,7 +47,10 @@ def _lines(packed: gzip.GzipFile, encoding: str, most_bytes: int) -> Iterator[st
 
 
 def read_text(file: Path) -> str:
-    """Return a compressed text. Raises as `open_lines`, and ValueError beyond LONGEST_TEXT_BYTES."""
+    """Return a compressed text.
+
+    Raises the errors of `open_lines`, and ValueError beyond LONGEST_TEXT_BYTES.
+    """
     with gzip.open(file, "rb") as packed:
         data = packed.read(LONGEST_TEXT_BYTES + 1)
     if len(data) > LONGEST_TEXT_BYTES:
@@ -61,7 +68,7 @@ class QueueSample(NamedTuple):
 
 
 def read_queue_samples(lines: Iterable[str], interface: str) -> Iterator[QueueSample]:
-    """Yield the samples of the bottleneck's own queue at an interface. Raises one of UNREADABLE."""
+    """Yield the samples of the bottleneck's own queue at an interface. Raises UNREADABLE."""
     for row in csv.DictReader(lines):
         if row["interface"] == interface and (row["handle"] == LEAF or row["qdisc"] == DUMMYNET):
             values = (row[key] for key in ("t_ns", "backlog_packets", "backlog_bytes", "sent_bytes"))
