@@ -42,9 +42,9 @@ PANIC = "end Kernel panic - not syncing"
 FREEBSD_SETUP = "mount -t msdosfs -o ro /dev/msdosfs/CIDATA /mnt && sh /mnt/setup.sh"
 LOGIN_STEPS = (
     (re.compile(r"^\S* ?login: ", re.MULTILINE), "root\n"),
-    (re.compile(r"^(?:root@.*)?[#%] ", re.MULTILINE), f"{FREEBSD_SETUP}\n"),
+    (re.compile(r"^root@.*[#%] |^[#%] \Z", re.MULTILINE), f"{FREEBSD_SETUP}\n"),
 )
-"""Patterns of console output, and what is typed when they appear."""
+"""Patterns of console output, and what is typed then. A console may log root in by itself, without the first."""
 PASSWORD = re.compile(r"^Password:", re.MULTILINE)
 CONTROL_CODES = re.compile(r"\r|\x1b\[[0-9;?]*[A-Za-z]|\x1b[c78]")
 CONSOLE_DEADLINE_S = 5.0
@@ -382,8 +382,8 @@ def _cloud_config(
 class MachineSetup:
     """The first boot of a machine, followed on its console.
 
-    If a FreeBSD machine shows a login prompt before it is set up, it has no nuageinit; the setup then logs
-    in as root.
+    If a FreeBSD machine shows a prompt before it is set up, it has no nuageinit; the setup then logs in as
+    root, unless root's shell is there already.
     """
 
     def __init__(self, folder: Path, console: Path, node: Node) -> None:
@@ -410,9 +410,14 @@ class MachineSetup:
         elif self._steps and PASSWORD.search(new):
             accepted = "an image with nuageinit, or whose root has no password"
             self.problem = f"host {self._node.name}: the console asks for a password; accepted: {accepted}"
-        elif self._steps and self._steps[0][0].search(new):
-            self._typed_at = len(text)
-            self._type(self._steps.pop(0)[1])
+        else:
+            for step in reversed(range(len(self._steps))):
+                shown, typed = self._steps[step]
+                if shown.search(new):
+                    self._typed_at = len(text)
+                    del self._steps[: step + 1]
+                    self._type(typed)
+                    break
 
     def tail(self, count: int) -> str:
         """Return the last lines of the console and of QEMU's own output."""

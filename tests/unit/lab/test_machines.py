@@ -305,6 +305,19 @@ def test_root_logs_in_at_the_console_of_a_machine_without_nuageinit(console: Con
     assert console.setup.problem == ""
 
 
+@pytest.mark.parametrize("prompt", ["# ", "root@:~ # ", "root@src:~ # em1: link state changed to UP\r\n"])
+def test_a_console_that_shows_a_shell_of_root_at_once_gets_no_login(console: Console, prompt: str) -> None:
+    console.show("# a line of the boot that begins like a prompt\r\nStarting sshd.\r\n")
+    console.show(prompt)
+    assert console.typed() == "mount -t msdosfs -o ro /dev/msdosfs/CIDATA /mnt && sh /mnt/setup.sh\n"
+    console.show("root@src:~ # ")
+    console.show(f"{READY}\r\n")
+    assert console.setup.is_over
+    console.server.settimeout(0)
+    with pytest.raises(BlockingIOError):
+        console.server.accept()
+
+
 def test_a_console_that_asks_for_a_password_is_a_problem(console: Console) -> None:
     console.show("FreeBSD/amd64 (x) (ttyu0)\n\nlogin: ")
     assert console.typed() == "root\n"
