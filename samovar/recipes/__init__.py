@@ -34,5 +34,6 @@ from samovar.recipes.sudo_rules import SudoCommand as SudoCommand
 from samovar.recipes.sudo_rules import allowed_commands as allowed_commands
 from samovar.recipes.sudo_rules import lasting_commands as lasting_commands
 from samovar.recipes.trial_programs import FlowEnds as FlowEnds
+from samovar.recipes.trial_programs import Pace as Pace
 from samovar.recipes.trial_programs import Program as Program
 from samovar.recipes.trial_programs import StopRule as StopRule

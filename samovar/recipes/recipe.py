@@ -22,8 +22,8 @@ BLOCKS: Mapping[str, frozenset[str]] = {
 }
 """The blocks that a recipe of each kind must have; it may have more."""
 
-NOT_SHELL = frozenset({"wanted", "owned", "qdisc", "shown"})
-"""Blocks that are compared with output or become one value of another recipe, and so are not quoted."""
+NOT_SHELL = frozenset({"wanted", "owned", "qdisc", "shown", "pace"})
+"""Blocks that are compared with output or become a value elsewhere, and so are not quoted."""
 
 
 class Recipe:

@@ -10,7 +10,7 @@ from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.fill_settings import CAPTURE_RECIPE, Setting, fill_settings
 from samovar.recipes.quoting import quote
 from samovar.recipes.recipe import BLOCKS, Recipe
-from samovar.recipes.trial_programs import End, FlowEnds, Program, StopRule
+from samovar.recipes.trial_programs import End, FlowEnds, Pace, Program, StopRule, parse_paces
 
 NO_VALUES: Mapping[str, str] = {}
 DELETE_FOLDER = 'cd / && rm -rf -- "$dir"\n'
@@ -356,6 +356,13 @@ class TrialScripts:
             end=end,
             start_s=flow.start_s,
         )
+
+    def paces(self, ends: FlowEnds) -> tuple[Pace, ...]:
+        """Return what the ends of a flow are to send each second, as far as its recipe states it.
+
+        Raises RecipeError.
+        """
+        return parse_paces(self._program(ends.client_host, self._generator(ends, "client"), "pace"))
 
     def recipe_of(self, host: str, program: Program) -> Recipe:
         """Return the recipe of a program of a host."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from samovar.errors import RecipeError
 from samovar.plan import FlowPlan
 from samovar.recipes.recipe import Recipe
 
@@ -65,6 +68,33 @@ class FlowEnds:
         if self.flow.duration_s is None:
             return NEVER_NS
         return t0_ns + round((self.flow.start_s + EARLY_SHARE * self.flow.duration_s) * 1e9)
+
+
+class Pace(NamedTuple):
+    """What one end of a flow was asked to send each second: bits of payload, or packets."""
+
+    end: str
+    per_s: float
+    in_bits: bool
+
+
+_PACE = re.compile(r"(from|to) ([0-9.e+-]+)(bit|/s)")
+
+
+def parse_paces(text: str) -> tuple[Pace, ...]:
+    """Read block `pace` of a generator: lines such as `from 2000000bit` or `to 50/s`; raises RecipeError."""
+    paces = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        match = _PACE.fullmatch(line)
+        try:
+            end, number, unit = match.groups() if match else ("", "0", "")
+            paces.append(Pace(end, float(number), unit == "bit"))
+        except ValueError:
+            match = None
+        if match is None or not 0 < paces[-1].per_s < math.inf:
+            expected = "lines such as `from 2000000bit` or `to 50/s`"
+            raise RecipeError(f"block pace has the line `{line}`; expected {expected}")
+    return tuple(paces)
 
 
 @dataclass(frozen=True)

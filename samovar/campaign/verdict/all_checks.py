@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from samovar.campaign.verdict import (
     capture_checks,
     host_checks,
+    pace_checks,
     path_checks,
     program_checks,
     siftr_checks,
@@ -42,6 +43,7 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
     siftr_checks.check_siftr_logs,
     socket_checks.check_generator_cc,
     capture_checks.check_flow_bytes,
+    pace_checks.check_offered_rates,
     path_checks.check_bottleneck_bytes,
     path_checks.check_bottleneck_rate,
     path_checks.check_queue_gaps,

@@ -129,7 +129,7 @@ def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
     return stream.ports == (0, 0) or not own.isdisjoint(stream.ports)  # a fragment has no ports
 
 
-def _streams_from(address: str, capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
+def streams_from(address: str, capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
     """Return the streams on the transport and port of a flow's data, in the direction from an address."""
     protocol, port = PROTOCOLS[ends.recipe.header.transport], ends.flow.port
     streams = (one for one in capture if (one.source, one.protocol) == (address, protocol))
@@ -139,7 +139,7 @@ def _streams_from(address: str, capture: CaptureSummary, ends: FlowEnds) -> list
 
 def data_streams(capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
     """Return the streams of a flow's data."""
-    return _streams_from(ends.flow.from_address, capture, ends)
+    return streams_from(ends.flow.from_address, capture, ends)
 
 
 def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream], list[PacketStream]]]:
@@ -148,7 +148,7 @@ def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream
         flow = ends.flow
         captures = evidence.captures_at(flow.to_host) or evidence.captures_at(flow.from_host)
         if ends.recipe.header.transport == "tcp" and captures:
-            yield flow, data_streams(captures[0], ends), _streams_from(flow.to_address, captures[0], ends)
+            yield flow, data_streams(captures[0], ends), streams_from(flow.to_address, captures[0], ends)
 
 
 def check_mss(evidence: Evidence) -> Iterator[Check]:
@@ -227,7 +227,7 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
     share = evidence.policy.thresholds.bytes_differ
     sent, received, size_bytes = counted.sent_bytes, counted.received_bytes, ends.flow.size_bytes
     least = (1 - share) * (received if reliable else sent) - SLACK_BYTES
-    most = (1 + share) * sent + SLACK_BYTES + _block_bytes(ends) + _repeated_bytes(evidence, sent)
+    most = (1 + share) * sent + SLACK_BYTES + block_bytes(ends) + _repeated_bytes(evidence, sent)
     name, observed = f"bytes of flow {ends.flow.label} in the capture", f"{wire_bytes} B"
     requested = f"{sent} B sent and {received} B received by the generator's count"
     ok = least <= wire_bytes <= most
@@ -237,7 +237,7 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
         yield Check(name, host, f"{size_bytes} B", observed, ok, "suspect", f"- {share:.1%}")
 
 
-def _block_bytes(ends: FlowEnds) -> int:
+def block_bytes(ends: FlowEnds) -> int:
     """Return the size of the blocks in which a generator counts bytes, 0 if its recipe does not state it.
 
     A flow with a size ends with a whole block.

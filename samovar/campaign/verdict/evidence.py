@@ -194,10 +194,13 @@ class Evidence:
         """Every capture as planned and as read, up to `capture_packets` of the verdict's thresholds."""
         return tuple((plan, self._read(plan)) for plan in self.resolved.captures)
 
+    def capture_file(self, plan: CapturePlan) -> Path:
+        """Return the compressed file of a capture."""
+        return self.folder / "traces" / f"{plan.host}-{plan.interface}.pcap.gz"
+
     def _read(self, plan: CapturePlan) -> CaptureSummary:
-        file = self.folder / "traces" / f"{plan.host}-{plan.interface}.pcap.gz"
         try:
-            return read_capture(file, self.policy.thresholds.capture_packets)
+            return read_capture(self.capture_file(plan), self.policy.thresholds.capture_packets)
         except UNREADABLE as error:
             return CaptureSummary(error=f"{type(error).__name__}: {error}")
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import gzip
 import struct
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,11 +22,15 @@ BYTE_ORDERS = {
     b"\xa1\xb2\xc3\xd4": ">",
 }
 """Byte order by magic number, with nanoseconds and with microseconds (pcap-savefile(5))."""
+NANOSECONDS = (b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d")
+FIRST_BYTES = 42
+"""Headers of Ethernet, IPv4 and UDP or ICMP."""
 ETHERNET_HEADER_BYTES = 14
 PLAIN_IPV4 = b"\x08\x00\x45"
 """EtherType IPv4 and an IPv4 header without options (RFC 894, RFC 791); ARP, IPv6 and others are skipped."""
 ICMP, TCP, UDP = 1, 6, 17
 SYN = 2
+ECHO_REQUEST = 8
 Key = tuple[int, bytes]
 """A protocol, and source and destination address and port as they are in the packet."""
 
@@ -123,6 +128,47 @@ def bytes_by_second(file: Path, destinations: Iterable[str]) -> list[int]:
     if not found:
         return []
     return [found.get(second, 0) for second in range(min(found) + 1, max(found))]
+
+
+@dataclass
+class SentPackets:
+    """When packets were sent, in ns since the epoch, and their payloads in bytes, in the capture's order."""
+
+    t_ns: array[int] = field(default_factory=lambda: array("q"))
+    payload_bytes: array[int] = field(default_factory=lambda: array("L"))
+
+
+def read_sent_packets(file: Path, keys: Collection[Key], most_packets: int) -> SentPackets:
+    """Return the UDP packets and ICMP echo requests of some streams among the first packets of a capture.
+
+    A packet in fragments counts once, with all its payload. Raises as read_capture().
+    """
+    sent = SentPackets()
+    with gzip.open(file, "rb") as source:
+        head = source.read(GLOBAL_HEADER_BYTES)
+        record = struct.Struct(f"{_byte_order(head)}IIII")
+        unit_ns = 1 if head[:4] in NANOSECONDS else 1000
+        for _ in range(most_packets):
+            size = source.read(RECORD_HEADER_BYTES)
+            if len(size) < RECORD_HEADER_BYTES:
+                break
+            second, fraction, kept, _ = record.unpack(size)
+            if kept > LARGEST_PACKET_BYTES:
+                raise ValueError(f"a packet of {kept} bytes; at most {LARGEST_PACKET_BYTES} are possible")
+            data = source.read(kept)
+            if len(data) < FIRST_BYTES or data[12:15] != PLAIN_IPV4 or data[20] & 0x1F or data[21]:
+                continue
+            protocol = data[23]
+            if (protocol, data[26:38]) in keys if protocol == UDP else _is_request(data, keys):
+                sent.t_ns.append(second * 1_000_000_000 + fraction * unit_ns)
+                length = data[38:40] if protocol == UDP else data[16:18]
+                headers_bytes = 8 if protocol == UDP else 28
+                sent.payload_bytes.append(max(0, int.from_bytes(length, "big") - headers_bytes))
+    return sent
+
+
+def _is_request(data: bytes, keys: Collection[Key]) -> bool:
+    return data[23] == ICMP and data[34] == ECHO_REQUEST and (ICMP, data[26:34] + bytes(4)) in keys
 
 
 def _byte_order(head: bytes) -> str:

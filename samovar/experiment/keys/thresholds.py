@@ -35,6 +35,14 @@ class Thresholds(Strict):
         "Deviation of a full queue's rate from the plan; beyond it, suspect; beyond 3 times, invalid.",
         0.04,
     )
+    offered: Share = entry(
+        "Deviation of the rate that a flow sent from what its generator was asked for; beyond it, suspect; "
+        "beyond 3 times, invalid.",
+        0.05,
+    )
+    stall_s: Duration = entry(
+        "Longest pause of a flow with a pace, beyond the time between its packets; beyond it, suspect.", 0.2
+    )
     competing: Share = entry(
         "Largest share of captured bytes of no flow; beyond it, suspect; beyond 10 times, invalid.", 0.001
     )

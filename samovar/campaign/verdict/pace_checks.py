@@ -1,0 +1,210 @@
+"""Check that each flow sent at the rate its generator was asked for, and kept that pace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from statistics import median
+from typing import NamedTuple
+
+from samovar.campaign.verdict.capture_checks import block_bytes, data_streams, streams_from
+from samovar.campaign.verdict.check_result import Check, Verdict
+from samovar.campaign.verdict.evidence import Evidence
+from samovar.campaign.verdict.pcap_reader import CaptureSummary, SentPackets, read_sent_packets
+from samovar.campaign.verdict.traces import UNREADABLE
+from samovar.errors import RecipeError
+from samovar.recipes import FlowEnds, Pace
+
+FAR = 3
+"""A rate off by this many tolerances makes a trial invalid; a second off by as many counts as uneven."""
+UNEVEN = 0.1
+"""The share of a flow's seconds that may be uneven; one second always may."""
+LARGEST_BLOCK_BYTES = 131_072
+"""The largest default write of a TCP generator (iperf, iperf3): its last one may lie beyond the limit."""
+
+
+class Sending(NamedTuple):
+    """What one end of a flow sent: seconds since its first packet, and bits or packets, in equal order."""
+
+    t_s: list[float]
+    amounts: list[int]
+    life_s: float
+
+    @property
+    def mean(self) -> float:
+        """Bits or packets per second."""
+        return sum(self.amounts) / self.life_s
+
+
+def check_offered_rates(evidence: Evidence) -> Iterator[Check]:
+    """Check what every started flow sent against the `pace` that its generator's recipe states.
+
+    A rate limit of TCP is an upper bound only: sending less is congestion control at work.
+    """
+    for ends in evidence.started_flows:
+        host, is_tcp = ends.flow.from_host, ends.recipe.header.transport == "tcp"
+        name = f"rate sent in flow {ends.flow.label}"
+        try:
+            paces = evidence.scripts.paces(ends)
+        except RecipeError as error:
+            yield Check(name, host, "a pace of its recipe", str(error), False, "suspect")
+            continue
+        if not paces and not is_tcp:
+            why = f"unknown: generator {ends.flow.generator} does not state the pace of its packets"
+            yield Check(name, host, "unknown", why, True)
+        for pace in paces:
+            yield from _limited(evidence, ends, pace) if is_tcp else _paced(evidence, ends, pace)
+
+
+def _limited(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
+    """Check that a TCP flow sent no more than its generator's limit allows in its duration."""
+    flow, share = ends.flow, evidence.policy.thresholds.offered
+    name, requested = f"rate sent in flow {flow.label}", f"at most {_text(pace, pace.per_s)}"
+    counts = ends.recipe.header.counts
+    counted = counts.read(evidence.client_output(ends)) if counts is not None else None
+    captures = evidence.captures_at(flow.from_host, whole=True)
+    if flow.duration_s is None or ends.name("client") in evidence.halted:
+        observed = "unknown: the flow did not end by its duration"
+        yield Check(name, flow.from_host, requested, observed, True)
+    elif counted is None and not captures:
+        observed = f"unknown: {flow.from_host} was not captured, and the generator printed no count"
+        yield Check(name, flow.from_host, requested, observed, True)
+    else:
+        by_capture = (sum(s.payload_bytes for s in data_streams(one, ends)) for one in captures)
+        sent_bytes = counted.sent_bytes if counted is not None else max(by_capture)
+        block_bits = 8 * max(LARGEST_BLOCK_BYTES, block_bytes(ends))
+        observed = _text(pace, 8 * sent_bytes / flow.duration_s)
+        excess = (8 * sent_bytes - block_bits) / flow.duration_s / pace.per_s - 1
+        tolerance = f"+ {share:.1%} and a block"
+        yield Check(name, flow.from_host, requested, observed, *_graded(excess, share), tolerance)
+
+
+def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
+    """Check rate, evenness and pauses of what one end of a flow sent, as captured there.
+
+    Where a device or queue may hold the sender back, its rate has only an upper bound. Without a capture the
+    generator's own count gives the rate.
+    """
+    flow, limits = ends.flow, evidence.policy.thresholds
+    host = flow.from_host if pace.end == "from" else flow.to_host
+    back = "" if pace.end == "from" else " in answer"
+    name, requested = f"rate sent in flow {flow.label}{back}", _text(pace, pace.per_s)
+    sending = _captured(evidence, ends, pace, host)
+    if sending is None:
+        yield _by_count(evidence, ends, pace, Check(name, host, requested, "", True))
+        return
+    share, observed = limits.offered, _text(pace, sending.mean)
+    deviation = sending.mean / pace.per_s - 1
+    holder = _holder(evidence, host)
+    if holder:
+        ok, severity = _graded(deviation, share)
+        yield Check(
+            name, host, f"at most {requested}", f"{observed}; {holder}", ok, severity, f"+ {share:.1%}"
+        )
+        return
+    yield Check(name, host, requested, observed, *_graded(abs(deviation), share), f"± {share:.1%}")
+    seconds = int(sending.life_s)
+    amounts = [0] * seconds
+    for t_s, amount in zip(sending.t_s, sending.amounts, strict=True):
+        if t_s < seconds:
+            amounts[int(t_s)] += amount
+    most = FAR * share * sending.mean + max(sending.amounts)
+    even = sum(abs(amount - sending.mean) <= most for amount in amounts)
+    least = seconds - max(1, int(UNEVEN * seconds))
+    if seconds > 1:
+        name = f"even seconds of flow {flow.label}{back}"
+        requested = f"at least {least} of {seconds} within {FAR * share:.1%} and a packet of its mean rate"
+        yield Check(name, host, requested, str(even), even >= least, "suspect")
+    packet_s = sum(sending.amounts) / len(sending.amounts) / pace.per_s
+    pause_s = max(late - early for early, late in pairwise([*sending.t_s, sending.life_s]))
+    most_s = packet_s + limits.stall_s
+    name = f"longest pause of flow {flow.label}{back}"
+    yield Check(
+        name, host, f"at most {most_s:.3g} s", f"{pause_s:.3g} s", pause_s <= most_s, severity="suspect"
+    )
+
+
+def _graded(excess: float, share: float) -> tuple[bool, Verdict]:
+    """Return whether a deviation is accepted, and the verdict if it is not."""
+    return excess <= share, "invalid" if excess > FAR * share else "suspect"
+
+
+def _text(pace: Pace, per_s: float) -> str:
+    return f"{per_s / 1e6:.4g} Mbit/s" if pace.in_bits else f"{per_s:.4g} packets/s"
+
+
+def _holder(evidence: Evidence, host: str) -> str:
+    """Return what may make a host send less than its generators want to; empty if nothing that is known."""
+    path, settings = evidence.resolved.path, evidence.resolved.hosts[host].settings
+    if path is not None and path.device is not None and path.device.flow_control:
+        return "flow control of the adapters may hold the sender back"
+    if path is not None and path.router == host:
+        return "the bottleneck's queue is at the sender"
+    if settings.get("pause", {}).get("rx") == "on":
+        return "PAUSE frames may hold the sender back"
+    return "setting shaper limits the sender" if "shaper" in settings else ""
+
+
+def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, unknown: Check) -> Check:
+    """Return the check of a flow's mean rate by its generator's count, or that it cannot be judged."""
+    flow, share, counts = ends.flow, evidence.policy.thresholds.offered, ends.recipe.header.counts
+    counted = None
+    if pace.in_bits and pace.end == "from" and counts is not None and ends in evidence.completed_flows:
+        counted = counts.read(evidence.client_output(ends))
+    name, host, requested = unknown.name, unknown.host, unknown.requested
+    if counted is None or flow.duration_s is None:
+        return Check(name, host, requested, f"unknown: {host} has no capture of it to judge by", True)
+    mean = 8 * counted.sent_bytes / flow.duration_s
+    observed = f"{_text(pace, mean)} by the generator's count"
+    graded = _graded(abs(mean / pace.per_s - 1), share)
+    return Check(name, host, requested, observed, *graded, f"± {share:.1%}")
+
+
+def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Sending | None:
+    """Return what one end of a flow sent as captured there; None without a capture that can tell."""
+    flow = ends.flow
+    address = flow.from_address if pace.end == "from" else flow.to_address
+    same = (one for one in evidence.started_flows if one.recipe.header.transport == "icmp")
+    pairs = [{one.flow.from_address, one.flow.to_address} for one in same]
+    if pairs.count({flow.from_address, flow.to_address}) > 1 and ends.recipe.header.transport == "icmp":
+        return None  # echo requests have no ports by which to tell flows apart
+    captures = [(plan, one) for plan, one in evidence.captures if plan.host == host and not one.error]
+    sendings: list[tuple[SentPackets, CaptureSummary]] = []
+    for plan, capture in captures if evidence.is_ipv4 else ():
+        wanted = {id(stream) for stream in streams_from(address, capture, ends)}
+        keys = {key for key, stream in capture.streams.items() if id(stream) in wanted}
+        try:
+            sent = read_sent_packets(evidence.capture_file(plan), keys, capture.packets)
+        except UNREADABLE:
+            continue  # another check reports it
+        sendings.append((sent, capture))
+    if not sendings:
+        return None
+    sent, capture = max(sendings, key=lambda one: len(one[0].t_ns))
+    lasts = pace.end == "from" and capture.whole and not capture.torn and ends in evidence.completed_flows
+    return _sending(sent, pace, flow.duration_s if flow.size_bytes is None else None, lasts, flow.size_bytes)
+
+
+def _sending(
+    sent: SentPackets, pace: Pace, duration_s: float | None, lasts: bool, size_bytes: int | None
+) -> Sending | None:
+    """Return the packets of a flow's life; None if there are too few to have a rate.
+
+    The life begins with the first packet of usual size: shorter ones before are of a handshake. With `lasts`
+    it has the whole duration, whatever was sent at its end; otherwise it ends with the last packet, which is
+    the one that completes the size of a flow that has one. Later ones only announce the end.
+    """
+    if not sent.t_ns:
+        return Sending([0.0], [0], duration_s) if lasts and duration_s else None
+    usual = median(sent.payload_bytes)
+    first = next(n for n, payload in enumerate(sent.payload_bytes) if 2 * payload >= usual)
+    t_s = [(t_ns - sent.t_ns[first]) / 1e9 for t_ns in sent.t_ns[first:]]
+    payloads = list(sent.payload_bytes[first:])
+    if size_bytes is not None:
+        whole = next((n for n, size in enumerate(accumulate(payloads), 1) if size >= size_bytes), len(t_s))
+        t_s, payloads = t_s[:whole], payloads[:whole]
+    last_s = t_s[-1]
+    life_s = duration_s if duration_s is not None and (lasts or last_s > duration_s) else last_s
+    amounts = [8 * payload if pace.in_bits else 1 for payload in payloads]
+    inside = sum(one < life_s for one in t_s)
+    return Sending(t_s[:inside], amounts[:inside], life_s) if inside else None

@@ -1,0 +1,275 @@
+"""What a flow sent is compared with the pace that its generator was asked for, by captures of made packets."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import tarfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from samovar.campaign import read_plan
+from samovar.campaign.verdict import Check, Evidence
+from samovar.campaign.verdict.pace_checks import check_offered_rates
+from samovar.errors import RecipeError
+from samovar.plan import DevicePlan, FlowPlan, Resolved
+from samovar.recipes import Pace, TrialScripts
+from samovar.recipes.trial_programs import parse_paces
+from tests.unit.campaign.evidence_sample import evidence_of, with_flow
+from tests.unit.plans import CATALOGUE
+from tests.unit.trials import PATH, RESOLVED, flow
+
+ROOT = Path(__file__).parents[3]
+ARCHIVE = ROOT / "tests" / "campaigns" / "v0.1.tar.xz"
+HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
+SRC, DST = "172.16.10.2", "172.16.11.2"
+PORTS = (40_000, 5001)
+LATER_FRAGMENT = 0x0005
+
+
+class Packet(NamedTuple):
+    """A packet of the sender: when it was sent, its payload, and what is unusual about it."""
+
+    t_s: float
+    payload_bytes: int = 1000
+    ends: tuple[str, str] = (SRC, DST)
+    ports: tuple[int, int] = PORTS
+    protocol: int = 17
+    icmp_type: int = 8
+    fragment: int = 0
+
+    def record(self) -> bytes:
+        transport = (
+            struct.pack(">HHHH", *self.ports, 8 + self.payload_bytes, 0)
+            if self.protocol == 17
+            else struct.pack(">BBHI", self.icmp_type, 0, 0, 0)
+        )
+        size = 28 + self.payload_bytes
+        addresses = b"".join(bytes(map(int, one.split("."))) for one in self.ends)
+        ip = struct.pack(">BBHHHBBH", 0x45, 0, size, 0, self.fragment, 64, self.protocol, 0) + addresses
+        frame = bytes(12) + b"\x08\x00" + ip + transport + bytes(54)
+        t_ns = round(self.t_s * 1e9)
+        return struct.pack("<IIII", 100 + t_ns // 10**9, t_ns % 10**9, 96, 14 + size) + frame[:96]
+
+
+def steady(per_s: float, seconds: float = 6.0, begin_s: float = 0.0, **more: Any) -> list[Packet]:
+    """Make packets of one pace."""
+    return [Packet(begin_s + number / per_s, **more) for number in range(round(per_s * seconds))]
+
+
+def udp(generator: str = "iperf3-udp", rate: str = "800Kbit", **changes: Any) -> FlowPlan:
+    """Plan a flow of 100 packets of 1000 bytes a second for six seconds."""
+    parameters = {"rate": rate, "length": "1000B"}
+    return flow(generator=generator).model_copy(update={"parameters": parameters, **changes})
+
+
+def probe(interval: str = "10ms", **changes: Any) -> FlowPlan:
+    return flow("probe", "ping").model_copy(update={"parameters": {"interval": interval}, **changes})
+
+
+def judged(
+    folder: Path,
+    plan: FlowPlan,
+    packets: Iterable[Packet] = (),
+    at: str = "src",
+    resolved: Resolved | None = None,
+    **fields: Any,
+) -> list[Check]:
+    """Judge a trial of one flow by what was captured at one end."""
+    resolved = resolved or with_flow(plan)
+    captures = tuple(one for one in resolved.captures if one.host == at)
+    file = folder / "traces" / f"{at}-eth1.pcap.gz"
+    file.parent.mkdir(exist_ok=True)
+    records = (packet.record() for packet in sorted(packets, key=lambda packet: packet.t_s))
+    file.write_bytes(gzip.compress(HEAD + b"".join(records)))
+    resolved = resolved.model_copy(update={"captures": captures})
+    return list(check_offered_rates(evidence_of(folder, resolved, **fields)))
+
+
+def verdicts(checks: Sequence[Check]) -> list[str]:
+    return [check.verdict for check in checks]
+
+
+@pytest.mark.parametrize(
+    ("per_s", "verdict"),
+    [(100, "valid"), (96, "valid"), (104, "valid"), (94, "suspect"), (106, "suspect"), (56, "invalid")],
+)
+def test_a_flow_that_sends_less_or_more_than_asked_is_not_valid(
+    per_s: float, verdict: str, tmp_path: Path
+) -> None:
+    checks = judged(tmp_path, udp(), steady(per_s))
+    assert verdicts(checks) == [verdict, "valid", "valid"]
+    assert checks[0].reason.endswith(f"requested 0.8 Mbit/s ± 5.0%, observed {per_s * 8000 / 1e6:.4g} Mbit/s")
+
+
+def test_a_flow_that_never_sent_is_invalid(tmp_path: Path) -> None:
+    assert judged(tmp_path, udp())[0].verdict == "invalid"
+
+
+def test_a_flow_that_falls_silent_before_its_time_is_invalid_although_its_rate_was_right(
+    tmp_path: Path,
+) -> None:
+    checks = judged(tmp_path, udp(), steady(100, 3.0))
+    assert verdicts(checks) == ["invalid", "suspect", "suspect"]
+    assert checks[2].observed == "3.01 s"
+
+
+def test_a_flow_that_catches_up_after_a_pause_is_suspect_for_its_pauses_alone(tmp_path: Path) -> None:
+    late = [
+        packet if not 2.0 <= packet.t_s < 2.5 else packet._replace(t_s=2.5 + packet.t_s / 100)
+        for packet in steady(100)
+    ]
+    checks = judged(tmp_path, udp(), late)
+    assert verdicts(checks) == ["valid", "valid", "suspect"]
+
+
+def test_a_flow_whose_seconds_differ_is_suspect_although_its_mean_is_right(tmp_path: Path) -> None:
+    packets = [one for second in range(6) for one in steady(130 if second % 2 else 70, 1.0, second)]
+    assert verdicts(judged(tmp_path, udp(), packets)) == ["valid", "suspect", "valid"]
+
+
+def test_handshakes_before_and_announcements_of_the_end_are_not_of_the_pace(tmp_path: Path) -> None:
+    greeting = [Packet(-2.0, 4), Packet(-1.0, 4)]
+    ending = [Packet(6.0 + number / 4) for number in range(10)]
+    packets = [one._replace(t_s=one.t_s + 2.0) for one in (*greeting, *steady(100), *ending)]
+    assert verdicts(judged(tmp_path, udp(), packets)) == ["valid"] * 3
+
+
+def test_a_flow_with_a_size_is_judged_until_its_size_was_sent(tmp_path: Path) -> None:
+    ending = [Packet(4.0 + number / 4) for number in range(10)]
+    plan = udp(size_bytes=400_000, duration_s=None)
+    assert verdicts(judged(tmp_path, plan, [*steady(100, 4.0), *ending])) == ["valid"] * 3
+    assert judged(tmp_path, plan, steady(60, 4.0))[0].verdict == "invalid"
+
+
+def test_a_flow_that_was_ended_by_request_is_judged_while_it_sent(tmp_path: Path) -> None:
+    plan = udp(duration_s=None, until="other")
+    ended = {"halted": {"bulk-client"}}
+    assert verdicts(judged(tmp_path, plan, steady(100, 4.0), **ended)) == ["valid"] * 3
+    assert judged(tmp_path, plan, steady(50, 4.0), **ended)[0].verdict == "invalid"
+
+
+def test_packets_in_fragments_count_once_with_all_their_payload(tmp_path: Path) -> None:
+    packets = steady(100, payload_bytes=1000, fragment=0x2000)
+    rests = [one._replace(t_s=one.t_s + 1e-5, fragment=LATER_FRAGMENT) for one in packets]
+    assert verdicts(judged(tmp_path, udp(), [*packets, *rests])) == ["valid"] * 3
+
+
+def test_pings_are_counted_by_requests_and_not_by_answers_to_others(tmp_path: Path) -> None:
+    requests = steady(100, protocol=1, payload_bytes=56)
+    answers = [one._replace(t_s=one.t_s + 1e-5, icmp_type=0) for one in requests]
+    assert verdicts(judged(tmp_path, probe(), [*requests, *answers])) == ["valid"] * 3
+    assert judged(tmp_path, probe(), [*requests[::2], *answers])[0].verdict == "invalid"
+
+
+def test_pings_that_cannot_be_told_apart_are_not_judged(tmp_path: Path) -> None:
+    pings = (probe(), probe("20ms", label="other"))
+    resolved = RESOLVED.model_copy(update={"flows": pings})
+    started = {f"{one.label}-client": 0.0 for one in pings}
+    checks = judged(tmp_path, pings[0], steady(100, protocol=1), resolved=resolved, started=started)
+    assert [check.verdict for check in checks] == ["valid", "valid"]
+    assert all(check.observed.startswith("unknown") for check in checks)
+
+
+def test_both_directions_of_a_call_are_judged_where_each_is_sent(tmp_path: Path) -> None:
+    call = flow(generator="voip")
+    answers = steady(25, ends=(DST, SRC), ports=PORTS[::-1], payload_bytes=172)
+    checks = judged(tmp_path, call, answers, at="dst")
+    assert [(check.host, check.verdict) for check in checks] == [
+        ("src", "valid"),
+        ("dst", "invalid"),
+        ("dst", "valid"),
+        ("dst", "valid"),
+    ]
+    assert checks[0].observed == "unknown: src has no capture of it to judge by"
+
+
+def test_where_flow_control_may_hold_the_sender_its_rate_is_an_upper_bound(tmp_path: Path) -> None:
+    device = DevicePlan(host="src", settable=True, medium="half", flow_control=True, pause_quanta=65535)
+    resolved = with_flow(udp()).model_copy(update={"path": PATH.model_copy(update={"device": device})})
+    checks = judged(tmp_path, udp(), steady(50), resolved=resolved)
+    assert verdicts(checks) == ["valid"]
+    assert checks[0].requested == "at most 0.8 Mbit/s"
+    assert verdicts(judged(tmp_path, udp(), steady(150), resolved=resolved)) == ["invalid"]
+
+
+OUTPUT = {
+    "iperf3-udp": '"sum": {\n "start": 0, "bytes": %d\n}',
+    "iperf3": '"sum_sent": {"bytes": %d}, "sum_received": {"bytes": 1}',
+}
+
+
+def printed(folder: Path, generator: str, sent_bytes: int) -> None:
+    """Write what a generator's client printed."""
+    (folder / "logs").mkdir(exist_ok=True)
+    text = OUTPUT[generator] % sent_bytes
+    (folder / "logs" / "bulk-client.out.gz").write_bytes(gzip.compress(text.encode()))
+
+
+@pytest.mark.parametrize(("sent_bytes", "verdict"), [(600_000, "valid"), (300_000, "invalid")])
+def test_without_a_capture_the_count_of_the_generator_gives_the_rate(
+    sent_bytes: int, verdict: str, tmp_path: Path
+) -> None:
+    printed(tmp_path, "iperf3-udp", sent_bytes)
+    checks = judged(tmp_path, udp(), at="dst")
+    assert verdicts(checks) == [verdict]
+    assert checks[0].observed.endswith("Mbit/s by the generator's count")
+
+
+def test_without_capture_and_count_the_rate_is_reported_as_unknown(tmp_path: Path) -> None:
+    checks = judged(tmp_path, udp("iperf-udp"), at="dst")
+    assert [(check.verdict, check.requested) for check in checks] == [("valid", "0.8 Mbit/s")]
+    assert checks[0].observed == "unknown: src has no capture of it to judge by"
+
+
+def test_a_replayed_capture_of_the_users_own_has_no_known_pace(tmp_path: Path) -> None:
+    replay = flow(generator="tcpreplay").model_copy(update={"parameters": {"file": "/tmp/mine.pcap"}})
+    checks = judged(tmp_path, replay, steady(50))
+    assert [check.verdict for check in checks] == ["valid"]
+    assert checks[0].observed == "unknown: generator tcpreplay does not state the pace of its packets"
+
+
+@pytest.mark.parametrize(
+    ("sent_bytes", "verdict"), [(100_000, "valid"), (630_000, "valid"), (780_000, "suspect"), (10**6, "invalid")]
+)  # fmt: skip
+def test_a_limit_of_tcp_is_an_upper_bound(sent_bytes: int, verdict: str, tmp_path: Path) -> None:
+    limited = flow().model_copy(update={"parameters": {"rate": "800Kbit"}})
+    printed(tmp_path, "iperf3", sent_bytes)
+    checks = judged(tmp_path, limited, at="dst")
+    assert verdicts(checks) == [verdict]
+    assert checks[0].requested == "at most 0.8 Mbit/s"
+
+
+def test_tcp_without_a_limit_is_not_judged_by_its_rate(tmp_path: Path) -> None:
+    assert judged(tmp_path, flow()) == []
+
+
+def test_every_generator_of_paced_packets_states_its_pace() -> None:
+    for name in sorted(CATALOGUE.names("generator", "linux")):
+        scripts = evidence_of(resolved=with_flow(flow(generator=name))).scripts
+        (ends,) = scripts.flows
+        assert bool(scripts.paces(ends)) is (ends.recipe.header.transport != "tcp"), name
+
+
+def test_a_pace_is_bits_or_packets_a_second_of_one_end() -> None:
+    paces = (Pace("from", 2e6, True), Pace("to", 0.5, False))
+    assert parse_paces("from 2000000bit\n\n  to 0.5/s\n") == paces
+    for wrong in ("from 2Mbit", "from 0/s", "at 2/s", "from e/s", "from 1e999/s"):
+        with pytest.raises(RecipeError, match="expected lines such as"):
+            parse_paces(wrong)
+
+
+def test_no_flow_of_the_recorded_campaign_has_missed_its_pace(tmp_path: Path) -> None:
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path)
+    (campaign,) = tmp_path.glob("full-*")
+    paced: list[Check] = []
+    for trial in read_plan(campaign).trials:
+        scripts = TrialScripts(trial, CATALOGUE, campaign.name)
+        started = {ends.name("client"): 0.0 for ends in scripts.flows}
+        paced += check_offered_rates(Evidence(scripts, campaign / "trials" / trial.id, started=started))
+    assert {check.verdict for check in paced} == {"valid"}
+    assert sum("observed unknown" not in check.reason for check in paced) == 12
