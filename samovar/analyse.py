@@ -1,4 +1,4 @@
-"""Run the R analysis of a campaign: one R process, whose lines of JSON become events."""
+"""Run the R analysis of a campaign in one R process, whose JSON lines become events."""
 
 from __future__ import annotations
 

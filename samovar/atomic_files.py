@@ -19,7 +19,7 @@ def write_whole(file: Path, data: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """Return when a file is on disk, or the entries of a folder: fsync(2). Raises OSError."""
+    """Sync a file, or the entries of a folder, to disk: fsync(2). Raises OSError."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

@@ -1,4 +1,4 @@
-"""The exceptions of samovar, for every failure that a user can meet, and messages for unknown names."""
+"""The exceptions of samovar, one for each kind of failure, and messages for unknown names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SamovarError(Exception):
 
 @dataclass(frozen=True)
 class Problem:
-    """An error at one place of a file, with its line as `text`; line and column are from 1, 0 if unknown."""
+    """An error at one place of a file, whose line is `text`. Line and column count from 1; 0 is unknown."""
 
     file: str
     line: int
@@ -73,7 +73,7 @@ class PlanError(SamovarError):
 
 
 class RecipeError(SamovarError):
-    """A recipe is invalid or missing, or refuses the values it was given; `accepted` says what it takes."""
+    """A recipe is invalid or missing, or refuses the given values. `accepted` says what it accepts."""
 
     def __init__(self, what: str, accepted: str = "") -> None:
         self.what, self.accepted = what, accepted
@@ -116,7 +116,7 @@ class ReportError(SamovarError):
 
 
 class ProjectError(SamovarError):
-    """There is no project folder where one is needed, or one cannot be made."""
+    """There is no project folder, or it cannot be made."""
 
 
 class InstallationError(SamovarError):
@@ -128,7 +128,7 @@ class LabError(SamovarError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant: a similar one, or one that ends in it (path.rate)."""
+    """Return the known name that was probably meant: similar, or with this last word (path.rate)."""
     names = sorted(set(known))
     folded = {one.lower(): one for one in names}
     close = get_close_matches(name.lower(), folded, n=1, cutoff=0.65)
@@ -137,9 +137,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def unknown(what: str, name: str, known: Iterable[str], kinds: Iterable[str] | None = None) -> str:
-    """Return the message for an unknown name, with the nearest known one and the list of known ones.
+    """Return the message for an unknown name, with the most similar known name and the list of known names.
 
-    `kinds` are listed instead of the known names where these are too many.
+    `kinds` are listed instead if there are too many known names.
     """
     near = nearest(name, known := set(known))
     hint = f"did you mean '{near}'? " if near else ""

@@ -1,6 +1,6 @@
-"""Events: what happens while a command works, as the event stream shows it and the journal records it.
+"""Events: what happens while a command runs. They go to the event stream, and many into the journal.
 
-`fab schema` makes the table of docs/reference/events.md and docs/reference/schema/journal.json from these.
+`fab schema` generates docs/reference/events.md and docs/reference/schema/journal.json from this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened: a name of the vocabulary, and its values."""
+    """One event: its name, and its values."""
 
     name: str
     values: Mapping[str, object] = field(default_factory=dict)
@@ -54,7 +54,7 @@ def _object(**properties: Schema) -> Schema:
 
 
 KeyDescription = tuple[str, Schema]
-"""What a key of an event holds: a sentence, and the JSON Schema of its values."""
+"""A key of an event: its description, and the JSON Schema of its values."""
 KEYS: Mapping[str, KeyDescription] = {
     "address": ("address of the host", TEXT),
     "accelerator": ("`KVM`, or `TCG` for emulation", _one_of("KVM", "TCG")),
@@ -120,7 +120,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "verdict": ("`valid`, `suspect`, `invalid`", _one_of("valid", "suspect", "invalid")),
     "without": ("list of quarantined hosts that it does not need", TEXTS),
 }
-"""What the keys of events hold, except those of SPECIAL_KEYS."""
+"""The keys of events, except those in SPECIAL_KEYS."""
 Events = Mapping[str, tuple[str, str]]
 """For each event, when it happens, and the names of its keys; a `?` marks those that may be missing."""
 STREAM_ONLY: Events = {
@@ -209,11 +209,11 @@ SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("verifying", "done"): ("bytes read", COUNT),
     ("verifying", "of"): ("bytes of all files", COUNT),
 }
-"""Keys that hold something else in one event than in the others."""
+"""Keys that have another meaning in one event than in the others."""
 
 
 def keys_of(event: str, names: str) -> Iterator[tuple[str, bool, KeyDescription]]:
-    """Yield the name of each key of an event, whether it may be missing, and what it holds."""
+    """Yield each key of an event: its name, whether it may be missing, and its description."""
     for word in names.split(", ") if names else ():
         name = word.removesuffix("?")
         yield name, word != name, SPECIAL_KEYS.get((event, name)) or KEYS[name]
@@ -222,7 +222,7 @@ def keys_of(event: str, names: str) -> Iterator[tuple[str, bool, KeyDescription]
 def line_schema(title: str, events: Events) -> dict[str, Any]:
     """Return the JSON Schema of one line of the journal or of the stream, as it is written.
 
-    A journal is read without it, so that one of a later version can be read.
+    Journals are not validated with it, so that a journal of a later version can be read.
     """
     lines: dict[str, Schema] = {}
     for event, (summary, names) in events.items():
@@ -243,7 +243,7 @@ def line_schema(title: str, events: Events) -> dict[str, Any]:
 
 
 def event_rows() -> list[tuple[str, str, str]]:
-    """Return the events of the stream: name, when it happens, and its keys, EVERYDAY_KEYS by name only."""
+    """Return the events of the stream: name, when it happens, keys (EVERYDAY_KEYS without description)."""
     rows = []
     for event, (summary, names) in STREAM_EVENTS.items():
         keys = [

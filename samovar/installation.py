@@ -1,4 +1,4 @@
-"""What samovar ships beside its Python code, and what it compiles from it: in a checkout or a wheel.
+"""Files that samovar ships besides its Python code, and programs compiled from them.
 
 Recipes, the R package, the lab's adapter, report templates, testbeds and experiments lie in the checkout, or,
 when samovar was installed by pip, in samovar/shipped/. The R package and the adapter are compiled: by
@@ -21,26 +21,26 @@ from samovar.events import Emit, Event, silent
 
 PACKAGE = Path(__file__).parent
 CHECKOUT = None if (PACKAGE / "shipped").is_dir() else PACKAGE.parent
-"""The checkout that samovar runs from; None when it is installed."""
+"""The checkout that samovar runs from; None if samovar was installed by pip."""
 SHIPPED = CHECKOUT or PACKAGE / "shipped"
 """The folder with templates/, analysis/, hosts/, experiments/ and packages.debian."""
 TEMPLATES = SHIPPED / "templates"
 COMPLETED = ("experiments/fragments", "experiments/studies", "experiments", "hosts")
-"""Folders of a project that also offer the shipped files that they lack."""
+"""Folders of a project in which shipped files are visible unless the project has a file of the same name."""
 BUILD_TIMEOUT_S = 1800
 SECTIONS_TO_RUN = "# The tests"
 """The line of packages.debian after which come the packages that only tests need."""
 
 
 def shipped_beside(folder: Path) -> list[Path]:
-    """Return the shipped folder that completes a project's folder such as hosts/; none for others."""
+    """Return the shipped folder whose files complete a project's folder such as hosts/; none for others."""
     path = folder.absolute()
     found = [SHIPPED / name for name in COMPLETED if path.as_posix().endswith(f"/{name}")][:1]
     return [one for one in found if one != path]
 
 
 def cache_folder() -> Path:
-    """Return the folder of what is compiled: the checkout, or ~/.cache/samovar/VERSION ($XDG_CACHE_HOME)."""
+    """Return the folder for compiled files: the checkout, or ~/.cache/samovar/VERSION ($XDG_CACHE_HOME)."""
     if CHECKOUT:
         return CHECKOUT
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -119,7 +119,7 @@ def require_packages() -> None:
 
 
 def missing_packages() -> list[str]:
-    """Return the Debian packages of packages.debian that are not installed; none where dpkg is missing."""
+    """Return the packages in packages.debian that are not installed; none if there is no dpkg."""
     text = (SHIPPED / "packages.debian").read_text(encoding="utf-8").partition(f"\n{SECTIONS_TO_RUN}\n")[0]
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     wanted = [line for line in lines if line]

@@ -15,7 +15,7 @@ _QUANTITY = re.compile(rf"(?P<number>{_NUMBER})(?P<space> *)(?P<unit>[A-Za-z%µ/
 LARGEST = 10**18
 MOST_QUOTED = 80
 ETHERNET_MTU_BYTES = 1500
-"""The MTU of interfaces that nobody sets."""
+"""The MTU of interfaces whose MTU is not set."""
 _EXACT = Context(prec=80)  # every product of a number above and a scale below fits
 
 
@@ -32,7 +32,7 @@ class Kind:
     scales: Mapping[str, int]
 
     def unit(self, written: str) -> str | None:
-        """Return the unit of a spelling; the case of letters counts, except in rates."""
+        """Return the unit of a spelling. The case of letters matters, except in rates."""
         if written in self.scales:
             return written
         same = [unit for unit in self.scales if unit.lower() == written.lower()]
@@ -65,9 +65,9 @@ def quoted(text: str) -> str:
 
 
 def split_quantity(text: str) -> tuple[Decimal, str, Kind | None] | None:
-    """Return the number, its unit as written, and the kind of quantity; a bare number has neither.
+    """Return the number, its unit as written, and the kind of quantity.
 
-    Return None for a text that is not a quantity with a known unit.
+    A bare number has neither unit nor kind. Return None for a text that is not a quantity with a known unit.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None or match["space"]:
@@ -151,12 +151,12 @@ def parse_switch(text: str) -> int:
 
 
 def format_bytes(count_bytes: int, digits: int | None = None) -> str:
-    """Format bytes with the largest decimal unit, exactly or with so many significant digits."""
+    """Format bytes with the largest decimal unit, exactly or with a number of significant digits."""
     return _format(count_bytes, SIZE, "TB GB MB KB B", digits)
 
 
 def format_rate(rate_bps: int, digits: int | None = None) -> str:
-    """Format a rate in bit/s with the largest unit, exactly or with so many significant digits."""
+    """Format a rate in bit/s with the largest unit, exactly or with a number of significant digits."""
     return _format(rate_bps, RATE, "Gbit Mbit Kbit bit", digits)
 
 
@@ -196,7 +196,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _format(count: int, kind: Kind, units: str, digits: int | None) -> str:
-    """Return a count of the smallest of the units with the largest that fits."""
+    """Return a count of the smallest unit as text in the largest unit that fits."""
     fitting = (unit for unit in units.split() if abs(count) >= kind.scales[unit])
     unit = next(fitting, units.split()[-1])
     value = Decimal(count) / kind.scales[unit]

@@ -44,7 +44,7 @@ STYLES = {"✓": "green", "✗": "red", "!": "red", "?": "yellow", "»": "bold",
 
 @dataclass
 class RunningTrial:
-    """A trial that runs: its phase and when that began, its traffic time, the throughput into each host."""
+    """A running trial: its phase, when that began, the traffic time, the throughput into each host."""
 
     id: str
     attempt: int
@@ -79,7 +79,7 @@ class CampaignProgress:
         self._idle: set[str] = set()
 
     def expect(self, plan: Plan, state: CampaignState, overhead_s: float = ASSUMED_OVERHEAD_S) -> None:
-        """Set the trials, their state before this run, and the overhead of a trial until one is measured."""
+        """Set the trials, their states before this run, and the overhead to assume until one is measured."""
         self._assumed_overhead_s = overhead_s
         self._plan, self._states = plan, trial_states(plan, state)
         self.title = f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}"
@@ -132,7 +132,7 @@ class CampaignProgress:
             self.failures[id_] = "; ".join(values["reasons"])
 
     def _close(self, trial: RunningTrial | None) -> None:
-        """Remove the traffic time of a trial from the open ones; any of them if the trial has not started."""
+        """Remove a trial's traffic time from the open ones, or any of them if the trial has not started."""
         times_s = self._open_traffic_s
         if times_s:
             times_s.remove(trial.traffic_s if trial and trial.traffic_s in times_s else times_s[0])
@@ -183,7 +183,7 @@ MESSAGES: Mapping[str, str] = {
     "trial-again": "↻ {id}: attempt {attempt} of {of} follows",
     "warning": "? {text}",
 }
-"""The line that is printed for an event, with its values and those that `_message` adds."""
+"""The line that is printed for an event, with the event's values and the values that `_message` adds."""
 BARS: Mapping[str, str] = {
     "analysis-started": "analysis",
     "analysed": "analysis {trial}",
@@ -194,7 +194,7 @@ BARS: Mapping[str, str] = {
 
 
 class EventDisplay:
-    """Shows events to a person; any thread may send one. Each event is passed on to `also` first.
+    """Shows events to a person. Any thread may send events. Each event is passed on to `also` first.
 
     Use it as a context manager, so that the terminal is left in order. `campaign` must know the trials before
     the first event about one.

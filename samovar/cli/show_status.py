@@ -57,7 +57,7 @@ def remaining_s(
 
 
 def place_text(testbed: str, attempt: int = 1) -> str:
-    """Return the testbed of a trial if several share the campaign, and its attempt if that is not the first."""
+    """Return the testbed of a trial if several share the campaign, and the attempt if not the first."""
     return (f" on {testbed}" if testbed else "") + (f", attempt {attempt}" if attempt > 1 else "")
 
 

@@ -1,4 +1,4 @@
-"""Explain where values come from: what each layer gives for a key, the strongest layer first."""
+"""Explain where values come from: the value of a key in each layer, the strongest layer first."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ TOP_KEYS: Mapping[str, type[keys.Strict]] = {
     **{f"order.{key}": keys.Order for key in keys.keys_of(keys.Order)},
     **{f"verdict.{key}": keys.Thresholds for key in keys.keys_of(keys.Thresholds)},
 }
-"""Keys of the whole experiment, and the model that has their default; config.yaml may give some of them."""
+"""Keys of the whole experiment, and the model that has their default. config.yaml may give some of them."""
 Owners = Mapping[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]]
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The values that all layers give for a key, the strongest first: the first is used, unless `removed`.
+    """The values of a key in all layers, the strongest first. The first value is used, unless `removed`.
 
-    `levels` are those of a factor that sets the key. `in_trial` has the resolved values in a trial: where one
-    applies, its name in plan.json, and itself. A setting is explained for the `hosts` that get it from the
-    same layers, named by `at`. A key that contains others has explanations of these in `keys`.
+    `levels` are the levels of a factor that sets the key. `in_trial` has the resolved values in a trial:
+    where each applies, its name in plan.json, and the value. A setting is explained for the `hosts` that get
+    it from the same layers, named by `at`. A key that contains others has explanations of these in `keys`.
     """
 
     title: str
@@ -59,10 +59,10 @@ class Explainer:
         self._checked = Validation(self.experiment, tree, [])
 
     def explain(self, key: str, part: str = "", levels: Mapping[str, str] | None = None) -> list[Explanation]:
-        """Return the explanations of a key in every part that has it, or in one.
+        """Return the explanations of a key in every part that has it, or in one part.
 
-        `levels` are those of a trial of that part, by factor. Raises DefinitionError for an unknown key, with
-        the nearest known one.
+        `levels` are the levels of a trial of that part, by factor. Raises DefinitionError for an unknown key,
+        with the most similar known key.
         """
         named = ""
         if key.startswith("parts."):
@@ -131,7 +131,7 @@ class Explainer:
 
 
 class _PartExplainer:
-    """Explains the keys of one part, in a trial of it if that trial's levels are given."""
+    """Explains the keys of one part, or of one of its trials if the levels of the trial are given."""
 
     def __init__(self, of: Explainer, name: str, levels: Mapping[str, str] | None) -> None:
         self.of, self.name, self.levels = of, name, levels
@@ -183,7 +183,7 @@ class _PartExplainer:
             yield LayerValue("; ".join(texts), "recipe", f"records {named[0].logger}")
 
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
-        """Return what the device of the testbed gives for a key of the path, and the default."""
+        """Return the values of the weakest layers: the testbed's device (path keys only), and the default."""
         owner, _, own = key.rpartition(".")
         if owner == "path" and self.of.testbed.device is not None and own != "delay":
             own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # a device delays one direction
@@ -208,7 +208,7 @@ class _PartExplainer:
         yield from by_factors
 
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
-        """Return what the factor that sets a key gives, and its levels; in a trial its level there."""
+        """Return the value of the factor that sets a key, and its levels (in a trial, the trial's level)."""
         factor = self.part.factors.get(key) or next(iter(setters_of(self.part).get(key, ())), None)
         if factor is None:
             return (), ()
@@ -225,7 +225,7 @@ class _PartExplainer:
         return (LayerValue(text, f"level of factor {factor.name}", place),) if text else (), ()
 
     def _explain_setting(self, key: str) -> Iterator[Explanation]:
-        """Explain a setting; hosts that get it from the same layers are named together."""
+        """Explain a setting. Hosts that get it from the same layers share an explanation."""
         of = self.of
         hosts_by_values: dict[tuple[LayerValue, ...], list[str]] = {}
         for host, own in of.settings[self.name].items():
@@ -245,27 +245,27 @@ def _values(nodes: Iterable[Node]) -> tuple[LayerValue, ...]:
 
 
 def _level_text(level: keys.Level, key: str) -> str:
-    """Return the value that a level gives a key, or its label if the key is the factor's own name."""
+    """Return the value that a level gives to a key, or its label if the key is the factor's own name."""
     return "-".join(keys.texts_of(level.texts[key])) if key in level.texts else level.label
 
 
 def _default(
     declared: keys.Key | keys.ParameterInfo | None, layer: str = "default", place: str = ""
 ) -> tuple[LayerValue, ...]:
-    """Return the default of a key or parameter as a file would write it; nothing without one."""
+    """Return the default of a key or parameter as a file would write it; empty if there is no default."""
     default = declared.default if declared else None
     return () if default is None else (LayerValue(str(default), layer, place),)
 
 
 def _device_tree(testbed: keys.Testbed) -> Mapping[str, Node]:
-    """Return the device that is the bottleneck as the testbed's file gives it; empty without one."""
+    """Return the testbed file's entry of the device that is the bottleneck; empty if it is a router."""
     link = testbed.bottleneck_link
     node = node_at(testbed.written, "links", link, "adapter") if link and testbed.device else None
     return node if isinstance(node, Map) else {}
 
 
 def is_removed(node: Node | None, steps: Sequence[str]) -> bool:
-    """Return whether the mapping that contained the last of some nested keys no longer has it."""
+    """Return whether the last of some nested keys has been removed from the mapping that contained it."""
     for step in steps[:-1]:
         node = next(iter(values_below(node, step)), None)
     return isinstance(node, Map) and steps[-1] not in node

@@ -24,7 +24,7 @@ from samovar.units import ETHERNET_MTU_BYTES, LARGEST, UnitError, format_duratio
 
 T = TypeVar("T")
 LONGEST = 200
-"""Most characters of a formula; bounds the work of reading one."""
+"""Longest formula in characters; limits the work of parsing."""
 
 
 class Dimension(NamedTuple):
@@ -46,7 +46,7 @@ class Dimension(NamedTuple):
         return self if self == other else self.in_bytes()
 
     def times(self, other: Dimension, power: int = 1) -> Dimension:
-        """Return the dimension of a product, with power -1 of a quotient; a share of bytes is bytes."""
+        """Return the dimension of a product, or with power -1 of a quotient. A share of bytes is bytes."""
         bytes, seconds, packets = (a + power * b for a, b in zip(self[:3], other[:3], strict=True))
         share = self.share + power * other.share > 0 and not any((*self[:3], *other[:3]))
         return Dimension(bytes, seconds, packets, share)
@@ -139,7 +139,7 @@ ValueOf = Callable[[str], Fraction]
 
 
 class Term(NamedTuple):
-    """A part of a formula: the dimension of its value, and what computes its number from values of names.
+    """A part of a formula: its dimension, and a function that computes its number from values of names.
 
     Numbers are in bytes, seconds, bytes per second or packets; shares are fractions.
     """
@@ -148,7 +148,7 @@ class Term(NamedTuple):
     number: Callable[[ValueOf], Fraction]
 
     def counted_in(self, dimension: Dimension) -> Callable[[ValueOf], Fraction]:
-        """Return the term's number in a dimension that counts bytes instead of packets, or the reverse."""
+        """Return the term with its number converted from packets to bytes, or the reverse."""
         power = self.dimension.packets - dimension.packets
         if not power:
             return self.number
@@ -157,7 +157,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula in place of a value: text, kind of value, parsed term, and the `names` it uses in order."""
+    """A formula in place of a value: text, kind of value, parsed term, and the `names` that it uses."""
 
     text: str
     kind: str
@@ -169,7 +169,10 @@ class Formula:
 
     @property
     def fitting(self) -> Dimension:
-        """The dimension of the key that the formula fits; raises UnitError if it fits none."""
+        """The dimension of the key that the formula fits.
+
+        Raises UnitError if it fits no dimension of the key.
+        """
         kind, own = KINDS[self.kind], self.term.dimension
         fitting = [one for one in kind.dimensions if one.in_bytes() == own.in_bytes()]
         if not fitting:
@@ -195,7 +198,10 @@ _ACCEPTED = "numbers, quantities, names, + - * / ( ) min and max"
 
 
 class _Reader:
-    """Reads one formula; its tokens become words of equal width, so that Python's columns tell the token."""
+    """Reads one formula.
+
+    Its tokens are replaced by words of equal width, so that Python's columns identify the token.
+    """
 
     def __init__(self, text: str) -> None:
         self.tokens = list(_TOKEN.finditer(text))
@@ -268,7 +274,10 @@ def _combined(sign: str, terms: Sequence[Term]) -> Term:
 
 
 def read_formula(text: str, kind: str) -> Formula:
-    """Read a formula for a key of one of KINDS; raises UnitError, also for dimensions that do not combine."""
+    """Read a formula for a key of one of KINDS.
+
+    Raises UnitError, also for dimensions that cannot be combined.
+    """
     if len(text) > LONGEST:
         raise UnitError(f"a formula of {len(text)} characters; expected at most {LONGEST}")
     reader = _Reader(text)
@@ -290,11 +299,11 @@ def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
 
 
 def is_formula(text: str) -> bool:
-    """Return whether a text is meant as a formula rather than as one quantity, valid or not."""
+    """Return whether a text, valid or not, is meant as a formula rather than as a quantity."""
     if re.match(r"[+-]", text):
         return False
     counted = re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)? *)?([A-Za-z%µ/]+)", text)
-    if counted:  # a word of capitals that is no unit is a misspelt name, such as BPD
+    if counted:  # a word of capitals that is not a unit is a misspelt name, such as BPD
         is_unit = counted[1].upper() in {unit.upper() for kind in units.KINDS for unit in kind.scales}
         return counted[1].upper() in _FOLDED or (counted[1].isupper() and len(counted[1]) > 1 and not is_unit)
     words = re.findall(r"[A-Za-z_][A-Za-z0-9_.]*", text)
@@ -326,7 +335,10 @@ class FormulaKind:
     may_be_zero: bool = False
 
     def value(self, number: Fraction) -> int | float:
-        """Return the value of a number in the dimension of the kind; raises UnitError if it is impossible."""
+        """Return the value for a number in the dimension of the kind.
+
+        Raises UnitError for an impossible value.
+        """
         most = 1 if self.dimensions == (SHARE,) else LARGEST
         value = self.typed(number) if 0 <= number <= most else None
         if value or (value is not None and self.may_be_zero):
@@ -353,7 +365,7 @@ KINDS: Mapping[str, FormulaKind] = {
 
 
 class Scope:
-    """The values of one treatment; formulas among them are evaluated on demand.
+    """The values of one treatment. Formulas among them are evaluated on demand.
 
     `find` returns the value of a canonical name, such as path.rate.down, mtu or traffic.bulk.size: a number
     in bytes, bit/s or seconds, a share as a fraction, a Buffer, a Formula, or None without a value.
@@ -364,7 +376,7 @@ class Scope:
         self._open: list[str] = []
 
     def value(self, amount: object) -> object:
-        """Return an amount with its formulas, also those of a distribution, evaluated; raises UnitError."""
+        """Return a quantity with its formulas evaluated, also those of a distribution. Raises UnitError."""
         if isinstance(amount, Distribution):
             return amount.computed(self.value)
         if not isinstance(amount, Formula):

@@ -27,15 +27,15 @@ from samovar.experiment.yaml_tree import Map, plain, read_yaml, yaml_names, yaml
 ORIGINALS = "definition"
 """Folder of a campaign with the files that its experiment was made from, unchanged."""
 CHECKED_WHERE_WRITTEN = ("expect", "figures", "tables")
-"""Keys that name levels. They are checked in the layer that holds them: a profile may remove their levels."""
+"""Keys that name levels. They are checked in the layer that has them, because a profile may remove levels."""
 
 
 @dataclass(frozen=True)
 class ResolvedExperiment:
     """An experiment on its testbed, ready to be planned: profile and overrides applied, settings resolved.
 
-    `settings` holds the settings of every host by part, with the layers they come from. `files` holds what a
-    campaign keeps of the YAML files, by file name.
+    `settings` holds the settings of every host by part, with the layers they come from. `files` maps file
+    names to the YAML texts that a campaign stores.
     """
 
     experiment: Experiment
@@ -48,7 +48,7 @@ class ResolvedExperiment:
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """What an experiment is loaded with beside its files: profile, `--set`, config.yaml, known outputs.
+    """Options for loading an experiment: profile, `--set`, config.yaml, known outputs.
 
     If `outputs` is None, the known metrics, figures and tables are those of the R package.
     """
@@ -96,7 +96,7 @@ def resolve_experiment(
 ) -> ResolvedExperiment:
     """Return an experiment, to which the options have been applied, with the settings of each host.
 
-    Raises DefinitionError for a setting that cannot be read; checks nothing else.
+    Raises DefinitionError for a setting that cannot be read. Nothing else is checked.
     """
     settings = {name: resolve_settings(applied, name, testbed, options.config) for name in applied.parts}
     return ResolvedExperiment(applied, testbed, settings, options.profile, options.overrides)
@@ -135,10 +135,10 @@ def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
 
 
 def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, bytes]:
-    """Return the files that a campaign keeps of its definition, by name.
+    """Return the definition files that a campaign stores, by name.
 
-    experiment.yaml needs no other file: it is the file itself if that reuses nothing; else it is the merged
-    tree, and the files it was made from are kept unchanged in definition/.
+    experiment.yaml needs no other file. An experiment that reuses nothing is stored as it is; otherwise
+    experiment.yaml is the merged tree, and the original files are in definition/.
     """
     own = merged.sources[0]
     files = {"experiment.yaml": own.read_bytes()}
@@ -162,7 +162,7 @@ def _check_experiment_file(
     problems: list[Problem],
     options: LoadOptions,
 ) -> Experiment | None:
-    """Check an experiment as written, with each profile, and with profile and overrides; return the last."""
+    """Check an experiment as written and with each profile; return it with profile and overrides."""
     outputs = options.outputs or package_outputs()
     profiles = read_profiles(tree, problems)
     chosen = options.profile if options.profile in profiles else None

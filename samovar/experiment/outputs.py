@@ -26,7 +26,7 @@ COMMON_OPTIONS = {
     "trial": "Id of the trial that is shown, or several.",
     "title": "Title in the report.",
 }
-"""Options of all figures and tables. Factors are options too: they select the levels that are shown."""
+"""Options of all figures and tables. Factors are options too; they select the levels that are shown."""
 
 
 class _Entry(BaseModel):
@@ -36,10 +36,10 @@ class _Entry(BaseModel):
 
 
 class Quantity(_Entry):
-    """Something that is recorded of a flow: where, and by which loggers; `capture` stands for captures.
+    """A quantity of a flow that can be recorded: where, and by which loggers. `capture` stands for captures.
 
-    `what` names it in messages. `at` is the place of the recording: one end of the flow, either, both, or the
-    bottleneck's router. `caption` is what captions call it that name the logger.
+    `what` names it in messages. `at` is where it is recorded: at one end of the flow, either, both, or the
+    bottleneck's router. `caption` is its name in captions that state the logger.
     """
 
     at: Literal["sender", "either", "both", "router"]
@@ -54,7 +54,7 @@ class Quantity(_Entry):
 
 
 class Metric(_Entry):
-    """A metric: its unit, the quantities that must be recorded for it, the R function that measures it."""
+    """A metric: its unit, the quantities that must be recorded, and the R function that measures it."""
 
     unit: str
     needs: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Metric(_Entry):
 
 
 class OutputOption(_Entry):
-    """An option of a figure or table. `values` are the only ones allowed, if there are any."""
+    """An option of a figure or table. If `values` is not empty, only these values are allowed."""
 
     type: Literal["text", "flow", "factor", "metric", "seconds", "published"] = "text"
     values: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Output(_Entry):
 
 
 class Outputs(BaseModel):
-    """All quantities that can be recorded, metrics, figures and tables by name."""
+    """All recordable quantities, metrics, figures and tables, by name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 

@@ -1,8 +1,8 @@
 """Detect secrets: refuse them in definition files, redact them in what is recorded.
 
-Hosts are reached with SSH keys and an agent, power is switched with passwords in files of their own: nothing
-that samovar reads or runs needs a secret in clear text. A secret without a telling form, such as the URL of a
-webhook, cannot be detected; see docs/explanation/security.md.
+Hosts are reached with SSH keys and an agent, and passwords of power switches are in separate files. So
+nothing that samovar reads or runs needs a secret in clear text. A secret without a telling form, such as the
+URL of a webhook, cannot be detected; see docs/explanation/security.md.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ ADVICE = "remove it; hosts are reached with SSH keys, power uses a password_file
 
 
 def find_secrets(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the index in a text where each piece that looks like a secret starts, and what it is."""
+    """Yield for each apparent secret in a text the index where it starts, and its kind."""
     for kind, pattern in _PATTERNS.items():
         yield from ((match.start(), kind) for match in pattern.finditer(text))
     yield from ((match.end() - 1, "a password") for match in _KEY.finditer(text))
 
 
 def redacted(text: str, environment: Mapping[str, str]) -> str:
-    """Return a text in which `…` replaces what looks like a secret and the secrets of an environment."""
+    """Return a text with `…` in place of apparent secrets and of the secrets in an environment."""
     for pattern in _PATTERNS.values():
         text = pattern.sub(REDACTED, text)
     secrets = [value for name, value in environment.items() if _NAME.search(name)]

@@ -1,4 +1,4 @@
-"""Write new experiments: a commented file that can be planned at once, or one that extends another."""
+"""Write new experiments: a commented file that can be planned at once, or an extension of another one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ RESERVED = ("latest",)
 def write_starter(
     templates: Path, experiments: Path, name: str, base: str = "", schema: str = SCHEMA_FOLDER
 ) -> Path:
-    """Write experiments/NAME.yaml from templates/starter/ and return its path; with `base` it extends that.
+    """Write experiments/NAME.yaml from templates/starter/ and return its path.
 
-    `schema` is the folder of editor schemas in the project.
+    With `base`, it extends that experiment. `schema` is the folder of editor schemas in the project.
 
     Raises DefinitionError for an invalid or used name and for an unknown base.
     """

@@ -1,4 +1,4 @@
-"""Values that are more than one number or text: buffers, values per direction or host, random amounts."""
+"""Values that are not a single number or text: buffers, values per direction or host, random quantities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Buffer:
-    """The size of a queue in packets or in bytes, as written; a computed one has both."""
+    """The size of a queue in packets or in bytes, as written. A computed size has both."""
 
     packets: int | None
     bytes: int | None
@@ -46,12 +46,12 @@ Written = str | Mapping[str, Any]
 """A value of a level as written: a text, {down: 1Mbit, up: 1Mbit}, {sender: cdg} or {uniform: [0s, 5s]}."""
 
 
-# A step that no tree has: the error is about the key itself, so its name does not precede the message.
+# A step that no tree has. It marks an error about the key itself, whose message does not begin with the key.
 _AT_KEY = ("[key]", 10**9)
 
 
 def errors_of(error: ValueError) -> Iterator[tuple[tuple[int | str, ...], str, bool]]:
-    """Yield each error of reading a value: place below the value, message, whether it is at the key."""
+    """Yield each error of reading a value: place below the value, message, whether the key is at fault."""
     if not isinstance(error, ValidationError):
         yield (), str(error), False
         return
@@ -76,7 +76,7 @@ class ErrorCollector:
         )
 
     def within(self, loc: tuple[int | str, ...], read: Callable[..., Any], *arguments: object) -> Any:
-        """Return the result of a reader; None if it raises, which adds its errors below a place."""
+        """Return the result of a reader; if it raises, add its errors below a place and return None."""
         try:
             return read(*arguments)
         except ValueError as error:
@@ -85,7 +85,7 @@ class ErrorCollector:
         return None
 
     def raise_any(self) -> None:
-        """Raise the errors, if there are any; pydantic puts their places below that of the value."""
+        """Raise the errors, if there are any. pydantic puts their places below the place of the value."""
         if self._details:
             raise ValidationError.from_exception_data("value", self._details)
 
@@ -98,7 +98,7 @@ Parse = Callable[[str], Any]
 
 @dataclass(frozen=True)
 class Distribution:
-    """A distribution of amounts in the unit of its key; formulas among them are computed later.
+    """A distribution of a quantity in the unit of its key. Formulas are computed later.
 
     `amounts` are the two bounds of a uniform distribution or the mean of an exponential one. A draw is
     rounded to a multiple of `step`. Raises UnitError if the first bound is not below the second.
@@ -119,7 +119,7 @@ class Distribution:
         return replace(self, amounts=tuple(map(compute, self.amounts)), step=step)
 
     def quantile(self, share: float) -> float:
-        """Return the amount that this share of all draws is below, 0 <= share < 1."""
+        """Return the quantile: a random value is below it with probability `share`, 0 <= share < 1."""
         first = float(self.amounts[0])
         if self.name == "uniform":
             drawn = first + (float(self.amounts[1]) - first) * share

@@ -1,6 +1,6 @@
 """YAML files as trees of texts: every scalar stays as written, every key and value has its position.
 
-Nothing is typed here, so the surprises of YAML 1.1 (no, 010, 10:20, 1e6) cannot happen; the models type.
+Values are typed by the models, not here, so the surprises of YAML 1.1 (no, 010, 10:20, 1e6) cannot happen.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Position:
 
     @property
     def layer(self) -> str:
-        """The layer that gives a value here: --set, part x of profile quick, fragment slow, experiment y."""
+        """The layer at this position, such as --set, part x of profile quick, fragment slow, experiment y."""
         if not self.line:
             return self.file.partition(" ")[0]
         path = Path(self.file)
@@ -119,7 +119,7 @@ def plain(node: object) -> object:
 
 
 def flow_text(node: Node) -> str:
-    """Return a node in one line, as a file could have it."""
+    """Return a node as one line of YAML."""
     if isinstance(node, str):
         return str(node)
     dumped = yaml.safe_dump(
@@ -129,22 +129,23 @@ def flow_text(node: Node) -> str:
 
 
 def node_at(tree: Node | None, *keys: str) -> Node | None:
-    """Return the value below some nested keys, None where a mapping lacks one."""
+    """Return the value at nested keys, None if a mapping lacks one of the keys."""
     for key in keys:
         tree = tree.get(key) if isinstance(tree, Map) else None
     return tree
 
 
 def map_at(tree: Node | None, *keys: str) -> Map | None:
-    """Return the mapping below some nested keys, None if there is none."""
+    """Return the mapping at nested keys, None if there is no mapping."""
     node = node_at(tree, *keys)
     return node if isinstance(node, Map) else None
 
 
 def read_yaml(path: Path) -> tuple[Map, list[Problem]]:
-    """Read a YAML file that is a mapping, with the problems that leave the rest readable (a duplicate key).
+    """Read a YAML file that is a mapping.
 
-    Raises DefinitionError for a file that cannot be read at all.
+    Also returns problems that do not make it unreadable (a duplicate key). Raises DefinitionError for a file
+    that cannot be read at all.
     """
     return parse_yaml(read_text(path), str(path))
 
@@ -171,7 +172,7 @@ def parse_value(content: str, start: Position) -> Node:
 
 
 def yaml_files(folder: Path) -> list[Path]:
-    """Return the YAML files of a folder and the shipped ones that it lacks; raises DefinitionError."""
+    """Return the YAML files of a folder, plus the shipped files that it lacks. Raises DefinitionError."""
     files: dict[str, Path] = {}
     for one in (*shipped_beside(folder), folder):
         try:
@@ -189,13 +190,13 @@ def yaml_names(folder: Path) -> list[str]:
 
 
 def yaml_path(folder: Path, name: str) -> Path:
-    """Return the path of a YAML file in a folder, or else of the shipped one if there is one."""
+    """Return the path of a YAML file in a folder, or if it is missing there, of the shipped file."""
     paths = [one / f"{name}.yaml" for one in (folder, *shipped_beside(folder))]
     return from_here(next((one for one in paths if one.exists()), paths[0]))
 
 
 def from_here(path: Path) -> Path:
-    """Return a path relative to the working folder if it lies in it, otherwise an absolute one."""
+    """Return a path relative to the working folder if it lies in it, otherwise the absolute path."""
     path = path.absolute()
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
@@ -227,7 +228,7 @@ def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
 
 
 class _Parser:
-    """Parses a file, or with `start` a part of one line; `problems` leave the rest readable."""
+    """Parses a file, or with `start` a part of one line. `problems` do not make the rest unreadable."""
 
     def __init__(self, file: str, content: str, start: Position | None = None) -> None:
         self._file, self._content, self._start = file, content, start
@@ -237,9 +238,10 @@ class _Parser:
         self._open: set[int] = set()
 
     def parse(self) -> Node | None:
-        """Return the text as a tree, None if it is empty; refuses secrets, which campaigns would record.
+        """Return the text as a tree, None if it is empty.
 
-        Raises DefinitionError for what leaves the rest unreadable.
+        Secrets are refused, because campaigns would record them. Raises DefinitionError for an error that
+        makes the rest unreadable.
         """
         secrets = [
             # the line is not shown with the message: messages are logged
@@ -279,7 +281,10 @@ class _Parser:
             raise DefinitionError([position.problem(_message(error, position))]) from None
 
     def _convert(self, node: yaml.Node, keys: tuple[str, ...] = (), within: str = "") -> Node:
-        """Return a node with all below it; raises DefinitionError for too many nodes, an alias in itself."""
+        """Return a node with all nodes below it.
+
+        Raises DefinitionError for too many nodes or a recursive alias.
+        """
         position = self.position(node.start_mark.line, node.start_mark.column, within)
         self._count += 1
         if self._count > MOST_NODES:
@@ -336,7 +341,7 @@ class _Parser:
 
 
 class _Loader(Composer, CParser, BaseResolver):
-    """Composes untyped nodes from the events of libyaml, with a bound on nesting."""
+    """Composes untyped nodes from the events of libyaml, with a limit on nesting."""
 
     def __init__(self, content: str) -> None:
         CParser.__init__(self, content)
@@ -389,7 +394,7 @@ _MESSAGES: Sequence[tuple[str, str]] = (
         f"a text cannot begin with one of & * ! | > % @ ` in YAML; {_QUOTE}",
     ),
 )
-"""What libyaml reports, with the character at that place, as a pattern; and the message shown for it."""
+"""Patterns of libyaml's messages, followed by the character at that place, and the message shown instead."""
 
 
 def _message(error: yaml.MarkedYAMLError, position: Position) -> str:

@@ -118,7 +118,7 @@ def parse_cc_parameters(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_clock_source(text: str) -> str:
-    """Parse the name chrony, ntp or timesyncd and the status below it; "" if the clock is not synchronised."""
+    """Parse the name chrony, ntp or timesyncd and the status below; "" if the clock is not synchronised."""
     source, _, status = text.partition("\n")
     synced = {"chrony": r"^[0-9A-F]{8},.*,Normal$", "ntp": r"^[*o]\S", "timesyncd": r"^NTPSynchronized=yes$"}
     return source if source in synced and re.search(synced[source], status, re.MULTILINE) else ""

@@ -1,8 +1,8 @@
 """Estimate what a plan costs: trials, hours, bytes on the hosts and on the controller.
 
-The bytes of a trial follow from the packets that a host sees and from a logger's rows. Compared with 25
-trials of the lab (one TCP flow; files under a limit; UDP in both directions, with pings beside it), an
-estimate is between 0.75 and 1.7 times what was stored.
+The bytes of a trial follow from the packets that a host sees and from a logger's rows. For 25 trials
+of the lab (one TCP flow; files under a limit; UDP in both directions, and pings), the estimate was between
+0.75 and 1.7 times the stored bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PCAP_RECORD_BYTES = 16
 ETHERNET_BYTES, IP_UDP_BYTES = 14, 28
 HEADERS_BYTES = 128
-"""So much of a packet compresses; the data behind it need not."""
+"""The part of a packet that compresses well; its payload may not."""
 SAMPLE_INTERVAL_S = 0.01
 SAMPLE_BYTES = 160  # one row of a sampler's CSV for one connection, before compression
 LINE_BYTES: Mapping[str, int] = {"siftr": 160, "tcp-probe": 160}
@@ -33,12 +33,12 @@ TRIAL_BYTES = 90_000  # a host's share of manifest, facts, commands and logs
 ACKS_PER_PACKET = 0.5
 DEFAULT_RATE_BPS = 100_000_000
 ENDS = ("sender", "receiver")
-"""Roles of hosts that see their own flows only; a router or an observer sees all."""
+"""Roles of hosts that see only their own flows. Routers and observers see all flows."""
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """The time of a step in seconds: the median of `measured` ones on a testbed, or an assumption."""
+    """The duration of a step in seconds: the median of `measured` ones on a testbed, or an assumption."""
 
     seconds: float
     measured: int = 0
@@ -52,7 +52,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Repeats:
-    """The attempts at trials besides the one that counts, and the seconds of both kinds."""
+    """Repeated attempts at trials: number, seconds, and the seconds of the attempts that counted."""
 
     attempts: int = 0
     trials: int = 0
@@ -61,7 +61,7 @@ class Repeats:
 
     @property
     def share(self) -> float:
-        """The time of attempts that did not count as a share of the time of those that did."""
+        """The time of repeated attempts divided by the time of attempts that counted."""
         return self.lost_s / self.counted_s if self.counted_s else 0.0
 
     def __str__(self) -> str:
@@ -74,8 +74,8 @@ class Repeats:
 class MeasuredTimes:
     """The times that earlier campaigns on a testbed have measured, or assumptions.
 
-    `overhead` is the time of a trial beyond its traffic, `boot` that of a reboot until the host answers,
-    `path` that of the calibration of a path in both directions.
+    `overhead` is the time of a trial that is not traffic, `boot` the time of a reboot until the host answers,
+    `path` the time to calibrate a path in both directions.
     """
 
     overhead: StepTime = StepTime(2.5)
@@ -86,12 +86,12 @@ class MeasuredTimes:
 
 @dataclass(frozen=True)
 class Cost:
-    """The estimate of a plan, or of the trials of it that are left.
+    """The estimated cost of a plan, or of its open trials.
 
-    `host_bytes` is, by host, what the largest trial leaves there until it is collected; `controller_bytes` is
-    what all trials leave here, compressed. `boots` is how often trials wait for hosts that reboot; if only
-    some trials are left, it is their share. `testbeds` that run trials in parallel reboot each on its own.
-    `paths` is the number of paths that are calibrated before use.
+    `host_bytes` maps hosts to the bytes that the largest trial stores there until collection.
+    `controller_bytes` are the compressed bytes of all trials on this machine. `boots` is how often trials
+    wait for hosts that reboot, in proportion if only some trials are open. `testbeds` that run trials in
+    parallel each reboot. `paths` is the number of paths to calibrate.
     """
 
     trials: int
@@ -105,7 +105,7 @@ class Cost:
 
     @property
     def repeats_s(self) -> float:
-        """The time of repeated trials in seconds, if as many repeat as before."""
+        """The time of repeated trials in seconds, assuming that the same share repeats as before."""
         return self.times.repeats.share * (self.traffic_s + self.overhead_s)
 
     @property
@@ -120,7 +120,7 @@ class Cost:
 
     @property
     def overhead_s(self) -> float:
-        """The time of all trials beyond their traffic, in seconds."""
+        """The overhead of all trials (time that is not traffic), in seconds."""
         return self.times.overhead.seconds * self.trials
 
     @property
@@ -146,7 +146,7 @@ def estimate_cost(
     """Return the estimated cost of a plan, or of `only` some of its trials by their ids.
 
     With `calibrates`, each path through a router is measured once before it is used. `testbeds` share the
-    trials; `times` are those of the first.
+    trials; `times` are the measured times of the first.
     """
     chosen = set(plan.ids) if only is None else set(only)
     trials, traffic_s, here_bytes = 0, 0.0, 0
@@ -177,7 +177,7 @@ def estimate_cost(
 
 
 def host_bytes(resolved: Resolved, catalogue: RecipeCatalogue) -> Mapping[str, int]:
-    """Estimate the most bytes that one trial leaves on each host; only captures are compressed there."""
+    """Estimate the most bytes that one trial stores on each host, where only captures are compressed."""
     found: dict[str, float] = {}
     for host, captured_bytes, sampled_bytes in _recorded(resolved, catalogue, most=True):
         found[host] = found.get(host, 0) + captured_bytes + sampled_bytes
@@ -197,7 +197,7 @@ def _recorded(
 ) -> Iterator[tuple[str, float, float]]:
     """Yield the host of each capture and logger, with its bytes of compressed packets and of samples.
 
-    Captures are estimated by their share of the path's rate, or by the `most` that there can be.
+    Captures are estimated from their share of the path's rate, or with `most` from the most packets possible.
     """
     offers = [_offer(flow, resolved, catalogue) for flow in resolved.flows]
     for capture in resolved.captures:
@@ -223,7 +223,7 @@ class Offered:
 
 
 def _offer(flow: FlowPlan, resolved: Resolved, catalogue: RecipeCatalogue) -> Offered:
-    """Return what a flow offers: by its rate or interval, by its size, or all that the path can carry."""
+    """Return the packets that a flow offers: from its rate or interval, its size, or the path's capacity."""
     sender, direction = resolved.hosts[flow.from_host], resolved.direction_of(flow)
     ends = flow.from_host, flow.to_host
     mtu_bytes = resolved.mtu_bytes or ETHERNET_MTU_BYTES

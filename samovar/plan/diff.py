@@ -1,6 +1,6 @@
-"""Compare plans: with what a campaign has already run, and between several testbeds.
+"""Compare a plan with the trials that a campaign has run, and plans of several testbeds with each other.
 
-A campaign on several testbeds has the plan of one of them, the first by name, and its ids. On another testbed
+A campaign on several testbeds has the plan and the ids of one testbed, the first by name. On another testbed
 the same treatment is the same trial if all that it sets, runs and records is equal except for the names of
 hosts and interfaces and the addresses. Hosts correspond by role, in the order of the testbeds' files.
 """
@@ -28,7 +28,7 @@ _NAMES = ("label", "logger", "host", "interface")
 
 @dataclass(frozen=True)
 class Changed:
-    """Results that an edit made stale: the differences, their trials, and the trials that replace them."""
+    """Results that an edit made stale: differences, the stale trials, and the trials that replace them."""
 
     changes: tuple[str, ...]
     results: tuple[str, ...]
@@ -37,12 +37,12 @@ class Changed:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A plan compared with a campaign; every id is in one place only.
+    """A plan compared with a campaign. Every id is in one field only.
 
     `stands` are trials of the plan that are done. `runs` maps each other trial, in the plan's order, to the
     reason why it runs: new, stale (it replaces a result of the trial before an edit), or how the last attempt
     ended: failed, interrupted or invalid. `stale` and `orphans` are results that stay on disk but no longer
-    count: those of edited trials, and those of trials that are no longer planned. `renamed` counts the new
+    count: of edited trials, and of trials that are no longer planned. `renamed` counts the new
     trials that set, run and record the same as an orphan: their part, factor or level has a new name.
     """
 
@@ -83,7 +83,7 @@ def compare(plan: Plan, before: Plan | None, ended: Mapping[str, str]) -> Compar
 
 
 def _count_by_value(plan: Plan, only: Collection[str]) -> Counter[str]:
-    """Count some trials of a plan by the JSON of all that they set, run and record."""
+    """Count trials of a plan by the JSON of everything that they set, run and record."""
     found = Counter[str]()
     for group in plan.groups(ALL_COMPONENTS):
         if number := sum(id_ in only for id_ in group.trials):
@@ -92,7 +92,10 @@ def _count_by_value(plan: Plan, only: Collection[str]) -> Counter[str]:
 
 
 def _stale(plan: Plan, before: Plan, results: set[str]) -> Iterator[Changed]:
-    """Pair each result with the planned trial of the same part, levels and replicate, by what changed."""
+    """Pair each result with the planned trial of the same part, levels and replicate.
+
+    Pairs with equal changes are grouped.
+    """
     old = {_levels_of(trial): trial for trial in before.trials if trial.id in results}
     found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     known: dict[object, tuple[str, ...]] = {}  # all replicates of a treatment differ in the same way
@@ -126,7 +129,7 @@ def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 
 def _entries(value: Any) -> dict[str, Any]:
-    """Return a mapping, or a list by the names or else the numbers of its entries; empty for other values."""
+    """Return a mapping, or a list as a mapping by names or numbers of entries; otherwise empty."""
     if not isinstance(value, list):
         return value if isinstance(value, dict) else {}
     entries = {}
@@ -170,7 +173,7 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
 
 
 def _roles(plan: Plan) -> Mapping[str, str]:
-    """Return what each host is called on any testbed: its role and a number, such as `sender 1`."""
+    """Return a name for each host that is equal on all testbeds: role and number, such as `sender 1`."""
     counts, found = Counter[str](), dict[str, str]()
     for name, host in plan.trials[0].resolved.hosts.items():
         counts[host.role] += 1

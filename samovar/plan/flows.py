@@ -1,4 +1,4 @@
-"""The flows of a trial, one by one, with their hosts, ports, starts and ends; when all traffic ends."""
+"""The flows of a trial with their hosts, ports, starts and ends, and the end of all traffic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_ARRIVALS = 10_000
 
 
 class RandomStream(NamedTuple):
-    """What random values depend on, and nothing else: all treatments of a replicate have the same ones."""
+    """Everything that random values depend on. All treatments of a replicate have the same random values."""
 
     seed: int
     part: str
@@ -28,7 +28,7 @@ class RandomStream(NamedTuple):
     replicate: int
 
     def generator(self) -> random.Random:
-        """Return a random number generator; it yields the same numbers every time."""
+        """Return a random number generator that yields the same numbers every time."""
         return random.Random("/".join(map(str, self)))
 
     def value(self, distribution: Distribution) -> float:
@@ -71,7 +71,7 @@ def routes_of(values: TreatmentValues) -> list[Route]:
 
 
 def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
-    """Return every flow; raises PlanError for flows that cannot run, and if there is none.
+    """Return every flow. Raises PlanError for a flow that cannot run, and if there are no flows.
 
     Ports are unique in a trial, so that a capture anywhere can tell flows apart by port.
     """
@@ -144,7 +144,7 @@ def _starts_s(values: TreatmentValues, flow: keys.Flow) -> list[float]:
 
 
 def _fixed(values: TreatmentValues, amount: Any, label: str) -> Any:
-    """Return an amount, or the random value that a label has of a distribution."""
+    """Return a fixed quantity, or the random value of a distribution for a label."""
     return stream_of(values, label).value(amount) if isinstance(amount, Distribution) else amount
 
 
@@ -184,7 +184,7 @@ def _flow(
 
 
 class FlowLimits(NamedTuple):
-    """How its program and its sender's shaper limit a flow: each stream, and all of them.
+    """Limits of a flow by its program and its sender's shaper, for each stream and for all streams.
 
     A program without a rate may send a packet of `length_bytes` each `interval_s`.
     """
@@ -201,7 +201,7 @@ def limits_of(
     settings: Mapping[str, Mapping[str, str]],
     catalogue: RecipeCatalogue,
 ) -> FlowLimits:
-    """Return the limits of a flow, which recipes declare among the parameters of its generator and shaper."""
+    """Return the limits of a flow, according to the parameters of its generator and shaper."""
     declared = catalogue.parameters("generator", flow.generator, system) or {}
     shaper = catalogue.parameters("setting", "shaper", system) or {}
     rates, counts, sizes, durations = (
@@ -231,9 +231,10 @@ def ends_of(
     stop: StopPlan | None,
     transfer_s: Callable[[Sequence[FlowPlan]], float],
 ) -> Ends:
-    """Return when the traffic ends; `transfer_s` returns how long all transfers of a size take together.
+    """Return when the traffic ends.
 
-    Raises TreatmentError for flows that wait for each other or for a flow that does not exist.
+    `transfer_s` returns how long all transfers of a given size take together. Raises TreatmentError for flows
+    that wait for each other or for a flow that does not exist.
     """
     limit_s = stop.after_s if stop else None
     known: dict[str, Ends] = {}

@@ -1,4 +1,4 @@
-"""Values of one treatment: a factor's level takes precedence over the part, formulas are evaluated on demand.
+"""Values of one treatment: a factor's level takes precedence over the part. Formulas are evaluated on demand.
 
 The factors whose levels are read are recorded, so that a component which depends on few factors is resolved
 once for each combination of their levels.
@@ -18,16 +18,19 @@ from samovar.plan.placement import Placement
 from samovar.units import UnitError
 
 Row = tuple[int, ...]
-"""A treatment: the number of its level of each factor."""
+"""A treatment: for each factor, the number of its level."""
 QUEUE = ("buffer", "aqm")
-"""Keys of the path of which one value holds for both directions if the rate is given for both."""
+"""Keys of the path whose single value applies to both directions if the rate is given for both."""
 DELAYS = ("delay", "rtt")
 ARRIVALS_ENDS = ("until", "count")
 """Keys of the path and of arrivals that exclude each other."""
 
 
 class TreatmentError(PlanError):
-    """A value is impossible in a treatment; carries the part, words of the key and the text of the value."""
+    """A value is impossible in a treatment.
+
+    Carries the part, the words of the key, and the text of the value.
+    """
 
     def __init__(self, part: str, where: str, text: str, message: str) -> None:
         self.part, self.where, self.text = part, where, text
@@ -36,7 +39,7 @@ class TreatmentError(PlanError):
 
 @dataclass(frozen=True)
 class PartContext:
-    """What all treatments of a part have in common; `factors` have the levels of included treatments, too."""
+    """What all treatments of a part have in common. `factors` include the levels of included treatments."""
 
     name: str
     part: keys.Part
@@ -48,7 +51,7 @@ class PartContext:
 
     @cached_property
     def path(self) -> keys.NetworkPath | None:
-        """The part's path, completed by the testbed's device; None if nothing and no level sets a path."""
+        """The part's path, completed by the testbed's device; None if neither file nor level sets a path."""
         path = keys.with_device(self.part.path, self.placement.testbed.device)
         varied = any(target.startswith("path.") for target in self.setters)
         return path or (keys.NetworkPath() if varied else None)
@@ -66,9 +69,9 @@ class PartContext:
 class TreatmentValues:
     """The values of a part's keys and of its hosts' settings in one treatment and replicate.
 
-    `read` has the numbers of the factors whose levels were read; `random` is whether the replicate was, on
-    which random values depend. Methods whose name ends in `_amount` return a formula as it is; all others
-    evaluate it. PlanError is raised for a formula that has no value in the treatment.
+    `read` has the numbers of the factors whose levels were read; `random` is whether the replicate was read,
+    on which random values depend. Methods whose name ends in `_amount` return formulas unevaluated; all
+    others evaluate them. PlanError is raised for a formula that has no value in the treatment.
     """
 
     def __init__(self, context: PartContext, row: Row, replicate: int = 1) -> None:
@@ -86,7 +89,7 @@ class TreatmentValues:
         return self._replicate
 
     def _level(self, target: str, own: object = None, exclusive: Collection[str] = ()) -> Any:
-        """Return the value of a level, else the part's; None if a level sets a key that excludes this one."""
+        """Return a level's value, otherwise the part's; None if a level sets a key that excludes this key."""
         for number in self.context.setters.get(target, ()):
             self.read.add(number)
             values = self.context.factors[number].levels[self._row[number]].values
@@ -103,7 +106,7 @@ class TreatmentValues:
         return words and f"where {words}"
 
     def evaluate(self, amount: object, where: str) -> Any:
-        """Return the value of a formula, and any other amount as it is."""
+        """Return the value of a formula, or any other quantity unchanged."""
         try:
             return self._scope.value(amount)
         except UnitError as error:
@@ -114,12 +117,12 @@ class TreatmentValues:
         return TreatmentError(self.context.name, where, text, message)
 
     def flow_error(self, flow: FlowPlan | keys.Member, message: str) -> TreatmentError:
-        """Return the error of a flow, whose place is the label of its entry of traffic."""
+        """Return an error about a flow, placed at its entry in `traffic`."""
         message = ", ".join(filter(None, (f"flow {flow.label}: {message}", self.labels())))
         return TreatmentError(self.context.name, "traffic flow", flow.group, message)
 
     def get(self, name: str, /) -> object:
-        """Return the value that a formula names, formulas as they are; None if it is not set."""
+        """Return the value of a name in a formula, itself possibly a formula; None if it is not set."""
         owner, _, key = name.partition(".")
         if owner == "path":
             key, _, direction = key.partition(".")
@@ -139,7 +142,10 @@ class TreatmentValues:
         return self.evaluate(self.path_amount(key, direction), f"path.{key}.{direction}".rstrip("."))
 
     def path_amount(self, key: str, direction: str = "") -> object:
-        """Return the same with formulas as they are; a delay is None if a level gives the RTT instead."""
+        """Return what path() returns, with formulas unevaluated.
+
+        A delay is None if a level gives the RTT instead.
+        """
         own = getattr(self.context.path, keys.PATH_FIELDS[key], None)
         value = self._level(f"path.{key}", own, DELAYS if key == "delay" else ())
         if isinstance(value, Directional) and getattr(value, direction) is None:
@@ -173,7 +179,7 @@ class TreatmentValues:
         return self.evaluate(self.flow_amount(flow, key), f"flow {flow.label}: {key}")
 
     def flow_amount(self, flow: keys.Flow, key: str) -> Any:
-        """Return the same with formulas as they are."""
+        """Return what flow() returns, with formulas unevaluated."""
         return self._level(
             f"traffic.{flow.label}.{key}", getattr(flow, keys.FLOW_FIELDS[key]), keys.FLOW_ENDS
         )
@@ -195,7 +201,7 @@ class TreatmentValues:
         return self.evaluate(self._level(f"stop.{key}", own), f"stop: {key}")
 
     def duration_amount(self) -> object:
-        """Return how long flows last that have no end of their own."""
+        """Return the duration of flows that have no end of their own."""
         return self._level("duration", self.part.duration_s)
 
     def recorder(self, logger: keys.Logger, host: str) -> str:
@@ -237,7 +243,7 @@ class TreatmentValues:
     ) -> dict[str, str]:
         """Return the parameters of a recipe as written: its owner's keys except those that are `reserved`.
 
-        A formula is replaced by its value, if the recipe declares an amount.
+        A formula is replaced by its value if the recipe declares the parameter as a quantity.
         """
         texts = dict(own)
         for target in self.context.setters:
@@ -268,7 +274,10 @@ class TreatmentValues:
         return own.value if level is None and own is not None else level
 
     def names_host(self, key: str, host: str) -> bool:
-        """Return whether a level names this host, which is then set even without a part in the traffic."""
+        """Return whether a level names this host.
+
+        Such a host is set even if it has no part in the traffic.
+        """
         factors = (self.context.factors[one] for one in self.context.setters.get(key, ()))
         if not any(isinstance(level.values.get(key), PerHost) for one in factors for level in one.levels):
             return False  # the level is not read: the host does not depend on it
@@ -298,7 +307,7 @@ class TreatmentValues:
 def parameters_of_type(
     type_: str, declared: Mapping[str, keys.ParameterInfo], texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return those parameters of a recipe that have a declared type, by name: bytes, bit/s or seconds."""
+    """Return the parameters of a recipe that have a given type, by name: bytes, bit/s or seconds."""
     return {
         name: keys.parse_parameter(declared[name], text)
         for name, text in texts.items()

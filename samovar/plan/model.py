@@ -1,4 +1,4 @@
-"""What a trial sets, runs and records: one class of values for each component of a trial.
+"""What a trial sets, runs and records: a pydantic model for each component.
 
 The field names (or their aliases) are the keys of plan.json and manifest.json.
 """
@@ -44,10 +44,11 @@ class DirectionPlan(PlanValue):
 
 
 class MatchPlan(PlanValue):
-    """The packets of a class as seen downstream; their answers belong to it as well. None matches anything.
+    """The packets of a class as seen downstream.
 
-    Subnets are written like 172.16.10.2/32. `port` is the destination port and `from_port` the source port:
-    that of the receiver, if data flows upstream.
+    Packets that answer them belong to the class as well. None matches anything. Subnets are written like
+    172.16.10.2/32. `port` is the destination port; `from_port` is the source port, which is the receiver's if
+    data flows upstream.
     """
 
     from_subnet: str | None = None
@@ -57,7 +58,7 @@ class MatchPlan(PlanValue):
 
 
 class ClassPlan(PlanValue):
-    """Packets with their own delay and loss instead of those of the path; they share its queue."""
+    """Packets with their own delay and loss instead of the path's. They share the path's queue."""
 
     match: tuple[MatchPlan, ...]
     delay_down_s: float
@@ -66,10 +67,10 @@ class ClassPlan(PlanValue):
 
 
 class DevicePlan(PlanValue):
-    """A pair of adapters that joins two hosts; drift is a share of the rate, a quantum 512 bit times.
+    """A pair of adapters that joins two hosts. `drift` is a share of the rate; a quantum is 512 bit times.
 
-    `host` is the one at the beginning of `down`. Adapters of a lab are `settable`; real ones cannot be
-    queried, so that their values are assumptions. `seed` is that of the drift.
+    `host` is the host where `down` begins. Adapters of a lab are `settable`. Real adapters cannot be queried,
+    so their values are assumptions. `seed` is the seed of the drift.
     """
 
     host: str
@@ -82,10 +83,11 @@ class DevicePlan(PlanValue):
 
 
 class PathPlan(PlanValue):
-    """What the bottleneck is set to; `down` is the direction from its `from` to its `to`, `up` the other.
+    """The settings of the bottleneck.
 
-    The bottleneck is a router, or the device of a link. With a device, `down` begins at the link's first host
-    in the testbed's file, and the router's name is empty.
+    `down` is the direction from its `from` to its `to`, `up` the opposite one. The bottleneck is a router, or
+    the device of a link. With a device, `down` begins at the link's first host in the testbed's file, and the
+    router's name is empty.
     """
 
     router: str
@@ -104,7 +106,10 @@ class PathPlan(PlanValue):
 
 
 class HostPlan(PlanValue):
-    """What one host is set to, None if as found; `settings` maps setting recipes to parameters as written."""
+    """Settings of one host; None leaves a value as found.
+
+    `settings` maps setting recipes to parameters as written.
+    """
 
     os: str
     release: str | None = None
@@ -126,8 +131,8 @@ class HostPlan(PlanValue):
 class FlowPlan(PlanValue):
     """One flow: data flows from `from_host` to `to_host`, which listens on the port.
 
-    It ends by its duration, its size, or with the flow whose label is `until`. `group` is the label in the
-    experiment, which flows share that one entry there expands to.
+    It ends after its duration or size, or with the flow whose label is `until`. `group` is the label of the
+    experiment's entry; all flows that an entry expands to share it.
     """
 
     label: str
@@ -149,7 +154,7 @@ class FlowPlan(PlanValue):
 
 
 class StopPlan(PlanValue):
-    """When the traffic of a trial ends before its flows do; the trial then is complete."""
+    """When the traffic of a trial ends although flows still run. The trial is then complete."""
 
     after_s: float | None = None
     when: str | None = None
@@ -203,16 +208,16 @@ class Resolved(PlanValue):
         return host.rwnd_bytes if host else None
 
     def direction_of(self, flow: FlowPlan) -> str:
-        """Return the direction of a flow's data through the path: `up` from a receiver, or else `down`."""
+        """Return the direction of a flow's data through the path: `up` from a receiver, otherwise `down`."""
         host = self.hosts.get(flow.from_host)
         return "up" if host is not None and host.role == "receiver" else "down"
 
 
 class Changes(PlanValue):
-    """How often hosts reboot or reset interfaces in the plan's order, and would in a naive one.
+    """How often hosts reboot or reset interfaces, in the plan's order and in a naive order.
 
-    Naive is block after block, each in the order of the file. `boots` is how often trials wait for hosts that
-    reboot; hosts that reboot at the same time count once.
+    The naive order is block after block, each in the order of the file. `boots` is how often trials wait for
+    hosts that reboot; hosts that reboot at the same time count once.
     """
 
     reboots: int = 0
@@ -224,7 +229,7 @@ class Changes(PlanValue):
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One replicate of one treatment; `source` may be a function that assembles what it sets on demand."""
+    """One replicate of one treatment. `source` may be a function that resolves the trial on demand."""
 
     id: str
     part: str

@@ -5,12 +5,12 @@ replicate of each treatment, so that drift over time affects all treatments equa
 depends on the seed, the part and the block only: more replicates append blocks and leave the others
 unchanged.
 
-Treatments that need a reboot to follow one another, by the headers of setting recipes, belong to different
-whole plots, and within a whole plot those that need an interface reset belong to different plots: the
-settings that are costly to change change least often. If hosts differ in what they need, plots are nested.
-Whole plots are shuffled, and treatments within their plot (a split-plot design; Box, Hunter and Hunter,
-Statistics for Experimenters, 2nd ed., section 9.1). A whole plot is run to its end, all its blocks, before
-the next one, so that each level that needs a reboot is booted once.
+Treatments between which a host must reboot, according to the headers of setting recipes, belong to different
+whole plots. Within a whole plot, treatments between which an interface must be reset belong to different
+plots. So the settings that are costly to change are changed least often. If hosts differ in what they need,
+plots are nested. Whole plots are shuffled, and treatments within their plot (a split-plot design; Box, Hunter
+and Hunter, Statistics for Experimenters, 2nd ed., section 9.1). A whole plot is run to its end, all its
+blocks, before the next one, so that each level that needs a reboot is booted once.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from samovar.plan.model import Changes, HostPlan
 from samovar.plan.trials import HOST, Slot, Treatments
 
 MOST_NESTINGS_TRIED = 4
-"""Up to so many sets of hosts are nested in every possible way to find the best, 24 for four."""
+"""Up to this many sets of hosts are nested in every possible order (24 for four) to find the best."""
 REBOOT, RESET = "reboot", "interface-reset"
 
 Column = Sequence[Hashable]
-"""A value for each treatment; equal ones need no change."""
+"""A value for each treatment. Between treatments with equal values nothing changes."""
 States = Mapping[str, Column]
-"""By host: the settings in each treatment that are costly to change, falsy if the host is as it was found."""
+"""By host: for each treatment the settings that are costly to change, falsy if the host stays as found."""
 
 
 def ordered(
@@ -43,7 +43,7 @@ def ordered(
     reboots: Sequence[Column] = (),
     resets: Sequence[Column] = (),
 ) -> list[Slot]:
-    """Return the order of one part's trials; treatments are counted from 0, replicates and blocks from 1.
+    """Return the order of one part's trials. Treatments are counted from 0, replicates and blocks from 1.
 
     Treatments that are equal in all columns of `reboots` share a whole plot, and a plot within it if they are
     equal in those of `resets`. There is one column for each set of hosts that change together; the first is
@@ -65,7 +65,7 @@ def ordered(
 def _plots(
     treatments: list[int], columns: Sequence[Column], generator: random.Random | None = None
 ) -> Iterator[list[int]]:
-    """Yield plot by plot, in order, or shuffled within each larger one."""
+    """Yield the plots in order, or shuffled within each larger plot."""
     if not columns:
         yield treatments
         return
@@ -126,10 +126,10 @@ def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hasha
 
 
 def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
-    """Return a column for each set of hosts that change together, the slowest to vary first.
+    """Return a column for each set of hosts that change together, the least often changing set first.
 
-    Up to MOST_NESTINGS_TRIED sets are nested so that the fewest hosts change; more of them by their number of
-    states, fewest first.
+    Up to MOST_NESTINGS_TRIED sets are nested so that the fewest hosts change. More sets are nested by their
+    number of states, fewest first.
     """
     weights = Counter[tuple[int, ...]]()
     for column in hosts:
@@ -139,7 +139,7 @@ def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
     sets.sort(key=lambda column: (max(column), -weights[column]))
 
     def changing_hosts(order: Iterable[tuple[int, ...]]) -> int:
-        """Count the hosts that change if plots are nested in this order and each is run in order."""
+        """Count the hosts that change if plots are nested in this order and run in order."""
         columns = list(order)
         rows = sorted(set(zip(*columns, strict=True)))
         return sum(
@@ -161,7 +161,7 @@ def together(hosts: States) -> States:
 
 
 def count_changes(parts: Sequence[tuple[States, States, Sequence[Slot]]]) -> Changes:
-    """Count the reboots and resets of all parts in the plan's order, and in a naive one (see Changes)."""
+    """Count the reboots and resets of all parts in the plan's order and in the naive order (see Changes)."""
     reboot, either = [one for one, _, _ in parts], [one for _, one, _ in parts]
     own = [[slot.treatment for slot in slots] for _, _, slots in parts]
     naive = [[*range(max(order) + 1)] * (len(order) // (max(order) + 1)) for order in own]
@@ -177,7 +177,7 @@ def count_changes(parts: Sequence[tuple[States, States, Sequence[Slot]]]) -> Cha
 
 
 def _count(parts: Iterable[States], orders: Iterable[Sequence[int]]) -> tuple[int, int]:
-    """Return how often hosts change, and how many are restored at the end; each begins as it was found.
+    """Return how often hosts change, and how many must be restored at the end.
 
     An order holds the numbers of a part's treatments.
     """

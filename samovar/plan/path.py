@@ -18,7 +18,7 @@ NO_QUEUE = "path: has no rate or no buffer; it needs both, as values or factors"
 
 
 def path_of(values: TreatmentValues) -> PathPlan | None:
-    """Return what the bottleneck is set to; None if the experiment sets no path. Raises PlanError."""
+    """Return the settings of the bottleneck; None if the experiment sets no path. Raises PlanError."""
     if values.context.path is None:
         return None
     testbed, bottleneck = values.testbed, values.testbed.bottleneck

@@ -28,7 +28,7 @@ class Route:
 
 
 class Placement:
-    """The routes of a testbed and the flows that a line of traffic expands to; each is looked up once."""
+    """The routes of a testbed, and the flows that an entry of traffic expands to. Results are cached."""
 
     def __init__(self, testbed: Testbed) -> None:
         self.testbed = testbed
@@ -55,7 +55,7 @@ class Placement:
     def members(
         self, flow: keys.Flow, start: str, end: str, count: int | None, number: int | None
     ) -> list[keys.Member]:
-        """Return the flows that a line of traffic expands to with these ends and this count.
+        """Return the flows that an entry of traffic expands to with these ends and this count.
 
         `number` is the number of random arrivals. Raises PlanError for an unknown host or role.
         """
@@ -76,7 +76,7 @@ class Placement:
         return hosts
 
     def subnets(self, name: str) -> Iterator[str]:
-        """Yield the subnets of a name: itself if it is one, or else one for each address of its hosts."""
+        """Yield the subnets that a name means: itself, or a subnet for each address of the named hosts."""
         if "/" in name:
             yield str(ip_network(name, strict=False))
             return
@@ -87,8 +87,9 @@ class Placement:
     def watched_interface(self, host: str, routes: Sequence[Route]) -> str:
         """Return the interface of a host to capture or log at if the experiment names none.
 
-        At the bottleneck's router it is the interface with the queue, at an end of a flow the one that faces
-        the other end, and elsewhere the host's first. Raises PlanError for a host without testbed interface.
+        At the bottleneck's router it is the interface with the queue, at an end of a flow the interface that
+        faces the other end, and elsewhere the host's first interface. Raises PlanError for a host without
+        testbed interface.
         """
         testbed = self.testbed
         if testbed.bottleneck is not None and testbed.bottleneck.router == host:
@@ -133,7 +134,7 @@ def subnet_of(address: str) -> str:
 
 
 def ports_of(wanted: Iterable[int | None]) -> list[int]:
-    """Return a port for every flow: its own or the next free one from 5001; above LAST_PORT, none is left."""
+    """Return a port for every flow: its own, or the next free port from 5001 up to LAST_PORT."""
     wanted = list(wanted)
     used = set(wanted)
     free = (port for port in range(FIRST_PORT, LAST_PORT + 1) if port not in used)

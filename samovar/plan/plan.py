@@ -67,7 +67,7 @@ class Plan(Head):
         return self.trials.ids
 
     def find(self, name: str) -> Trial:
-        """Return the trial with an id, or with an id that begins so; raises PlanError."""
+        """Return the trial with an id, which may be abbreviated. Raises PlanError."""
         having = [id_ for id_ in self.ids if id_.startswith(name)]
         if name in having or len(having) == 1:
             return self.trials[self.ids.index(name if name in having else having[0])]
@@ -126,9 +126,9 @@ def make_plan(
     catalogue: experiment.RecipeCatalogue,
     outputs: experiment.Outputs | None = None,
 ) -> Plan:
-    """Return the plan of an experiment on its testbed; the same input gives the same bytes.
+    """Return the plan of an experiment on its testbed. The same input gives the same bytes.
 
-    `outputs` are those of the R package, unless a project has more. Raises PlanError for trials that cannot
+    `outputs` are the R package's by default; a project may have more. Raises PlanError for trials that cannot
     run on this testbed, or DefinitionError with a place in a file.
     """
     applied, testbed, order = resolved.experiment, resolved.testbed, resolved.experiment.order
@@ -179,9 +179,9 @@ def make_plan(
 def _located(
     error: TreatmentError | SameTrialsError, resolved: experiment.ResolvedExperiment
 ) -> SamovarError:
-    """Return the error with the place in a file of its factor or value; the same error if that is unknown.
+    """Return the error with the file position of its factor or value; unchanged if the position is unknown.
 
-    Of several equal texts, it is the one whose keys have most words in common with those of the error.
+    Of several equal texts, the one is chosen whose keys have most words in common with the error's.
     """
     part = yaml_tree.node_at(resolved.experiment.complete, "parts", error.part)
     if isinstance(error, SameTrialsError):

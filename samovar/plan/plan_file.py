@@ -69,7 +69,10 @@ Column = tuple[NonNegativeInt, ...]
 
 
 class _PartJson(PlanValue):
-    """The treatments of a part in plan.json: `number` entries in each column, indices of levels or values."""
+    """The treatments of a part in plan.json.
+
+    Each column has `number` entries, which are indices of levels or values.
+    """
 
     part: str
     number: NonNegativeInt
@@ -89,7 +92,7 @@ class _PartJson(PlanValue):
 
 
 class _TrialsJson(PlanValue):
-    """The keys of plan.json that hold the trials; the others are ignored."""
+    """The keys of plan.json that hold the trials. Other keys are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -1,4 +1,4 @@
-"""Resolve the treatments of a part: expand its factors, and work out the values that each trial uses."""
+"""Resolve the treatments of a part: expand its factors, and compute the values that each trial uses."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Resolver = Callable[[TreatmentValues], object]
 def matrix_of(part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequence[Row]]:
     """Return the factors of a part and all combinations of levels, without `exclude` and with `include`.
 
-    The last factor varies fastest and included treatments come last. A factor's levels that only `include`
-    names follow its own.
+    The last factor varies fastest, and included treatments come last. Levels that only `include` names follow
+    the factor's own levels.
     """
     factors = tuple(part.factors.values())
     rows: list[Row] = list(product(*(range(len(factor.levels)) for factor in factors)))
@@ -52,7 +52,10 @@ def matrix_of(part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequence[Row]]:
 def resolve_part(
     context: PartContext, rows: Sequence[Row], replicates: int, components: Components
 ) -> Treatments:
-    """Return the resolved treatments of a part; raises PlanError for those that cannot run on the testbed."""
+    """Return the resolved treatments of a part.
+
+    Raises PlanError for treatments that cannot run on the testbed.
+    """
     resolvers: Mapping[str, Resolver] = {
         "run": _run,
         "path": path_of,
@@ -81,8 +84,8 @@ def _columns(
 ) -> Sequence[Sequence[Component]]:
     """Return the column of a component, or one for each replicate if it contains random values.
 
-    Which factors it depends on is found by resolving it: those that are read. Whenever a further one is read,
-    the component is resolved anew for each combination of all of them.
+    A component depends on the factors that are read while it is resolved. Whenever a further factor is read,
+    the component is resolved anew for each combination of the levels of these factors.
     """
     levels = list(zip(*rows, strict=True))
     depends: tuple[int, ...] = ()
@@ -143,13 +146,13 @@ def _drain_s(values: TreatmentValues, mtu_bytes: int) -> float:
 
 
 def _transfer_s(values: TreatmentValues, flows: Sequence[FlowPlan]) -> float:
-    """Return how long all transfers take together on the path in seconds, plus a quarter and 5 s to begin."""
+    """Return the seconds that all transfers take together on the path, plus a quarter, plus 5 s to begin."""
     sized = ((flow.size_bytes * 8, flow) for flow in flows if flow.size_bytes is not None)
     return round(sum(bits / _rate_bps(values, flow) for bits, flow in sized) * 1.25 + 5, 3)
 
 
 def _rate_bps(values: TreatmentValues, flow: FlowPlan) -> float:
-    """Return the rate that a flow can reach in bit/s, by the path, its window and the limits that are set."""
+    """Return the rate that a flow can reach in bit/s, limited by path, window and requested limits."""
     route = values.placement.route(flow.from_host, flow.to_host)
     directions = ("up", "down") if route is not None and "up" in route.directions else ("down", "up")
     path_bps = next(filter(None, (values.path("rate", one) for one in directions)), SLOWEST_BPS)
@@ -225,7 +228,7 @@ def _loggers(values: TreatmentValues) -> tuple[LoggerPlan, ...]:
 
 
 def _adapter_logger(values: TreatmentValues) -> Iterator[LoggerPlan]:
-    """Yield the logger of a lab's adapters if they are the bottleneck: it records the true queue."""
+    """Yield the logger of a lab's adapters, which records their true queue, if they are the bottleneck."""
     testbed = values.testbed
     host = first_of_link(testbed) if testbed.lab is not None and values.context.path is not None else None
     if testbed.device is None or host is None:

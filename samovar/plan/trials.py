@@ -1,4 +1,4 @@
-"""The trials of a plan as a sequence, and their ids; trials share equal values, and can be grouped by them.
+"""The trials of a plan as a sequence, and their ids. Trials share equal values, and can be grouped by value.
 
 What a trial sets, runs and records consists of components: `run`, `path`, `hosts.NAME` for each host,
 `flows`, `captures` and `loggers`. Equal components are one object. Whatever depends on some components only
@@ -33,13 +33,13 @@ LONGEST_NAME = 160  # leaves room for suffixes below the 255 bytes of a file nam
 MAIN = "main"
 
 View = Mapping[str, Callable[[Any], Hashable] | None]
-"""What to compare of treatments: the name of a component, or `hosts` for every host, to a key of its value.
+"""How treatments are compared: maps a component, or `hosts` for every host, to a function of its value.
 
 None compares the whole component.
 """
 ALL_COMPONENTS: View = dict.fromkeys(("run", "path", "hosts", "flows", "captures", "loggers"))
 TRAFFIC_AND_RECORDING: View = dict.fromkeys(("run", "path", "flows", "captures", "loggers"))
-"""What decides how long a trial takes and how much it records."""
+"""The components that decide how long a trial takes and how much it records."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,7 +59,7 @@ class Components:
         self._by_text: dict[tuple[str, str], Component] = {}
 
     def add(self, name: str, value: PlanValue | tuple[PlanValue, ...] | None) -> Component:
-        """Return the component with this value, a new one if there is none of this kind yet."""
+        """Return the component with this value, which is made if none of this kind has it yet."""
         plain = [one.as_json() for one in value] if isinstance(value, tuple) else value and value.as_json()
         text = json.dumps(plain, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         key = kind_of(name), text
@@ -70,7 +70,7 @@ class Components:
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of a component: `hosts` for `hosts.src`, and the name itself for the others."""
+    """Return the kind of a component: `hosts` for `hosts.src`, otherwise the name itself."""
     return name.partition(".")[0]
 
 
@@ -121,8 +121,8 @@ class Slot(NamedTuple):
 class Group:
     """Treatments of one part that are equal in a view.
 
-    `levels` and `resolved` are those of the first treatment, in its first replicate. `ids` holds the ids of
-    each treatment's trials.
+    `levels` and `resolved` belong to the first treatment, in its first replicate. `ids` holds the ids of each
+    treatment's trials.
     """
 
     part: str
@@ -142,7 +142,7 @@ class Group:
 
 
 class Trials(Sequence[Trial]):
-    """The trials of a plan in their order; the slots count treatments through all parts."""
+    """The trials of a plan in their order. The slots number treatments through all parts."""
 
     def __init__(self, parts: Sequence[Treatments], ids: Sequence[str], slots: Sequence[Slot]) -> None:
         self.parts, self.ids, self.slots = tuple(parts), tuple(ids), tuple(slots)
@@ -192,7 +192,7 @@ class Trials(Sequence[Trial]):
 
 
 def _keys(part: Treatments, view: View) -> Iterable[Hashable]:
-    """Return for each treatment of a part what a view compares of it."""
+    """Return for each treatment of a part the values that a view compares."""
     columns: list[Sequence[Hashable]] = []
     for name, column in part.columns(1).items():
         key = name if name in view else kind_of(name)
@@ -208,7 +208,7 @@ def _keys(part: Treatments, view: View) -> Iterable[Hashable]:
 
 
 class SameTrialsError(PlanError):
-    """Two treatments give the same trial; carries the part and the first factor that changes nothing."""
+    """Two treatments give the same trial. Carries the part and the first factor without an effect."""
 
     def __init__(self, part: str, first: Mapping[str, str], second: Mapping[str, str]) -> None:
         differing = [name for name in second if first[name] != second[name]]

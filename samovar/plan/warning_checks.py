@@ -1,4 +1,4 @@
-"""The warnings of single treatments: one function for each, with its message and what it depends on."""
+"""The warnings of single treatments: a function each, with its message and the values that it needs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TreatmentCheck:
     run: Find
 
     def find(self, resolved: Resolved, catalogue: RecipeCatalogue) -> str | None:
-        """Return the first details that the check finds; None if it finds nothing."""
+        """Return the details of the first finding; None if there is none."""
         return next(self.run(resolved, catalogue), None)
 
 

@@ -18,7 +18,7 @@ from samovar.plan.warning_checks import CHECKS, TreatmentCheck
 
 FEWEST_REPLICATES = 3
 FOR_AN_INTERVAL = 6
-"""Order statistics of fewer values contain the median with less than 95 %: 1 - 2 (1/2)^5 = 0.94."""
+"""The range of fewer values contains the median with a probability below 95 %: 1 - 2 (1/2)^5 = 0.94."""
 
 
 def warnings_of(
@@ -90,7 +90,7 @@ def _shaped(path: PathPlan | None) -> frozenset[str]:
 
 
 def _run_check(check: TreatmentCheck, trials: Trials, catalogue: RecipeCatalogue) -> Mapping[str, str]:
-    """Run a check once for all treatments that are equal in its view; return its warning by part."""
+    """Run a check once for each group of treatments that it does not distinguish; return warnings by part."""
     found: dict[str, list[tuple[Group, str]]] = {}
     for group in trials.groups(check.view):
         details = check.find(group.resolved, catalogue)
@@ -109,11 +109,11 @@ def _run_check(check: TreatmentCheck, trials: Trials, catalogue: RecipeCatalogue
 
 
 FlowTraces = frozenset[str]
-"""What is recorded of a flow, such as `sender:capture` and `router:queue`."""
+"""The recordings of a flow, such as `sender:capture` and `router:queue`."""
 
 
 def _unrecorded(experiment: Experiment, trials: Trials, outputs: Outputs) -> Iterator[str]:
-    """Yield the expectations, figures and tables for which no trial records what they need."""
+    """Yield the expectations, figures and tables whose data no trial records."""
     traces = _traces_by_part(trials)
     asked: list[tuple[str, Sequence[Sequence[str]], Sequence[str], str]] = []
     for line in experiment.expect:
@@ -132,7 +132,7 @@ def _unrecorded(experiment: Experiment, trials: Trials, outputs: Outputs) -> Ite
 
 
 def _metrics_of(entry: Mapping[str, Any], output: Output | None) -> Sequence[Sequence[str]]:
-    """Return the groups of metrics that a figure or table shows; it needs all metrics of one group."""
+    """Return the groups of metrics that a figure or table shows. It needs all metrics of one group."""
     if output is None or output.shows:
         return output.shows if output else []
     keys = [key for key, option in output.options.items() if option.type == "metric" and key in entry]

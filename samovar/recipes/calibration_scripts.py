@@ -1,4 +1,4 @@
-"""Scripts that measure a path from outside before trials rely on it, and the packets that they send."""
+"""Scripts that measure a path by sending packets through it before trials rely on it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ LOWEST_GAP_S = 0.0002
 PING_GAP_S = 0.01
 SPARE_S = 0.2
 SAMPLING_S, SLOW_SAMPLING_S = 0.002, 0.02
-"""Interval of queue samples; a default above the latter is of a sampler that starts programs for each."""
+"""Interval of queue samples. A recipe whose default is above the second value starts a program for each
+sample."""
 
 
 @dataclass(frozen=True)
 class PathProbe:
-    """The packets that probe one direction; the field names are the parameters of the recipe `calibrate`."""
+    """The packets that probe one direction. The field names are parameters of the recipe `calibrate`."""
 
     payload_bytes: int
     pings: int
@@ -63,10 +64,10 @@ def plan_probe(
     pings: int = 30,
     paced_packets: int | None = None,
 ) -> PathProbe:
-    """Return a probe of a few seconds: a burst that fills the buffer, and paced packets that do not.
+    """Return a probe of a few seconds: a burst that fills the buffer, and paced packets that do not fill it.
 
     Pings measure the round-trip time, paced packets the losses, the overload rate and buffer. If classes of
-    flows have their own round trips and losses, neither is measured.
+    flows have their own round trips and losses, neither RTT nor loss is measured.
     """
     mtu = mtu_bytes or ETHERNET_MTU_BYTES
     frame_bytes = mtu + ETHERNET_HEADER_BYTES
@@ -96,7 +97,10 @@ def plan_probe(
 
 
 class ProbeScripts(NamedTuple):
-    """The scripts of a probe in the order in which they run; `abandon` ends a receiver without a sender."""
+    """The scripts of a probe in the order in which they run.
+
+    `abandon` stops a receiver whose sender failed.
+    """
 
     receive: str
     send: str
@@ -114,7 +118,7 @@ def render_calibration(
 ) -> ProbeScripts:
     """Return the bodies of a probe's scripts; `systems` are the operating systems of sender and receiver.
 
-    If their recipes differ, the recipe that all systems share is used, which needs other programs.
+    If the systems have different recipes, the recipe that all systems share is used; it needs other programs.
     """
     values: Mapping[str, object] = {
         **asdict(probe),
@@ -134,7 +138,7 @@ def sampling_s(sampler: Recipe) -> float:
 
 
 def calibration_needs(resolved: Resolved, host: str, catalogue: Catalogue) -> frozenset[str]:
-    """Return the programs that a host needs as an end of flows, whose directions may be measured."""
+    """Return the programs that a host needs to measure the directions of flows that end at it."""
     if resolved.path is None or not resolved.path.router:
         return frozenset()
     needs: set[str] = set()

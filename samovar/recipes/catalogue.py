@@ -19,7 +19,7 @@ DIGEST_DIGITS = 16
 
 
 class Catalogue:
-    """The recipes below templates folders; a file that is added there is a new recipe.
+    """The recipes below the templates folders. Any file added there is a new recipe.
 
     A recipe of an earlier folder, such as a project's own, overrides one of the same name in a later folder.
     """
@@ -47,20 +47,24 @@ class Catalogue:
         return (*(f"{name}-{number}" for number in serving), *family)
 
     def names(self, kind: str, os: str) -> frozenset[str]:
-        """Return the names of all recipes of a kind that serve a system; the folder is read once."""
+        """Return the names of all recipes of a kind for a system. The folder is read once."""
         return frozenset(self._files(kind, os))
 
     def _find_files(self, kind: str, os: str) -> Mapping[str, Path]:
-        """Return the file of each recipe of a kind that serves a system, the most specific one, by name."""
+        """Return the file of each recipe of a kind for a system, by name.
+
+        More specific systems take precedence.
+        """
         places = tuple(reversed(self.places(os)))
         folders = (folder / place / kind for folder in reversed(self.folders) for place in places)
         files = (file for folder in folders for file in folder.glob(f"*{SUFFIX}"))
         return {file.name.removesuffix(SUFFIX): file for file in files}
 
     def quantities(self, os: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the loggers of a system by what they record; the first is used unless another is preferred.
+        """Return the loggers of a system by the quantity that they record.
 
-        Raises RecipeError if two loggers record the same and neither says which one it is an alternative to.
+        The first is used unless another is preferred. Raises RecipeError if two loggers record the same
+        quantity and neither is declared an alternative to the other.
         """
         return self._recorders(os)
 
@@ -83,20 +87,26 @@ class Catalogue:
         return tuple(os for os in keys.OPERATING_SYSTEMS if self.names("setting", os))
 
     def path(self, kind: str, name: str, os: str) -> Path:
-        """Return the file of one recipe. Raises RecipeError naming the nearest known one."""
+        """Return the file of a recipe.
+
+        Raises RecipeError for an unknown name, with the most similar known name.
+        """
         files = self._files(kind, os)
         if name not in files:
             raise RecipeError(unknown(f"{kind} recipe for {os}", name, files))
         return files[name]
 
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
-        """Return one recipe with a valid body. Raises RecipeError naming the nearest known one."""
+        """Return a recipe with a valid body.
+
+        Raises RecipeError for an unknown name, with the most similar known name.
+        """
         recipe = self._read(kind, name, os)
         _ = recipe.blocks
         return recipe
 
     def header(self, kind: str, name: str, os: str) -> Header:
-        """Return the header of one recipe. Raises RecipeError if there is none."""
+        """Return the header of a recipe. Raises RecipeError for an unknown name."""
         return self._read(kind, name, os).header
 
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
@@ -104,7 +114,7 @@ class Catalogue:
         return self.header(kind, name, os).parameters if name in self.names(kind, os) else None
 
     def change(self, name: str, os: str) -> str:
-        """Return what a change of a setting needs: none, interface-reset or reboot; none for unknown ones."""
+        """Return what a change of a setting needs: none (also if unknown), interface-reset or reboot."""
         return self.header("setting", name, os).change if name in self.names("setting", os) else "none"
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
@@ -115,7 +125,7 @@ class Catalogue:
 def digest_recipe_files(files: Iterable[Path], folders: Sequence[Path]) -> Mapping[str, str]:
     """Return the SHA-256, cut to 16 digits, of recipe files and of all files that they include, by name.
 
-    Names are relative to the templates folder, the first one that has the file.
+    Names are relative to the first templates folder that has the file.
     """
     from jinja2 import Environment
     from jinja2.meta import find_referenced_templates

@@ -1,7 +1,7 @@
-"""Setting recipes of a host, in the order in which they are set, each filled in with the values of a trial.
+"""Fill in the setting recipes of a host with the values of a trial, in the order in which they are applied.
 
-A recipe that needs more than the plan's own values is filled in here (`rwnd`, `bpf`) or in bottleneck.py
-(`bottleneck`, `adapter`); the receive buffers that a measured window needs, in
+Recipes that need more than the plan's own values are filled in here (`rwnd`, `bpf`), in bottleneck.py
+(`bottleneck`, `adapter`), or, for receive buffers of measured windows, in
 samovar/campaign/calibration/rwnd_calibration.py.
 """
 

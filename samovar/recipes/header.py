@@ -41,11 +41,11 @@ Offset = Annotated[int, types.whole_number("port", "an offset", "0", 0, 65535)]
 
 
 class CountPatterns(keys.Strict):
-    """Patterns that find byte counts in the output of a generator's client.
+    """Patterns that match byte counts in the output of a generator's client.
 
     The last match counts; its group is a number in units of `unit_bytes` bytes. `cc` finds the congestion
-    control of the sender's socket, if the client prints it. A program that counts a block only once it is
-    written as a whole names the block's size, `block`, and the parameter that changes it, `block_parameter`.
+    control of the sender's socket, if the client prints it. For a program that counts only whole blocks,
+    `block` is the size of a block and `block_parameter` the parameter that changes it.
     """
 
     sent: NumberPattern
@@ -58,7 +58,7 @@ class CountPatterns(keys.Strict):
     def read(self, text: str) -> ByteCounts | None:
         """Return the byte counts in a client's output, or None if it has none.
 
-        A client that prints no received bytes is taken to have delivered all that it sent.
+        If a client prints no received bytes, all sent bytes count as delivered.
         """
         sent = self._last(self.sent, text)
         received = self._last(self.received, text) if self.received else sent
@@ -111,7 +111,7 @@ class Header(keys.Strict):
     counts: CountPatterns | None = None
 
     def needs_of(self, end: str | None) -> Words:
-        """Return the additional programs that one end of a generator needs; none for other recipes."""
+        """Return the additional programs that one end of a generator needs; empty for other recipes."""
         return {"client": self.client_needs, "server": self.server_needs}.get(end or "", ())
 
 

@@ -42,15 +42,18 @@ def literal(text: str) -> Raw:
 
 
 def plain(value: object) -> str:
-    """Check a value of a block that no shell reads: it is not quoted, but must be defined and one line."""
+    """Check a value in a block that no shell reads.
+
+    It is not quoted, but must be defined and a single line.
+    """
     quote(value)
     return str(value)
 
 
 def shell_environment(folders: Sequence[Path] = (), finalize: Callable[[object], str] = quote) -> Environment:
-    """Return a Jinja2 environment that quotes every value and refuses undefined ones.
+    """Return a Jinja2 environment that quotes every value and refuses undefined values.
 
-    Recipes include programs in other languages from files below `folders`, the first one that has the file.
+    Recipes include programs in other languages from the first of `folders` that has the file.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import, and not always needed
 

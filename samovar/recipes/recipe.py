@@ -23,7 +23,7 @@ BLOCKS: Mapping[str, frozenset[str]] = {
 """The blocks that a recipe of each kind must have; it may have more."""
 
 NOT_SHELL = frozenset({"wanted", "owned", "qdisc", "shown", "pace"})
-"""Blocks that are compared with output or become a value elsewhere, and so are not quoted."""
+"""Blocks that no shell runs, and so are not quoted: compared with output, or a value elsewhere."""
 
 
 class Recipe:
@@ -43,7 +43,7 @@ class Recipe:
 
     @cached_property
     def blocks(self) -> frozenset[str]:
-        """The names of the blocks that the recipe defines; this parses the body, and does not compile it.
+        """The names of the blocks that the recipe defines. The body is parsed for this, not compiled.
 
         Raises DefinitionError if it is not Jinja2 or lacks a block of its kind.
         """

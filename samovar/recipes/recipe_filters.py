@@ -1,7 +1,7 @@
 """Filters of recipes: how ip(8), tc(8) and ipfw(8) write values, and how they print them back.
 
-A setting recipe compares what the tool prints with what was set, so each value has two forms: the one that
-the tool takes and the one that it prints after the kernel has rounded it.
+A setting recipe compares a tool's output with the value that was set, so each value has two forms: the form
+that the tool accepts, and the form that it prints after the kernel has rounded the value.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def tc_time(seconds: float, shift: int = 0) -> str:
 
 
 def tc_us(seconds: float) -> str:
-    """Return a time as tc takes it."""
+    """Return a time as tc accepts it."""
     return f"{round(seconds * 1e6)}us"
 
 
@@ -136,7 +136,7 @@ def window_floor(size_bytes: int) -> int:
 
 
 def dn_us(seconds: float) -> str:
-    """Return a time as ipfw(8) takes it."""
+    """Return a time as ipfw(8) accepts it."""
     us = round(seconds * 1e6)
     return f"{us}us" if us % 1000 else f"{us // 1000}ms"
 

@@ -21,11 +21,11 @@ FOUND = "---- as found ----"
 RESTORED = "---- as restored ----"
 """Lines between the parts of the output of `finish`."""
 STOP_GRACE_S = 20.0
-"""How much longer than the traffic a logger may live if nothing ends it."""
+"""How long after the traffic a logger that nothing stops may still run."""
 
 
 class TrialScripts:
-    """Every script of one trial; a pure function of the trial, the catalogue and the campaign's name.
+    """Every script of one trial: a pure function of the trial, the catalogue and the campaign's name.
 
     Methods named `..._body` return text without the functions that all scripts share; `script` adds them.
     `was` is the state of a host before the trial, as the script `read` printed it.
@@ -51,7 +51,7 @@ class TrialScripts:
 
     @cached_property
     def rules(self) -> tuple[StopRule, ...]:
-        """The rules by which flows end: those with `until`, and `stop: {when: ...}` of the trial for all."""
+        """The rules by which flows end: `until` of a flow, and `stop: {when: ...}` for all flows."""
 
         def clients(label: str) -> frozenset[str]:
             # The label of a flow, or of all flows that one entry of the experiment made.
@@ -82,7 +82,8 @@ class TrialScripts:
     def settings(self, host: str, lasting: bool | None = None) -> tuple[Setting, ...]:
         """Return the settings of a host in the order in which they are set.
 
-        Lasting settings take effect after a reboot. `lasting` selects these, or the others; None selects all.
+        Lasting settings take effect after a reboot. `lasting` selects these or the other settings; None
+        selects all.
         """
         return tuple(one for one in self._settings(host) if lasting is None or one.is_lasting is lasting)
 
@@ -132,8 +133,9 @@ class TrialScripts:
     ) -> str:
         """Return the script that restores the state, last change first, then prints it as `read` does.
 
-        Samplers and servers are ended first, except when `lasting` settings are restored; captures continue,
-        for the last packets of the traffic. For an aborted trial, it also deletes the trial's folder.
+        Samplers and servers are stopped first, except when `lasting` settings are restored. Captures
+        continue, for the last packets of the traffic. For an aborted trial, it also deletes the trial's
+        folder.
         """
         halts = () if lasting else self._halts(host)
         deletion = (DELETE_FOLDER,) if deletes else ()
@@ -143,8 +145,7 @@ class TrialScripts:
     def finish(self, host: str, was: Mapping[str, str]) -> str:
         """Return the script that prints counters and state after the traffic, then restores and prints again.
 
-        split_finish_output() separates the parts. If nothing was recorded, nothing will be collected, and the
-        trial's folder is deleted.
+        split_finish_output() separates the parts. If nothing was recorded, the trial's folder is deleted.
         """
         found = (self.counters_body(host), f"echo {quote(FOUND)}\n", self.read_body(host, None))
         restored = (f"echo {quote(RESTORED)}\n", self.restore_body(host, was), self.read_body(host))
@@ -159,7 +160,7 @@ class TrialScripts:
         return "".join((*reversed(self.blocks(host, "restore", lasting, was=was)), waits))
 
     def on_loss(self, host: str, was: Mapping[str, str], lasting: str = "") -> str:
-        """Return the script that a host runs when its controller is gone: end what runs, restore the state.
+        """Return the script for a host that has lost its controller: stop all programs, restore the state.
 
         `lasting` is text that restores lasting settings, which take effect when the host boots again.
         """
@@ -197,7 +198,7 @@ class TrialScripts:
         return self.catalogue.recipe("step", name, self.system(host)).render(block, values)
 
     def _own_step(self, host: str, name: str, values: Mapping[str, object] = NO_VALUES) -> str:
-        """Return the text of a step that only some systems have; empty for the others."""
+        """Return the text of a step that only some systems have; empty for other systems."""
         return (
             self._step(host, name, values) if name in self.catalogue.names("step", self.system(host)) else ""
         )
@@ -205,7 +206,7 @@ class TrialScripts:
     # ---- the traffic: prepare it, start it, watch it, stop it ----
 
     def offer(self, host: str) -> str | None:
-        """Return the script that prints what one end of a flow must know of the other; None if nothing."""
+        """Return the script that prints what the other end of a flow must know; None if nothing."""
         parts = [
             f"printf 'offer %s %s\\n' {quote(program.name)} \"$(\n{text})\"\n"
             for program in self.processes(host)
@@ -221,7 +222,7 @@ class TrialScripts:
         programs = self.processes(host)
         recorders = [program for program in programs if program.kind != "generator"]
         clients, servers = ([one for one in programs if one.end == end] for end in ("client", "server"))
-        # Samplers report when they are ready; the others are polled, which is slower, so they come last.
+        # Samplers report when they are ready. Other programs are polled, which is slower, so they come last.
         blocks = [
             *((program, "start") for program in recorders),
             *((program, "server") for program in servers),
@@ -241,7 +242,7 @@ class TrialScripts:
         return self._step(host, "clock", {}) + "now_ns\n"
 
     def traffic(self, host: str, t0_ns: int, free_bytes: int = 0, step_s: float = 1e9) -> str | None:
-        """Return the script that starts the clients of a host and watches its programs; None without any.
+        """Return the script that starts the clients of a host and watches its programs; None if it has none.
 
         Second 0 of the trial is t0_ns of the host's clock. Less free disk space or a larger step of the clock
         ends the trial. The script ends when it has printed an event:
@@ -267,8 +268,9 @@ class TrialScripts:
     def follow(self, host: str, t0_ns: int, *starts: str) -> str:
         """Return the script that continues to watch after `traffic` or `follow` has printed an event.
 
-        Rules about clients of this host alone are applied on the host; for all others, the ends of its
-        clients are printed (`named`) for the controller to apply them. `starts` runs before the watch.
+        Stop rules about clients of this host alone are applied on the host. For other rules, the host prints
+        the ends of its clients (`named`), and the controller applies the rules. `starts` runs before the
+        watch.
         """
         flows = [ends for ends in self.flows if ends.client_host == host]
         clients = [ends.name("client") for ends in flows]
@@ -286,9 +288,9 @@ class TrialScripts:
         return self.script(host, ("listen\n", *starts, watch), self._step(host, "watch", {}))
 
     def order(self, word: str) -> str:
-        """Return text that orders the watch of a host to `stop`, or `NAME.halt` or `NAME.doubt` a client.
+        """Return text that orders a host's watch: `stop`, NAME.halt or NAME.doubt (check) of a client.
 
-        The host's own shell runs it and must survive it: hence no special built-in with a redirection.
+        The host's long-lived shell runs it and must survive: no special built-in has a redirection.
         """
         folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
         file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")
@@ -296,10 +298,10 @@ class TrialScripts:
         return f"{written}; [ ! -p {pipe} ] || echo wake 1<>{pipe}\n"
 
     def stop(self, host: str, broken_off: bool = False) -> str | None:
-        """Return the script that ends all programs, waits until files are complete and prints how each ended.
+        """Return the script that stops all programs, waits for complete files, and prints how each ended.
 
-        If the traffic script was killed (`broken_off`), nothing waits for its clients, and they are ended
-        here.
+        If the traffic script was killed (`broken_off`), nothing waits for its clients, so this script stops
+        them.
         """
         programs = self.processes(host)
         if not programs:

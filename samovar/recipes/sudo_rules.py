@@ -27,7 +27,7 @@ _NICE = "nice -n -5 "
 @dataclass(frozen=True)
 class SudoCommand:
     """A command that sudo must allow: the pattern of the recipe, the program, the regular expression of its
-    arguments, an example of them, and the programs that it starts in turn.
+    arguments, example arguments, and the programs that the program starts.
     """
 
     pattern: str
@@ -51,7 +51,7 @@ class SudoCommand:
 
 
 def checked_pattern(text: str) -> str:
-    """Return a `root` pattern of a recipe's header; raises ValueError if no rule of sudoers(5) can say it."""
+    """Return a `root` pattern of a recipe's header. Raises ValueError if sudoers(5) cannot express it."""
     unknown = [token for token in re.findall("<([^>]*)>", text) if token not in _TOKENS]
     if unknown:
         raise ValueError(f"unknown <{unknown[0]}>; expected <{'>, <'.join(_TOKENS[:-1])}> or <{_TOKENS[-1]}>")
@@ -104,7 +104,7 @@ def _escaped(text: str) -> str:
 
 
 def _example(expression: str) -> str:
-    """Return a text that an expression matches: the first of alternatives, without optional parts."""
+    """Return an example that a regular expression matches: the first alternatives, without optional parts."""
     text = _CLASS.sub(lambda match: match[1], expression)
     while (match := _GROUP.search(text)) is not None:
         chosen = "" if match[2] in ("?", "*") and match[2] else match[1]

@@ -1,4 +1,4 @@
-"""The programs of a trial: generators at both ends of each flow, loggers and captures, and what ends them."""
+"""The programs of a trial (generators, loggers, captures) and the rules that end them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NEVER_NS = 2**62
 class Program:
     """One program that a trial starts on a host, the file it writes, and the values of its recipe.
 
-    Output that grows fast is compressed while it is written (.gz), the rest when it is collected. A generator
-    is one end of a flow; its client starts at start_s of the trial.
+    Output that grows fast is compressed while it is written (.gz), other output when it is collected. A
+    generator is one end of a flow; its client starts at start_s of the trial.
     """
 
     name: str
@@ -47,7 +47,7 @@ class FlowEnds:
 
     @property
     def server_host(self) -> str | None:
-        """The host of the flow's server; None for a generator without one."""
+        """The host of the flow's server; None for a generator without a server."""
         if "server" not in self.recipe.blocks:
             return None
         return self.flow.to_host if self.recipe.header.listens == "to" else self.flow.from_host

@@ -35,7 +35,7 @@ RECIPE_KEYS: Mapping[type[keys.Strict], str] = {
     keys.Logger: "logger",
     keys.NetworkPath: "aqm",
 }
-"""Models whose other keys are parameters of a recipe: the key that names it, also the kind of recipe."""
+"""Models whose other keys are parameters of a recipe, with the key that names the recipe (also its kind)."""
 SCALAR: Json = {"type": ["string", "number", "boolean"]}
 LABELS: Json = any_of(SCALAR, several(SCALAR))
 LEVEL_LABEL: Json = {
@@ -46,13 +46,14 @@ LEVEL_LABEL: Json = {
 AN_END: Json = {"type": ["number", "string"], "pattern": "^[0-9]"}
 LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 NO_ARRIVALS = r"(?!.*\.arrivals\.[a-z]+$)"
-"""Before a label, which may contain dots: the key that follows is not one of arrivals."""
+"""Prefix of a pattern for a label, which may contain dots: the key after the label is not a key of
+`arrivals`."""
 FREE_NAME = rf"^(?!(?:{'|'.join(keys.PLAIN_FACTORS)})$)[^.]+$"
 """A factor whose name is not that of a target."""
 
 
 class LevelTarget(NamedTuple):
-    """What a level may set: its name or a pattern (^...) of names, its values, what may replace one value."""
+    """What a level may set: a name or pattern (^...) of names, the values, what may replace a value."""
 
     name: str
     value: Json
@@ -105,7 +106,7 @@ class ExperimentSchema:
         return by_name(self._refer(name, lambda: self._layer(properties)), types.NAME)
 
     def _layer(self, names: tuple[str, ...]) -> Json:
-        """Return some keys of an experiment, none of them needed."""
+        """Return the schema of some keys of an experiment, all of them optional."""
         known = {name: key for name, key in keys.keys_of(keys.Experiment).items() if name in names}
         return closed({name: self.definitions.property(keys.Experiment, known[name], True) for name in known})
 
@@ -119,7 +120,10 @@ class ExperimentSchema:
         return {"enum": list(metrics), "enumDescriptions": described}
 
     def _outputs(self, kind: str) -> Json:
-        """Return the figures or tables: names, or mappings with options; factors are options as well."""
+        """Return the schema of figures or tables: names, or mappings with options.
+
+        Factors are options as well.
+        """
         known = self._manifest.kinds[kind]
         whats = [one.what for one in known.values()]
         names = {"enum": list(known), "enumDescriptions": whats, "description": f"Name of the {kind}."}
@@ -140,7 +144,7 @@ class ExperimentSchema:
     # Objects with the parameters of a recipe beside their own keys.
 
     def _entries(self, model: type[keys.Strict], words: str) -> Json:
-        """Return a list of flows or loggers, or the changes of those of another layer by their names."""
+        """Return the schema of a list of flows or loggers, or of changes by name to another layer's."""
         required = [name for name, key in keys.keys_of(model).items() if key.field.is_required()]
         change = self._refer(f"{model.__name__}Change", lambda: self._with_parameters(model))
         whole = self._refer(model.__name__, lambda: {"allOf": [change, {"required": required}]})
@@ -166,7 +170,7 @@ class ExperimentSchema:
         return {**made, "allOf": [*made.get("allOf", []), *rules]}
 
     def _limited(self, own: Set[str], parameters: Json) -> Json:
-        """Return the rule that an object has no keys but these, with the schemas of the parameters."""
+        """Return the rule that an object has only these keys, with the schemas of the parameters."""
         return {"propertyNames": {"enum": sorted({*own, *parameters})}, "properties": parameters}
 
     def _device_parameters(self) -> Json:
@@ -177,7 +181,7 @@ class ExperimentSchema:
     # Factors: every target that a level may set, with its levels in every form.
 
     def _level_targets(self) -> Iterator[LevelTarget]:
-        """Yield everything that a level may set, patterns after the names that they match as well."""
+        """Yield everything that a level may set. Patterns come after the names that they also match."""
         yield from self._keys("")
         yield from self._keys("path")
         of_aqms = parameters_of_kind(self.definitions, self._recipes, "aqm")
@@ -198,7 +202,7 @@ class ExperimentSchema:
         yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, types.Form.PER_HOST)
 
     def _keys(self, owner: str) -> Iterator[LevelTarget]:
-        """Yield the keys below an owner; `traffic.FLOW` stands for any flow, so its targets are patterns."""
+        """Yield the keys of an owner. `traffic.FLOW` stands for any flow, so its targets are patterns."""
         for name, key in keys.varied_keys(owner).items():
             if key.type is None:
                 continue
@@ -217,7 +221,7 @@ class ExperimentSchema:
             yield self._parameter(f"{owner}.{key}", parameter_schema(self.definitions, infos.values()), form)
 
     def _parameter(self, name: str, one: Json, form: types.Form) -> LevelTarget:
-        """Return a recipe's parameter as a target, its values a reference."""
+        """Return a recipe's parameter as a target. Its values are a reference to a shared schema."""
         shared = one if "$ref" in one else self._refer(slug(name.replace(LABEL, "FLOW")), lambda: one)
         return LevelTarget(name, {"$ref": shared["$ref"]}, form, one["description"])
 
@@ -228,11 +232,11 @@ class ExperimentSchema:
         return closed(names, patternProperties=patterns)
 
     def _settings(self) -> Json:
-        """Return the settings of hosts: each one value, or one for each host or role."""
+        """Return the schema of host settings: a value, or a value for each host or role."""
         return self._keyed([one for one in self._targets if one.form == types.Form.PER_HOST], self._value)
 
     def _factors(self) -> Json:
-        """Return the factors of a part: targets with their levels, and free names."""
+        """Return the schema of a part's factors: targets with their levels, and free names."""
         found = self._keyed(self._targets, self._factor)
         words = "Levels that set several keys: a list of mappings, each {factor: value, ..., label: word}."
         linked = self._refer("LinkedLevels", lambda: _levels(self._linked_level()))
@@ -241,14 +245,14 @@ class ExperimentSchema:
         return {**found, "additionalProperties": any_of(self._explicit, self._any_levels())}
 
     def _names_of_targets(self) -> Json:
-        """Return a list of targets, of which one factor sets all."""
+        """Return the schema of a list of targets that one factor sets together."""
         names = [one.name for one in self._targets if not one.name.startswith("^")]
         patterns = "|".join(one.name for one in self._targets if one.name.startswith("^"))
         one = {"anyOf": [{"enum": names}, {"type": "string", "pattern": patterns}]}
         return several(one, uniqueItems=True)
 
     def _any_levels(self) -> Json:
-        """Return the levels of a factor whose values are not known."""
+        """Return the schema of levels whose values have unknown types."""
         values = {"type": "object", "minProperties": 1, "additionalProperties": SCALAR}
         either = any_of(SCALAR, _levels(any_of(SCALAR, values)), _range(AN_END))
         words = {"description": "A level, a list of levels, or a range."}
@@ -262,7 +266,7 @@ class ExperimentSchema:
         return {**level, **needed, "errorMessage": expected}
 
     def _factor(self, one: LevelTarget) -> Json:
-        """Return a factor by its target: a level, a list, a range, or {levels: ...}."""
+        """Return the schema of a factor by its target: a level, a list, a range, or {levels: ...}."""
 
         def make() -> Json:
             labelled = closed({"value": one.value, "label": self._label}, required=["value", "label"])
@@ -274,11 +278,11 @@ class ExperimentSchema:
         return self._refer(_name("factor", one), make)
 
     def _value(self, one: LevelTarget) -> Json:
-        """Return one value, or the mapping that may replace it."""
+        """Return the schema of a value, or of the mapping that may replace it."""
         return self._refer(_name("value", one), lambda: any_of(*self._forms(one)))
 
     def _forms(self, one: LevelTarget) -> tuple[Json, ...]:
-        """Return one value and the mapping that may replace it, which may contain the label of its level."""
+        """Return the schemas of a value and of the mapping that may replace it, with the level's label."""
         value, label = one.value, self._label
         match one.form:
             case types.Form.ONE:

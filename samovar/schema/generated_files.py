@@ -1,4 +1,4 @@
-"""Write the generated files, editor schemas and reference pages, and find those that are not current."""
+"""Write the generated files (editor schemas, reference pages), and find outdated ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def generated(root: Path) -> dict[Path, str]:
 
 
 def stale(root: Path) -> dict[Path, str]:
-    """Return the generated files that are missing or not current, by path, with the text they need."""
+    """Return the generated files that are missing or outdated, by path, with their new text."""
     return {
         path: text
         for path, text in generated(root).items()
@@ -72,7 +72,7 @@ def stale(root: Path) -> dict[Path, str]:
 
 
 def write(root: Path) -> list[Path]:
-    """Write the generated files that are not current; return their paths."""
+    """Write the missing and outdated generated files; return their paths."""
     changed = stale(root)
     for path, text in changed.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

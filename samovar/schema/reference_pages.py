@@ -41,13 +41,13 @@ WORDS: Mapping[str, str] = {
     "where": "mapping from factor to a level or a list",
     "relative_to": "mapping from factor to a level",
 }
-"""Values of keys whose types do not describe them."""
+"""Descriptions of values whose types do not describe them."""
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
 """Defaults of keys that a complete experiment must have."""
 
 
 class Page:
-    """One page of the reference; links to models lead to its headings."""
+    """One page of the reference. Links to models lead to its headings."""
 
     def __init__(self, text: str, root: type[keys.Strict] | None, recipes: Recipes, outputs: Outputs) -> None:
         self._text, self._root, self._recipes, self._outputs = text, root, recipes, outputs
@@ -55,7 +55,7 @@ class Page:
         self._models = dict(models_below(root)) if root else {}
 
     def written(self) -> str:
-        """Return the page with its blocks generated; raises SchemaError for an unknown block."""
+        """Return the page with its generated blocks. Raises SchemaError for an unknown block."""
 
         def generate(found: re.Match[str]) -> str:
             body = "\n".join(self._block(found["name"])).rstrip("\n")
@@ -102,7 +102,7 @@ class Page:
                 yield from (f"### {spaced(name)}", "", document_of(model), "", *self._table(model), "")
 
     def _table(self, model: type[keys.Strict]) -> Iterator[str]:
-        """Yield a model's table; that of an experiment leaves out the keys that its parts have too."""
+        """Yield a model's table. The table of an experiment leaves out the keys that its parts also have."""
         rows = [self._row(key) for key in keys.keys_of(model).values()]
         if model is keys.Experiment:
             of_parts = [self._row(key) for key in keys.keys_of(keys.Part).values()]
@@ -141,7 +141,7 @@ def _type_words(value_type: types.ValueType) -> str:
     if value_type.choices:
         return ", ".join(f"`{one}`" for one in value_type.choices) + form
     plain = value_type.name in ("words", "text", "name")
-    name = value_type.name.replace(", or a formula", "")  # the example is a formula then
+    name = value_type.name.replace(", or a formula", "")  # then the example is a formula
     return f"{name}{'' if plain else f': `{value_type.examples[-1]}`'}{form}"
 
 
@@ -160,7 +160,7 @@ def models_below(model: type[keys.Strict]) -> Iterator[tuple[str, type[keys.Stri
 
 
 def output_lines(kind: str, known: Mapping[str, Output]) -> Iterator[str]:
-    """Yield the table of the figures or tables of the analysis, with their own options."""
+    """Yield the table of the analysis's figures or tables, with the options that only they have."""
     options = {name: ", ".join(f"`{option}`" for option in one.options) for name, one in known.items()}
     rows = [(f"`{name}`", options[name], one.what) for name, one in known.items()]
     yield from table((kind, "options", "what"), rows)
@@ -174,7 +174,7 @@ def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a Markdown table without its empty columns; bars within cells are escaped."""
+    """Yield a Markdown table without empty columns. Bars within cells are escaped."""
     used = [column for column in range(len(head)) if any(row[column] for row in rows)]
     head, rows = [head[column] for column in used], [[row[column] for column in used] for row in rows]
     yield f"| {' | '.join(head)} |"
@@ -214,7 +214,7 @@ def recipe_names(recipes: Recipes) -> Iterator[str]:
 
 
 def quantity_lines(recipes: Recipes) -> Iterator[str]:
-    """Yield the table of what loggers record, with the recipes that do on each operating system."""
+    """Yield the table of the quantities that loggers record, with the recipes for each system."""
     recorders = {os: recipes.catalogue.quantities(os) for os in keys.OPERATING_SYSTEMS}
     rows = [
         (f"`{name}`", *(", ".join(f"`{one}`" for one in known.get(name, ())) for known in recorders.values()))
@@ -224,7 +224,7 @@ def quantity_lines(recipes: Recipes) -> Iterator[str]:
 
 
 def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
-    """Yield a section for each recipe of a kind with a table of its parameters; a table of steps or facts."""
+    """Yield a section for each recipe of a kind with its parameters; for steps and facts, one table."""
     if kind not in BLOCKS:
         raise SchemaError(f"unknown kind of recipe '{kind}'; known: {', '.join(BLOCKS)}")
     if kind in ("step", "fact"):  # their parameters are samovar's own
@@ -234,7 +234,7 @@ def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
         return
     for name in recipes.names(kind):
         if name in recipes.quantities:
-            continue  # a table of its own has them
+            continue  # they have a table of their own
         yield from (f"### {kind} `{name}`", "", *_headers(recipes, kind, name))
         known, systems = recipes.parameters(kind, name), len(recipes.having(kind, name))
         if known:
@@ -243,7 +243,7 @@ def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
 
 
 def _headers(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
-    """Yield the headers of a recipe: one line for the systems that share its summary."""
+    """Yield the summaries of a recipe, a line for all systems that share a summary."""
     facts_of: dict[str, dict[str, str]] = {}
     for system in recipes.systems:
         if name in recipes.catalogue.names(kind, system) and isinstance(recipes.catalogue, Catalogue):

@@ -1,6 +1,6 @@
 """JSON Schema of models: an object for each, with a property for each key.
 
-Only keywords that draft 7 shares with 2020-12 are used, as editors know no later ones.
+Only keywords that draft 7 shares with 2020-12 are used, because editors know no later drafts.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ class SchemaError(SamovarError):
 
 
 def closed(properties: Mapping[str, Any], **more: Any) -> Json:
-    """Return an object that has these keys and no others."""
+    """Return the schema of an object that has these keys and no others."""
     return {"type": "object", "properties": dict(properties), "additionalProperties": False, **more}
 
 
 def any_of(*options: Json) -> Json:
-    """Return a schema that accepts what one of several accepts, each listed once."""
+    """Return a schema that accepts what any of several schemas accepts. Duplicates are dropped."""
     unique = [one for index, one in enumerate(options) if one not in options[:index]]
     return unique[0] if len(unique) == 1 else {"anyOf": unique}
 
 
 def at_most_one(*names: str) -> Json:
-    """Return the rule that no two of these keys stand together."""
+    """Return the rule that at most one of these keys is given."""
     pairs = [{"required": [one, other]} for index, one in enumerate(names) for other in names[index + 1 :]]
     return {"not": any_of(*pairs), "errorMessage": f"expected one of {', '.join(names)}"}
 
 
 def at_least_one(*names: str) -> Json:
-    """Return the rule that one of these keys is given."""
+    """Return the rule that at least one of these keys is given."""
     return any_of(*({"required": [name]} for name in names))
 
 
 def several(item: Json, **more: Any) -> Json:
-    """Return a list of one item or more."""
+    """Return the schema of a list with at least one item."""
     return {"type": "array", "items": item, "minItems": 1, **more}
 
 
 def directions(value: Json, **more: Json) -> Json:
-    """Return {down: ..., up: ...} of values; `more` are keys that may stand beside them."""
+    """Return the schema of {down: ..., up: ...} with values of a schema. `more` are further keys."""
     return closed({**dict.fromkeys(DIRECTIONS, value), **more})
 
 
@@ -73,7 +73,8 @@ def document_of(model: type[keys.Strict]) -> str:
 class Definitions:
     """The shared schemas of one file, collected while its schema is built.
 
-    `special` makes the schemas of keys whose type does not define one: by model and key, or by key alone.
+    `special` makes the schemas of keys whose type does not define a schema: by model and key, or by key
+    alone.
     """
 
     def __init__(self, special: Mapping[tuple[str, str], Callable[[], Json]]) -> None:
@@ -81,7 +82,7 @@ class Definitions:
         self._special = special
 
     def refer(self, name: str, make: Callable[[], Json]) -> Json:
-        """Return a reference to a shared schema, which is built at its first use."""
+        """Return a reference to a shared schema. The schema is built at its first use."""
         if name not in self.schemas:
             self.schemas[name] = {}
             self.schemas[name] = make()
@@ -131,7 +132,7 @@ class Definitions:
     def value(
         self, annotation: Any, value_type: types.ValueType | None = None, partial: bool = False
     ) -> Json:
-        """Return the schema of an annotation; raises SchemaError for one without a type."""
+        """Return the schema of an annotation. Raises SchemaError for an annotation without a type."""
         here, value_type = keys.bare(annotation), value_type or keys.type_in(annotation)
         if value_type is not None:
             return self._typed(value_type, partial)
@@ -167,7 +168,7 @@ class Definitions:
 
 
 def random(one: Json, **more: Json) -> Json:
-    """Return a distribution of values; `more` are keys that may stand beside it."""
+    """Return the schema of a distribution of values. `more` are further keys."""
     pair = {"type": "array", "items": one, "minItems": 2, "maxItems": 2}
     amounts = {
         "uniform": {**pair, "description": "Equally likely anywhere between two amounts."},
@@ -179,7 +180,7 @@ def random(one: Json, **more: Json) -> Json:
 
 
 def by_name(value: Json, names: types.ValueType | None = None) -> Json:
-    """Return a mapping from names, which may be of a type, to values."""
+    """Return the schema of a mapping from names, which may have a type, to values."""
     pattern = names.schema.get("pattern") if names else None
     limit = {"propertyNames": {"pattern": pattern}} if pattern else {}
     return {"type": "object", "additionalProperties": value, **limit}

@@ -14,7 +14,7 @@ from samovar.schema.schema_from_keys import Definitions, Json, any_of
 
 
 class Recipes:
-    """The recipes of one catalogue on several systems, with summaries if it is that of the files."""
+    """The recipes of a catalogue on several systems, with summaries if the catalogue reads recipe files."""
 
     def __init__(self, catalogue: keys.RecipeCatalogue, systems: tuple[str, ...]) -> None:
         self.catalogue, self.systems = catalogue, systems
@@ -40,7 +40,7 @@ class Recipes:
 
     @cached_property
     def quantities(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """The loggers that record a quantity, by quantity and system, if no recipe has its name."""
+        """Loggers that record a quantity, by quantity and system, unless a recipe has the quantity's name."""
         found: dict[str, dict[str, tuple[str, ...]]] = {}
         for system in self.systems:
             for quantity, loggers in self.catalogue.quantities(system).items():
@@ -49,7 +49,7 @@ class Recipes:
         return found
 
     def summary(self, kind: str, name: str) -> str:
-        """Return the summary of a recipe on the first system that has it; what records a quantity."""
+        """Return a recipe's summary on the first system that has it; for a quantity, what records it."""
         if kind == "logger" and name in self.quantities:
             having = {os: " or ".join(names) for os, names in self.quantities[name].items() if "-" not in os}
             return "; ".join(f"{keys.OPERATING_SYSTEMS[os].title}: {names}" for os, names in having.items())
@@ -79,7 +79,7 @@ class Recipes:
 
 
 def parameter_schema(definitions: Definitions, infos: Collection[keys.ParameterInfo]) -> Json:
-    """Return a parameter as a property: what any of the systems accepts, with its description."""
+    """Return a parameter as a property that accepts what any of the systems accepts, with its description."""
     own_types = [keys.PARAMETER_TYPES.get(info.type, types.WORD) for info in infos]  # others are texts
     values = []
     for info, own in zip(infos, own_types, strict=True):
@@ -104,7 +104,7 @@ def parameter_schemas(definitions: Definitions, recipes: Recipes, kind: str, nam
 
 
 def parameters_of_kind(definitions: Definitions, recipes: Recipes, kind: str) -> Json:
-    """Return the parameters of all recipes of a kind as properties: what any of them accepts and means."""
+    """Return the parameters of all recipes of a kind as properties that accept what any recipe accepts."""
     found: dict[str, dict[str, Json]] = {}
     for name in recipes.names(kind):
         for key, infos in recipes.parameters(kind, name).items():

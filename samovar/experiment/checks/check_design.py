@@ -31,7 +31,7 @@ def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment
 
 
 def check_design(part: PartToCheck) -> None:
-    """Report factors without levels or with equal ones, and invalid lines of exclude and include."""
+    """Report factors without levels or with equal levels, and invalid lines of exclude and include."""
     for factor in part.model.factors.values():
         _check_levels(part, factor)
     _check_conflicts(part)
@@ -40,7 +40,7 @@ def check_design(part: PartToCheck) -> None:
 
 
 def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
-    """Report a factor without levels, its unknown hosts, and levels and labels that it has twice."""
+    """Report a factor without levels, unknown hosts, and levels and labels that occur twice."""
     where = ("factors", factor.name)
     if not factor.levels and part.checked.intact(*where):
         part.checked.report(where, f"factor '{factor.name}' has no levels; give at least one")

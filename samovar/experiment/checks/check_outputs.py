@@ -13,9 +13,10 @@ from samovar.experiment.outputs import COMMON_OPTIONS, Outputs
 from samovar.experiment.yaml_tree import Map, Seq, Text
 
 SEVERAL = ("part", "trial")
-"""Options of all figures and tables that may name more than one."""
+"""Options of all figures and tables that may name several parts or trials."""
 LEAST_PERCENTAGE = 2
-"""A share is at most 1, or a little more by measurement error; a bound from here on is meant in percent."""
+"""A share is at most 1, or a little more by measurement error. A bound from here on is meant as a
+percentage."""
 
 
 def check_output_names(tree: Map, outputs: Outputs) -> Iterator[Problem]:
@@ -40,7 +41,7 @@ class OutputChecks:
     outputs: Outputs
 
     def run(self, keys: Collection[str]) -> None:
-        """Report unknown names in the lines of some keys, which are expect, figures and tables."""
+        """Report unknown names under the keys expect, figures and tables."""
         lines = self.experiment.expect if "expect" in keys else ()
         for index, line in enumerate(lines):
             self.checked.check_name(("expect", index, "metric"), "metric", line.metric, self.outputs.metrics)
@@ -53,7 +54,7 @@ class OutputChecks:
                 self._check_entry(kind, (f"{kind}s", index), entry)
 
     def _parts(self, names: Collection[str]) -> Mapping[str, Part]:
-        """Return the named parts, all if none is named."""
+        """Return the named parts, or all parts if none is named."""
         parts = self.experiment.parts
         return {name: part for name, part in parts.items() if name in names} or parts
 
@@ -124,7 +125,7 @@ class OutputChecks:
                     self.checked.report((*where, key, index), message)
 
     def _check_levels(self, where: Loc, parts: Mapping[str, Part], wanted: Collection[str]) -> None:
-        """Report levels of a factor, which `where` ends in, that no part has."""
+        """Report levels that no part has; the place `where` ends in their factor."""
         factor = str(where[-1])
         factors = {factor for part in parts.values() for factor in part.factors}
         if not self.checked.check_name(where, "factor", factor, factors, key=True):

@@ -15,7 +15,7 @@ Interfaces = Sequence[tuple[str, str, NetworkInterface]]
 
 
 def check_testbed(checked: Validation[Testbed], testbed: Testbed) -> None:
-    """Report what is wrong with a testbed whose values are valid one by one."""
+    """Report inconsistencies of a testbed whose single values are valid."""
     interfaces = [
         (host, name, interface)
         for host, machine in testbed.hosts.items()
@@ -50,7 +50,7 @@ def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Int
 
 
 def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
-    """Report addresses that two have, those outside the subnet of their link, and names in a lab."""
+    """Report duplicate addresses, addresses outside their link's subnet, and names that a lab cannot have."""
     owners: dict[tuple[str, int], str] = {}
     subnets = {name: (link.subnet, f"link '{name}'") for name, link in testbed.links.items() if link.subnet}
 

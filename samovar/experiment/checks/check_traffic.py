@@ -14,7 +14,7 @@ from samovar.units import format_duration, format_share
 
 TOLERANCE_S = 1e-6
 BUFFER_UNITS = {"packets": ("buffer_packets", "546packets"), "bytes": ("buffer_bytes", "819KB")}
-"""The parameter of a queue discipline that takes a buffer in this unit, and an example."""
+"""The parameter of a queue discipline for a buffer in this unit, and an example."""
 
 
 def check_traffic(part: PartToCheck) -> None:
@@ -80,7 +80,7 @@ def is_whole(duration_s: float, step_s: float) -> bool:
 
 
 def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Capture | keys.Logger]) -> None:
-    """Report captures and loggers at hosts or interfaces without traffic, and those that repeat another."""
+    """Report captures and loggers at hosts or interfaces without traffic, and duplicates."""
     seen: set[tuple[str, str]] = set()
     for index, one in enumerate(recorders):
         where = (key, index)
@@ -184,7 +184,7 @@ def _without_effect(part: PartToCheck, path: keys.NetworkPath) -> Iterator[tuple
 
 
 def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
-    """Yield fixed numbers that cannot be combined; others are checked before their trials run."""
+    """Yield fixed numbers that cannot be combined. Computed numbers are checked when trials are planned."""
     delay_varies = {"path.rtt", "path.delay"} & part.setters.keys()
     for direction in ("down", "up"):
         fixed = {
@@ -207,7 +207,7 @@ def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
 
 
 def _check_buffer(part: PartToCheck, one: PartValue, buffer: Buffer) -> None:
-    """Report a buffer in a unit that its queue discipline does not take; formulas give both units."""
+    """Report a buffer in a unit that its queue discipline does not accept. Formulas give both units."""
     if None not in (buffer.packets, buffer.bytes):
         return
     if part.device_link:
@@ -224,7 +224,7 @@ def _check_buffer(part: PartToCheck, one: PartValue, buffer: Buffer) -> None:
     (needed, _), (instead, example) = BUFFER_UNITS[unit], BUFFER_UNITS[other]
     aqms = part.texts_of("path.aqm", one.level)
     unable = [aqm for aqm in aqms if instead in takes.get(aqm, {}) and needed not in takes[aqm]]
-    with_all = one.level is None or "path.aqm" in one.level.texts  # else other levels may have those that can
+    with_all = one.level is None or "path.aqm" in one.level.texts  # another level's may accept it
     if unable and (with_all or len(unable) == len(aqms)):
         able = sorted(name for name, parameters in takes.items() if needed in parameters)
         message = f"aqm {unable[0]} counts {other}; give the buffer as {example} or 1 BDP"

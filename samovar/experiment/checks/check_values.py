@@ -1,7 +1,7 @@
-"""Check each value of a part: its key is known, it can be read, what it names exists, its recipe takes it.
+"""Check each value of a part: the key is known, the value is readable, names exist, the recipe accepts it.
 
-Values that a part gives and those that its levels set are checked alike; settings of hosts are also given by
-config.yaml and by testbeds.
+Values of a part and values of its levels are checked in the same way, and so are the settings of hosts in
+config.yaml and testbeds.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
     (keys.Logger, "logger"): "logger",
     (keys.Logger, "prefer"): "preferred logger",
 }
-"""What the values of keys name."""
+"""What the values of these keys name."""
 Refusal = tuple[Loc, bool, str]
-"""The place of a problem in a part, whether it is at the key there, and the message."""
+"""The place of a problem in a part, whether the key rather than the value is at fault, and the message."""
 
 
 def check_values(part: PartToCheck) -> None:
-    """Report unknown keys, values that cannot be read, names of nothing, and what recipes do not take."""
+    """Report unknown keys, unreadable values, unknown names, and values that recipes do not accept."""
     for one in (one for values in part.values.values() for one in values):
         group = one.target.partition(".")[0]
         known = one.factor is None or keys.is_target(one.target, part.model)
@@ -58,7 +58,7 @@ def check_values(part: PartToCheck) -> None:
 
 
 def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Yield why a value is refused: for its key alone, or else for what it is."""
+    """Yield why a value is refused: because of its key, otherwise because of the value itself."""
     recipes = part.recipes_of(one.owner, one.level) if one.of_recipe else []
     if one.factor is not None and not keys.is_target(one.target, part.model):
         yield *one.key_place, _unknown_factor(part, one.target)
@@ -79,7 +79,7 @@ def _unreadable(one: PartValue) -> Iterator[Refusal]:
 
 
 def _refused_by_recipes(one: PartValue, name: str, recipes: Iterable[Parameters]) -> Iterator[Refusal]:
-    """Yield why recipes refuse the text of a parameter that they have."""
+    """Yield why recipes refuse the text of a known parameter."""
     for known in recipes:
         if isinstance(one.value, str) and name in known:
             try:
@@ -89,7 +89,7 @@ def _refused_by_recipes(one: PartValue, name: str, recipes: Iterable[Parameters]
 
 
 def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, Parameters]]) -> str:
-    """Return the message for a parameter that a recipe does not take, with the recipes that do."""
+    """Return the message for a parameter that a recipe does not have, naming recipes that have it."""
     name, known = next((name, known) for name, known in recipes if one.key not in known)
     kind = RECIPE_KINDS[one.owner.partition(".")[0]]
     able = {
@@ -144,7 +144,7 @@ def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
 
 
 def _unknown_logger(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
-    """Yield the message for each system that has neither a logger of a name nor one that records it."""
+    """Yield the message for each system that has neither a logger nor a quantity of this name."""
     for system in part.systems_of(owner):
         quantities = part.catalogue.quantities(system)
         names = part.catalogue.names("logger", system)
@@ -197,9 +197,10 @@ def check_site(
 
 
 def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Return why a setting is refused: a level's by any host that it sets, a part's if no host has it.
+    """Return why a setting is refused.
 
-    A level sets the hosts that it names, or the ends of flows.
+    A level's setting is refused if any of its hosts lacks it, a part's if all do. A level sets the hosts that
+    it names, or the ends of flows.
     """
     testbed, traffic = part.testbed, part.model.traffic
     groups = [part.systems]
@@ -242,7 +243,7 @@ def _setting_refusals(
 
 
 def setting_parameters(catalogue: keys.RecipeCatalogue, *systems: str) -> dict[str, keys.ParameterInfo]:
-    """Return RECIPE.PARAMETER of all setting recipes of some systems that a file may give a value."""
+    """Return RECIPE.PARAMETER for every parameter of setting recipes that a file may set on some systems."""
     return {
         f"{recipe}.{name}": info
         for system in systems

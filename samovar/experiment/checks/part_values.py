@@ -20,11 +20,11 @@ GENERATOR_KEYS = ("cc", "dscp")
 
 @dataclass(frozen=True)
 class PartValue:
-    """A value that a key of a part may have, as the part gives it or as a level sets it.
+    """A value that a key of a part may have, given by the part or set by a level.
 
-    `target` names the key as a factor does, `place` leads to the value from the part. A value for one
-    direction or host has that as its `step`. A text that cannot be read has the error as its value.
-    `model` has the key; parameters of recipes and settings of hosts have none.
+    `target` names the key as a factor does, `place` is the path from the part to the value. A value for one
+    direction or host has the direction or host as its `step`. A text that cannot be read has the error as its
+    value. `model` has the key; parameters of recipes and settings of hosts have none.
     """
 
     target: str
@@ -42,7 +42,7 @@ class PartValue:
 
     @property
     def key(self) -> str:
-        """The last word of the target; a misspelt parameter beside a recipe's name may contain dots."""
+        """The last word of the target; misspelt parameters of recipes may contain dots."""
         last = str(self.place[-1])
         return last if self.target.endswith(f".{last}") else self.target.rpartition(".")[2]
 
@@ -77,7 +77,7 @@ class PartValue:
         return ("factors", factor.name), True
 
     def split(self) -> Iterator[PartValue]:
-        """Yield the value for each direction or host, or this one if it is for all."""
+        """Yield the value for each direction or host, or this value if it is for all."""
         steps: Mapping[str, object] = {"": self.value}
         if isinstance(self.value, Directional):
             steps = {"down": self.value.down, "up": self.value.up}
@@ -90,7 +90,7 @@ class PartValue:
 
 @dataclass(frozen=True)
 class PartToCheck:
-    """One part of an experiment; its testbed is None if unknown, places in `checked` are from the part."""
+    """One part of an experiment. Its testbed is None if unknown; places in `checked` start at the part."""
 
     checked: Validation[keys.Experiment]
     testbed: keys.Testbed | None
@@ -126,7 +126,7 @@ class PartToCheck:
         return [factor for factor in self.model.factors.values() if factor in found]
 
     def values_of(self, target: str, level: keys.Level | None = None) -> Sequence[PartValue]:
-        """Return the values that a key may have: of the given level, else of all levels, else as written."""
+        """Return the values that a key may have: the given level's, or those of all levels, or as written."""
         every = self.values.get(target, ())
         of_levels = [one for one in every if one.level is not None]
         own = [one for one in of_levels if one.level is level]
@@ -139,7 +139,7 @@ class PartToCheck:
     def recipes_of(self, owner: str, level: keys.Level | None = None) -> list[tuple[str, Parameters]]:
         """Return the name and settable parameters of each recipe that an owner's parameters are passed to.
 
-        These are all recipes that its levels name, or the one that the given level names.
+        These are all recipes that levels name, or only the recipe of the given level.
         """
         kind = RECIPE_KINDS[owner.partition(".")[0]]
         if kind == "aqm" and self.device_link:
@@ -177,7 +177,7 @@ class PartToCheck:
 
     @cached_property
     def flow_labels(self) -> set[str]:
-        """The labels of flows, also of each of the flows that an entry makes at most."""
+        """The labels of flows, including each flow that an entry may expand to."""
         labels = {flow.label for flow in self.model.traffic}
         if self.testbed is None:
             return labels

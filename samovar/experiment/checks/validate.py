@@ -43,7 +43,7 @@ class Validation(Generic[M]):
     prefix: Loc = ()
 
     def below(self, *prefix: int | str) -> Validation[M]:
-        """Return the same validation with places counted from nested keys."""
+        """Return this validation with places relative to nested keys."""
         return replace(self, prefix=prefix)
 
     def intact(self, *loc: int | str) -> bool:
@@ -52,7 +52,7 @@ class Validation(Generic[M]):
         return not any(one[: len(place)] == place for one in self.left_out)
 
     def valid(self, *loc: int | str) -> bool:
-        """Return whether nothing below a place was left out or reported: what refers to it can be checked."""
+        """Return whether nothing below a place was left out or reported, so that it can be referred to."""
         place = (*self.prefix, *loc)
         return not any(one[: len(place)] == place for one in (*self.left_out, *self.reported))
 
@@ -113,12 +113,12 @@ def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
 
 
 def _place_of(error: ErrorDetails) -> Loc:
-    """Return the place of the value that an error is about; a missing key is an error of its mapping."""
+    """Return the place of the value that an error is about. A missing key is an error of its mapping."""
     return error["loc"][:-1] if error["type"] == "missing" else error["loc"]
 
 
 def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """Return whether another error explains it: of its key, of an entry of its list, of a similar key."""
+    """Return whether another error explains this one: at its key, in its list, or at a similar key."""
     loc, kind = error["loc"], error["type"]
     if kind == "too_short":
         return any(one["loc"][: len(loc)] == loc for one in every if one is not error)
@@ -130,7 +130,7 @@ def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
 
 
 def _without(node: Node, loc: Loc) -> Node:
-    """Return a tree without the value at nested keys; what is outside them is shared."""
+    """Return a tree without the value at nested keys. The other nodes are shared, not copied."""
     changed: Any = node.copied() if isinstance(node, Map) else Seq(list(cast(Seq, node)), node.position)
     if len(loc) == 1:
         del changed[loc[0]]
@@ -146,12 +146,12 @@ def position_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Po
 
 
 def _last(tree: Map, loc: Sequence[int | str]) -> tuple[Position, Node]:
-    """Return the innermost value that the tree has at nested keys, after the position of its key."""
+    """Return the innermost value that the tree has at nested keys, with the position of its key."""
     return [(tree.position, cast(Node, tree)), *((at, node) for _, at, node in _walk(tree, loc))][-1]
 
 
 def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Position, Node]]:
-    """Yield each of the nested keys that the tree has, its position (in a list the item's), and the value."""
+    """Yield each nested key that the tree has, its position (in a list the item's), and its value."""
     node: Node = tree
     for step in loc:
         if isinstance(node, Map) and step in node:

@@ -1,4 +1,4 @@
-"""Models of experiment and study files, and the flows that the entries of `traffic` stand for."""
+"""Models of experiment and study files, and the flows that entries of `traffic` expand to."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Member:
 def number_of(flow: Flow, testbed: Testbed) -> int | None:
     """Return how many flows an entry makes; None for one flow with the entry's own label.
 
-    Random arrivals without a count are as many as are drawn; here they count as one.
+    Random arrivals without a count become a random number of flows; here they count as one.
     """
     if flow.count is not None:
         return flow.count
@@ -155,9 +155,9 @@ def number_of(flow: Flow, testbed: Testbed) -> int | None:
 
 
 def members_of(flow: Flow, testbed: Testbed, number: int | None = None) -> Iterator[Member]:
-    """Yield the flows that an entry makes, going round the hosts of plural roles.
+    """Yield the flows that an entry expands to, assigned to the hosts of plural roles in turn.
 
-    `number` is that of arrivals which were drawn. Yield nothing if an end means no host.
+    `number` is the number of random arrivals. Nothing is yielded if an end names no host.
     """
     sources, sinks = hosts_of(testbed, flow.from_end), hosts_of(testbed, flow.to_end)
     counted = number if number is not None else number_of(flow, testbed)

@@ -1,6 +1,6 @@
 """Keys of what a part sets up: hosts, the path, the flows and when they stop, captures and loggers.
 
-A key with VARIES is also a factor: its levels are of the same type, and nothing else names it.
+A key with VARIES can be a factor, whose levels have the type of the key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FLOW_ENDS = ("size", "duration", "until")
 
 
 class PlainFactors(Strict):
-    """Targets of one word: settings of hosts, each with a recipe of its name, and the duration of flows."""
+    """Factors of one word: host settings, each with a recipe of the same name, and the duration of flows."""
 
     cc: Annotated[str, types.ALGORITHM.of(types.PER_HOST), VARIES] = entry(
         "Congestion control of hosts that send."
@@ -111,10 +111,10 @@ ROUTER_ONLY = tuple(name for name, key in keys_of(NetworkPath).items() if key.ro
 
 
 def least_burst_packets(loss: float) -> float:
-    """Return the least mean length of bursts that can make a share of losses, below 1: loss / (1 - loss).
+    """Return the least mean burst length that can produce a share of losses below 1: loss / (1 - loss).
 
-    Shorter bursts would have to begin more often than at every packet that is not lost. The result has nine
-    digits, as the binary 0.9 would make a burst of 9 packets too short.
+    Shorter bursts would have to begin more often than at every packet that is not lost. The result is rounded
+    to nine digits, because with the binary 0.9 a burst of 9 packets would be too short.
     """
     return round(loss / (1 - loss), 9)
 

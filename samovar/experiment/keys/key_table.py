@@ -28,9 +28,10 @@ ROUTER = "router"
 
 
 def entry(description: str, default: Any = PydanticUndefined, **options: Any) -> Any:
-    """Return the field of a key: its sentence, and its default; without one, the key is required.
+    """Return the field of a key with its sentence and its default. Without a default, the key is required.
 
-    A model as the default is made by `model_construct`: validators would otherwise be built at every start.
+    A default that is a model is made by `model_construct`; otherwise validators would be built at every
+    start.
     """
     return Field(default, description=description, **options)
 
@@ -49,7 +50,7 @@ class Strict(BaseModel):
     NEEDED: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Groups of keys of which at least one must be given."""
     COMPANIONS: ClassVar[Mapping[str, str]] = {}
-    """Keys that need another one beside them."""
+    """Keys that need another key beside them."""
 
     @model_validator(mode="after")
     def _check_groups(self) -> Self:
@@ -68,19 +69,19 @@ class Strict(BaseModel):
         return self
 
     def under(self, over: Self) -> Self:
-        """Return this, overridden by the keys that were given to `over`."""
+        """Return this model, overridden by the keys that `over` gives."""
         return self.model_copy(update={name: getattr(over, name) for name in over.model_fields_set})
 
 
 class SourceFile(Strict):
-    """A file, which knows the tree it was read from."""
+    """A file that knows the tree it was read from."""
 
     _written: Map | None = PrivateAttr(None)
     _complete: Map | None = PrivateAttr(None)
 
     @property
     def written(self) -> Map | None:
-        """The file's tree with its positions, merged over what it extends."""
+        """The file's tree with its positions, merged over the files that it extends."""
         return self._written
 
     @property
@@ -128,7 +129,7 @@ class Key:
 
     @property
     def default(self) -> str | None:
-        """Its default as a file would write it; None if there is none to write."""
+        """Its default as a file would write it; None if the key has no default."""
         default = self.field.default
         if default in (None, "", (), {}, PydanticUndefined) or isinstance(default, BaseModel):
             return None
@@ -154,7 +155,7 @@ def keys_of(model: type[Strict]) -> Mapping[str, Key]:
 
 
 def metadata_of(annotation: Any) -> list[Any]:
-    """Return the metadata of an annotation, and of the options of one that may be None."""
+    """Return the metadata of an annotation, also inside `X | None`."""
     options = (annotation, *(get_args(annotation) if is_union(annotation) else ()))
     return [one for option in options for one in getattr(option, "__metadata__", ())]
 

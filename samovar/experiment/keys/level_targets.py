@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from samovar.experiment.keys.experiment_file import Part
 
 NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
-"""First words of targets that are not settings of hosts."""
+"""First words of the targets that are not settings of hosts."""
 
 
 def _parameter(text: str) -> str:
@@ -31,12 +31,12 @@ def _parameter(text: str) -> str:
 
 
 PARAMETER = replace(types.WORD, name="parameter", parse=_parameter)
-"""The type of recipe parameters where the recipe is not known; its header types them."""
+"""The type of recipe parameters while the recipe is unknown. The recipe's header has their types."""
 PLAIN_FACTORS = tuple(keys_of(PlainFactors))
 SETTINGS: Mapping[str, Parser] = {
     name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"
 }
-"""Settings with a name of their own, each also the name of the setting recipe that applies it."""
+"""Settings that are keys themselves. Each is also the name of the setting recipe that applies it."""
 PATH_FIELDS, FLOW_FIELDS, ARRIVALS_FIELDS, STOP_FIELDS = (
     {name: key.attribute for name, key in keys_of(model).items() if key.varies}
     for model in (NetworkPath, Flow, Arrivals, Stop)
@@ -51,7 +51,7 @@ def varied_keys(owner: str) -> Mapping[str, Key]:
 
 
 def model_of(owner: str) -> type[Strict] | None:
-    """Return the model of an owner, which is a target without its last word; None if it has no model."""
+    """Return the model of an owner (a target without its last word); None if it has no model."""
     group, _, name = owner.partition(".")
     if not name:
         known: Mapping[str, type[Strict]] = {"": PlainFactors, "path": NetworkPath, "stop": Stop}

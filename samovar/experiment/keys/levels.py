@@ -33,9 +33,9 @@ A_RANGE = "{from: 50KB, to: 1MB, step: 50KB}"
 class Level:
     """One level of a factor.
 
-    `label` is its text in tables, ids and figures. `texts` holds what it sets as written, by target
-    (path.rate, cc); `values` holds the same typed. A target whose text cannot be read is missing from
-    `values`: the checks report it.
+    `label` is its text in tables, ids and figures. `texts` maps targets (path.rate, cc) to the values as
+    written, `values` to the typed values. A target whose text cannot be read is missing from `values`; the
+    checks report it.
     """
 
     label: str
@@ -44,7 +44,7 @@ class Level:
 
     @classmethod
     def of(cls, label: str, texts: Mapping[str, Written]) -> Level:
-        """Return a level with its values typed."""
+        """Return a level with typed values."""
         values: dict[str, object] = {}
         for target, text in texts.items():
             with suppress(ValueError):
@@ -54,7 +54,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor with its levels; `recipe`, `parameter`, `at` and `sets` are what it names explicitly."""
+    """One factor with its levels. `recipe`, `parameter`, `at` and `sets` are its keys of these names."""
 
     name: str
     levels: tuple[Level, ...]
@@ -75,7 +75,7 @@ class Factor:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What levels set that do not name targets: the factor's name, RECIPE.PARAMETER, or all of sets."""
+        """Targets of levels that do not name any: the factor's name, RECIPE.PARAMETER, or all of `sets`."""
         if self.recipe is None:
             return self.sets or (self.name,)
         return (f"{self.recipe}.{self.parameter}" if self.parameter else self.recipe,)
@@ -155,7 +155,7 @@ def texts_of(written: Any) -> Iterator[str]:
 
 
 def read_value(written: object) -> Written:
-    """Read a text or a mapping; what it contains is read by the type of its target."""
+    """Read a text or a mapping, whose entries are read with the type of the target."""
     if isinstance(written, str):
         return str(written)
     if not isinstance(written, Mapping) or not written:
@@ -263,7 +263,7 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _range_end(text: object) -> tuple[Fraction, str, int, units.Kind | None]:
-    """Return the number of an end or step, its unit, the unit's scale, and its kind of quantity."""
+    """Return the number of a range's end or step, its unit, the unit's scale, and the kind of quantity."""
     if not isinstance(text, str):
         raise ValueError("expected one value")
     split = units.split_quantity(text)
@@ -273,7 +273,7 @@ def _range_end(text: object) -> tuple[Fraction, str, int, units.Kind | None]:
     return Fraction(number), unit, kind.scales[kind.unit(unit) or unit] if kind else 1, kind
 
 
-# Treatments: every combination of levels, without those excluded, with those included.
+# Treatments: every combination of levels, without the excluded and with the included combinations.
 
 Treatment = Mapping[str, Level]
 
@@ -290,7 +290,7 @@ def included_treatments(part: Part) -> Iterator[Treatment]:
 
 
 def included_level(part: Part, name: str, written: object) -> Level:
-    """Return the level of an include line: one of the factor's, by its label, or a new one.
+    """Return the level of an include line: an existing level with this label, or a new level.
 
     Raises ValueError, or pydantic's ValidationError, for a level that cannot be read.
     """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class OperatingSystem:
     """An operating system: its title, and the folders below templates/ with its recipes, in order.
 
-    `packages` are those that have programs of generators, by program, and `install` the command for one.
+    `packages` maps programs of generators to packages, and `install` is the command that installs a package.
     """
 
     title: str

@@ -12,8 +12,8 @@ from samovar.experiment.keys.recipe_parameters import ParameterInfo, RecipeCatal
 def recorder_of(catalogue: RecipeCatalogue, logger: Logger, os: str) -> str | None:
     """Return the recipe that a logger of an experiment runs on hosts of a system; None if there is none.
 
-    It is the recipe of that name, or one that records the quantity of that name: the first of `prefer` that
-    the system has, else the system's default.
+    It is the recipe of that name, or a recipe that records the quantity of that name: the first of `prefer`
+    that the system has, otherwise the system's default.
     """
     recorders = catalogue.quantities(os).get(logger.logger, ())
     if not recorders:
@@ -24,9 +24,9 @@ def recorder_of(catalogue: RecipeCatalogue, logger: Logger, os: str) -> str | No
 def recorders_by_system(
     catalogue: RecipeCatalogue, quantity: str, systems: Iterable[str] = ()
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return the recipes that record a quantity, the default first, on each system that has one.
+    """Return by system the recipes that record a quantity, the default first.
 
-    These are all operating systems, and the releases that `systems` names.
+    The systems are all operating systems, and the releases in `systems`.
     """
     every = dict.fromkeys((*OPERATING_SYSTEMS, *systems))
     found = {os: catalogue.quantities(os).get(quantity, ()) for os in every}
@@ -36,7 +36,8 @@ def recorders_by_system(
 def logger_parameters(catalogue: RecipeCatalogue, name: str, os: str) -> dict[str, ParameterInfo] | None:
     """Return the parameters that an experiment may set of a logger; None if there is no such logger.
 
-    A quantity takes those of all recipes that record it on any system: each host uses what its recipe takes.
+    A quantity accepts the parameters of all recipes that record it on any system. Each host uses the
+    parameters that its own recipe has.
     """
     if name in catalogue.names("logger", os):
         return settable(catalogue, "logger", name, os)

@@ -1,4 +1,4 @@
-"""Parameters of recipes, read as the recipe's header types them; samovar.recipes has the catalogue."""
+"""Parameters of recipes, read with the types in the recipe's header. samovar.recipes has the catalogue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARAMETER_TYPES: Mapping[str, types.ValueType] = {
     "number": types.NUMBER,
     "switch": types.SWITCH,
 }
-"""The types of parameters, by the names that headers of recipes use; any other name means text."""
+"""The types of parameters by their names in headers of recipes. Any other name means text."""
 # Parameters that samovar itself gives recipes: an experiment cannot set them.
 _INTERNAL = frozenset(
     {"interface", "interval_s", "port", "to_address", "from_address", "start_s", "duration_s", "size_bytes"}
@@ -41,7 +41,7 @@ _INTERNAL_OF: Mapping[str, frozenset[str]] = {
 
 
 def parse_type(text: str) -> str:
-    """Read the type of a parameter in a recipe's header; raises UnitError for a misspelt one.
+    """Read the type of a parameter in a recipe's header. Raises UnitError for a misspelt type.
 
     Types that are not listed are the recipe's own words for text, such as list of interfaces.
     """
@@ -67,20 +67,20 @@ class RecipeCatalogue(Protocol):
         """Return the names of the recipes of a kind for a system."""
 
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
-        """Return the parameters of a recipe, None without such a recipe."""
+        """Return the parameters of a recipe, or None if there is no such recipe."""
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
         """Return the step in seconds of which durations must be multiples, None if there is none."""
 
     def change(self, name: str, os: str) -> str:
-        """Return what a change of a setting needs: none, interface-reset or reboot; none for unknown ones."""
+        """Return what a change of a setting needs: none (also if unknown), interface-reset or reboot."""
 
     def quantities(self, os: str) -> Mapping[str, tuple[str, ...]]:
         """Return the loggers of a system by the quantity that they record, the default logger first."""
 
 
 def parse_parameter(info: ParameterInfo, text: str, *, formulas: bool = False) -> object:
-    """Read a parameter's text as its type demands: bytes, bit/s, seconds, fraction, 1 or 0; others stay text.
+    """Read a parameter's text by its type: bytes, bit/s, seconds, fraction, 1 or 0. Other types stay text.
 
     With `formulas`, the text may be a formula, which is returned. Raises UnitError, also for a text that is
     not one of the recipe's choices.
@@ -94,7 +94,7 @@ def parse_parameter(info: ParameterInfo, text: str, *, formulas: bool = False) -
 
 
 def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[str, ParameterInfo]:
-    """Return the parameters of a recipe that an experiment may set; none if there is no such recipe."""
+    """Return the parameters of a recipe that an experiment may set; empty if there is no such recipe."""
     internal = _INTERNAL | _INTERNAL_OF.get(kind, frozenset())
     known = catalogue.parameters(kind, name, os) or {}
     return {parameter: info for parameter, info in known.items() if parameter not in internal}

@@ -234,7 +234,7 @@ class MachineOptions(Strict):
 class Host(Strict):
     """One machine: `address` is on the control network, its interfaces are on the testbed's.
 
-    Recipes for the release of its system are preferred to those for the system.
+    Recipes for the release of its system take precedence over recipes for the system.
     """
 
     COMPANIONS = {"machine": "image"}  # noqa: RUF012
@@ -267,7 +267,7 @@ class Host(Strict):
 
 
 class Bottleneck(Strict):
-    """A router's queue: data enters at one interface and queues at the egress of the other."""
+    """A router's queue. Data enters at one interface and queues at the egress of the other interface."""
 
     router: Name = entry("Host that holds the queue.")
     from_interface: Interface = entry("Interface of the router at which data enters.", alias="from")
@@ -344,7 +344,7 @@ class Testbed(SourceFile):
         return (host, *every)
 
     def value_at(self, host: str, values: Mapping[str, T]) -> T | None:
-        """Return a host's value in a mapping by host or role: that of the most specific name, or None."""
+        """Return a host's value in a mapping by host or role, of the most specific name; or None."""
         return next((values[name] for name in self.names_of(host) if name in values), None)
 
     def ssh_of(self, name: str) -> Ssh:
@@ -385,7 +385,7 @@ def _both(value: object) -> object:
 
 
 def hosts_of(testbed: Testbed, name: str) -> tuple[str, ...]:
-    """Return the hosts that a name means: all of a plural role (senders), or the one so named."""
+    """Return the hosts that a name means: all of a plural role (senders), or the host with this name."""
     return testbed.hosts_by_name.get(name, ())
 
 
@@ -413,7 +413,7 @@ class Hop:
 def shortest_path(testbed: Testbed, start: str, end: str) -> tuple[Hop, ...] | None:
     """Return the hops from one host to another (empty to itself), None without a path.
 
-    Of equally short paths it is the one whose hosts and interfaces come first in the file.
+    Of equally short paths, the path whose hosts and interfaces come first in the file is returned.
     """
     paths: dict[str, tuple[Hop, ...]] = {start: ()}
     queue = deque([start])

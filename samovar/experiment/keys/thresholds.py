@@ -1,4 +1,4 @@
-"""The limits by which a trial is judged (key `verdict`), and named profiles of such limits."""
+"""The thresholds by which a trial is judged (key `verdict`), and named profiles of thresholds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from samovar.experiment.keys.key_table import Strict, entry
 from samovar.experiment.keys.value_types import Duration, Positive, Share, Size, choice
 
 PROFILES: Mapping[str, Mapping[str, str]] = {"emulated": {"late": "1s", "gap": "5s", "cpu": "100%"}}
-"""Bounds of each profile. Emulated hosts started flows 0.5 s late and sampled queues every 0.4 to 4 s."""
+"""Thresholds of each profile. Emulated hosts started flows 0.5 s late and sampled queues every 0.4 to 4 s."""
 
 
 class Thresholds(Strict):
@@ -65,5 +65,5 @@ class Thresholds(Strict):
     )
 
     def with_profile(self) -> Self:
-        """Return these bounds, and for keys that were not given those of the profile."""
+        """Return these thresholds, completed by the profile's where a key was not given."""
         return type(self).model_validate(PROFILES.get(self.profile or "", {})).under(self)

@@ -1,4 +1,4 @@
-"""Types of values: how each kind is written, read and described, for the loader, editors and the reference.
+"""Types of values: how each is written, read and described. Used by the loader, editors and the reference.
 
 A type is the metadata of a field (`Annotated[int, RATE]`). Its pattern accepts every text that its parser
 accepts, and refuses what can be refused without computing. Patterns keep to what ECMA 262 and Python share.
@@ -36,7 +36,7 @@ Writer = Callable[[Any], str]
 
 
 class Form(Enum):
-    """What a file may give in place of one value, in the words of the reference."""
+    """What a file may give instead of a single value, in the words of the reference."""
 
     ONE = "one value"
     LIST = "one value, or a list"
@@ -53,8 +53,8 @@ ONE, LIST, PER_HOST, PER_DIRECTION, BOTH_DIRECTIONS, RANDOM = Form
 class ValueType:
     """One type of value: its name, meaning and examples for people, its JSON Schema, parser and writer.
 
-    `plain` is the same type without formulas, of one that takes them. `choices` are the words of a type that
-    takes a few words only.
+    `plain` is the same type without formulas, for a type that accepts formulas. `choices` are the words of a
+    type that accepts only a few words.
     """
 
     name: str
@@ -128,7 +128,7 @@ class ValueType:
         return Directional(found.get("down"), found.get("up"))
 
 
-# Parsers of texts that are no quantities.
+# Parsers of texts that are not quantities.
 
 _INTERFACE = "[A-Za-z][A-Za-z0-9._@-]{0,14}"  # IFNAMSIZ is 16 on Linux and FreeBSD
 CODE_POINTS: Mapping[str, int] = {
@@ -200,7 +200,7 @@ def text_type(
     write: Writer = str,
     **schema: Any,
 ) -> ValueType:
-    """Return a type of texts; editors show what is expected for a wrong text and for a wrong type."""
+    """Return a type of texts. For a wrong text or type, editors show what is expected."""
     expected = schema.pop("expected", f"expected {meaning}, such as {examples[0]}")
     # The type is in a list, as editors then replace their own `Incorrect type` by the message.
     whole = {"type": ["string"], **schema, "pattern": f"^(?:{pattern})$"}
@@ -211,9 +211,10 @@ def text_type(
 def named(
     name: str, meaning: str, examples: tuple[str, ...], pattern: str, parse: Parser | None = None
 ) -> ValueType:
-    """Return a type of names, which YAML may take for numbers; without a parser, the pattern decides.
+    """Return a type of names, including names that YAML reads as numbers.
 
-    A plain ValueError of the parser becomes a message with the meaning and an example.
+    Without a parser, the pattern decides. A plain ValueError of the parser becomes a message with the meaning
+    and an example.
     """
 
     def read(text: str) -> Any:
@@ -248,7 +249,7 @@ def whole_number(
 
 
 def choice(what: str, *known: str) -> ValueType:
-    """Return a type of a few words; a message names the nearest."""
+    """Return a type of a few words. Messages suggest the most similar word."""
 
     def parse(text: str) -> str:
         if text not in known:
@@ -282,7 +283,7 @@ _FORMULA = rf"(?=[A-Za-z0-9(])(?=.*[-+*/(]|.*(?:{_NAMES}))(?:{_TOKEN})+"
 
 
 def _computable(plain_type: ValueType, kind: str, example: str) -> ValueType:
-    """Return a type that also takes a formula of a kind, one of formula.KINDS."""
+    """Return a type that also accepts formulas of a kind, which is one of formula.KINDS."""
     return replace(
         text_type(
             f"{plain_type.name}, or a formula",

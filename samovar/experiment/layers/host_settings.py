@@ -1,8 +1,8 @@
 """Host settings: the value that each host gets for cc, rwnd, mtu, txd, cc.PARAMETER and RECIPE.PARAMETER.
 
 Layers, the weakest first: config.yaml, its section for the host's OS, testbed, host, experiment. A factor's
-level overrides all of them when trials are planned. A layer may give one value for all hosts or one per host
-or role; a host that it does not name gets the value of the layer below.
+level overrides all of them when trials are planned. A layer may give one value for all hosts, or a value per
+host or role; a host that it does not name gets the value of the next weaker layer.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from samovar.units import UnitError
 class LayerValue:
     """The value that one layer gives a key, as written.
 
-    `layer` is a layer of the experiment, host, testbed, os, site, recipe or default; `place` is where a file
-    gives it, which is the `position`, or the recipe.
+    `layer` is a layer of the experiment, host, testbed, os, site, recipe or default. `place` is the file's
+    `position` as text, or the recipe.
     """
 
     text: str
@@ -38,7 +38,7 @@ class LayerValue:
 
 @dataclass(frozen=True)
 class HostSetting:
-    """A setting of one host: its value, and what every layer gives, the strongest first.
+    """A setting of one host: its value, and the values of all layers, the strongest first.
 
     `value` is typed for cc (a name), rwnd (bytes or a Formula), mtu (bytes) and txd (descriptors); parameters
     of recipes stay texts.
@@ -76,7 +76,7 @@ def resolve_settings(
 
 
 def _nodes_of_host(settings: Node | None, names: tuple[str, ...]) -> Iterator[tuple[str, Text]]:
-    """Yield the key and text of what one layer gives a host, and of what that overrides."""
+    """Yield the key and text of each value that a layer gives a host, and of values that it overrides."""
     if not isinstance(settings, Map):
         return
     for key in settings:

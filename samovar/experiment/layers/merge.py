@@ -1,8 +1,8 @@
 """Merge layers of an experiment: base experiments, fragments, the file itself, a profile, `--set`.
 
 Mappings are merged key by key, anything else is replaced. Flows and loggers may also be given as a mapping
-from their names to changes of them; a name that the list lacks is added if the change is complete. The values
-that are replaced are kept beside the new one (Map.overridden), so that `fab explain` can show them.
+from names to changes; a name that the list lacks is added if the change is complete. Replaced values are kept
+beside the new value (Map.overridden), so that `explain` can show them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ FRAGMENT_KEYS = tuple(sorted({*PROFILE_KEYS, "expect", "profiles", "title", "use
 MAIN = "main"
 """Name of the only part of an experiment without `parts`."""
 LISTED: Mapping[str, tuple[str, str]] = {"traffic": ("flow", "generator"), "loggers": ("logger", "at")}
-"""Lists whose entries can be changed by name, with the key of that name and a key that a new entry needs."""
+"""Lists whose entries can be changed by name, with the key that has the name and a key that a new entry
+needs."""
 ENTRY_KINDS = {"parts": "part", "traffic": "flow", "loggers": "logger"}
-"""What the entries of a mapping by name are."""
+"""The words for entries of these mappings."""
 ALTERNATIVES: Mapping[str, tuple[str, ...]] = {"flow": FLOW_ENDS, "path": NetworkPath.EXCLUSIVE[0]}
-"""Alternative keys: a layer that gives one of them removes the others of weaker layers."""
+"""Alternative keys. A layer that gives one of them removes the others from weaker layers."""
 
 
 def nested_keys(key: str) -> tuple[str, ...]:
@@ -89,7 +90,7 @@ def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part"
 
 
 def _with_targets(was: Node | None, value: Node) -> Node:
-    """Return new levels of a factor with the `sets` or `recipe` that the factor had, if they give none."""
+    """Return new levels of a factor with the earlier `sets` or `recipe`, unless they give their own."""
     if not isinstance(was, Map) or not {"sets", "recipe"} & was.keys():
         return value
     if isinstance(value, Map) and {"levels", "sets", "recipe"} & value.keys():
@@ -103,7 +104,7 @@ def _with_targets(was: Node | None, value: Node) -> Node:
 def _by_direction(path: Map, key: str, over: Map) -> Node | None:
     """Return a value of the path by direction if the stronger layer gives it by direction.
 
-    A single value applies downstream; that of a queue to both directions if both have a rate.
+    A single value applies downstream; a queue's value applies to both directions if both have a rate.
     """
     was = path.get(key)
     if not isinstance(was, Text) or not over.keys() <= {"down", "up"}:
@@ -158,7 +159,7 @@ def entry_names(key: str, entries: Node | None) -> list[str]:
 
 
 def merge_layer(base: Map, layer: Map, problems: list[Problem]) -> Map:
-    """Return an experiment with a layer merged over it; the layer's top-level keys change its parts too."""
+    """Return an experiment with a layer merged over it. Top-level keys of the layer change the parts too."""
     parts = base.get("parts")
     holders = [base, *(parts.values() if isinstance(parts, Map) else ())]
     for key in LISTED.keys() & layer.keys():
@@ -177,7 +178,7 @@ def merge_layer(base: Map, layer: Map, problems: list[Problem]) -> Map:
 def _check_changes(key: str, changes: Node, lists: Sequence[Node | None], problems: list[Problem]) -> None:
     """Report changes of flows and loggers that neither the top level nor any part has."""
     known = [name for one in lists for name in entry_names(key, one)]
-    if not isinstance(changes, Map) or (key == "traffic" and not known):  # no traffic is reported as such
+    if not isinstance(changes, Map) or (key == "traffic" and not known):  # reported elsewhere
         return
     for name, change in changes.items():
         if name not in known and not _is_complete(key, change):
@@ -228,7 +229,7 @@ def _with_lists(tree: Map, problems: list[Problem]) -> Map:
 
 
 def _with_main_part(tree: Map) -> Map:
-    """Return a layer of an experiment without parts with its factors in the part `main`."""
+    """Return a layer of an experiment without parts, with its factors moved to the part `main`."""
     result = _only(tree, [key for key in tree if key not in DESIGN])
     parts = result.get("parts", Map(tree.position))
     own = parts.get(MAIN, Map(tree.position)) if isinstance(parts, Map) else None

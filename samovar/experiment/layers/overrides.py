@@ -22,11 +22,11 @@ FIXED_KEYS = (
 )
 """Keys of experiments that --set cannot change."""
 DOTTED_KEYS = {f"path.{key}" for key in PATH_FIELDS} | {f"order.{key}" for key in keys_of(Order)}
-"""Keys that are suggested for their last word alone, beside those of flows."""
+"""Keys that are suggested when only their last word is given; keys of flows are suggested too."""
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
-    """Return the arguments of --set by key, the last of each key; raises DefinitionError."""
+    """Return the arguments of --set by key; the last argument for a key wins. Raises DefinitionError."""
     found: dict[str, str] = {}
     for argument in arguments:
         key, _, value = (one.strip() for one in argument.partition("="))
@@ -38,7 +38,10 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
 
 
 def override_layers(tree: Map, overrides: Mapping[str, str], problems: list[Problem]) -> list[Map]:
-    """Return the layers of all overrides, to be merged over an experiment; reports what cannot be set."""
+    """Return the layers of all overrides, to be merged over an experiment.
+
+    Keys that cannot be set are reported.
+    """
     made = list[Map]()
     for key, value in overrides.items():
         argument = f"{key}={value}"
@@ -93,7 +96,7 @@ def _refusal(tree: Map, key: str) -> str | None:
 
 
 def _setter(factors: Map, key: str) -> str | None:
-    """Return the factor, of another name, whose levels set a key."""
+    """Return the factor with another name whose levels set a key."""
     for name, factor in factors.items():
         sets, levels = node_at(factor, "sets"), node_at(factor, "levels") or factor
         linked = [one for one in (levels if isinstance(levels, Seq) else [levels]) if isinstance(one, Map)]
@@ -103,7 +106,7 @@ def _setter(factors: Map, key: str) -> str | None:
 
 
 def _targets(tree: Map, key: str, value: Node) -> Iterator[Steps]:
-    """Yield where a value is set: the factor of that name in parts that have it, the key itself elsewhere."""
+    """Yield where a value is set: at the factor of this name in parts that have it, otherwise at the key."""
     part, rest = _split_part(key)
     factors = _factors(tree)
     name = rest.removeprefix("factors.")
@@ -131,7 +134,7 @@ def _split_part(key: str) -> tuple[str | None, str]:
 
 
 def _factors(tree: Map) -> dict[str, Map]:
-    """Return the factors of each part, its own merged over those of the top level."""
+    """Return the factors of each part: its own, merged over the top level's."""
     shared = map_at(tree, "factors") or Map(tree.position)
     if "parts" not in tree:
         return {merge.MAIN: shared}

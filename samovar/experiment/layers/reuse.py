@@ -21,9 +21,9 @@ NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")
 
 @dataclass(frozen=True)
 class MergedExperiment:
-    """One tree that needs no other file, and the files that it was made from (the experiment first).
+    """A tree that needs no other file, and the files that it was made from (the experiment first).
 
-    It is not `complete` if a file or fragment is missing: then the errors of the tree may be due to that.
+    It is not `complete` if a file or fragment is missing, which may cause further errors in the tree.
     """
 
     tree: Map
@@ -32,14 +32,14 @@ class MergedExperiment:
 
 
 def merge_reused(tree: Map, path: Path, problems: list[Problem]) -> MergedExperiment:
-    """Return an experiment merged over what it extends and uses; adds what is wrong to the problems."""
+    """Return an experiment merged over what it extends and uses. Errors are added to `problems`."""
     reuse = _Reuse(path, problems)
     merged = reuse.merge_file(tree, path, (path.stem,))
     return MergedExperiment(merged, tuple(dict.fromkeys(reuse.sources)), not reuse.missing)
 
 
 class _Reuse:
-    """Reads and merges the files of one experiment; `missing` if a file or fragment is missing."""
+    """Reads and merges the files of one experiment. `missing` is whether a file or fragment is missing."""
 
     def __init__(self, path: Path, problems: list[Problem]) -> None:
         self.folder, self.sources, self.problems, self.missing = path.parent, [path], problems, False
@@ -60,7 +60,7 @@ class _Reuse:
         return result
 
     def _refuse(self, position: Position, message: str) -> None:
-        """Report a missing file or fragment; what depends on it is then not checked."""
+        """Report a missing file or fragment. Values that depend on it are then not checked."""
         self.problems.append(position.problem(message))
         self.missing = True
 
@@ -71,7 +71,7 @@ class _Reuse:
         return tree
 
     def _read_base(self, tree: Map, trail: tuple[str, ...]) -> Map | None:
-        """Return the merged tree of the experiment that a file extends, None without one."""
+        """Return the merged tree of the experiment that a file extends, None if it extends none."""
         name = tree.get("extends")
         if name is None:
             return None
@@ -90,7 +90,7 @@ class _Reuse:
         return None
 
     def _check_new_parts(self, base: Map, layer: Map) -> None:
-        """Report a part of a layer that the base lacks, has a similar name for, and that cannot be new."""
+        """Report parts of a layer that the base lacks and that are incomplete, so probably misspelt."""
         known, parts = base.get("parts"), layer.get("parts")
         if not isinstance(known, Map) or not isinstance(parts, Map):
             return
@@ -102,7 +102,7 @@ class _Reuse:
                 self.problems.append(problem)
 
     def _add_fragments(self, tree: Map) -> None:
-        """Add the fragments of a file to those of its base; reports what is not a fragment."""
+        """Add the fragments of a file to those of its base. Anything that is not a fragment is reported."""
         own = tree.get("fragments")
         if isinstance(own, Map):
             self.fragments = merge_maps(self.fragments, own, self.problems)
@@ -118,7 +118,7 @@ class _Reuse:
         return _only_known("key of a fragment", fragment, FRAGMENT_KEYS, self.problems)
 
     def _used_by(self, tree: Map) -> Iterator[Map]:
-        """Yield the fragments that a mapping uses, in order, each merged over those that it uses itself."""
+        """Yield the fragments that a mapping uses, in order, each merged over those that it uses in turn."""
         use = tree.get("use")
         for name in use if isinstance(use, Seq) else [] if use is None else [use]:
             if not isinstance(name, Text):
@@ -150,7 +150,10 @@ class _Reuse:
         return _without_keys(result, ("use",))
 
     def _find(self, name: Text) -> Map | None:
-        """Return a fragment of the files, or else of the folder fragments/; None, with a problem, without."""
+        """Return a fragment from the files or the folder fragments/.
+
+        A missing fragment is reported, and None returned.
+        """
         folder = self.folder / "fragments"
         in_folder = set(yaml_names(folder))
         if name not in self.fragments and name in in_folder:
@@ -167,7 +170,7 @@ class _Reuse:
 
 
 def read_or_report(path: Path, problems: list[Problem]) -> Map | None:
-    """Return the tree of a file, None if it cannot be read; adds what is wrong to the problems."""
+    """Return the tree of a file, or None if it cannot be read. Errors are added to `problems`."""
     try:
         tree, found = read_yaml(path)
     except DefinitionError as error:
@@ -186,14 +189,17 @@ def _without_keys(tree: Map, keys: Iterable[str]) -> Map:
 
 
 def _only_known(what: str, tree: Map, known: Collection[str], problems: list[Problem]) -> Map:
-    """Return a mapping without its unknown keys, which are reported."""
+    """Return a mapping without unknown keys, and report these."""
     others = [key for key in tree if key not in known]
     problems += [tree.key_positions[key].problem(unknown(what, key, known)) for key in others]
     return _without_keys(tree, others)
 
 
 def read_profiles(tree: Map, problems: list[Problem]) -> dict[str, Map]:
-    """Return the profiles of an experiment by name, without what a profile cannot change; reports that."""
+    """Return the profiles of an experiment by name.
+
+    Keys that a profile cannot change are reported and left out.
+    """
     found: dict[str, Map] = {}
     names = list(map_at(tree, "parts") or ["?"]) if "parts" in tree else [MAIN]
     for name, profile in (map_at(tree, "profiles") or {}).items():
