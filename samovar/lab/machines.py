@@ -44,7 +44,7 @@ LOGIN_STEPS = (
     (re.compile(r"^\S* ?login: ", re.MULTILINE), "root\n"),
     (re.compile(r"^root@.*[#%] |^[#%] \Z", re.MULTILINE), f"{FREEBSD_SETUP}\n"),
 )
-"""Patterns of console output, and what is typed then. A console may log root in by itself, without the first."""
+"""Patterns of console output, and what is typed then. A console may log root in by itself."""
 PASSWORD = re.compile(r"^Password:", re.MULTILINE)
 CONTROL_CODES = re.compile(r"\r|\x1b\[[0-9;?]*[A-Za-z]|\x1b[c78]")
 CONSOLE_DEADLINE_S = 5.0
