@@ -147,7 +147,7 @@ def test_a_flow_with_a_size_is_judged_until_its_size_was_sent(tmp_path: Path) ->
 
 def test_a_flow_that_was_ended_by_request_is_judged_while_it_sent(tmp_path: Path) -> None:
     plan = udp(duration_s=None, until="other")
-    ended = {"halted": {"bulk-client"}}
+    ended: dict[str, Any] = {"halted": {"bulk-client"}}
     assert verdicts(judged(tmp_path, plan, steady(100, 4.0), **ended)) == ["valid"] * 3
     assert judged(tmp_path, plan, steady(50, 4.0), **ended)[0].verdict == "invalid"
 
