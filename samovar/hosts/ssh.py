@@ -179,7 +179,7 @@ def _explain(target: SshTarget, error: Exception) -> TestbedError:
         )
     if isinstance(error, paramiko.PasswordRequiredException):
         return TestbedError(
-            f"{where}: {target.key} is encrypted; accepted: a plain key, or one held by ssh-agent"
+            f"{where}: {target.key} has a passphrase; load it into ssh-agent, or use a key without one"
         )
     if isinstance(error, paramiko.AuthenticationException):
         keys = target.key or "those of ssh-agent and ~/.ssh"
