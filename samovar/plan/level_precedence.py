@@ -155,6 +155,15 @@ class TreatmentValues:
         both = key == "loss_burst" or (self.testbed.device is not None and key in ("rate", "buffer"))
         return value if direction != "up" or both or (key in QUEUE and self._shapes_both()) else None
 
+    def path_class(self, one: keys.PathClass, key: str) -> Any:
+        """Return the value of a key of a class, one value or one per direction; None if it is not set."""
+        own, exclusive = getattr(one, keys.CLASS_FIELDS[key]), DELAYS if key in DELAYS else ()
+        amount = self._level(f"path.classes.{one.label}.{key}", own, exclusive)
+        where = f"path.classes: {key}"
+        if isinstance(amount, Directional):
+            return Directional(*(self.evaluate(each, where) for each in (amount.down, amount.up)))
+        return self.evaluate(amount, where)
+
     def _shapes_both(self) -> bool:
         path = self.context.path
         return isinstance(self._level("path.rate", path and path.rate_bps), Directional)

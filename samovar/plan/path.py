@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment import Buffer, keys
+from samovar.experiment import Buffer, Directional, keys
 from samovar.plan.flows import flows_of, stream_of
 from samovar.plan.level_precedence import TreatmentValues
 from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
@@ -92,21 +92,17 @@ def _seconds(seconds: float) -> float:
 
 
 def _class(values: TreatmentValues, own: keys.PathClass, down: DirectionPlan, up: DirectionPlan) -> ClassPlan:
-    loss = values.evaluate(own.loss, "path.classes: loss")
+    loss = values.path_class(own, "loss")
+    rtt_s, delay_s = values.path_class(own, "rtt"), values.path_class(own, "delay")
+    if delay_s is None:
+        half = None if rtt_s is None else _seconds(float(rtt_s) / 2)
+        delay_s = Directional(down.delay_s, up.delay_s) if half is None else Directional(half, half)
     return ClassPlan(
         match=tuple(_matches(values, own)),
-        delay_down_s=_class_delay_s(values, own, "down", down.delay_s),
-        delay_up_s=_class_delay_s(values, own, "up", up.delay_s),
+        delay_down_s=float(delay_s.down),
+        delay_up_s=float(delay_s.up),
         loss=down.loss if loss is None else float(loss),
     )
-
-
-def _class_delay_s(values: TreatmentValues, own: keys.PathClass, direction: str, path_s: float) -> float:
-    if own.delay_s is not None:
-        return float(values.evaluate(getattr(own.delay_s, direction), f"path.classes: delay.{direction}"))
-    if own.rtt_s is not None:
-        return _seconds(float(values.evaluate(own.rtt_s, "path.classes: rtt")) / 2)
-    return path_s
 
 
 def _matches(values: TreatmentValues, own: keys.PathClass) -> Iterator[MatchPlan]:

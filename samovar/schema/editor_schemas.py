@@ -193,7 +193,7 @@ class ExperimentSchema:
         for logger in self._recipes.names("logger"):
             yield from self._keys(f"loggers.{logger}")
             yield from self._parameters_of("logger", logger, f"loggers.{logger}", types.Form.ONE)
-        for owner in ("stop", "traffic.FLOW", "traffic.FLOW.arrivals"):
+        for owner in ("stop", "path.classes.CLASS", "traffic.FLOW", "traffic.FLOW.arrivals"):
             yield from self._keys(owner)
         for key, one in parameters_of_kind(self.definitions, self._recipes, "generator").items():
             if key not in keys.varied_keys("traffic.FLOW"):
@@ -214,6 +214,8 @@ class ExperimentSchema:
                 dotted = owner == "traffic.FLOW" and name in keys.keys_of(keys.Arrivals)
                 label = f"{NO_ARRIVALS}{LABEL}" if dotted else LABEL
                 target = f"^{target}$".replace(".", r"\.").replace("FLOW", label)
+            elif owner == "path.classes.CLASS":
+                target = f"^{target}$".replace(".", r"\.").replace("CLASS", LABEL)
             yield LevelTarget(target, value, key.type.form, key.description)
 
     def _parameters_of(self, kind: str, recipe: str, owner: str, form: types.Form) -> Iterator[LevelTarget]:

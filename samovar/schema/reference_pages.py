@@ -192,6 +192,7 @@ def factor_lines() -> Iterator[str]:
     ]
     below = {
         "path": "path",
+        "path.classes.<class>": "classes",
         "loggers.<logger>": "loggers",
         "stop": "stop",
         "traffic.<flow>": "traffic",

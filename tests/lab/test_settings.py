@@ -57,6 +57,16 @@ SET = [
         "tc qdisc show dev eth1",
         "rate 40Mbit burst 20000b",
     ),
+    (
+        "command",
+        {
+            "run": "sysctl -w net.ipv4.tcp_frto=0",
+            "undo": "sysctl -w net.ipv4.tcp_frto=2",
+            "state": "sysctl net.ipv4.tcp_frto",
+        },
+        "sysctl -n net.ipv4.tcp_frto",
+        "0",
+    ),
     ("txd", {"interfaces": ("em0",), "txd": 256}, "ip link show em0", "qlen 256"),
     ("speed", {"interfaces": ("em0",), "rate": 100_000_000}, "ethtool em0", "Speed: 100Mb/s"),
     ("cc", {"algorithm": "newreno", "parameters": {}}, "sysctl -n net.ipv4.tcp_congestion_control", "reno"),

@@ -220,7 +220,7 @@ def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue
         for index, one in enumerate(value if many else (value,)):
             at = (*place, name, index) if many else (*place, name)
             if isinstance(one, keys.Strict):
-                entry = f"{getattr(one, 'label', getattr(one, 'logger', index))}." if many else ""
+                entry = f"{getattr(one, 'label', getattr(one, 'logger', None)) or index}." if many else ""
                 yield from _values_in(one, f"{owner}{name}.{entry}", at)
             elif one is not None and not isinstance(one, Mapping):
                 yield from PartValue(f"{owner}{name}", one, at, model=type(model)).split()

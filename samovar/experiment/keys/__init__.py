@@ -29,6 +29,7 @@ from samovar.experiment.keys.key_table import key_name as key_name
 from samovar.experiment.keys.key_table import keys_of as keys_of
 from samovar.experiment.keys.key_table import type_in as type_in
 from samovar.experiment.keys.level_targets import ARRIVALS_FIELDS as ARRIVALS_FIELDS
+from samovar.experiment.keys.level_targets import CLASS_FIELDS as CLASS_FIELDS
 from samovar.experiment.keys.level_targets import FLOW_FIELDS as FLOW_FIELDS
 from samovar.experiment.keys.level_targets import NOT_OF_HOSTS as NOT_OF_HOSTS
 from samovar.experiment.keys.level_targets import PATH_FIELDS as PATH_FIELDS

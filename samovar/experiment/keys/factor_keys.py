@@ -55,16 +55,22 @@ class PathClass(Strict):
     EXCLUSIVE = (("flow", "from"), ("flow", "to"), ("rtt", "delay"))
     NEEDED = (("flow", "from", "to"), ("rtt", "delay", "loss"))
 
+    name: Name | None = entry("Name of the class in factors; by default the label of its flow.", None)
     flow: Name | None = entry("Label of a flow; that of a counted flow means all of its flows.", None)
     from_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets come from.", None)
     to_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets go to.", None)
-    rtt_s: Annotated[Real, types.DELAY_OR_FORMULA] | None = entry(
+    rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] | None = entry(
         "Delay of the round trip, half in each direction, instead of the path's.", None
     )
     delay_s: BothDelays | None = entry("One-way delays, instead of the path's.", None)
-    loss: Annotated[Real, types.SHARE_OR_FORMULA] | None = entry(
+    loss: Annotated[Real, types.SHARE_OR_FORMULA, VARIES] | None = entry(
         "Share of packets lost downstream, instead of the path's.", None
     )
+
+    @property
+    def label(self) -> str | None:
+        """The name of the class in factors."""
+        return self.name or self.flow
 
 
 class NetworkPath(WithParameters):

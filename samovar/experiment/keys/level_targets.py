@@ -11,7 +11,15 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from samovar.experiment.keys import value_types as types
-from samovar.experiment.keys.factor_keys import Arrivals, Flow, Logger, NetworkPath, PlainFactors, Stop
+from samovar.experiment.keys.factor_keys import (
+    Arrivals,
+    Flow,
+    Logger,
+    NetworkPath,
+    PathClass,
+    PlainFactors,
+    Stop,
+)
 from samovar.experiment.keys.key_table import Key, Strict, WithParameters, keys_of
 from samovar.experiment.keys.value_types import Parser
 from samovar.experiment.values import PerHost, Written
@@ -37,9 +45,9 @@ SETTINGS: Mapping[str, Parser] = {
     name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"
 }
 """Settings that are keys themselves. Each is also the name of the setting recipe that applies it."""
-PATH_FIELDS, FLOW_FIELDS, ARRIVALS_FIELDS, STOP_FIELDS = (
+PATH_FIELDS, CLASS_FIELDS, FLOW_FIELDS, ARRIVALS_FIELDS, STOP_FIELDS = (
     {name: key.attribute for name, key in keys_of(model).items() if key.varies}
-    for model in (NetworkPath, Flow, Arrivals, Stop)
+    for model in (NetworkPath, PathClass, Flow, Arrivals, Stop)
 )
 """The attributes that hold the keys that levels may set, by key."""
 
@@ -56,6 +64,8 @@ def model_of(owner: str) -> type[Strict] | None:
     if not name:
         known: Mapping[str, type[Strict]] = {"": PlainFactors, "path": NetworkPath, "stop": Stop}
         return known.get(group)
+    if group == "path":
+        return PathClass if name.startswith("classes.") else None
     if group == "traffic":
         return Arrivals if name.endswith(".arrivals") else Flow
     return Logger if group == "loggers" else None
@@ -76,15 +86,18 @@ def type_of(target: str) -> types.ValueType | None:
 
 
 def is_target(target: str, part: Part) -> bool:
-    """Return whether a level of the part may set a target: the key is known, its flow or logger exists."""
+    """Return whether a level may set a target: the key is known, and its flow, logger or class exists."""
     owner = target.rpartition(".")[0]
-    is_named = owner.partition(".")[0] in ("traffic", "loggers")
+    is_named = owner.startswith(("traffic.", "loggers.", "path.classes."))
     return type_of(target) is not None and (not is_named or owner in owners_of(part))
 
 
 def owners_of(part: Part) -> Iterator[str]:
-    """Yield the owners of a part's targets: '' (plain factors), path, stop, flows, arrivals, loggers."""
+    """Yield the owners of a part's targets: "" (plain), path, classes, stop, flows, arrivals, loggers."""
     yield from ("", "path", "stop")
+    for one in part.path.classes if part.path else ():
+        if one.label is not None:
+            yield f"path.classes.{one.label}"
     for flow in part.traffic:
         yield f"traffic.{flow.label}"
         if flow.arrivals is not None:

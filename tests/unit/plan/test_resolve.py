@@ -263,6 +263,33 @@ def test_a_class_that_sets_loss_keeps_the_delay_of_the_path() -> None:
     assert (found.delay_down_s, found.delay_up_s, found.loss) == (0.005, 0.005, 0.02)
 
 
+CLASSES = "buffer: 50packets, classes: [{flow: bulk, rtt: 80ms}, {name: all, from: sender, to: receiver, loss: 1%}]}"
+
+
+@pytest.mark.parametrize(
+    ("factor", "found"),
+    [
+        ("path.classes.bulk.rtt: [20ms, 4 RTT]", [(0.01, 0.01, 0.0), (0.02, 0.02, 0.0)]),
+        ("path.classes.bulk.rtt: [200ms]", [(0.1, 0.1, 0.0)]),
+        ("path.classes.bulk.delay: [{down: 3ms, up: 1ms}]", [(0.003, 0.001, 0.0)]),
+        ("path.classes.bulk.loss: [0%, path.loss / 2 + 1%]", [(0.04, 0.04, 0.0), (0.04, 0.04, 0.01)]),
+        ("far: [{path.classes.bulk.rtt: 20ms, path.classes.bulk.loss: 2%}]", [(0.01, 0.01, 0.02)]),
+    ],
+)
+def test_delay_and_loss_of_a_class_are_factors(factor: str, found: list[tuple[float, ...]]) -> None:
+    text = study(f"factors: {{{factor}}}\norder: {{kind: sequential}}\n").replace(
+        "buffer: 50packets}", CLASSES
+    )
+    classes = [trial.resolved.path.classes[0] for trial in planned(text).trials if trial.resolved.path]
+    assert [(one.delay_down_s, one.delay_up_s, one.loss) for one in classes] == found
+
+
+def test_a_class_of_subnets_is_a_factor_by_its_name() -> None:
+    text = study("factors: {path.classes.all.loss: [0%, 2%]}\n").replace("buffer: 50packets}", CLASSES)
+    losses = [trial.resolved.path.classes[1].loss for trial in planned(text).trials if trial.resolved.path]
+    assert sorted(losses) == [0.0, 0.02]
+
+
 def test_a_class_of_an_upstream_flow_matches_the_source_port() -> None:
     text = study("", BULK.replace("from: sender, to: receiver", "from: receiver, to: sender")).replace(
         "buffer: 50packets}", "buffer: 50packets, classes: [{flow: bulk, rtt: 80ms}]}"

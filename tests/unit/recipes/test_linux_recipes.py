@@ -160,6 +160,7 @@ SETTINGS: dict[str, dict[str, object]] = {
     "offloads": {"interfaces": IFS, "tso": 1, "tx_checksum": 0},
     "mtu": {"interfaces": IFS, "mtu_bytes": 600},
     "qlen": {"interfaces": IFS, "packets": 33},
+    "command": {"interfaces": IFS, "run": "echo 'a b' >/tmp/x", "undo": "rm /tmp/x", "state": "ls /tmp/x"},
     "adapter": {
         "link": "powerline",
         "keys": {"rate_down_bps": "40000000", "buffer_down_frames": "2720", "simplex": "1"},

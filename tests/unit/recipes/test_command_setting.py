@@ -1,0 +1,83 @@
+"""Setting recipe `command`: the user's commands are run as they are, undone, or refused when nobody says how."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from samovar.campaign.host_state import changed, parse_state
+from samovar.recipes import Catalogue
+from tests.unit.plans import CATALOGUE, planned, study
+
+FUNCTIONS = 'fail() { echo "$*" >&2; exit 1; }\n'
+TROUBLE = 'it\'s; $(touch injected) `touch injected` "double" \\ *'
+
+
+def run(block: str, folder: Path, **values: str) -> subprocess.CompletedProcess[str]:
+    recipe = CATALOGUE.recipe("setting", "command", "linux")
+    script = FUNCTIONS + recipe.render(block, {**values, "was": {}})
+    return subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_what_a_command_changes_is_seen_and_undone(tmp_path: Path) -> None:
+    values = {"run": "echo on >f", "undo": "rm f", "state": "cat f 2>/dev/null; true"}
+    before = run("read", tmp_path, **values).stdout
+    assert run("set", tmp_path, **values).returncode == 0
+    during = run("read", tmp_path, **values).stdout
+    assert run("restore", tmp_path, **values).stdout == ""
+    after = run("read", tmp_path, **values).stdout
+    assert parse_state(during) == {"command.state": "on"}
+    assert before == after != during
+
+
+def test_an_undo_that_fails_makes_the_state_differ(tmp_path: Path) -> None:
+    values = {"run": "true", "undo": "exit 7"}
+    before = parse_state(run("read", tmp_path, **values).stdout)
+    restored = run("restore", tmp_path, **values).stdout + run("read", tmp_path, **values).stdout
+    assert [one.key for one in changed(before, parse_state(restored))] == ["command.undo"]
+
+
+def test_a_command_without_an_undo_is_refused_before_it_runs(tmp_path: Path) -> None:
+    done = run("set", tmp_path, run="touch f")
+    assert done.returncode == 1
+    assert "command.run has no command.undo" in done.stderr
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_command_may_be_declared_not_reversible(tmp_path: Path) -> None:
+    assert run("set", tmp_path, run="touch f", undo="none").returncode == 0
+    assert run("restore", tmp_path, run="touch f", undo="none").stdout == ""
+    assert (tmp_path / "f").exists()
+
+
+def test_a_command_that_fails_fails_the_trial(tmp_path: Path) -> None:
+    done = run("set", tmp_path, run="exit 3", undo="none")
+    assert (done.returncode, done.stderr.strip()) == (1, "command.run failed with exit code 3")
+
+
+@pytest.mark.parametrize("block", ["read", "set", "restore"])
+def test_a_command_is_one_word_of_the_script_whatever_is_in_it(block: str, tmp_path: Path) -> None:
+    recipe = CATALOGUE.recipe("setting", "command", "linux")
+    script = recipe.render(block, {"run": TROUBLE, "undo": TROUBLE, "state": TROUBLE, "was": {}})
+    shell = FUNCTIONS + 'sh() { printf "<%s>" "$2"; }\n' + script
+    done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert f"<{TROUBLE}>" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("system", ["linux", "freebsd"])
+def test_both_systems_have_it(system: str) -> None:
+    catalogue: Catalogue = CATALOGUE
+    assert catalogue.parameters("setting", "command", system)
+
+
+def test_commands_may_be_levels_of_a_factor_for_one_host() -> None:
+    text = study(
+        "settings: {command.undo: {receiver: none}}\n"
+        "factors: {load: {recipe: command, parameter: run, at: receiver, levels: ['true', 'sleep 1']}}\n"
+    )
+    settings = [trial.resolved.hosts for trial in planned(text).trials]
+    assert {hosts["dst"].settings["command"]["run"] for hosts in settings} == {"true", "sleep 1"}
+    assert all("command" not in hosts["src"].settings for hosts in settings)
