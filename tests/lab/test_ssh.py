@@ -567,7 +567,7 @@ def test_a_missing_or_encrypted_key_or_a_missing_known_hosts_is_named(sshd: Sshd
     gone, encrypted = tmp_path / "gone", tmp_path / "encrypted"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", encrypted], check=True)
     assert f"no key file {gone}" in refusal(Session(replace(sshd.target(), key=gone)))
-    assert f"{encrypted} is encrypted" in refusal(Session(replace(sshd.target(), key=encrypted)))
+    assert f"{encrypted} has a passphrase" in refusal(Session(replace(sshd.target(), key=encrypted)))
     assert f"cannot read known host keys: {gone}" in refusal(
         Session(replace(sshd.target(), known_hosts=gone))
     )
