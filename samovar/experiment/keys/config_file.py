@@ -67,7 +67,7 @@ class Config(SourceFile):
     """Defaults and limits of every experiment that this controller runs."""
 
     results: Word = entry("Folder of all campaigns.", "results")
-    testbed: Name = entry("Testbed of commands that name none.", "lab")
+    testbed: Name = entry("Testbed of commands that do not name a testbed.", "lab")
     ssh: SshDefaults = entry("Time limits of SSH.", SshDefaults.model_construct())
     lab: Labs = entry("Virtual labs on this machine.", Labs.model_construct())
     step_timeout_s: Duration = entry("Longest time of one remote step without traffic.", 60.0)
@@ -84,7 +84,7 @@ class Config(SourceFile):
         "Disk space that the next trial must leave free, here and on hosts.", 200_000_000
     )
     notify: Notify | None = entry("Command to run when a run ends and when trouble occurs.", None)
-    verdict: Thresholds = entry("Bounds of the verdict.", Thresholds.model_construct())
+    verdict: Thresholds = entry("Limits of the verdict.", Thresholds.model_construct())
     settings: Settings = entry("Settings of every host, which testbeds, hosts and experiments override.", {})
     os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = entry(
         "Settings of hosts by operating system, which override those of every host.", {}

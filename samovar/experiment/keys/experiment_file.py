@@ -25,7 +25,7 @@ class Order(Strict):
     """The order in which the trials of a part run."""
 
     kind: Annotated[str, choice("order", "sequential", "shuffled", "blocked")] = entry(
-        "sequential: as written; shuffled: at random; blocked: at random in blocks, each of all treatments.",
+        "sequential: as written; shuffled: at random; blocked: at random in blocks of all treatments.",
         "blocked",
     )
     seed: types.Seed = entry("Seed of all random choices; the same seed gives the same plan.", 1)
@@ -46,10 +46,10 @@ class PartKeys(Strict):
     traffic: tuple[Flow, ...] = entry("The flows of every trial.", ())
     stop: Stop | None = entry("When the traffic of a trial ends.", None)
     captures: tuple[Capture, ...] = entry("Packet captures.", ())
-    loggers: tuple[Logger, ...] = entry("Loggers that run beside the traffic.", ())
+    loggers: tuple[Logger, ...] = entry("Loggers that run during the traffic.", ())
 
     # Merged before this model reads it.
-    use: types.Names = entry("Fragments that this extends; later ones override earlier ones.", ())
+    use: types.Names = entry("Fragments to extend; later fragments override earlier fragments.", ())
 
 
 class Part(PartKeys):
@@ -67,7 +67,7 @@ class Expect(Strict):
 
     say: Sentence = entry("The expectation in words.")
     metric: Annotated[str, types.METRIC] = entry("Metric to compare; the bounds are in its unit.")
-    part: Name | None = entry("Part whose trials count; by default all.", None)
+    part: Name | None = entry("Part whose trials count; by default all parts.", None)
     flow: Name | None = entry("Label of the flow; by default, the median over a trial's flows.", None)
     where: Mapping[Word, Levels] = entry("Levels whose trials count, {factor: level or list}.", {})
     relative_to: Mapping[Word, Word] | None = entry("Trials to divide by; bounds are then ratios.", None)
@@ -108,9 +108,9 @@ class Experiment(PartKeys, SourceFile):
     title: Sentence = entry("Title of the report.", "")
     source: Sentence = entry("Publication that the experiment repeats or follows.", "")
     description: Sentence = entry("Purpose of the experiment, in a paragraph.", "")
-    testbed: Name = entry("Testbed that it runs on, a file in hosts/.")
+    testbed: Name = entry("Testbed that the experiment runs on, a file in hosts/.")
     order: Order = entry("Order in which trials run.", Order.model_construct())
-    parts: Mapping[Name, Part] = entry("Parts by name; they override the top level.", min_length=1)
+    parts: Mapping[Name, Part] = entry("Parts by name, which override the top level.", min_length=1)
     figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = entry(
         "Figures of the report: names, or mappings with options.", ()
     )
@@ -119,13 +119,13 @@ class Experiment(PartKeys, SourceFile):
     )
     expect: tuple[Expect, ...] = entry("Lines of the scorecard.", ())
     verdict: Thresholds = entry(
-        "Bounds of the verdict, which override those of config.yaml.", Thresholds.model_construct()
+        "Limits of the verdict, which override those of config.yaml.", Thresholds.model_construct()
     )
     calibrate: Calibrate | None = entry("Whether to measure new paths; by default as in config.yaml.", None)
     profiles: Mapping[Name, Free] = entry("Changes that --profile NAME applies, by name.", {})
 
     # Merged into the file before this model reads it.
-    extends: Name | None = entry("Experiment of the same folder that this one extends.", None)
+    extends: Name | None = entry("Experiment of the same folder that this experiment extends.", None)
     fragments: Mapping[Name, Free] = entry("Named pieces of experiments and parts, for `use`.", {})
 
 
@@ -184,12 +184,18 @@ class Section(Strict):
 
     title: Sentence = entry("Heading of the section.")
     experiment: Name = entry("Experiment of the section, a file in experiments/.")
-    campaign: Name | None = entry("Campaign of that experiment; by default its newest.", None)
-    follows: Sentence | None = entry("Section of the source that it repeats, such as section V-B.", None)
+    campaign: Name | None = entry("Campaign of that experiment; by default the newest.", None)
+    follows: Sentence | None = entry(
+        "Section of the source that this section repeats, such as section V-B.", None
+    )
     text: Sentence | None = entry("What was done, and what it shows, in a paragraph.", None)
-    deviation: Sentence | None = entry("How it differs from the source.", None)
-    figures: tuple[Word, ...] | None = entry("Figures to print here; by default all in no section.", None)
-    tables: tuple[Word, ...] | None = entry("Tables to print here; by default all in no section.", None)
+    deviation: Sentence | None = entry("How this section differs from the source.", None)
+    figures: tuple[Word, ...] | None = entry(
+        "Figures to print here; by default all that no section names.", None
+    )
+    tables: tuple[Word, ...] | None = entry(
+        "Tables to print here; by default all that no section names.", None
+    )
 
 
 class StudyReport(Strict):

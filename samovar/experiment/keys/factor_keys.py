@@ -56,7 +56,7 @@ class PathClass(Strict):
     NEEDED = (("flow", "from", "to"), ("rtt", "delay", "loss"))
 
     name: Name | None = entry("Name of the class in factors; by default the label of its flow.", None)
-    flow: Name | None = entry("Label of a flow; that of a counted flow means all of its flows.", None)
+    flow: Name | None = entry("Label of a flow; the label of a counted flow means all its flows.", None)
     from_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets come from.", None)
     to_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets go to.", None)
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] | None = entry(
@@ -158,14 +158,16 @@ class Flow(WithParameters):
     start_s: Annotated[Real | Distribution, types.DELAY_OR_FORMULA.of(types.RANDOM), VARIES] = entry(
         "Time in the trial at which the flow or its arrivals begin, such as 5s or {uniform: [0s, 5s]}.", 0.0
     )
-    port: Port | None = entry("Port at the receiver; counted flows use this port and those after it.", None)
+    port: Port | None = entry(
+        "Port at the receiver; counted flows use this port and the following ports.", None
+    )
     size_bytes: Annotated[Amount | Distribution | None, types.SIZE_OR_FORMULA.of(types.RANDOM), VARIES] = (
-        entry("Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None)
+        entry("Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when all are sent.", None)
     )
     duration_s: Annotated[Real | Distribution, types.TIME_OR_FORMULA.of(types.RANDOM), VARIES] | None = entry(
         "How long the flow lasts, such as 90s or {uniform: [5s, 20s], step: 1s}.", None
     )
-    until: VariedName | None = entry("Label of the flow whose end ends this one.", None)
+    until: VariedName | None = entry("Label of the flow whose end also ends this flow.", None)
     cc: Annotated[str, types.ALGORITHM, VARIES] | None = entry(
         "Congestion control, if the generator can set it.", None
     )
@@ -206,7 +208,7 @@ class Capture(Strict):
     """One packet capture; its interface defaults to the one that faces the traffic."""
 
     at: Places = entry("Where to capture: a host, a role, a plural role such as senders, or a list.")
-    interface: Interface | None = entry("Interface; by default the one that faces the traffic.", None)
+    interface: Interface | None = entry("Interface; by default the interface that faces the traffic.", None)
     snaplen_bytes: Annotated[int, types.SNAPLEN] = entry("Bytes recorded of each packet.", 96)
 
 
@@ -217,6 +219,6 @@ class Logger(WithParameters):
         "What to record, such as tcp-state, or a recipe; keys that are not listed here are parameters."
     )
     at: Places = entry("Where to log: a host, a role, a plural role such as senders, or a list.")
-    interface: Interface | None = entry("Interface; by default the one that faces the traffic.", None)
-    interval_s: VariedTime | None = entry("Time between samples; by default the recipe's.", None)
-    prefer: Names = entry("Recipes to use on hosts that have several for what is recorded.", ())
+    interface: Interface | None = entry("Interface; by default the interface that faces the traffic.", None)
+    interval_s: VariedTime | None = entry("Time between samples; by default the recipe's interval.", None)
+    prefer: Names = entry("Recipes to prefer on hosts with several recipes for the quantity.", ())

@@ -149,7 +149,7 @@ class NetworkInterface(Strict):
     """An interface on the testbed's own network."""
 
     address: Annotated[IPv4Interface | IPv6Interface, ADDRESS] = entry("Address, such as 172.16.10.2/24.")
-    link: Name = entry("Link that it is on; a cable or a switch connects the interfaces of a link.")
+    link: Name = entry("Link of the interface; a cable or a switch connects all interfaces of a link.")
 
 
 class Adapter(Strict):
@@ -159,7 +159,7 @@ class Adapter(Strict):
     buffer: Annotated[Buffer, types.BUFFER] = entry("Queue of each adapter, such as 2720packets.")
     delay_s: Annotated[float, types.DELAY] = entry("One-way delay of the idle medium.", 0.0)
     medium: Annotated[str, types.choice("medium", *MEDIA)] = entry(
-        "simplex: both directions share the rate; duplex: each direction has it.", "duplex"
+        "simplex: both directions share the rate; duplex: each direction has the full rate.", "duplex"
     )
     flow_control: Annotated[bool, types.SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
     pause_quanta: Annotated[int, QUANTA] = entry(
@@ -172,7 +172,9 @@ class Wlan(Strict):
     """A wireless network whose stations share the medium."""
 
     standard: Annotated[str, types.choice("standard", *STANDARDS)] = entry("Standard, such as 802.11g.")
-    rate_bps: Rate | None = entry("Rate of every station, such as 54Mbit; by default they adapt it.", None)
+    rate_bps: Rate | None = entry(
+        "Rate of every station, such as 54Mbit; by default stations adapt their rates.", None
+    )
 
 
 class Link(Strict):
@@ -181,7 +183,7 @@ class Link(Strict):
     EXCLUSIVE = (("adapter", "wlan"),)
 
     subnet: Annotated[IPv4Network | IPv6Network, SUBNET] | None = entry(
-        "Subnet of its interfaces, such as 172.16.10.0/24; by default that of their addresses.", None
+        "Subnet of the interfaces, such as 172.16.10.0/24; by default the subnet of their addresses.", None
     )
     adapter: Adapter | None = entry("Pair of adapters between two hosts; a path overrides its values.", None)
     wlan: Wlan | None = entry("A wireless network of the hosts on this link.", None)
@@ -199,10 +201,10 @@ class Ipmi(Strict):
 class Power(Strict):
     """How to switch a machine on and off: commands that the controller runs without a shell, or IPMI."""
 
-    on: Command | None = entry("Command that switches it on.", None)
-    off: Command | None = entry("Command that switches it off.", None)
-    cycle: Command | None = entry("Command that does both; by default off, then on.", None)
-    status: Command | None = entry("Command that prints whether it is on.", None)
+    on: Command | None = entry("Command that switches the machine on.", None)
+    off: Command | None = entry("Command that switches the machine off.", None)
+    cycle: Command | None = entry("Command that switches it off and on; by default off, then on.", None)
+    status: Command | None = entry("Command that prints whether the machine is on.", None)
     outlet: Word | None = entry("Value of {outlet} in the commands, such as 7.", None)
     ipmi: Ipmi | None = entry("Management controller, instead of commands.", None)
 
@@ -224,7 +226,7 @@ class MachineOptions(Strict):
 
     COMPANIONS = {"initrd": "kernel", "append": "kernel"}  # noqa: RUF012
 
-    memory_bytes: Annotated[int, types.MEMORY] | None = entry("Memory; by default that of the lab.", None)
+    memory_bytes: Annotated[int, types.MEMORY] | None = entry("Memory; by default the lab's `memory`.", None)
     cpus: Annotated[int, CPUS] = entry("Number of processors.", 1)
     kernel: Word | None = entry("Kernel to boot directly, for an image without a boot loader.", None)
     initrd: Word | None = entry("Initial RAM disk of that kernel.", None)
@@ -240,11 +242,13 @@ class Host(Strict):
     COMPANIONS = {"machine": "image"}  # noqa: RUF012
 
     os: Annotated[str, types.choice("os", *OPERATING_SYSTEMS)] = entry(
-        "Operating system; it chooses the recipes."
+        "Operating system, which determines the recipes."
     )
-    release: Annotated[str, RELEASE] | None = entry("Release, such as 11.4; its recipes are preferred.", None)
+    release: Annotated[str, RELEASE] | None = entry(
+        "Release, such as 11.4; recipes for this release are preferred.", None
+    )
     role: Annotated[str, types.choice("role", *ROLES)] = entry(
-        "Role of the host; experiments name hosts by it: sender, sender2, senders."
+        "Role of the host; experiments name hosts by role: sender, sender2, senders."
     )
     address: Annotated[str, CONTROL_ADDRESS] = entry(
         "Address or host name on the control network, for SSH; in a lab an address."
@@ -256,8 +260,10 @@ class Host(Strict):
         "Disk image, qcow2 or raw, from which a lab boots this host as a virtual machine.", None
     )
     machine: MachineOptions = entry("Options of that virtual machine.", MachineOptions.model_construct())
-    boot_timeout_s: Duration = entry("Longest time that it may take to answer after a reboot.", 300.0)
-    power: Power | None = entry("How to switch it on and off, if it does not return from a reboot.", None)
+    boot_timeout_s: Duration = entry("Longest time until the host answers after a reboot.", 300.0)
+    power: Power | None = entry(
+        "How to switch the host on and off, if it does not return from a reboot.", None
+    )
     description: Sentence = entry("Description of the machine, for the report.", "")
 
     @property
@@ -305,7 +311,7 @@ class Testbed(SourceFile):
     )
     settings: Settings = entry("Settings of every host, which experiments override.", {})
     verdict: Thresholds = entry(
-        "Bounds of the verdict, which override those of config.yaml; experiments override them.",
+        "Limits of the verdict, which override those of config.yaml; experiments override them.",
         Thresholds.model_construct(),
     )
 

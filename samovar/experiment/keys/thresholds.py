@@ -14,50 +14,59 @@ PROFILES: Mapping[str, Mapping[str, str]] = {"emulated": {"late": "1s", "gap": "
 
 
 class Thresholds(Strict):
-    """Bounds of the verdict: beyond one, a trial is suspect or invalid; see docs/explanation/verdict.md."""
+    """Limits of the verdict: outside them, a trial is suspect or invalid; see docs/explanation/verdict.md."""
 
     profile: Annotated[str, choice("profile", "emulated")] | None = entry(
-        "Bounds for a kind of hosts, which the other keys override; emulated: late 1s, gap 5s, cpu 100%.",
+        "Limits for a kind of host, which the other keys override; emulated: late 1s, gap 5s, cpu 100%.",
         None,
     )
-    late_s: Duration = entry("Largest delay of a flow's start; beyond it, suspect.", 0.2)
-    duration: Share = entry("Smallest share of its planned time that a flow lasts; below it, invalid.", 0.95)
-    window: Share = entry("Smallest share of rwnd that the largest window reaches; below it, suspect.", 0.9)
+    late_s: Duration = entry("Largest delay of a flow's start; if larger, suspect.", 0.2)
+    duration: Share = entry(
+        "Smallest share of its planned time that a flow lasts; if smaller, invalid.", 0.95
+    )
+    window: Share = entry("Smallest share of rwnd that the largest window reaches; if smaller, suspect.", 0.9)
     bytes_differ: Share = entry(
-        "Largest difference between a flow's bytes and its generator's count; beyond it, invalid.",
+        "Largest difference between a flow's bytes and its generator's count; if larger, invalid.",
         0.02,
         alias="bytes",
     )
     bottleneck: Share = entry(
-        "Largest difference between the bytes at the bottleneck and behind it; beyond it, suspect.", 0.01
+        "Largest difference between the bytes at the bottleneck and behind it; if larger, suspect.", 0.01
     )
     rate: Share = entry(
-        "Deviation of a full queue's rate from the plan; beyond it, suspect; beyond 3 times, invalid.",
+        "Largest deviation of a full queue's rate from the plan; if larger, suspect; "
+        "if 3 times as large, invalid.",
         0.04,
     )
     offered: Share = entry(
-        "Deviation of the rate that a flow sent from what its generator was asked for; beyond it, suspect; "
-        "beyond 3 times, invalid.",
+        "Largest deviation of a flow's sent rate from the rate requested of its generator; if larger, suspect; "
+        "if 3 times as large, invalid.",
         0.05,
     )
     stall_s: Duration = entry(
-        "Longest pause of a flow with a pace, beyond the time between its packets; beyond it, suspect.", 0.2
+        "Longest pause of a flow with a pace, in addition to the time between its packets; if longer, suspect.",
+        0.2,
     )
     competing: Share = entry(
-        "Largest share of captured bytes of no flow; beyond it, suspect; beyond 10 times, invalid.", 0.001
+        "Largest share of captured bytes of no flow; if larger, suspect; if 10 times as large, invalid.",
+        0.001,
     )
     competing_bytes: Size = entry(
-        "Bytes of no flow that are always accepted.", 20_000, alias="competing_least"
+        "Bytes of no flow that are accepted in any case.", 20_000, alias="competing_least"
     )
-    cpu: Share = entry("Largest share of the traffic's time that a CPU is busy; beyond it, suspect.", 0.95)
+    cpu: Share = entry("Largest share of the traffic's time that a CPU is busy; if larger, suspect.", 0.95)
     gap_s: Duration = entry(
-        "Longest time between two samples of the queue, if above three intervals; beyond it, suspect.", 2.0
+        "Longest time between two samples of the queue, if above three intervals; if longer, suspect.", 2.0
     )
-    clock_step_s: Duration = entry("Largest step of a host's clock; more ends the trial as invalid.", 0.05)
+    clock_step_s: Duration = entry(
+        "Largest step of a host's clock; a larger step stops the trial as invalid.", 0.05
+    )
     clock_drift_ppm: Annotated[float, types.DRIFT] = entry(
-        "Largest drift of a host's clock against this machine's; if certainly beyond it, suspect.", 50.0
+        "Largest drift of a host's clock against this machine's; if certainly larger, suspect.", 50.0
     )
-    disk_bytes: Size = entry("Smallest free space on a host; less ends the trial as invalid.", 50_000_000)
+    disk_bytes: Size = entry(
+        "Smallest free space on a host; less space stops the trial as invalid.", 50_000_000
+    )
     capture_packets: Positive = entry(
         "Packets of each capture that the verdict reads; a million take about a second.",
         1_000_000,

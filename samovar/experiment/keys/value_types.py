@@ -43,7 +43,7 @@ class Form(Enum):
     PER_HOST = "one value, or one per host or role"
     PER_DIRECTION = "one value, or `{down: …, up: …}`"
     BOTH_DIRECTIONS = "one value in `{down: …, up: …}`"
-    RANDOM = "one value, or [random](experiment.md#random-amounts)"
+    RANDOM = "one value, or [random](experiment.md#random-values)"
 
 
 ONE, LIST, PER_HOST, PER_DIRECTION, BOTH_DIRECTIONS, RANDOM = Form
