@@ -39,12 +39,12 @@ class Thresholds(Strict):
         0.04,
     )
     offered: Share = entry(
-        "Largest deviation of a flow's sent rate from the rate requested of its generator; if larger, suspect; "
+        "Largest deviation of a flow's sent rate from its requested rate; if larger, suspect; "
         "if 3 times as large, invalid.",
         0.05,
     )
     stall_s: Duration = entry(
-        "Longest pause of a flow with a pace, in addition to the time between its packets; if longer, suspect.",
+        "Longest pause of a flow with a pace, less the time between its packets; if longer, suspect.",
         0.2,
     )
     competing: Share = entry(
