@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryFile
+from typing import NamedTuple
 
 from samovar.errors import AnalysisError
 from samovar.events import Emit, Event
@@ -17,19 +19,33 @@ HEAP = "--min-vsize=512M"
 """Memory that R allocates before its first garbage collection; most captures need less."""
 
 
-def analyse(campaign: Path, root: Path, emit: Emit) -> None:
-    """Measure a campaign's trials and make its figures and tables.
+class Part(NamedTuple):
+    """Some trials of a campaign, by their ids: how they were picked, as text and as options."""
+
+    picked: str
+    options: str
+    trials: Sequence[str]
+
+
+def analyse(campaign: Path, root: Path, emit: Emit, part: Part | None = None) -> None:
+    """Measure a campaign's trials, or a part of them, and make its figures and tables.
 
     Raises AnalysisError with R's message if it fails or R is missing, InstallationError if the R package
     cannot be compiled.
     """
     library = r_library(emit)
-    emit(Event("analysis-started", {"trials": sum(1 for _ in (campaign / "trials").glob("*/manifest.json"))}))
+    trials = {file.parent.name for file in (campaign / "trials").glob("*/manifest.json")}
+    emit(Event("analysis-started", {"trials": len(trials.intersection(part.trials) if part else trials)}))
     own = [str(root / "analysis")] if (root / PROJECT_MANIFEST).exists() else []
     last = campaign / "bundle" / "analysis.json"  # the analysis writes no file after it
     before_ns = last.stat().st_mtime_ns if last.exists() else None
     script = SHIPPED / "analysis" / "inst" / "analyse.R"
-    _run_r([HEAP, str(script), str(campaign), *own], library, emit)
+    with NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as file:
+        if part:
+            json.dump(part._asdict(), file)
+            file.flush()
+            own.append(f"--part={file.name}")
+        _run_r([HEAP, str(script), str(campaign), *own], library, emit)
     if not last.exists() or last.stat().st_mtime_ns == before_ns:
         raise AnalysisError(f"R ended without finishing the analysis: it has not written {last}")
 

@@ -94,6 +94,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "owner": ("user who held the lease", TEXT),
     "pause_s": ("seconds until the next attempt", NUMBER),
     "pdf": ("file of the report", TEXT),
+    "pick": ("which trials were picked, as text", TEXT),
     "phase": ("name of the phase", TEXT),
     "phases": ("seconds by phase", _map_of(NUMBER)),
     "ratio": ("share of the receive buffer that is window, in 256ths; 0 if the route sets it", COUNT),
@@ -155,10 +156,15 @@ STREAM_ONLY: Events = {
 JOURNAL_ONLY: Events = {
     "campaign-started": ("A controller starts the campaign.", "trials"),
     "campaign-resumed": ("A controller resumes the campaign.", "trials"),
+    "trials-picked": (
+        "The run is about a part of the plan, `pick`, or about all of it again if that is empty.",
+        "pick, trials",
+    ),
     "plan-changed": ("A new plan replaces the previous one.", "kept, stands, runs, stale, orphans"),
     "trials-blocked": ("Trials that the testbed cannot run are left out.", "blocked"),
     "files-recorded": ("The checksums of the campaign's files other than those of trials.", "files, before?"),
     "trial-started": ("An attempt at a trial starts.", "id, attempt, without?"),
+    "trial-reopened": ("A complete trial will run again.", "id"),
     "state-read": ("The state of a host, recorded before a trial changes it.", "id, host, state, lasting?"),
     "state-restored": ("A host has again the state that was read; this is verified.", "id, host, lasting?"),
     "restore-failed": ("A restored host differs from what was read.", "id, host, differences, lasting?"),
@@ -167,7 +173,10 @@ JOURNAL_ONLY: Events = {
         "An attempt at a trial ends.",
         "id, outcome, verdict, reasons, overhead_s, sums_sha256?, before?",
     ),
-    "trial-set-aside": ("An incomplete or invalid trial is moved.", "id, folder, sums_sha256?"),
+    "trial-set-aside": (
+        "A trial that is incomplete, invalid or reopened is moved.",
+        "id, folder, sums_sha256?",
+    ),
     "campaign-interrupted": ("The user interrupted the run, which ended in order.", "before?"),
     "campaign-finished": ("No trial is left to run.", "completed, failed, before?"),
 }
@@ -205,6 +214,7 @@ SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("trial-again", "of"): ("number of the last possible attempt", COUNT),
     ("trial-again", "seconds"): PLANNED,
     ("trial-started", "seconds"): PLANNED,
+    ("trials-picked", "trials"): ("list of the trials", TEXTS),
     ("trials-open", "seconds"): ("seconds of planned traffic of each open trial, in order", _list_of(NUMBER)),
     ("verifying", "done"): ("bytes read", COUNT),
     ("verifying", "of"): ("bytes of all files", COUNT),

@@ -8,20 +8,34 @@
 #' @param figures Figures to draw, names or entries with options; those of the campaign's plan when NULL.
 #' @param cores Number of processes that measure trials or draw figures in parallel. Each trial needs the memory of its captures' tables.
 #' @param value Whether to read and return the results.
+#' @param part Trials to analyse, if not all: a list of `picked` (how they were picked, as text), `options` (of the command) and `trials` (ids). It is
+#'   written to `analysis.json`; measurements of the other trials stay in the cache.
 #' @param project Folder `analysis/` of a project, whose `outputs.yaml` and R files add metrics, figures and tables; or NULL.
 #' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `sender`, `pauses`, `closeup`, `left_out`.
 #' @export
-analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE, project = NULL) {
+analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE, project = NULL,
+                             part = NULL) {
   use_project(project)
-  campaign <- read_campaign(folder)
+  campaign <- keep_part(read_campaign(folder), part)
   entries <- lapply(as.list(figures %||% campaign$plan$figures), as_entry, kind = "figure")
   tables <- lapply(as.list(campaign$plan$tables), as_entry, kind = "table")
   check_entries(campaign, c(entries, tables))
   results <- gather(campaign, measure_all(campaign, cores))
   undrawn <- draw_all(results, entries, tables, cores)
-  store_prune(cache_folder(folder), used_paths(folder, results$keys))
+  if (is.null(part)) store_prune(cache_folder(folder), used_paths(folder, results$keys))
   write_analysis(results, undrawn, file.path(folder, "bundle"))
   invisible(if (value) as.list(results))
+}
+
+# The campaign with some of its trials only; its plan stays whole, so that figures may name any trial or level.
+keep_part <- function(campaign, part) {
+  if (is.null(part)) return(campaign)
+  ids <- as.character(unlist(part$trials))
+  campaign$part <- replace(part, "trials", list(I(ids)))
+  campaign$manifests <- campaign$manifests[names(campaign$manifests) %in% ids]
+  for (name in c("trials", "phases", "left_out")) campaign[[name]] <- campaign[[name]][id %in% ids]
+  if (length(campaign$manifests) == 0) abort_campaign(campaign$folder, no_trial_message(campaign$left_out$reason))
+  campaign
 }
 
 # Names and options are checked before hours of captures are measured.
@@ -86,7 +100,7 @@ gather <- function(campaign, measured) {
   date <- max(vapply(campaign$manifests[names(measured$keys)], \(m) as.double(m$t_end_s %||% m$t_start_s), 0))
   results <- list2env(list(
     campaign = campaign[setdiff(names(campaign), c("index", "seen"))], left_out = rbind(campaign$left_out, failures),
-    planned = length(campaign$plan$trials), date = as.POSIXct(date, origin = "1970-01-01", tz = "UTC"), keys = measured$keys
+    planned = length(campaign$part$trials %||% campaign$plan$trials), date = as.POSIXct(date, origin = "1970-01-01", tz = "UTC"), keys = measured$keys
   ))
   stack <- stacks_of(campaign, measured$keys)
   lapply(derived_tables, \(name) delayedAssign(name, stack(name), assign.env = results))
@@ -104,11 +118,12 @@ summary_of <- function(campaign, metrics) {
 write_analysis <- function(results, undrawn, bundle) {
   packages <- c("samovar", "data.table", "ggplot2", "Rcpp", "jsonlite")
   left <- results$left_out
-  write_json(list(
+  part <- results$campaign$part
+  write_json(c(list(
     r_version = as.character(getRversion()),
     packages = lapply(stats::setNames(nm = packages), \(p) as.character(utils::packageVersion(p))),
     trials_used = I(results$campaign$trials$id),
     trials_left_out = lapply(seq_len(nrow(left)), \(i) list(id = left$id[i], reason = left$reason[i])),
     figures_left_out = unname(undrawn)
-  ), file.path(bundle, "analysis.json"))
+  ), if (!is.null(part)) list(part = part)), file.path(bundle, "analysis.json"))
 }

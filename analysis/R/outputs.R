@@ -177,7 +177,7 @@ seconds_option <- function(name, text) {
 select_trials <- function(results, entry) {
   campaign <- results$campaign
   output <- output_of(entry)
-  trials <- if (identical(output$trials, "planned")) planned_trials(campaign$plan, campaign$factors) else campaign$trials
+  trials <- if (identical(output$trials, "planned")) planned_trials(campaign) else campaign$trials
   columns <- c(part = "part", trial = "id", stats::setNames(nm = campaign$factors))
   known <- c(names(columns), names(output$options), "title")
   options <- setdiff(names(entry), c("figure", "table"))

@@ -81,7 +81,9 @@ level_runs <- function(design, campaign) {
 }
 
 # `order`, `id`, `part`, a text column per factor, `replicate`, `block` of each trial of the plan.
-planned_trials <- function(plan, factors) {
-  rows <- lapply(plan$trials, \(t) c(t[c("id", "part")], factor_row(t$treatment, factors), t[c("replicate", "block")]))
-  rbindlist(rows)[, order := .I][]
+planned_trials <- function(campaign) {
+  rows <- lapply(campaign$plan$trials, \(t) c(t[c("id", "part")], factor_row(t$treatment, campaign$factors), t[c("replicate", "block")]))
+  rows <- rbindlist(rows)[, order := .I]
+  picked <- campaign$part$trials
+  if (is.null(picked)) rows[] else rows[id %in% picked]
 }

@@ -143,6 +143,7 @@ rwnd_linearity <- function(campaign, metrics) {
   if (!all(c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes") %in% names(wide))) return(NULL)
   # Flows that share the queue share its delay: the line holds for single flows only.
   alone <- wide[, if (.N == 1L) .SD, by = trial][campaign$trials, on = c(trial = "id"), nomatch = NULL]
+  if (nrow(alone) == 0) return(NULL)
   limits <- rbindlist(lapply(campaign$manifests[alone$trial], window_limits))
   unfilled <- stats::na.omit(cbind(alone, limits), cols = c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes", "most_bytes"))
   unfilled <- unfilled[rwnd_max_bytes <= most_bytes & rwnd_max_bytes >= least_bytes]

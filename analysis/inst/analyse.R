@@ -1,12 +1,15 @@
-# Rscript analyse.R FOLDER [PROJECT]: analyse one campaign, with the metrics, figures and tables of the folder PROJECT as well. A failure
-# is one message on standard error and exit status 1.
+# Rscript analyse.R FOLDER [PROJECT] [--part=FILE]: analyse one campaign, with the metrics, figures and tables of the folder PROJECT as well, or
+# only the trials in a file of JSON, with the keys `picked`, `options` and `trials`. A failure is one message on standard error and exit status 1.
 arguments <- commandArgs(trailingOnly = TRUE)
+part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
+arguments <- grep("^--part=", arguments, value = TRUE, invert = TRUE)
 if (!length(arguments) %in% 1:2) {
   message("analyse.R: expected a campaign folder and perhaps a project's analysis folder, not ", length(arguments), " arguments")
   quit(status = 2)
 }
 tryCatch(
-  samovar::analyse_campaign(arguments[1], value = FALSE, project = if (length(arguments) == 2) arguments[2]),
+  samovar::analyse_campaign(arguments[1], value = FALSE, project = if (length(arguments) == 2) arguments[2],
+                            part = if (length(part) == 1) jsonlite::read_json(part)),
   error = \(e) {
     message(cli::ansi_strip(conditionMessage(e)))
     quit(status = 1)

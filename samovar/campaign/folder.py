@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import CampaignState, Note, fold, is_open, read_journal
 from samovar.errors import CampaignError, PlanError
 from samovar.events import Emit, Event
-from samovar.plan import DONE, Comparison, Plan, compare
+from samovar.plan import DONE, Comparison, Pick, Picked, Plan, compare
 
 LATEST = "latest"
 PLAN = "plan.json"
@@ -27,11 +27,15 @@ IDENTITY = ("schema", "experiment", "profile", "testbed", "overrides")
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """The campaign that a plan resumes, and the work that is left. `folder` is None for a new campaign."""
+    """The campaign that a plan resumes, and the work that is left. `folder` is None for a new campaign.
+
+    If trials were `picked`, the comparison has these only; None if the run is about the whole plan.
+    """
 
     folder: Path | None
     comparison: Comparison
     state: CampaignState
+    picked: Picked | None = None
 
     @property
     def nothing_to_do(self) -> bool:
@@ -39,13 +43,31 @@ class ResumePoint:
         return self.folder is not None and not self.comparison.runs and self.state.clean
 
 
-def find_resume_point(plan: Plan, results: Path, new: bool = False) -> ResumePoint:
-    """Compare a plan with the newest campaign that it can resume; `new` ignores existing campaigns."""
+def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick | None = None) -> ResumePoint:
+    """Compare a plan with the newest campaign that it can resume; `new` ignores existing campaigns.
+
+    Raises DefinitionError or PlanError for a `pick` that the plan does not have, CampaignError if trials are
+    to run again without a campaign.
+    """
     folder = None if new else find_campaign(plan, results)
-    if folder is None:
-        return ResumePoint(None, compare(plan, None, {}), fold(()))
-    state = read_state(folder)
-    return ResumePoint(folder, compare(plan, read_plan(folder), trial_statuses(state)), state)
+    if pick and pick.again and folder is None:
+        raise CampaignError(
+            f"{plan.experiment} has no campaign, so no trial can run again; `{run_command(plan)}` starts one"
+        )
+    state = read_state(folder) if folder else fold(())
+    statuses = trial_statuses(state)
+    picked = pick.of(plan, {id_: one.result for id_, one in state.trials.items()}) if pick else None
+    if picked is None or not picked.again:
+        state.pick(picked.text if picked else "", picked.ids if picked else ())
+    else:
+        statuses |= {id_: state.trials[id_].result for id_ in picked.ids}
+    comparison = compare(plan, read_plan(folder) if folder else None, statuses)
+    if picked is not None:
+        ids = set(picked.ids)
+        stands = tuple(id_ for id_ in comparison.stands if id_ in ids)
+        runs = {id_: why for id_, why in comparison.runs.items() if id_ in ids}
+        comparison = replace(comparison, stands=stands, runs=runs)
+    return ResumePoint(folder, comparison, state, picked)
 
 
 def find_campaign(plan: Plan, results: Path) -> Path | None:

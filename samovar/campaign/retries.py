@@ -138,9 +138,13 @@ class TestbedRunner:
 
     def _run_once(self, trial: Trial, attempt: int) -> TrialResult:
         context = self.context
-        invalid = context.trials / trial.id
-        if invalid.exists():
-            self.recovery.set_aside_trial(invalid)
+        earlier = context.trials / trial.id
+        if earlier.exists():
+            result = read_result(earlier)
+            if result is None or result.verdict != "invalid":
+                # Recorded first: after a crash the journal must not call a moved trial complete.
+                context.note("trial-reopened", id=trial.id)
+            self.recovery.set_aside_trial(earlier)
         without = {"without": sorted(self.hosts.quarantined)} if self.hosts.quarantined else {}
         context.note("trial-started", id=trial.id, attempt=attempt, testbed=self.setup.testbed, **without)
         values = {"id": trial.id, "attempt": attempt, "seconds": trial.resolved.duration_s}

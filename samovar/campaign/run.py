@@ -22,7 +22,7 @@ from samovar.campaign.retries import TestbedRunner, TestbedSetup
 from samovar.campaign.trial_queue import TrialQueue
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event
-from samovar.plan import Plan
+from samovar.plan import Picked, Plan, Trial
 from samovar.recipes import Catalogue
 
 OWN_FILES = (
@@ -36,9 +36,10 @@ OWN_FILES = (
 class Summary:
     """What a campaign has achieved so far.
 
-    `trials` and `done` count the trials of the plan and those that are complete. `failed` and `blocked` map
-    trials that failed or that no testbed can run to reasons, `quarantined` maps hosts to reasons. `stopped`
-    is what ended the run early.
+    `trials` and `done` count the trials that the run was about and those that are complete. `failed` and
+    `blocked` map trials that failed or that no testbed can run to reasons, `quarantined` maps hosts to
+    reasons. `stopped` is what ended the run early. `part` says how much of the plan has run if only a part
+    was picked.
     """
 
     folder: Path
@@ -48,10 +49,11 @@ class Summary:
     blocked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quarantined: Mapping[str, str] = field(default_factory=dict)
     stopped: str = ""
+    part: str = ""
 
     @property
     def complete(self) -> bool:
-        """Whether every trial that some testbed can run is complete."""
+        """Whether every trial that the run was about and that some testbed can run is complete."""
         return not self.failed
 
 
@@ -59,8 +61,8 @@ class Summary:
 class CampaignRun:
     """One run of a campaign by one controller; each of `testbeds` has the plan as it is there.
 
-    With `fail_fast`, the first failed trial ends the run. With `force`, leases of other campaigns are taken
-    over.
+    Only trials that were `picked` run, all if it is None. With `fail_fast`, the first failed trial ends the
+    run. With `force`, leases of other campaigns are taken over.
     """
 
     folder: Path
@@ -71,6 +73,7 @@ class CampaignRun:
     emit: Emit
     fail_fast: bool = False
     force: bool = False
+    picked: Picked | None = None
     disk: DiskReserve = field(default_factory=DiskReserve)
     emit_lock: AbstractContextManager[bool] = field(default_factory=Lock)
 
@@ -100,6 +103,7 @@ class CampaignRun:
     ) -> Summary:
         note, state = journal.note, fold(journal.entries)
         note("campaign-resumed" if state.controllers else "campaign-started", trials=len(self.plan.trials))
+        note_pick(self.picked, state, note)
         runners = [TestbedRunner(*one) for one in zip(contexts, self.testbeds, strict=True)]
         for runner in runners:
             runner.hosts.restore_all(runner.setup.unreachable)
@@ -134,8 +138,9 @@ class CampaignRun:
         if queue.stopped:
             note("campaign-stopped", reason=queue.stopped)
             self.emit(Event("campaign-stopped", {"reason": queue.stopped}))
-        summary = summarise(self.folder, self.plan, fold(journal.entries))
-        note("campaign-finished", completed=summary.done, failed=sorted(summary.failed))
+        state = fold(journal.entries)
+        summary = summarise(self.folder, self.plan, state, self.picked)
+        note("campaign-finished", completed=_completed(self.plan, state), failed=sorted(summary.failed))
         return summary
 
     def _context(self, journal: Journal, setup: TestbedSetup) -> CampaignContext:
@@ -173,10 +178,11 @@ class CampaignRun:
         self, runners: Sequence[TestbedRunner], blocked: Collection[str], state: CampaignState
     ) -> TrialQueue:
         """Return the queue of trials that are open and not blocked, and emit how many there are."""
-        open_trials = [trial for trial in self.plan.trials if is_open(state.trials.get(trial.id))]
+        trials, again = _picked_trials(self.plan, self.picked), self.picked is not None and self.picked.again
+        open_trials = [trial for trial in trials if again or is_open(state.trials.get(trial.id))]
         runnable = [trial for trial in open_trials if trial.id not in blocked]
         values = {
-            "asked": len(self.plan.trials) - len(open_trials) + len(runnable),
+            "asked": len(trials) - len(open_trials) + len(runnable),
             "open": len(runnable),
             "seconds": [trial.resolved.duration_s for trial in runnable],
             "testbeds": len(runners),
@@ -193,20 +199,47 @@ def _changed_hosts(context: CampaignContext) -> Collection[str]:
     return context.state().unrestored.keys()
 
 
-def adopt_plan(folder: Path, plan: Plan, sources: Mapping[str, bytes]) -> Summary:
+def note_pick(picked: Picked | None, state: CampaignState, note: Note) -> None:
+    """Record in the journal that a run is about a part of the plan, or again about all of it.
+
+    Trials that run again were picked before, or had been requested with all others.
+    """
+    text, ids = (picked.text, picked.ids) if picked else ("", ())
+    known = text in state.picks and state.picked.issuperset(ids) if text else not state.picks
+    if not known and not (picked and picked.again):
+        note("trials-picked", pick=text, trials=list(ids))
+
+
+def _picked_trials(plan: Plan, picked: Picked | None) -> Sequence[Trial]:
+    if picked is None:
+        return plan.trials
+    ids = set(picked.ids)
+    return [trial for trial in plan.trials if trial.id in ids]
+
+
+def _completed(plan: Plan, state: CampaignState) -> int:
+    return sum(not is_open(state.trials.get(id_)) for id_ in plan.ids)
+
+
+def adopt_plan(
+    folder: Path, plan: Plan, sources: Mapping[str, bytes], picked: Picked | None = None
+) -> Summary:
     """Adopt a plan without open trials as the plan of a campaign. No host is contacted."""
     with Journal(folder / JOURNAL) as journal:
         state = fold(journal.entries)
+        note_pick(picked, state, journal.note)
         if replace_plan(folder, plan, sources, journal.note, state):
             journal.note("files-recorded", files=digests(folder, *OWN_FILES))
-            journal.note("campaign-finished", completed=len(plan.trials), failed=[])
+            journal.note("campaign-finished", completed=_completed(plan, state), failed=[])
+        state = fold(journal.entries)
     point_latest(folder)
-    return summarise(folder, plan, state)
+    return summarise(folder, plan, state, picked)
 
 
-def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:
+def summarise(folder: Path, plan: Plan, state: CampaignState, picked: Picked | None = None) -> Summary:
     """Count complete trials, and give for each other trial the reason from its last attempt."""
-    missing = [trial for trial in plan.trials if is_open(state.trials.get(trial.id))]
+    trials = _picked_trials(plan, picked)
+    missing = [trial for trial in trials if is_open(state.trials.get(trial.id))]
     blocked = {trial.id: state.blocked[trial.id] for trial in missing if trial.id in state.blocked}
     needs = needed_hosts_by_trial(plan) if state.quarantined else None
     failed: dict[str, tuple[str, ...]] = {}
@@ -219,5 +252,13 @@ def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:
         else:
             lost = needs[trial.id] & state.quarantined.keys() if needs else ()
             failed[trial.id] = (f"not run: it needs {', '.join(sorted(lost))}",) if lost else ()
-    done = len(plan.trials) - len(missing)
-    return Summary(folder, len(plan.trials), done, failed, blocked, state.quarantined, state.stopped)
+    return Summary(
+        folder=folder,
+        trials=len(trials),
+        done=len(trials) - len(missing),
+        failed=failed,
+        blocked=blocked,
+        quarantined=state.quarantined,
+        stopped=state.stopped,
+        part=state.part_text(plan.ids),
+    )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from samovar import schema as generated_files
+from samovar.analyse import Part
 from samovar.analyse import analyse as run_analysis
 from samovar.campaign import Restored, Summary, adopt_plan, read_plan, read_state, run_command
 from samovar.campaign.collection import verify as verify_campaign
@@ -19,7 +20,8 @@ from samovar.cli.project import Request, RunRequest
 from samovar.cli.show_status import CampaignStatus, status_json, status_lines, verification_lines
 from samovar.cli.text import first_lines
 from samovar.experiment import STUDIES, load_testbed
-from samovar.report import exit_status, make_bundle, make_study
+from samovar.plan import Pick, Plan
+from samovar.report import exit_status, make_bundle, make_study, shown_part
 from samovar.units import counted
 
 MOST_FAILURES = 40
@@ -31,17 +33,22 @@ def run(
     root: Path,
     request: Request,
     *,
+    pick: Pick | None = None,
     new_campaign: bool = False,
     allow_partial: bool = False,
     fail_fast: bool = False,
     force: bool = False,
     events: str = "",
 ) -> int:
-    """Run the trials of an experiment that its campaign lacks; start a campaign if there is none."""
+    """Run the trials of an experiment that its campaign lacks; start a campaign if there is none.
+
+    With a `pick`, the other trials of the plan are left for a later run.
+    """
     controller = open_controller(root)
     planned = controller.project.plan(request)
-    resume = controller.project.resume_point(planned, new_campaign)
-    command = run_command(planned.plan) + " --allow-partial" * allow_partial + " --fail-fast" * fail_fast
+    resume = controller.project.resume_point(planned, new_campaign, pick)
+    flags = " --allow-partial" * allow_partial + " --fail-fast" * fail_fast
+    command = run_command(planned.plan) + (pick.options if pick else "") + flags
     asked = RunRequest(planned, resume, allow_partial, fail_fast, force)
     return int(not run_campaign(root, asked, command, events).complete)
 
@@ -50,8 +57,12 @@ def run_campaign(root: Path, request: RunRequest, same_command: str, events: str
     """Run a campaign and show its progress and summary; a complete campaign touches no host."""
     controller, planned, resume = open_controller(root), request.planned, request.resume
     if resume.folder and resume.nothing_to_do:
-        summary = adopt_plan(resume.folder, planned.plan, planned.sources)
-        show(complete_lines(summary, planned.plan.experiment, f"{same_command} --new"))
+        summary = adopt_plan(resume.folder, planned.plan, planned.sources, resume.picked)
+        if resume.picked and resume.picked.again:
+            show([f"nothing to run again: no trial of {resume.folder} matches `{resume.picked.text}`"])
+        else:
+            show(complete_lines(summary, planned.plan.experiment, f"{same_command} --new"))
+        show(part_lines(summary.part, planned.plan))
         return summary
     from samovar.cli.progress import open_event_stream  # takes long to import
 
@@ -61,6 +72,7 @@ def run_campaign(root: Path, request: RunRequest, same_command: str, events: str
         display.campaign.expect(planned.plan, resume.state, overhead.seconds)
         summary = controller.run(request, display)
     show(summary_lines(summary, same_command), to_stderr=events_on_stdout)
+    show(part_lines(summary.part, planned.plan), to_stderr=events_on_stdout)
     return summary
 
 
@@ -116,30 +128,46 @@ def verify(root: Path, campaign: str = "") -> int:
 
 
 @command
-def analyse(root: Path, campaign: str = "") -> None:
-    """Measure the trials of a campaign and make its figures and tables."""
-    analyse_campaign(root, open_controller(root).project.campaign(campaign))
+def analyse(root: Path, campaign: str = "", pick: Pick | None = None) -> None:
+    """Measure the trials of a campaign, or those that are picked, and make its figures and tables."""
+    analyse_campaign(root, open_controller(root).project.campaign(campaign), pick)
 
 
-def analyse_campaign(root: Path, folder: Path) -> None:
+def analyse_campaign(root: Path, folder: Path, pick: Pick | None = None) -> None:
     """Run the R analysis of a campaign folder and show where its results are."""
+    part = part_of(folder, pick)
     with event_display(root) as display:
-        run_analysis(folder, root, display)
-    show([f"figures and tables: {folder / 'bundle'}"])
+        run_analysis(folder, root, display, part)
+    of = f" of {counted(len(part.trials), 'trial')} (picked: {part.picked})" if part else ""
+    show([f"figures and tables{of}: {folder / 'bundle'}"])
+
+
+def part_of(folder: Path, pick: Pick | None = None) -> Part | None:
+    """Return the part of a campaign's trials that is picked, or that its runs were about; None for all."""
+    plan, state = read_plan(folder), read_state(folder)
+    if pick:
+        return Part(str(pick), pick.options.strip(), pick.of(plan).ids)
+    if state.part_text(plan.ids):
+        ids = [id_ for id_ in plan.ids if not state.is_left_for_later(id_)]
+        return Part("; ".join(state.picks), "", ids)
+    return None
 
 
 @command
-def report(root: Path, campaign: str = "", study: str = "") -> int:
-    """Make the PDF of a campaign or of a study.
+def report(root: Path, campaign: str = "", study: str = "", pick: Pick | None = None) -> int:
+    """Make the PDF of a campaign or of a study; if trials are picked, these are analysed first.
 
     The exit code is 0 when all expectations are reproduced, 1 when one differs, 2 when one has no data.
     """
+    if pick:
+        analyse_campaign(root, open_controller(root).project.campaign(campaign), pick)
     return exit_status(make_report(root, campaign, study))
 
 
 def make_report(root: Path, campaign: str, study: str = "") -> list[str]:
     """Make the PDF, show its scorecard, and return the verdict of each expectation."""
     project = open_controller(root).project
+    part = "" if study else shown_part(project.campaign(campaign))
     with event_display(root) as display:
         if study:
             wanted = project.study_report(study)
@@ -148,7 +176,7 @@ def make_report(root: Path, campaign: str, study: str = "") -> list[str]:
         else:
             pdf, verdicts = make_bundle(project.campaign(campaign), display, project.outputs)
     counts = (f"{verdicts.count(verdict)} {verdict}" for verdict in ("reproduced", "differs", "no data"))
-    show([f"scorecard: {', '.join(counts)}", str(pdf)])
+    show([f"scorecard: {', '.join(counts)}", *([part] if part else []), str(pdf)])
     return verdicts
 
 
@@ -161,7 +189,7 @@ def schema(root: Path) -> None:
 
 def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:
     """Show the end of a run and, where trials are missing, the command that runs them."""
-    yield f"{summary.done} of {summary.trials} trials done: {summary.folder}"
+    yield f"{summary.done} of {counted(summary.trials, 'trial')} done: {summary.folder}"
     if summary.stopped:
         yield f"stopped: {summary.stopped}"
     yield from (f"  ✗ {host} is quarantined: {why}" for host, why in summary.quarantined.items())
@@ -175,10 +203,17 @@ def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:
 
 def complete_lines(summary: Summary, experiment: str, again: str) -> Iterator[str]:
     """Show that a campaign is complete, where its report is, and how to measure it again."""
-    yield f"all {counted(summary.trials, 'trial')} are done: {summary.folder}"
+    picked = "picked " if summary.part else ""
+    yield f"all {counted(summary.trials, f'{picked}trial')} are done: {summary.folder}"
     pdf = summary.folder / "bundle" / f"{experiment}.pdf"
     yield f"report: {pdf}" if pdf.is_file() else "no report yet: run `fab analyse`, then `fab report`"
     yield f"to measure everything again: {again}"
+
+
+def part_lines(part: str, plan: Plan) -> Iterator[str]:
+    """Show how much of a plan has run, if only a part of it was picked, and how to run the rest."""
+    if part:
+        yield f"{part}; the others: {run_command(plan)}"
 
 
 def restored_lines(testbed: str, restored: Restored) -> Iterator[str]:

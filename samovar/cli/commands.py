@@ -19,6 +19,7 @@ from samovar.errors import SamovarError, unknown
 
 if TYPE_CHECKING:  # takes long to import
     from samovar.cli.project import Request
+    from samovar.plan import Pick
 
 Body = Callable[..., Any]
 INTERRUPTED = 130
@@ -98,6 +99,37 @@ TRIAL = click.option(
     shell_complete=completion.trials,
     help="One trial, by its id or the beginning of it.",
 )
+PART = options(
+    click.option(
+        *("--only", "-o"),
+        multiple=True,
+        metavar="FACTOR=LEVEL…",
+        shell_complete=completion.levels,
+        help="Only trials with these levels, as in 'cc=cubic,cdg mtu=1500'; can be repeated.",
+    ),
+    click.option(
+        *("--trial", "trials"),
+        multiple=True,
+        metavar="ID",
+        shell_complete=completion.trials,
+        help="Only this trial, by its id or the beginning of it; can be repeated.",
+    ),
+)
+PICK = options(
+    PART,
+    click.option(
+        "--first",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Only the first N of them, in the plan's order.",
+    ),
+    click.option(
+        "--again",
+        multiple=True,
+        type=click.Choice(["invalid", "suspect", "failed"]),
+        help="Only trials that ended so, which run again; can be repeated.",
+    ),
+)
 
 
 def in_project(body: Body) -> Body:
@@ -115,6 +147,17 @@ def request_of(arguments: dict[str, Any]) -> Request:
     from samovar.cli.project import Request
 
     return Request(**{name: arguments.pop(name) for name in Request._fields})
+
+
+def pick_of(arguments: dict[str, Any]) -> Pick:
+    """Take what PART or PICK adds to a command's arguments out of them."""
+    from samovar.plan import Pick
+
+    names = [one for one in ("only", "trials", "first", "again") if one in arguments]
+    pick = Pick(**{name: arguments.pop(name) for name in names})
+    if pick.again and arguments.get("new_campaign"):
+        raise click.UsageError("--again needs the campaign whose trials run again; --new begins another one")
+    return pick
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["--help", "-h"]})
@@ -171,13 +214,13 @@ def new(root: Path, name: str, base: str) -> int:
 @PRINT_JSON
 @flag("--csv/as_csv", "Print CSV, one row per trial.")
 @NEW
-@TRIAL
+@PICK
 @in_project
 def plan(root: Path, **arguments: Any) -> int:
     """Show the trials of an experiment in order, their cost, and what the testbed cannot run."""
     from samovar.cli import plan_commands
 
-    return plan_commands.plan(root, request_of(arguments), **arguments)
+    return plan_commands.plan(root, request_of(arguments), pick=pick_of(arguments), **arguments)
 
 
 @main.command()
@@ -214,6 +257,7 @@ def sudoers(root: Path, **arguments: Any) -> int:
 
 @main.command()
 @EXPERIMENT
+@PICK
 @NEW
 @flag("--allow-partial", "Skip the trials that the testbed cannot run.")
 @flag("--fail-fast", "Stop after the first trial that fails.")
@@ -226,7 +270,7 @@ def run(root: Path, **arguments: Any) -> int:
     """Run the trials of an experiment; after an interrupt or a change, run those that are missing."""
     from samovar.cli import campaign_commands
 
-    return campaign_commands.run(root, request_of(arguments), **arguments)
+    return campaign_commands.run(root, request_of(arguments), pick=pick_of(arguments), **arguments)
 
 
 @main.command()
@@ -269,16 +313,18 @@ def verify(root: Path, campaign: str) -> int:
 
 @main.command()
 @CAMPAIGN
+@PART
 @in_project
-def analyse(root: Path, campaign: str) -> int:
+def analyse(root: Path, campaign: str, **arguments: Any) -> int:
     """Measure the trials of a campaign and make its figures and tables (with R)."""
     from samovar.cli import campaign_commands
 
-    return campaign_commands.analyse(root, campaign)
+    return campaign_commands.analyse(root, campaign, pick_of(arguments))
 
 
 @main.command()
 @CAMPAIGN
+@PART
 @click.option(
     "--study",
     default="",
@@ -286,11 +332,14 @@ def analyse(root: Path, campaign: str) -> int:
     help="File in experiments/studies/: report several experiments together.",
 )
 @in_project
-def report(root: Path, campaign: str, study: str) -> int:
+def report(root: Path, campaign: str, study: str, **arguments: Any) -> int:
     """Make the PDF of a campaign or study; exit code 1 or 2 if an expectation differs or has no data."""
     from samovar.cli import campaign_commands
 
-    return campaign_commands.report(root, campaign, study)
+    pick = pick_of(arguments)
+    if pick and study:
+        raise click.UsageError("--only and --trial pick trials of a campaign, not of a study")
+    return campaign_commands.report(root, campaign, study, pick)
 
 
 @main.command()

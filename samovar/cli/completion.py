@@ -75,16 +75,48 @@ def overrides(ctx: click.Context, param: click.Parameter, incomplete: str) -> It
 
 def trials(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Complete the id of a trial from the newest plan that a campaign of the experiment has recorded."""
-    root = _root(ctx)
-    name = ctx.params.get("campaign") or _experiment(ctx)
-    if root is None or not name:
-        return []
-    plans = sorted((root / "results").glob(f"{str(name).partition('/')[0]}/*/plan.json"))
-    return (
-        _matching((one["id"] for one in json.loads(plans[-1].read_text())["trials"]), incomplete)
-        if plans
-        else []
+    return _matching((row[0] for row in _newest_plan(ctx).get("trials", [])), incomplete)
+
+
+def levels(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete FACTOR=LEVEL of --only, also after a space or comma, from that plan and the experiment."""
+    before, space, word = incomplete.rpartition(" ")
+    name, _, chosen = word.partition("=")
+    known: dict[str, dict[str, None]] = {}
+    for factors in (*(part["factors"] for part in _newest_plan(ctx).get("parts", [])), *_factors(ctx)):
+        for factor, labels in factors.items():
+            known.setdefault(factor, {}).update(dict.fromkeys(_texts(labels)))
+    others, comma, _ = chosen.rpartition(",")
+    if comma and name in known:
+        known = {
+            name: dict.fromkeys(f"{others},{one}" for one in known[name] if one not in others.split(","))
+        }
+    return _matching(
+        (f"{before}{space}{factor}={label}" for factor, labels in known.items() for label in labels),
+        incomplete,
     )
+
+
+def _factors(ctx: click.Context) -> Iterator[dict[str, Any]]:
+    """Yield the factors of the experiment's file: of all parts, and of each."""
+    yield _merged(ctx, "factors")
+    for part in _merged(ctx, "parts").values():
+        if isinstance(part, dict) and isinstance(part.get("factors"), dict):
+            yield part["factors"]
+
+
+def _newest_plan(ctx: click.Context) -> dict[str, Any]:
+    """Return plan.json of the campaign that the command line names, or of the newest of its experiment."""
+    root, name = _root(ctx), str(ctx.params.get("campaign") or _experiment(ctx))
+    if root is None or not name:
+        return {}
+    results = root / _read(root / "config.yaml").get("results", "results")
+    files = [results / name / "plan.json", *sorted(results.glob(f"{Path(name).stem}/*-*/plan.json"))[-1:]]
+    try:
+        tree = json.loads(next(file for file in files if file.is_file()).read_bytes())
+    except (OSError, ValueError, StopIteration):
+        return {}
+    return tree if isinstance(tree, dict) else {}
 
 
 def _experiment(ctx: click.Context) -> str:
@@ -122,7 +154,11 @@ def _read(path: Path) -> dict[str, Any]:
     return tree if isinstance(tree, dict) else {}
 
 
+def _list(levels: Any) -> list[Any]:
+    return levels if isinstance(levels, list) else []
+
+
 def _texts(levels: Any) -> list[str]:
-    return (
-        [str(one) for one in levels if isinstance(one, str | int | float)] if isinstance(levels, list) else []
-    )
+    """Return the levels of a factor that are plain values, and the labels of others."""
+    labels = (one.get("label") if isinstance(one, dict) else one for one in _list(levels))
+    return [str(one) for one in labels if isinstance(one, str | int | float)]

@@ -55,7 +55,10 @@ class Controller:
                 availability.power_on_silent(hosts, machines_of(one.testbed), emit)
                 facts = partial(self.preflight.facts, hosts, one.plan)
                 surveys.append(availability.survey_hosts(hosts, facts))
-            availability.require_reachable([one.plan for one in planned], surveys, request.fail_fast)
+            picked = request.resume.picked
+            availability.require_reachable(
+                [one.plan for one in planned], surveys, request.fail_fast, picked.ids if picked else None
+            )
             testbeds = self._testbeds(request, sessions, surveys)
             if folder is None:
                 folder = campaign.begin_campaign(
@@ -74,6 +77,7 @@ class Controller:
                 notifier,
                 fail_fast=request.fail_fast,
                 force=request.force,
+                picked=picked,
             )
             summary = run.run(self._provenance(planned, surveys))
             notifier.end(summary.done, summary.trials, len(summary.failed))
@@ -89,7 +93,10 @@ class Controller:
             one.testbed.name: self.preflight.compare(one, survey.facts, cost)
             for one, survey in zip(planned, surveys, strict=True)
         }
-        blocked = availability.require_runnable(request.planned.plan, findings, request.allow_partial)
+        ids = request.resume.picked.ids if request.resume.picked else None
+        if ids is not None:
+            findings = {name: availability.findings_of(found, ids) for name, found in findings.items()}
+        blocked = availability.require_runnable(request.planned.plan, findings, request.allow_partial, ids)
         return [
             campaign.TestbedSetup(
                 one.testbed.name,

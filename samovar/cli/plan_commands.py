@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samovar import schema
 from samovar.campaign import changed_recipes
-from samovar.campaign.availability import Finding, blocked_trials
+from samovar.campaign.availability import Finding, blocked_trials, findings_of
 from samovar.cli.program import command, event_display, open_controller, show, show_json
 from samovar.cli.project import PlannedExperiment, Project, Request
 from samovar.cli.project_folder import make_project, schema_folder
@@ -17,6 +17,7 @@ from samovar.cli.text import columns, key_title, quantity_text, value_text
 from samovar.experiment import Explanation, package_outputs, write_starter
 from samovar.hosts import HostFacts
 from samovar.installation import SHIPPED, TEMPLATES
+from samovar.plan import Pick
 
 RECIPE_KINDS = ("aqm", "generator", "logger", "setting")
 
@@ -53,16 +54,20 @@ def plan(
     as_csv: bool = False,
     every_trial: bool = False,
     new_campaign: bool = False,
-    trial: str = "",
+    pick: Pick | None = None,
 ) -> int:
-    """Show a plan, or one trial of it; the exit code is 1 when a trial cannot run."""
+    """Show a plan, or the trials of it that are picked; the exit code is 1 when one of them cannot run.
+
+    A single trial that is picked by its id is shown in full.
+    """
     project = open_controller(root).project
     planned = project.plan(request)
-    if trial:
-        found = planned.plan.find(trial)
+    if pick and pick == Pick(trials=pick.trials[:1]):
+        (id_,) = pick.of(planned.plan).ids
+        found = planned.plan.find(id_)
         show_json(found.as_json()) if as_json else show(trial_lines(found, project.catalogue))
         return 0
-    preview = preview_plan(root, planned, new_campaign)
+    preview = preview_plan(root, planned, new_campaign, pick)
     if as_json:
         show_json(plan_json(preview))
     else:
@@ -70,18 +75,24 @@ def plan(
     return int(preview.nothing_can_run or bool(preview.blocked))
 
 
-def preview_plan(root: Path, planned: PlannedExperiment, new_campaign: bool) -> PlanPreview:
+def preview_plan(
+    root: Path, planned: PlannedExperiment, new_campaign: bool, pick: Pick | None = None
+) -> PlanPreview:
     """Collect what is known of a plan before it runs; the testbed is queried if it answers."""
     controller = open_controller(root)
     project, preflight = controller.project, controller.preflight
-    resume = project.resume_point(planned, new_campaign)
+    resume = project.resume_point(planned, new_campaign, pick)
     remaining = preflight.cost(planned, resume)
     findings, not_queried = preflight.check_running(planned, remaining)
+    left_out = set[str]()
+    if resume.picked:
+        findings = findings_of(findings, resume.picked.ids)
+        left_out = set(planned.plan.ids).difference(resume.picked.ids)
     blocked = blocked_trials(findings)
     return PlanPreview(
         planned.plan,
         resume,
-        preflight.cost(planned),
+        preflight.cost(planned, without=left_out),
         remaining,
         findings,
         blocked,

@@ -37,7 +37,7 @@ from samovar.experiment import (
     yaml_tree,
 )
 from samovar.installation import SHIPPED, TEMPLATES
-from samovar.plan import Plan, explain_trial, make_plan, on_testbed
+from samovar.plan import Pick, Plan, explain_trial, make_plan, on_testbed
 from samovar.recipes import Catalogue
 
 
@@ -192,9 +192,11 @@ class Project:
         """Return a campaign's folder by path, experiment/campaign or experiment; the latest if empty."""
         return Archive(self.results).find(name)
 
-    def resume_point(self, planned: PlannedExperiment, new: bool = False) -> ResumePoint:
+    def resume_point(
+        self, planned: PlannedExperiment, new: bool = False, pick: Pick | None = None
+    ) -> ResumePoint:
         """Return the campaign that a plan resumes and the work that is left; with `new`, a new campaign."""
-        return find_resume_point(planned.plan, self.results, new)
+        return find_resume_point(planned.plan, self.results, new, pick)
 
 
 def _find(name: str, paths: Sequence[Path], what: str, folder: str) -> Path:

@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from samovar.campaign import ResumePoint
@@ -44,7 +45,18 @@ class PlanPreview:
     def nothing_can_run(self) -> bool:
         """Whether every trial is blocked, or something is missing that all trials need."""
         needed_by_all = any(finding.stops and not finding.trials for finding in self.findings)
-        return needed_by_all or len(self.blocked) == len(self.plan.trials)
+        nothing_picked = self.resume.picked is not None and not self.resume.picked.ids
+        return needed_by_all or (len(self.blocked) == len(self.picked_ids) and not nothing_picked)
+
+    @property
+    def picked_ids(self) -> Sequence[str]:
+        """The ids of the trials that the preview is about: those that were picked, else all."""
+        return self.resume.picked.ids if self.resume.picked else self.plan.ids
+
+    def trials(self) -> Iterator[tuple[int, Trial]]:
+        """Yield these trials with their numbers in the plan, from 1."""
+        ids = set(self.picked_ids)
+        yield from ((number, one) for number, one in enumerate(self.plan.trials, 1) if one.id in ids)
 
     def state(self, id_: str) -> str:
         """Return the state of a trial: `cannot run`, `stands` (it is done), or why it is still to run."""
@@ -61,6 +73,8 @@ def plan_lines(preview: PlanPreview, every_trial: bool = False) -> Iterator[str]
     yield from override_lines(plan)
     yield ""
     yield from _design_lines(plan)
+    if preview.resume.picked:
+        yield f"picked: {len(preview.picked_ids)} of them ({preview.resume.picked.text})"
     yield from _trial_table(preview, every_trial)
     yield ""
     yield from _campaign_lines(preview.resume, preview.changed_recipes)
@@ -98,17 +112,17 @@ def _levels(levels: Sequence[str]) -> str:
 
 def _trial_table(preview: PlanPreview, every_trial: bool) -> Iterator[str]:
     """Show the trials in run order. Of a long plan, only the first trials are shown."""
-    trials, blocked = preview.plan.trials, preview.blocked
-    shown = len(trials) if every_trial or len(trials) <= SCREEN else FEW
+    amount, blocked = len(preview.picked_ids), preview.blocked
+    shown = amount if every_trial or amount <= SCREEN else FEW
     rows = []
-    for number, trial in enumerate(trials[:shown], 1):
+    for number, trial in islice(preview.trials(), shown):
         state = preview.state(trial.id) if preview.resume.folder or trial.id in blocked else ""
         state = {"stands": "done", "stale": "changed"}.get(state, state)
         duration, why = clock(trial.resolved.duration_s), "; ".join(blocked.get(trial.id, ()))
         rows.append((f"  {number}", trial.id, duration, state, why))
     yield from columns(rows)
-    if shown < len(trials):
-        yield f"  … {len(trials) - shown:,} more (--all shows them)"
+    if shown < amount:
+        yield f"  … {amount - shown:,} more (--all shows them)"
 
 
 REASONS_TO_RUN: Mapping[str, str] = {
@@ -117,6 +131,7 @@ REASONS_TO_RUN: Mapping[str, str] = {
     "failed": "failed before",
     "interrupted": "interrupted before",
     "invalid": "invalid before",
+    "suspect": "suspect before",
 }
 
 
@@ -169,7 +184,7 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
         ("reboot", changes.reboots, changes.naive_reboots),
         ("interface reset", changes.resets, changes.naive_resets),
     ):
-        if number or naive:
+        if (number or naive) and not preview.resume.picked:  # known for the whole order only
             rows.append(("  hosts", f"{counted(number, what)} ({naive:,} in the order of the file)"))
     yield from columns(rows)
 
@@ -210,10 +225,10 @@ def _capability_lines(preview: PlanPreview) -> Iterator[str]:
         yield "no trial can run until this is fixed:"
         yield from (f"  ✗ {finding}" for finding in stops if not finding.trials)
     if some:
-        yield f"{len(blocked):,} of {counted(len(plan.trials), 'trial')} cannot run on {plan.testbed}:"
+        yield f"{len(blocked):,} of {counted(len(preview.picked_ids), 'trial')} cannot run on {plan.testbed}:"
         yield from (f"  ✗ {finding}" for finding in some)
     yield from (f"  ? {finding}" for finding in preview.findings if not finding.stops)
-    if some and len(blocked) < len(plan.trials):
+    if some and len(blocked) < len(preview.picked_ids):
         yield "  `fab run … --allow-partial` runs the others"
     if preview.not_queried:
         first, *more = preview.not_queried.splitlines()
@@ -267,8 +282,11 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def plan_json(preview: PlanPreview) -> Mapping[str, object]:
     """Return the keys of plan.json, plus the cost, the campaign, and the reasons why trials cannot run."""
     folder, comparison = preview.resume.folder, preview.resume.comparison
+    picked = preview.resume.picked
+    part = {"picked": picked.text, "trials": [one.as_json() for _, one in preview.trials()]} if picked else {}
     return {
         **preview.plan.as_json(),
+        **part,
         "cost": _cost_json(preview.cost),
         "left": _cost_json(preview.cost_remaining),
         "possible": _cost_json(preview.cost_possible or preview.cost_remaining),
@@ -311,7 +329,7 @@ def plan_csv(preview: PlanPreview) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(["order", "id", "part", *factors, "replicate", "block", "duration_s", "state"])
-    for number, trial in enumerate(preview.plan.trials, 1):
+    for number, trial in preview.trials():
         levels = [trial.treatment.get(factor, "") for factor in factors]
         place = [trial.replicate, trial.block, f"{trial.resolved.duration_s:.9g}", preview.state(trial.id)]
         table.writerow([number, trial.id, trial.part, *levels, *place])

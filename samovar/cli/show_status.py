@@ -19,7 +19,7 @@ from samovar.cli.text import columns, first_lines
 from samovar.plan import MeasuredTimes, Plan, Trial, parallel_s
 from samovar.units import clock, counted, format_bytes
 
-OPEN, RUNNING, BLOCKED, FAILED = "open", "running", "cannot run", "failed"
+OPEN, RUNNING, BLOCKED, FAILED, LATER = "open", "running", "cannot run", "failed", "not picked"
 SYMBOLS: Mapping[str, str] = {
     "valid": "✓",
     "suspect": "?",
@@ -29,6 +29,7 @@ SYMBOLS: Mapping[str, str] = {
     RUNNING: "»",
     OPEN: "·",
     BLOCKED: "−",
+    LATER: "○",
 }
 """The symbol of each state of a trial. The legend below a grid shows the states that occur."""
 GAP = "  "
@@ -73,12 +74,17 @@ def trial_state(trial: TrialState | None, blocked: bool = False) -> str:
         return OPEN
     if trial.status == "in flight":
         return RUNNING
-    return (trial.verdict or "valid") if trial.status == "completed" else trial.status
+    return trial.result
 
 
 def trial_states(plan: Plan, state: CampaignState) -> dict[str, str]:
     """Return the state of each trial of a plan, by id."""
-    return {id_: trial_state(state.trials.get(id_), id_ in state.blocked) for id_ in plan.ids}
+    return {
+        id_: LATER
+        if state.is_left_for_later(id_)
+        else trial_state(state.trials.get(id_), id_ in state.blocked)
+        for id_ in plan.ids
+    }
 
 
 def grid_of(plan: Plan, states: Mapping[str, str]) -> Grid:
@@ -145,9 +151,15 @@ class CampaignStatus:
 
     @property
     def open(self) -> list[Trial]:
-        """The trials that are still to run and can run on the testbed."""
-        trials = self.state.trials
-        return [t for t in self.plan.trials if is_open(trials.get(t.id)) and t.id not in self.state.blocked]
+        """The trials that are still to run and that the testbed can run, without those left for later."""
+        state = self.state
+        return [
+            trial
+            for trial in self.plan.trials
+            if is_open(state.trials.get(trial.id))
+            and trial.id not in state.blocked
+            and not state.is_left_for_later(trial.id)
+        ]
 
     @property
     def remaining_s(self) -> float:
@@ -212,8 +224,11 @@ def _count_lines(status: CampaignStatus) -> Iterator[str]:
     not_done = sum(is_open(trials.get(id_)) for id_ in plan.ids)
     time_left = f", about {clock(status.remaining_s)} remaining" if left else ""
     yield f"{len(plan.trials) - not_done} of {len(plan.trials)} trials done{time_left}"
-    if not_done > len(left):
-        yield f"{not_done - len(left)} cannot run on {plan.testbed}"
+    blocked = sum(id_ in status.state.blocked and is_open(trials.get(id_)) for id_ in plan.ids)
+    if blocked:
+        yield f"{blocked} cannot run on {plan.testbed}"
+    if part := status.state.part_text(plan.ids):
+        yield f"{part}; the others: {run_command(plan)}"
     unused = sum(not is_open(trials[id_]) for id_ in trials.keys() - set(plan.ids))
     if unused:
         yield f"{counted(unused, 'result')} of earlier plans kept but not analysed"
@@ -224,6 +239,7 @@ def _count_lines(status: CampaignStatus) -> Iterator[str]:
 def status_json(status: CampaignStatus) -> Mapping[str, object]:
     """Return the status of a campaign for programs."""
     plan, state = status.plan, status.state
+    words = trial_states(plan, state).values()
     return {
         "schema": 1,
         "folder": str(status.folder),
@@ -239,14 +255,15 @@ def status_json(status: CampaignStatus) -> Mapping[str, object]:
         "trials_left": len(status.open),
         "seconds_left": round(status.remaining_s, 1) if status.open else 0.0,
         "again": run_command(plan) if status.open else None,
-        "trials": [_trial_json(trial, state) for trial in plan.trials],
+        "picked": list(state.picks),
+        "trials": [_trial_json(trial, word, state) for trial, word in zip(plan.trials, words, strict=True)],
     }
 
 
-def _trial_json(trial: Trial, state: CampaignState) -> Mapping[str, object]:
+def _trial_json(trial: Trial, word: str, state: CampaignState) -> Mapping[str, object]:
     known = state.trials.get(trial.id)
     values = {key: getattr(trial, key) for key in ("id", "part", "treatment", "replicate")}
-    values["state"] = trial_state(known, trial.id in state.blocked)
+    values["state"] = word
     if known is None:
         return values
     keys = ("attempts", "reasons", "t_start_s", "seconds", "overhead_s", "testbed", "phases")

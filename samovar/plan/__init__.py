@@ -25,6 +25,8 @@ from samovar.plan.model import PathPlan as PathPlan
 from samovar.plan.model import Resolved as Resolved
 from samovar.plan.model import StopPlan as StopPlan
 from samovar.plan.model import Trial as Trial
+from samovar.plan.picks import Pick as Pick
+from samovar.plan.picks import Picked as Picked
 from samovar.plan.plan import PartPlan as PartPlan
 from samovar.plan.plan import Plan as Plan
 from samovar.plan.plan import make_plan as make_plan

@@ -13,11 +13,12 @@ from samovar.campaign.journal import STARTS, CampaignState, Entry, fold, read_jo
 from samovar.errors import ReportError
 from samovar.experiment import yaml_tree
 from samovar.plan import Plan
+from samovar.units import counted
 
 Json = dict[str, Any]
 Value = TypeVar("Value", dict[str, Any], list[Any])
 
-COMPLETED, NOT_RUN = "completed", "not run"
+COMPLETED, NOT_RUN, NOT_PICKED = "completed", "not run", "not picked"
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,37 @@ class Campaign:
         return self.journal[-1].t_s if self.journal else 0.0
 
     def trial_state(self, trial: str) -> str:
-        """Return the verdict of a planned trial if it completed, otherwise its last outcome or `not run`."""
+        """Return the verdict of a planned trial if it completed, else its outcome, or why it has none."""
         manifest = self.manifests.get(trial)
         if manifest is not None:
             outcome = str(manifest.get("outcome", COMPLETED))
             return str(manifest.get("verdict") or "valid") if outcome == COMPLETED else outcome
+        if self.state.is_left_for_later(trial):
+            return NOT_PICKED
         journaled = self.state.trials.get(trial)
         return journaled.status if journaled and journaled.status in ("failed", "interrupted") else NOT_RUN
 
     @property
     def analyse_command(self) -> str:
-        """The command that makes figures and tables."""
-        return f"fab analyse {self.label}"
+        """The command that makes figures and tables, of the same part of the trials."""
+        return f"fab analyse {self.label} {self.shown.get('options', '')}".rstrip()
+
+    @property
+    def shown(self) -> Json:
+        """The part of the trials that figures and tables show; empty if they show all."""
+        part: Json = self.analysis.get("part") or {}
+        return part
+
+    @property
+    def part(self) -> str:
+        """How much of the plan has run and is shown, if either is a part of it; empty for the whole plan."""
+        run, of = self.state.part_text(self.plan.ids), counted(len(self.plan.ids), "trial")
+        shown = (
+            f"{len(self.shown['trials'])} of {of} are shown (picked: {self.shown['picked']})"
+            if self.shown
+            else ""
+        )
+        return "; ".join(filter(None, [run, shown if not run or self.shown.get("options") else ""]))
 
 
 def read_campaign(folder: Path) -> Campaign:
@@ -90,6 +110,11 @@ def read_campaign(folder: Path) -> Campaign:
         manifests={id_: read_json(file, dict) for id_, file in manifests.items() if file.is_file()},
         analysis=read_json(folder / "bundle" / "analysis.json", dict, optional=True),
     )
+
+
+def shown_part(folder: Path) -> str:
+    """Return how much of a campaign's plan has run and is analysed; empty if that is all of it."""
+    return read_campaign(folder).part
 
 
 def read_json(file: Path, kind: type[Value], optional: bool = False) -> Value:

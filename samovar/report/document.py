@@ -41,7 +41,7 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
         **_path_captions(campaign),
         "hosts": hosts(campaign),
         "treatments": treatments(campaign),
-        "scorecard": scorecard_section(results),
+        "scorecard": scorecard_section(results, campaign.part),
         "figures": figures,
         "tables": tables,
         "omissions": omissions(campaign),
@@ -49,6 +49,7 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
         "software": software(campaign.analysis),
         "data": data_files(campaign.bundle, [*figures, *tables]),
         "regenerate": [campaign.analyse_command, f"fab report {campaign.label}"],
+        "note": f"\n{campaign.part}\n" if campaign.part else "",
         "commands": commands(campaign),
     }
 
@@ -67,13 +68,14 @@ def _path_captions(campaign: Campaign) -> Json:
     }
 
 
-def scorecard_section(results: Sequence[Result]) -> Json:
-    """Return the lines of the scorecard, the number of each verdict, and a headline."""
+def scorecard_section(results: Sequence[Result], part: str = "") -> Json:
+    """Return the lines of the scorecard, the number of each verdict, and a headline with the `part`."""
     counts = {word: sum(one.verdict == word for one in results) for word in VERDICTS}
     return {
         "lines": [_scorecard_line(one) for one in results],
         "counts": [{"verdict": word, "amount": amount} for word, amount in counts.items() if amount],
-        "headline": f"{counts[REPRODUCED]} of {len(results)} expectations reproduced",
+        "headline": f"{counts[REPRODUCED]} of {len(results)} expectations reproduced"
+        + (f": {part}" if part else ""),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from samovar.campaign.journal import is_open
 from samovar.plan import DirectionPlan, FlowPlan, PartPlan, Trial
-from samovar.report.campaign_data import NOT_RUN, Campaign, Json
+from samovar.report.campaign_data import NOT_PICKED, NOT_RUN, Campaign, Json
 from samovar.report.number_format import listed, moment, quantity
 from samovar.units import clock, counted
 
@@ -18,6 +18,7 @@ STATES = {
     "failed": "excluded",
     "interrupted": "excluded",
     NOT_RUN: "missing",
+    NOT_PICKED: "for another run",
     "left out": "not analysed",
 }
 """What the analysis does with the trials of each state."""
@@ -89,15 +90,24 @@ def trials_text(campaigns: Iterable[Campaign]) -> str:
 
 
 def _notice(campaign: Campaign) -> str:
-    """Return the sentence on the cover about trials that have not run; empty if all have run."""
+    """Return sentences for the cover about trials that are not shown or have not run; empty if none."""
+    part = [f"{campaign.part}."] if campaign.part else []
+    return " ".join([*part, *_missing(campaign)])
+
+
+def _missing(campaign: Campaign) -> Iterator[str]:
+    """Yield a sentence on trials that should have run and have not, if there are any."""
     missing = [id_ for id_ in campaign.plan.ids if campaign.trial_state(id_) == NOT_RUN]
     if campaign.is_finished and not missing:
-        return ""
-    which = f"{len(missing)} of {counted(len(campaign.plan.ids), 'planned trial')}"
+        return
+    wanted = [id_ for id_ in campaign.plan.ids if not campaign.state.is_left_for_later(id_)]
+    kind = "planned" if len(wanted) == len(campaign.plan.ids) else "picked"
+    which = f"{len(missing)} of {counted(len(wanted), f'{kind} trial')}"
     if campaign.is_finished and all(id_ in campaign.state.blocked for id_ in missing):
-        return f"The testbed cannot run {which}."
+        yield f"The testbed cannot run {which}."
+        return
     state = "ended early" if campaign.is_finished else "was interrupted"
-    return f"This campaign {state}: {which} have not run."
+    yield f"This campaign {state}: {which} have not run."
 
 
 def path_settings(trials: Iterable[Trial]) -> list[str]:

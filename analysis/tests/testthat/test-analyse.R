@@ -155,3 +155,18 @@ test_that("packets and samples after the end of the trial are left out, by the c
   expect_lt(sampled(open_traces(folder, manifest)), 2)
   expect_gt(sampled(whole), 2)
 })
+
+test_that("a part of a campaign is analysed alone, and the measurements of the other trials stay", {
+  folder <- small_campaign()
+  quietly(whole <- analyse_campaign(folder, figures = list(), cores = 1L))
+  ids <- whole$campaign$trials[part == "buffer"]$id
+  stored <- list.files(file.path(cache_folder(folder), "trials"))
+  quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L, part = list(picked = "part=buffer", options = "", trials = as.list(ids))))
+  expect_setequal(results$campaign$trials$id, ids)
+  expect_equal(unique(results$summary$part), "buffer")
+  expect_equal(results$planned, length(ids))
+  expect_setequal(list.files(file.path(cache_folder(folder), "trials")), stored)
+  written <- jsonlite::read_json(file.path(folder, "bundle", "analysis.json"))
+  expect_equal(written$part$picked, "part=buffer")
+  expect_setequal(unlist(written$part$trials), ids)
+})

@@ -9,6 +9,7 @@ from samovar.campaign.availability.findings import HERE as HERE
 from samovar.campaign.availability.findings import Finding as Finding
 from samovar.campaign.availability.findings import blocked_trials as blocked_trials
 from samovar.campaign.availability.findings import combine_findings as combine_findings
+from samovar.campaign.availability.findings import findings_of as findings_of
 from samovar.campaign.availability.findings import require_runnable as require_runnable
 from samovar.campaign.availability.leases import LeaseRequest as LeaseRequest
 from samovar.campaign.availability.leases import Leases as Leases

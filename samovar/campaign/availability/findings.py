@@ -41,6 +41,17 @@ def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:
     return blocked
 
 
+def findings_of(findings: Iterable[Finding], ids: Collection[str]) -> list[Finding]:
+    """Return the findings that concern some trials, by their ids, with these only."""
+    wanted = set(ids)
+    found = []
+    for finding in findings:
+        trials = tuple(id_ for id_ in finding.trials if id_ in wanted)
+        if trials or not finding.trials:
+            found.append(replace(finding, trials=trials))
+    return found
+
+
 def combine_findings(by_testbed: Mapping[str, Sequence[Finding]]) -> Sequence[Finding]:
     """Combine the findings of several testbeds: a finding stops only the trials that no testbed can run."""
     if len(by_testbed) == 1:
@@ -69,9 +80,12 @@ def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator
 
 
 def require_runnable(
-    plan: Plan, by_testbed: Mapping[str, Sequence[Finding]], allow_partial: bool
+    plan: Plan,
+    by_testbed: Mapping[str, Sequence[Finding]],
+    allow_partial: bool,
+    picked: Collection[str] | None = None,
 ) -> list[dict[str, list[str]]]:
-    """Return for each testbed the trials to leave out there, with reasons.
+    """Return for each testbed the trials to leave out there, with reasons; of a plan or of `picked` trials.
 
     Raises TestbedError if some trials run on no testbed and a partial campaign is not allowed, or if no trial
     runs.
@@ -79,10 +93,11 @@ def require_runnable(
     findings = combine_findings(by_testbed)
     stops = [finding for finding in findings if finding.stops]
     stops_all = any(not finding.trials for finding in stops)
-    left = len(plan.trials) - len(blocked_trials(findings))
+    number = len(plan.ids if picked is None else picked)
+    left = number - len(blocked_trials(findings))
     if stops and (stops_all or not left or not allow_partial):
         lines = [f"{plan.testbed} cannot run {plan.experiment}:", *map(str, stops)]
         if left and not stops_all:
-            lines.append(f"the other {left} of {len(plan.trials)} trials can run: --allow-partial runs them")
+            lines.append(f"the other {left} of {number} trials can run: --allow-partial runs them")
         raise TestbedError("\n".join(lines))
     return [blocked_trials(one) for one in by_testbed.values()]

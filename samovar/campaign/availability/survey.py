@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from samovar.campaign.availability.needed_hosts import blamed, errors_by_host, needed_hosts_by_trial
@@ -46,14 +46,22 @@ def survey_hosts(
     return HostSurvey({}, unreachable)
 
 
-def require_reachable(plans: Sequence[Plan], surveys: Sequence[HostSurvey], fail_fast: bool) -> None:
-    """Raise TestbedError for unreachable hosts if no trial can run without them, or with `fail_fast`."""
+def require_reachable(
+    plans: Sequence[Plan],
+    surveys: Sequence[HostSurvey],
+    fail_fast: bool,
+    picked: Collection[str] | None = None,
+) -> None:
+    """Raise TestbedError for unreachable hosts if no trial can run without them, or with `fail_fast`.
+
+    The trials are those of the plan, or those that were `picked`, by their ids.
+    """
     reasons = [reason for one in surveys for reason in one.unreachable.values()]
     if not reasons:
         return
     for plan, one in zip(plans, surveys, strict=True):
         needs, away = needed_hosts_by_trial(plan), one.unreachable.keys()
-        if not fail_fast and any(not needs[trial.id] & away for trial in plan.trials):
+        if not fail_fast and any(not needs[id_] & away for id_ in picked or plan.ids):
             return
     raise TestbedError("\n".join(reasons))
 

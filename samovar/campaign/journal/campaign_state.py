@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from samovar.campaign.journal.journal_file import Entry
 from samovar.errors import CampaignError
+from samovar.units import counted
 
 STARTS = ("campaign-started", "campaign-resumed")
-TRIAL_EVENTS = ("trial-started", "phase", "trial-finished", "trial-refused", "trial-set-aside")
+TRIAL_EVENTS = (
+    *("trial-started", "phase", "trial-finished", "trial-refused", "trial-reopened"),
+    "trial-set-aside",
+)
 TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 
 
@@ -34,6 +38,11 @@ class TrialState:
     phases: Mapping[str, float] = field(default_factory=dict)
     set_aside: tuple[str, ...] = ()
     testbed: str = ""
+
+    @property
+    def result(self) -> str:
+        """The verdict of a trial that completed, else how its last attempt ended."""
+        return (self.verdict or "valid") if self.status == "completed" else self.status
 
 
 def is_open(trial: TrialState | None) -> bool:
@@ -63,8 +72,9 @@ class CampaignState:
     to the oldest, which is from before any trial. `blocked` maps trials to the reasons why the testbed could
     not run them at the last preflight. `quarantined` maps hosts to the reason why this run no longer uses
     them; `probation` are hosts quarantined by an earlier run on which no trial has completed since. `stopped`
-    is the reason why the last run ended early, `idle` the testbeds that had no trial left to run. Hosts are
-    named HOST@TESTBED where several testbeds share the campaign.
+    is the reason why the last run ended early, `idle` the testbeds that had no trial left to run. `picks`
+    describe the parts of the plan that runs were about, `picked` has their trials; both are empty after a
+    run of the whole plan. Hosts are named HOST@TESTBED where several testbeds share the campaign.
     """
 
     trials: dict[str, TrialState] = field(default_factory=dict)
@@ -77,6 +87,30 @@ class CampaignState:
     probation: frozenset[str] = frozenset()
     stopped: str = ""
     idle: frozenset[str] = frozenset()
+    picks: tuple[str, ...] = ()
+    picked: frozenset[str] = frozenset()
+
+    def pick(self, text: str, trials: Collection[str]) -> None:
+        """Note that a run is about some trials only, or for an empty text about the whole plan."""
+        if text:
+            self.picks = tuple(dict.fromkeys((*self.picks, text)))
+            self.picked |= frozenset(trials)
+        else:
+            self.picks, self.picked = (), frozenset()
+
+    def is_left_for_later(self, id_: str) -> bool:
+        """Return whether a trial has not run because runs were about other parts of the plan only."""
+        return bool(self.picks) and id_ not in self.picked and id_ not in self.trials
+
+    def part_text(self, ids: Collection[str]) -> str:
+        """Return how much of a plan's trials has run, if runs were about a part of it only; else empty.
+
+        For example: `2 of 6 trials were run (picked: cc=cubic)`.
+        """
+        if not any(map(self.is_left_for_later, ids)):
+            return ""
+        number = sum(id_ in self.trials for id_ in ids)
+        return f"{number} of {counted(len(ids), 'trial')} were run (picked: {'; '.join(self.picks)})"
 
     def on(self, testbed: str) -> CampaignState:
         """Return the state with only the hosts of one testbed, by their own names."""
@@ -130,6 +164,8 @@ def _apply_campaign_event(state: CampaignState, entry: Entry) -> None:
             state.stopped = str(values.get("reason", ""))
         case "testbed-idle":
             state.idle |= {str(values["testbed"])}
+        case "trials-picked":
+            state.pick(str(values["pick"]), [str(id_) for id_ in values["trials"]])
         case "trials-blocked":
             groups = values["blocked"]
             state.blocked = {id_: tuple(group["reasons"]) for group in groups for id_ in group["trials"]}
@@ -185,6 +221,8 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
         case "trial-refused":
             reasons = tuple(values["reasons"])
             trial = replace(trial, status="failed", verdict="invalid", reasons=reasons)
+        case "trial-reopened":
+            trial = replace(trial, status="interrupted", reasons=("it is to run again",))
         case "trial-set-aside":
             status: TrialStatus = "interrupted" if trial.status == "in flight" else trial.status
             trial = replace(trial, status=status, set_aside=(*trial.set_aside, str(values["folder"])))

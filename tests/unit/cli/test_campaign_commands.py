@@ -52,7 +52,7 @@ class OneTrialDone:
         resume = ResumePoint(None, compare(PLAN, None, {}), fold(()))
         planned = SimpleNamespace(plan=PLAN)
         self.project = SimpleNamespace(
-            plan=lambda *arguments: planned, resume_point=lambda planned, new=False: resume
+            plan=lambda *arguments: planned, resume_point=lambda *arguments: resume
         )
         self.preflight = SimpleNamespace(cost=lambda planned, resume: estimate_cost(PLAN, CATALOGUE))
         self.summary = Summary(folder, 2, 1, {SECOND.id: ("src: gone",)})

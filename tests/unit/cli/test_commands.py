@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.plan_values import plan_of, trial
+
 ROOT = Path(__file__).parents[3]
 SAMOVAR = (sys.executable, "-m", "samovar")
+PLAN = plan_of([trial("cubic"), trial("cdg")])
 FAB = (str(Path(sys.executable).with_name("fab")),)
 
 
@@ -113,6 +117,9 @@ def test_completion_offers_commands_names_levels_and_options(project: Path) -> N
     assert completed(project, "plan", "first", "--testbed", "la") == ["lab"]
     assert completed(project, "plan", "first", "--set", "cc=") == ["cc=newreno", "cc=cubic"]
     assert completed(project, "run", "first", "--fail") == ["--fail-fast"]
+    assert completed(project, "run", "first", "--only", "cc=") == ["cc=newreno", "cc=cubic"]
+    assert completed(project, "plan", "demo", "--only", "cc=cubic,cd") == ["cc=cubic,cdg"]
+    assert completed(project, "plan", "demo", "--only", "'cc=cubic mtu=12") == ["cc=cubic mtu=1200"]
     assert completed(project, "lab", "") == ["down", "shell", "status", "up"]
     assert completed(project, "report", "--study", "net") == ["netgear"]
 
@@ -174,3 +181,44 @@ def test_ctrl_c_ends_a_command_with_130_and_no_traceback_while_it_starts(project
     program = ("env", "--default-signal=INT", sys.executable, "-c", interrupted)
     code, out, err = run(project, program=program)
     assert (code, out, err.strip()) == (130, "", "")
+
+
+def test_completion_offers_trials_and_levels_of_a_campaign(project: Path) -> None:
+    campaign = project / "results" / "mine" / "full-20260101-000000"
+    campaign.mkdir(parents=True)
+    (campaign / "plan.json").write_bytes(PLAN.to_json())
+    for words in (("analyse", "mine"), ("report", f"mine/{campaign.name}")):
+        assert completed(project, *words, "--trial", "cu") == ["cubic-r1-6"]
+        assert completed(project, *words, "--only", "cc=c") == ["cc=cubic", "cc=cdg"]
+    (campaign / "plan.json").write_text("{")
+    assert not any(completed(project, "analyse", "mine", "--trial", ""))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("plan", "first", "--only", "cc=cubi"), 1, "--only cc=cubi: unknown level of cc 'cubi'; did you mean 'cubic'?"),
+        (("run", "first", "--trial", "x"), 1, "--trial x: unknown trial 'x'; "),
+        (("run", "first", "--again", "failed"), 1, "first has no campaign, so no trial can run again; "),
+        (("run", "first", "--again", "failed", "--new"), 2, "--again needs the campaign whose trials run again"),
+        (("run", "first", "--again", "fail"), 2, "'fail' is not one of 'invalid', 'suspect', 'failed'"),
+        (("run", "first", "--first", "0"), 2, "0 is not in the range x>=1"),
+        (("report", "--study", "netgear", "--only", "cc=cubic"), 2, "pick trials of a campaign, not of a study"),
+    ],
+)  # fmt: skip
+def test_a_wrong_pick_is_reported_before_anything_is_touched(
+    project: Path, words: tuple[str, ...], code: int, message: str
+) -> None:
+    found, _, err = run(project, *words)
+    assert (found, message in err, "Traceback" in err) == (code, True, False), err
+    assert not (project / "results" / "first").exists()
+
+
+def test_a_plan_of_picked_trials_has_their_numbers_and_cost(project: Path) -> None:
+    code, out, _ = run(project, "plan", "first", "--only", "cc=cubic", "--first", "2")
+    assert code == 0
+    assert "picked: 2 of them (cc=cubic, first 2)" in out.splitlines()
+    assert "new campaign: 2 trials to run" in out.splitlines()
+    assert "\ncost: 2 trials, " in out
+    code, out, _ = run(project, "plan", "first", "--only", "cc=cubic", "--json")
+    assert {one["treatment"]["cc"] for one in json.loads(out)["trials"]} == {"cubic"}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from samovar.campaign.journal import NAME, Journal
 from samovar.report.campaign_data import Campaign, read_campaign
+from samovar.report.document import compose
 from samovar.report.overview import omissions, overview
 from tests.unit.report.report_sample import Sample, write_campaign
 
@@ -73,3 +74,26 @@ def test_a_result_whose_edit_was_undone_counts_as_any_other(tmp_path: Path) -> N
     changed = {"stale": [{"changes": ["duration_s 6 -> 12"], "results": [asked]}], "orphans": []}
     campaign = _campaign(tmp_path / "second", ("plan-changed", changed))
     assert not any("earlier plan" in note for note in omissions(campaign)["notes"])
+
+
+def test_trials_that_were_not_picked_are_neither_failed_nor_missing(tmp_path: Path) -> None:
+    ids = _campaign(tmp_path / "first").plan.ids
+    picked = {"pick": "part=buffer", "trials": ids[:-2]}
+    campaign = _campaign(tmp_path / "second", ("trials-picked", picked), not_run=2)
+    text = f"{len(ids) - 2} of {len(ids)} trials were run (picked: part=buffer)"
+    document = compose(campaign, ())
+    assert document["notice"] == f"{text}."
+    assert document["scorecard"]["headline"].endswith(f": {text}")
+    assert document["note"] == f"\n{text}\n"
+    (group,) = (one for one in omissions(campaign)["groups"] if one["state"] == "not picked")
+    assert (group["amount"], group["means"]) == (2, "for another run")
+
+
+def test_a_report_of_a_part_names_it_and_how_to_make_it_again(tmp_path: Path) -> None:
+    folder = write_campaign(tmp_path)
+    file = folder / "bundle" / "analysis.json"
+    part = {"picked": "cc=cdg", "options": "--only cc=cdg", "trials": ["a", "b"]}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "part": part}))
+    campaign = read_campaign(folder)
+    assert campaign.part == f"2 of {len(campaign.plan.ids)} trials are shown (picked: cc=cdg)"
+    assert campaign.analyse_command.endswith(" --only cc=cdg")

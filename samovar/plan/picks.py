@@ -1,0 +1,140 @@
+"""Pick trials of a plan: by the levels of factors, by id, by how they ended, or the first ones."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from samovar.errors import DefinitionError, PlanError, Problem, unknown
+from samovar.plan.model import Trial
+from samovar.plan.plan import Plan
+from samovar.units import counted
+
+FEW_IDS = 3
+
+
+@dataclass(frozen=True)
+class Picked:
+    """The trials that were picked, in the plan's order, and how; with `again` they run even if done."""
+
+    text: str
+    ids: tuple[str, ...]
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Which trials of a plan a command is about: those that every option selects; all without an option.
+
+    `only` are texts such as `cc=cubic,cdg mtu=1500`: a trial has one of the levels of each factor. `trials`
+    are ids, or their beginnings, and `again` states of trials in the campaign, of which any will do. Of what
+    these leave, `first` takes the first ones of the plan's order.
+    """
+
+    only: tuple[str, ...] = ()
+    trials: tuple[str, ...] = ()
+    first: int | None = None
+    again: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is an option."""
+        return self != Pick()
+
+    def __str__(self) -> str:
+        """Return the picks as text: `cc=cubic mtu=1500, first 2`."""
+        ids = [", ".join(self.trials[:FEW_IDS])] if self.trials else []
+        if len(self.trials) > FEW_IDS:
+            ids = [f"{ids[0]} and {counted(len(self.trials) - FEW_IDS, 'more trial')}"]
+        again = [f"again {', '.join(self.again)}"] if self.again else []
+        first = [f"first {self.first}"] if self.first is not None else []
+        return ", ".join([*(" ".join(one.split()) for one in self.only), *ids, *again, *first])
+
+    @property
+    def options(self) -> str:
+        """The options as on a command line, with a space before each."""
+        words = [word for one in self.only for word in ("--only", one)]
+        words += [word for one in self.trials for word in ("--trial", one)]
+        words += [word for one in self.again for word in ("--again", one)]
+        words += [] if self.first is None else ["--first", str(self.first)]
+        return "".join(f" {shlex.quote(word)}" for word in words)
+
+    def of(self, plan: Plan, results: Mapping[str, str] | None = None) -> Picked:
+        """Return the trials of a plan that are picked; `results` has the state of each trial that has run.
+
+        Raises DefinitionError for an unknown factor, level or trial, PlanError if no trial is picked, unless
+        trials were to run again.
+        """
+        conditions = list(_conditions(self.only, plan))
+        named = {_find(plan, one) for one in self.trials}
+        ids = [
+            trial.id
+            for trial in plan.trials
+            if (not named or trial.id in named)
+            and all(_label(trial, name) in levels for name, levels in conditions)
+            and (not self.again or (results or {}).get(trial.id) in self.again)
+        ]
+        if not ids and not self.again:
+            what = f"no trial of {plan.experiment} is picked by all of {self.options.strip()}"
+            raise PlanError(f"{what}; several levels of a factor have commas between: cc=cubic,cdg")
+        return Picked(str(self), tuple(ids[: self.first]), bool(self.again))
+
+
+def _find(plan: Plan, name: str) -> str:
+    try:
+        return plan.find(name).id
+    except PlanError as error:
+        raise _error(f"--trial {name}", str(error)) from None
+
+
+def _error(place: str, message: str) -> DefinitionError:
+    return DefinitionError([Problem(place, 0, 0, message)])
+
+
+def _label(trial: Trial, name: str) -> str | None:
+    """Return the label of a trial's level; `part` and `replicate` may be picked like factors."""
+    own = {"part": trial.part, "replicate": str(trial.replicate)}
+    return trial.treatment.get(name, own.get(name))
+
+
+def known_levels(plan: Plan) -> Mapping[str, Sequence[str]]:
+    """Return the levels by which trials of a plan can be picked, by factor, as the plan shows them."""
+    most = max(part.replicates for part in plan.parts)
+    levels: dict[str, dict[str, None]] = {
+        "part": dict.fromkeys(part.name for part in plan.parts),
+        "replicate": dict.fromkeys(str(number) for number in range(1, most + 1)),
+    }
+    factors: dict[str, dict[str, None]] = {}
+    for part in plan.parts:
+        for name, labels in part.factors.items():
+            factors.setdefault(name, {}).update(dict.fromkeys(labels))
+    return {name: tuple(labels) for name, labels in (levels | factors).items()}
+
+
+def _conditions(only: Sequence[str], plan: Plan) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the factors of --only with the levels that a trial may have."""
+    known = known_levels(plan) if only else {}
+    for text in only:
+        place = f"--only {shlex.quote(text)}"
+        try:
+            words = shlex.split(text)
+        except ValueError as error:
+            raise _error(place, f"{str(error).lower()}; write FACTOR=LEVEL, such as cc=cubic") from None
+        if not words:
+            raise _error(place, "it is empty; write FACTOR=LEVEL, such as cc=cubic")
+        for word in words:
+            name, separator, level = word.partition("=")
+            if not separator:
+                raise _error(place, f"`{word}` is not FACTOR=LEVEL, such as {_example(known)}")
+            if name not in known:
+                raise _error(place, unknown("factor", name, known))
+            levels = [level] if level in known[name] else level.split(",")
+            for one in levels:
+                if one not in known[name]:
+                    raise _error(place, unknown(f"level of {name}", one, known[name]))
+            yield name, frozenset(levels)
+
+
+def _example(known: Mapping[str, Sequence[str]]) -> str:
+    name, levels = list(known.items())[-1]
+    return f"{name}={levels[0]}"
