@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from samovar.campaign.dry_run import HostScript as HostScript
+    from samovar.campaign.dry_run import render_trial as render_trial
     from samovar.campaign.folder import PLAN as PLAN
     from samovar.campaign.folder import TESTBEDS as TESTBEDS
     from samovar.campaign.folder import ResumePoint as ResumePoint
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
 _MODULES = (
     *("interrupts", "folder", "notifier", "past_campaigns", "policy", "provenance_json", "recovery", "run"),
-    "retries",
+    *("retries", "dry_run"),
 )
 """Modules in the order in which they are searched for a name. Those that import little come first."""
 

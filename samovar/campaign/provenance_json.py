@@ -9,10 +9,10 @@ from importlib import metadata
 from pathlib import Path
 
 from samovar import __version__
-from samovar.campaign.availability import recipes_at, recipes_view
+from samovar.campaign.availability import used_recipes
 from samovar.campaign.folder import ResumePoint, read_head
-from samovar.plan import Plan, Trial
-from samovar.recipes import Catalogue, TrialScripts, digest_recipe_files
+from samovar.plan import Plan
+from samovar.recipes import Catalogue, digest_recipe_files
 
 PROVENANCE = "provenance.json"
 RECIPES = "recipes"
@@ -56,12 +56,7 @@ def _git_state(root: Path) -> Mapping[str, object]:
 
 def recipe_digests(plan: Plan, catalogue: Catalogue) -> Mapping[str, str]:
     """Return the digest of each recipe file that trials of a plan use; raises RecipeError."""
-    hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
-    files: set[Path] = set()
-    for host in hosts:
-        for group in plan.groups(recipes_view(host)):
-            example = Trial(id="", part="", treatment={}, replicate=1, block=1, source=group.resolved)
-            files.update(one.path for one in recipes_at(TrialScripts(example, catalogue, "recipes"), host))
+    files = {one.path for one in used_recipes(plan, catalogue)}
     return digest_recipe_files(sorted(files), catalogue.folders)
 
 

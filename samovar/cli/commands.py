@@ -237,6 +237,26 @@ def explain(root: Path, **arguments: Any) -> int:
 
 @main.command()
 @EXPERIMENT
+@PART
+@click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N of them.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    shell_complete=completion.hosts,
+    help="Only this host; can be repeated.",
+)
+@in_project
+def render(root: Path, **arguments: Any) -> int:
+    """Print the scripts that trials would run on each host, in order, without touching a host."""
+    from samovar.cli import plan_commands
+
+    return plan_commands.render(root, request_of(arguments), pick_of(arguments), arguments["hosts"])
+
+
+@main.command()
+@EXPERIMENT
 @in_project
 def check(root: Path, **arguments: Any) -> int:
     """Check that the hosts have what an experiment needs, without changing them."""

@@ -78,6 +78,17 @@ def trials(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items
     return _matching((row[0] for row in _newest_plan(ctx).get("trials", [])), incomplete)
 
 
+def hosts(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete a host of the testbed that the command line or the experiment names."""
+    root = _root(ctx)
+    if root is None:
+        return []
+    own = _read(next(_experiment_files(root, _experiment(ctx)), root)).get("testbed")
+    name = ctx.params.get("testbed") or own or _read(root / "config.yaml").get("testbed")
+    files = (folder / "hosts" / f"{str(name).partition(',')[0]}.yaml" for folder in (root, SHIPPED))
+    return _matching(_read(next(filter(Path.is_file, files), root)).get("hosts") or (), incomplete)
+
+
 def levels(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Complete FACTOR=LEVEL of --only, also after a space or comma, from that plan and the experiment."""
     before, space, word = incomplete.rpartition(" ")

@@ -7,17 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from samovar import schema
-from samovar.campaign import changed_recipes
+from samovar.campaign import HostScript, changed_recipes, policy_of, render_trial
 from samovar.campaign.availability import Finding, blocked_trials, findings_of
 from samovar.cli.program import command, event_display, open_controller, show, show_json
 from samovar.cli.project import PlannedExperiment, Project, Request
 from samovar.cli.project_folder import make_project, schema_folder
 from samovar.cli.show_plan import PlanPreview, plan_csv, plan_json, plan_lines, trial_lines
 from samovar.cli.text import columns, key_title, quantity_text, value_text
+from samovar.errors import PlanError, unknown
 from samovar.experiment import Explanation, package_outputs, write_starter
 from samovar.hosts import HostFacts
 from samovar.installation import SHIPPED, TEMPLATES
 from samovar.plan import Pick
+from samovar.units import counted
 
 RECIPE_KINDS = ("aqm", "generator", "logger", "setting")
 
@@ -106,6 +108,41 @@ def preview_plan(
 def explain(root: Path, request: Request, key: str, trial: str = "") -> None:
     """Show where the value of a key comes from, and which other values it overrides."""
     show(explanation_lines(open_controller(root).project.explain(request, key, trial)))
+
+
+@command
+def render(root: Path, request: Request, pick: Pick | None = None, hosts: Sequence[str] = ()) -> None:
+    """Print the scripts of all trials, or of those that are picked, on all or some hosts."""
+    project = open_controller(root).project
+    for one in project.plan(request).by_testbed:
+        for host in hosts:
+            if host not in one.testbed.hosts:
+                raise PlanError(f"--host {host}: {unknown('host', host, one.testbed.hosts)}")
+        ids = set(pick.of(one.plan).ids) if pick else set(one.plan.ids)
+        policy = policy_of(one.experiment, one.testbed, project.config, {})
+        show(script_heading(one, len(ids), policy.calibrate))
+        for trial in (trial for trial in one.plan.trials if trial.id in ids):
+            scripts = render_trial(trial, project.catalogue, policy)
+            show(line for one in scripts if not hosts or one.host in hosts for line in script_lines(one))
+
+
+def script_heading(planned: PlannedExperiment, trials: int, calibrates: bool) -> Iterator[str]:
+    """Say in comments what the scripts are, and what their placeholders stand for."""
+    plan = planned.plan
+    of = f"{trials} of {counted(len(plan.trials), 'trial')}"
+    yield f"# {plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}: the scripts of {of}, in order"
+    yield "# Placeholders stand for what only a run knows: <campaign>, <start>, <KEY as found> for a value"
+    yield "# that `read` prints. Where a script depends on such a value, it is one of its possible forms."
+    if calibrates:
+        yield "# Each distinct path is measured before its first trial, by scripts that are not shown."
+
+
+def script_lines(one: HostScript) -> Iterator[str]:
+    """Show one script below a heading; the output of all is a shell script that sh -n can check."""
+    note = f" ({one.note})" if one.note else ""
+    yield f"\n# ==== trial {one.trial}, {one.phase}, host {one.host}{note}"
+    yield from (f"# must print: {line}" for line in one.must_print.splitlines())
+    yield from one.text.splitlines()
 
 
 @command

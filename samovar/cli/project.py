@@ -16,6 +16,7 @@ from samovar.campaign import (
     find_resume_point,
     testbeds_of,
 )
+from samovar.campaign.availability import check_recipes
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (
     STUDIES,
@@ -140,12 +141,14 @@ class Project:
         return _find(name or self.config.testbed, self.testbeds(), "testbed", "hosts/")
 
     def plan(self, request: Request) -> PlannedExperiment:
-        """Load and plan an experiment; raises DefinitionError or PlanError."""
+        """Load and plan an experiment, and check its recipes; raises DefinitionError or PlanError."""
         names = sorted({one.strip() for one in testbeds_of(request.testbed)})
         if request.testbed and not all(names):
             message = "empty name before or after a comma; write testbeds as in lab,dumbbell"
             raise DefinitionError([Problem(f"--testbed {request.testbed}", 0, 0, message)])
         planned = [self._plan(self._load(request._replace(testbed=one))) for one in names]
+        for one in planned:
+            check_recipes(one.plan, self.catalogue)
         return share_between_testbeds(planned) if len(planned) > 1 else planned[0]
 
     def origin(self, path: Path) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem, RecipeError
 from samovar.experiment import keys, unknown, yaml_tree
+from samovar.recipes.check_names import Mistake, check_names
 from samovar.recipes.header import read_header
 from samovar.recipes.quoting import plain, quote, shell_environment
 from samovar.units import UnitError
@@ -45,7 +47,7 @@ class Recipe:
     def blocks(self) -> frozenset[str]:
         """The names of the blocks that the recipe defines. The body is parsed for this, not compiled.
 
-        Raises DefinitionError if it is not Jinja2 or lacks a block of its kind.
+        Raises DefinitionError if it is not Jinja2, lacks a block of its kind, or uses a name that is unknown.
         """
         from jinja2 import TemplateSyntaxError, nodes
 
@@ -55,22 +57,30 @@ class Recipe:
         except TemplateSyntaxError as error:
             message = (error.message or "this is not Jinja2").rstrip(".")
             raise self._problem(message, error.lineno) from error
-        for one in tree.find_all(nodes.Filter):
-            if one.name not in environment.filters:
-                raise self._problem(f"No filter named {one.name!r}", one.lineno)
         found = frozenset(block.name for block in tree.find_all(nodes.Block))
         missing = sorted(BLOCKS[self.kind] - found)
         if missing:
             blocks = " and ".join(f"{{% block {block} %}}" for block in missing)
             present = ", ".join(sorted(found)) or "none"
             raise self._problem(f"a recipe of kind {self.kind} needs {blocks}; it has: {present}", 1)
+        mistakes = check_names(tree, environment, self.kind, frozenset(self.header.parameters))
+        problems = [problem for one in mistakes for problem in self._problem_of(one).problems]
+        if problems:
+            raise DefinitionError(problems)
         return found
 
-    def _problem(self, message: str, number: int) -> DefinitionError:
-        """Return an error in a line; Jinja2 does not report columns."""
+    def _problem_of(self, mistake: Mistake) -> DefinitionError:
+        if not mistake.included:
+            return self._problem(mistake.message, mistake.line, mistake.word)
+        file = next(path for folder in self._folders if (path := folder / mistake.included).is_file())
+        return DefinitionError([Problem(str(file), mistake.line, 1, mistake.message)])
+
+    def _problem(self, message: str, number: int, word: str = "") -> DefinitionError:
+        """Return an error in a line, at a word of it if that is known; Jinja2 does not report columns."""
         lines = self._text.splitlines()
         line = lines[number - 1] if number <= len(lines) else ""
-        column = len(line) - len(line.lstrip()) + 1
+        found = re.search(rf"\b{re.escape(word)}\b", line) if word else None
+        column = (found.start() if found else len(line) - len(line.lstrip())) + 1
         return DefinitionError([Problem(str(self.path), number, column, message, line)])
 
     def parse_values(self, parameters: Mapping[str, str]) -> dict[str, object]:
@@ -101,5 +111,5 @@ class Recipe:
         try:
             template = self._compiled(plain if block in NOT_SHELL else quote)
             return "".join(template.blocks[block](template.new_context({"given": given, **known})))
-        except (TemplateError, RecipeError) as error:
+        except (TemplateError, RecipeError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise RecipeError(f"{self.path}: block {block}: {error}") from error

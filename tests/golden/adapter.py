@@ -6,13 +6,12 @@ Everything else goes through the public commands. Whoever moves or renames what 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from samovar.cli.project import Project, Request
-from samovar.recipes import TrialScripts
+from samovar.recipes import TrialScripts, host_phases
 
 CAMPAIGN = "full-20260101-000000"
 T0_NS = 1_800_000_000 * 10**9
@@ -46,28 +45,7 @@ def scripts(root: Path, experiment: str, profile: str, testbed: str, trial: str)
 
 
 def _of_host(made: TrialScripts, host: str) -> dict[str, str]:
-    state = State()
-    phases: dict[str, Callable[[], str | None]] = {
-        "read": lambda: made.read(host),
-        "read lasting": lambda: made.read(host, lasting=True),
-        "set": lambda: made.set(host, state),
-        "set lasting": lambda: made.set(host, state, lasting=True),
-        "expected state": lambda: "".join(f"{line}\n" for line in made.wanted(host)),
-        "offer": lambda: made.offer(host),
-        "arm": lambda: made.arm(host),
-        "clock": lambda: made.clock(host),
-        "traffic": lambda: made.traffic(host, T0_NS),
-        "continue watching": lambda: made.follow(host, T0_NS),
-        "stop": lambda: made.stop(host),
-        "stop after an interrupt": lambda: made.stop(host, broken_off=True),
-        "finish": lambda: made.finish(host, state),
-        "restore": lambda: made.restore(host, state),
-        "restore after an interrupt": lambda: made.restore(host, state, deletes=True),
-        "restore lasting": lambda: made.restore(host, state, lasting=True),
-        "restore without a controller": lambda: made.on_loss(host, state),
-        "sweep": lambda: made.sweep(host),
-        "reboot": lambda: made.reboot(host),
-    }
+    phases = host_phases(made, host, State(), T0_NS)
     texts = {phase: make() for phase, make in phases.items()}
     return {phase: text for phase, text in texts.items() if text is not None}
 

@@ -22,11 +22,11 @@ from samovar.campaign.availability.needed_hosts import without_hosts as without_
 from samovar.campaign.availability.reboot import Reboots as Reboots
 from samovar.campaign.availability.requirements import FEATURE as FEATURE
 from samovar.campaign.availability.requirements import HostNeeds as HostNeeds
+from samovar.campaign.availability.requirements import check_recipes as check_recipes
 from samovar.campaign.availability.requirements import find_missing as find_missing
 from samovar.campaign.availability.requirements import host_needs as host_needs
 from samovar.campaign.availability.requirements import needs_of as needs_of
-from samovar.campaign.availability.requirements import recipes_at as recipes_at
-from samovar.campaign.availability.requirements import recipes_view as recipes_view
+from samovar.campaign.availability.requirements import used_recipes as used_recipes
 from samovar.campaign.availability.root_access import ROOT_COMMAND as ROOT_COMMAND
 from samovar.campaign.availability.root_access import ROOT_LOGIN as ROOT_LOGIN
 from samovar.campaign.availability.root_access import sudoers_lines as sudoers_lines

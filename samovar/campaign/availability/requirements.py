@@ -166,6 +166,26 @@ def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
     yield from (catalogue.recipe("aqm", aqm, system) for aqm in dict.fromkeys(aqms) if aqm is not None)
 
 
+def used_recipes(plan: Plan, catalogue: Catalogue) -> Iterator[Recipe]:
+    """Yield the recipes that trials of a plan use, some repeatedly; raises RecipeError or DefinitionError."""
+    hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
+    for host in hosts:
+        for group in plan.groups(recipes_view(host)):
+            example = Trial(id="", part="", treatment={}, replicate=1, block=1, source=group.resolved)
+            yield from recipes_at(TrialScripts(example, catalogue, "recipes"), host)
+
+
+def check_recipes(plan: Plan, catalogue: Catalogue) -> None:
+    """Read every recipe that a run of a plan may use; raises RecipeError, or DefinitionError with places."""
+    for _ in used_recipes(plan, catalogue):
+        pass
+    hosts = plan.trials[0].resolved.hosts.values() if len(plan.trials) else ()
+    for system in {host.system for host in hosts}:
+        for kind in ("step", "fact"):
+            for name in sorted(catalogue.names(kind, system)):
+                catalogue.recipe(kind, name, system)
+
+
 def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozenset[str]]:
     """Return the congestion controls, by Linux names, and the kernel features that a plan needs anywhere."""
     needs = host_needs(plan, catalogue).values()

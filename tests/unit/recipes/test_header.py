@@ -62,10 +62,9 @@ def test_an_error_in_a_header_is_reported_with_its_place_in_one_sentence(
             "{% block read %}{% endblock %}\n",
             ["1:1: a recipe of kind setting needs {% block restore %} and {% block set %} and {% block wanted %}; it has: read"],
         ),
-        ("{% block read %}\n  {{ a | b }}\n{% endblock %}\n", ["5:3: No filter named 'b'"]),
         ("echo\n{{ a", ["5:1: unexpected end of template, expected 'end of print statement'"]),
     ],
-    ids=["blocks", "filter", "open"],
+    ids=["blocks", "open"],
 )  # fmt: skip
 def test_an_error_in_a_body_is_reported_with_its_line(body: str, said: list[str], tmp_path: Path) -> None:
     assert mistakes(tmp_path, f"{{#---\nsummary: X.\n---#}}\n{body}") == said

@@ -1,0 +1,131 @@
+"""The scripts that a trial would run, by phase and host, with placeholders for what only a run knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from samovar.campaign.calibration import render_fit, window_probes
+from samovar.campaign.policy import Policy
+from samovar.plan import Trial
+from samovar.recipes import Catalogue, TrialScripts, host_phases
+
+CAMPAIGN = "<campaign>"
+
+
+class Phase(NamedTuple):
+    """A phase of a trial: its name, its script in host_phases, and when it runs, if not always."""
+
+    name: str
+    script: str
+    note: str = ""
+
+
+BEFORE_BOOT = (
+    Phase("read lasting", "read lasting", "settings that need a reboot"),
+    Phase("set lasting", "set lasting", "unless the host has them already"),
+    Phase("reboot", "reboot", "after a change of these"),
+)
+SETTINGS = (
+    Phase("read", "read"),
+    Phase("guard", "restore without a controller", "the host runs it if its controller disappears"),
+    Phase("set", "set"),
+)
+FIT = Phase("fit", "", "where the kernel derives windows from the buffer, as Linux 6.7 and later")
+RECORDERS = (Phase("offer", "offer"), Phase("arm", "arm"))
+CLOCKS = (Phase("clock", "clock", "several times"),)
+TRAFFIC = (Phase("traffic", "traffic"), Phase("restore", "finish"), Phase("stop", "stop"))
+AFTER_BOOT = (Phase("restore lasting", "restore lasting", "after the last trial with these; then a reboot"),)
+
+
+class HostScript(NamedTuple):
+    """One script of a trial; `note` says when it runs, if not simply in its turn."""
+
+    trial: str
+    phase: str
+    host: str
+    note: str
+    text: str
+    must_print: str = ""
+
+
+class AsFound(dict[str, str]):
+    """The state of a host before a trial: a placeholder for each value."""
+
+    def __missing__(self, key: str) -> str:
+        return f"<{key} as found>"
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the placeholder of a key; no key is missing."""
+        return self[key]
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+class StartTime(int):
+    """Second 0 of a trial's traffic in ns, or a time after it, which is printed as a placeholder."""
+
+    def __add__(self, other: int) -> StartTime:
+        return StartTime(int(self) + other)
+
+    def __str__(self) -> str:
+        return f"<start + {int(self) / 1e9:g} s, in ns>" if self else "<start, in ns>"
+
+
+class FittedBuffer(int):
+    """A receive buffer in bytes that a calibration gives, which is printed as a placeholder."""
+
+    def __new__(cls) -> FittedBuffer:
+        """Return a size that no default exceeds."""
+        return super().__new__(cls, 2**30)
+
+    def __str__(self) -> str:
+        return "<fitted receive buffer, in bytes>"
+
+
+def render_trial(trial: Trial, catalogue: Catalogue, policy: Policy) -> Iterator[HostScript]:
+    """Yield the scripts of a trial in the order in which they run, if nothing fails; raises RecipeError.
+
+    Paths and windows that are measured once in a campaign are not part of a trial.
+    """
+    scripts, was = TrialScripts(trial, catalogue, CAMPAIGN), AsFound()
+    hosts, limits = tuple(trial.resolved.hosts), policy.thresholds
+    offers = {
+        program.name: f"<what {program.name} offers>"
+        for host in hosts
+        for program in scripts.processes(host)
+        if f"offer_{program.end}" in scripts.recipe_of(host, program).blocks
+    }
+    phases = {
+        host: host_phases(
+            scripts,
+            host,
+            was,
+            StartTime(),
+            offers,
+            free_bytes=limits.disk_bytes,
+            step_s=limits.clock_step_s,
+        )
+        for host in hosts
+    }
+    lasting = [host for host in hosts if scripts.settings(host, True)]
+
+    def rendered(some: Sequence[Phase], on: Sequence[str] = hosts) -> Iterator[HostScript]:
+        for phase in some:
+            for host in on:
+                text = phases[host][phase.script]()
+                expected = phases[host]["expected state"]() if phase.script == "set" else ""
+                if text is not None:
+                    yield HostScript(trial.id, phase.name, host, phase.note, text, expected or "")
+
+    ends = [host for host in hosts if any(one.end for one in scripts.processes(host))]
+    yield from rendered(BEFORE_BOOT, lasting)
+    yield from rendered(SETTINGS)
+    for host in dict.fromkeys(probe.receiver for probe in window_probes(scripts)):
+        text = render_fit(scripts, host, FittedBuffer())
+        yield HostScript(trial.id, FIT.name, host, FIT.note, text)
+    yield from rendered(RECORDERS)
+    yield from rendered(CLOCKS, ends)
+    yield from rendered(TRAFFIC)
+    yield from rendered(AFTER_BOOT, lasting)
