@@ -19,7 +19,7 @@ HEAP = "--min-vsize=512M"
 """Memory that R allocates before its first garbage collection; most captures need less."""
 
 
-class Part(NamedTuple):
+class AnalysedPart(NamedTuple):
     """Some trials of a campaign, by their ids: how they were picked, as text and as options."""
 
     picked: str
@@ -27,7 +27,7 @@ class Part(NamedTuple):
     trials: Sequence[str]
 
 
-def analyse(campaign: Path, root: Path, emit: Emit, part: Part | None = None) -> None:
+def analyse(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = None) -> None:
     """Measure a campaign's trials, or a part of them, and make its figures and tables.
 
     Raises AnalysisError with R's message if it fails or R is missing, InstallationError if the R package

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from samovar import schema as generated_files
-from samovar.analyse import Part
+from samovar.analyse import AnalysedPart
 from samovar.analyse import analyse as run_analysis
 from samovar.campaign import Restored, Summary, adopt_plan, read_plan, read_state, run_command
 from samovar.campaign.collection import verify as verify_campaign
@@ -142,14 +142,14 @@ def analyse_campaign(root: Path, folder: Path, pick: Pick | None = None) -> None
     show([f"figures and tables{of}: {folder / 'bundle'}"])
 
 
-def part_of(folder: Path, pick: Pick | None = None) -> Part | None:
+def part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
     """Return the part of a campaign's trials that is picked, or that its runs were about; None for all."""
     plan, state = read_plan(folder), read_state(folder)
     if pick:
-        return Part(str(pick), pick.options.strip(), pick.of(plan).ids)
+        return AnalysedPart(str(pick), pick.options.strip(), pick.of(plan).ids)
     if state.part_text(plan.ids):
         ids = [id_ for id_ in plan.ids if not state.is_left_for_later(id_)]
-        return Part("; ".join(state.picks), "", ids)
+        return AnalysedPart("; ".join(state.picks), "", ids)
     return None
 
 
