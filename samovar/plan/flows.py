@@ -94,6 +94,8 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
             why = f"above {LAST_PORT}" if flow.port > LAST_PORT else "taken by another flow"
             advice = "choose another port: flows of one entry take consecutive ones"
             raise values.flow_error(flow, f"port {flow.port} is {why}; {advice}")
+        if values.transport(flow) != "tcp":
+            continue
         first = windows.setdefault((flow.from_host, flow.to_host), flow)
         if first.rwnd_bytes != flow.rwnd_bytes:
             other = f"flow {first.label} from {flow.from_host} to {flow.to_host} has another rwnd, or none"

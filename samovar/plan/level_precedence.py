@@ -204,6 +204,10 @@ class TreatmentValues:
         declared = self._declared("generator", self.flow_amount(flow, "generator"), host)
         return self._parameters(f"traffic.{flow.label}", keys.FLOW_FIELDS, flow.parameters, declared)
 
+    def transport(self, flow: FlowPlan) -> str:
+        """Return the transport of a flow: tcp, udp or icmp."""
+        return self.context.catalogue.transport(flow.generator, self.testbed.hosts[flow.from_host].system)
+
     def stop(self, key: str) -> Any:
         """Return the value of a key of `stop`; None if it is not set."""
         own = getattr(self.part.stop, keys.STOP_FIELDS[key], None)

@@ -113,6 +113,11 @@ class Catalogue:
         """Return the parameters of a recipe, or None if there is no such recipe."""
         return self.header(kind, name, os).parameters if name in self.names(kind, os) else None
 
+    def transport(self, generator: str, os: str) -> str:
+        """Return the transport of a generator's data, tcp, udp or icmp; tcp for an unknown generator."""
+        known = generator in self.names("generator", os)
+        return self.header("generator", generator, os).transport if known else "tcp"
+
     def change(self, name: str, os: str) -> str:
         """Return what a change of a setting needs: none (also if unknown), interface-reset or reboot."""
         return self.header("setting", name, os).change if name in self.names("setting", os) else "none"

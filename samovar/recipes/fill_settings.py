@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from samovar.plan import Resolved
+from samovar.plan import FlowPlan, Resolved
 from samovar.recipes.bottleneck import adapter_values, bottleneck_values
 from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.recipe import Recipe
@@ -65,7 +65,7 @@ def fill_settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterat
         yield from (at_interfaces(recipe) for recipe in FLOW_HOST_RECIPES if recipe in known)
         if host.cc is not None:
             yield setting("cc", partial(dict, algorithm=host.cc, parameters=host.cc_parameters))
-        for window_bytes, peers in _receive_windows(name, resolved):
+        for window_bytes, peers in _receive_windows(name, resolved, catalogue):
             yield setting("rwnd", partial(dict, size_bytes=window_bytes, peers=peers))
     if "bpf" in known and (sizes_kib := _capture_buffers_kib(name, resolved, catalogue)):
         yield setting("bpf", partial(dict, buffer_kib=max(sizes_kib)))
@@ -78,12 +78,23 @@ def fill_settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterat
         yield setting("bottleneck", partial(bottleneck_values, path, host, resolved.mtu_bytes, catalogue))
 
 
-def _receive_windows(name: str, resolved: Resolved) -> list[tuple[int, tuple[str, ...]]]:
-    """Return a receiver's windows in bytes, each with its peers; a flow's window overrides the host's."""
+def _receive_windows(
+    name: str, resolved: Resolved, catalogue: Catalogue
+) -> list[tuple[int, tuple[str, ...]]]:
+    """Return a receiver's windows in bytes, each with its peers; a flow's window overrides the host's.
+
+    A peer's TCP flows decide if it has other flows as well.
+    """
+
+    def is_tcp(flow: FlowPlan) -> bool:
+        return catalogue.transport(flow.generator, resolved.hosts[flow.from_host].system) == "tcp"
+
+    own = [flow for flow in resolved.flows if flow.to_host == name]
+    tcp_peers = {flow.from_address for flow in own if is_tcp(flow)}
     peers: dict[int, set[str]] = {}
-    for flow in resolved.flows:
+    for flow in own:
         window_bytes = resolved.window_bytes(flow)
-        if flow.to_host == name and window_bytes is not None:
+        if window_bytes is not None and (flow.from_address not in tcp_peers or is_tcp(flow)):
             peers.setdefault(window_bytes, set()).add(flow.from_address)
     return [(window_bytes, tuple(sorted(addresses))) for window_bytes, addresses in sorted(peers.items())]
 

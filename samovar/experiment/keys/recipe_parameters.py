@@ -72,6 +72,9 @@ class RecipeCatalogue(Protocol):
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
         """Return the step in seconds of which durations must be multiples, None if there is none."""
 
+    def transport(self, generator: str, os: str) -> str:
+        """Return the transport of a generator's data, tcp, udp or icmp; tcp for an unknown generator."""
+
     def change(self, name: str, os: str) -> str:
         """Return what a change of a setting needs: none (also if unknown), interface-reset or reboot."""
 

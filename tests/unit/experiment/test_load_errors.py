@@ -126,6 +126,9 @@ class Recipes:
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
         return 1.0 if name == "iperf3" else None
 
+    def transport(self, generator: str, os: str) -> str:
+        return "udp" if generator == "ping" else "tcp"
+
     def change(self, name: str, os: str) -> str:
         return "none"
 

@@ -10,7 +10,7 @@ from samovar.plan import ClassPlan, FlowPlan, MatchPlan, PathPlan, Plan, Resolve
 from samovar.plan.flows import RandomStream, poisson_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, ROOT, planned, study
 
-UDP = "{flow: bulk, generator: nuttcp, from: sender, to: receiver"
+BULK_FLOW = "{flow: bulk, generator: nuttcp, from: sender, to: receiver"
 
 
 def first(text: str, testbed: Testbed = LAB) -> Resolved:
@@ -145,7 +145,7 @@ def test_excluded_treatments_are_left_out_and_included_ones_come_last() -> None:
 
 
 def test_counted_flows_have_their_own_labels_ports_and_starts() -> None:
-    found = flows(UDP + ", count: 3, every: 10s, start: 5s, port: 6000}")
+    found = flows(BULK_FLOW + ", count: 3, every: 10s, start: 5s, port: 6000}")
     assert [(one.label, one.group, one.port, one.start_s) for one in found] == [
         ("bulk-1", "bulk", 6000, 5.0),
         ("bulk-2", "bulk", 6001, 15.0),
@@ -154,8 +154,8 @@ def test_counted_flows_have_their_own_labels_ports_and_starts() -> None:
 
 
 def test_a_count_of_one_numbers_the_flow_and_no_count_does_not() -> None:
-    assert [one.label for one in flows(UDP + ", count: 1}")] == ["bulk-1"]
-    assert [one.label for one in flows(UDP + "}")] == ["bulk"]
+    assert [one.label for one in flows(BULK_FLOW + ", count: 1}")] == ["bulk-1"]
+    assert [one.label for one in flows(BULK_FLOW + "}")] == ["bulk"]
 
 
 def test_a_count_may_be_a_factor() -> None:
@@ -166,12 +166,12 @@ def test_a_count_may_be_a_factor() -> None:
 def test_a_count_of_zero_leaves_the_flow_out() -> None:
     ping = "{flow: ping, generator: ping, from: sender, to: receiver, count: 1}"
     found = by_level(
-        planned(study("factors: {traffic.ping.count: [0, 1]}\n", f"traffic: [{UDP}}}, {ping}]\n"))
+        planned(study("factors: {traffic.ping.count: [0, 1]}\n", f"traffic: [{BULK_FLOW}}}, {ping}]\n"))
     )
     labels = {levels: [flow.label for flow in one.flows] for levels, one in found.items()}
     assert labels == {("0",): ["bulk"], ("1",): ["bulk", "ping-1"]}
     with pytest.raises(PlanError, match="main: no flow; every trial needs one at least"):
-        flows(UDP + ", count: 0}")
+        flows(BULK_FLOW + ", count: 0}")
 
 
 def test_a_plural_role_is_one_flow_for_each_of_its_hosts() -> None:
@@ -185,7 +185,7 @@ def test_a_plural_role_is_one_flow_for_each_of_its_hosts() -> None:
 
 
 def test_flows_have_their_own_settings() -> None:
-    (found,) = flows(UDP + ", cc: cdg, rwnd: 200KB, dscp: EF, length: 8KB}")
+    (found,) = flows(BULK_FLOW + ", cc: cdg, rwnd: 200KB, dscp: EF, length: 8KB}")
     assert (found.cc, found.rwnd_bytes, found.dscp, found.parameters) == (
         "cdg",
         200_000,
@@ -197,12 +197,18 @@ def test_flows_have_their_own_settings() -> None:
 def test_two_windows_for_one_peer_are_refused() -> None:
     other = ", {flow: other, generator: nuttcp, from: sender, to: receiver, rwnd: 50KB}"
     with pytest.raises(DefinitionError, match=r"flow other: flow bulk from src1 to dst1 has another rwnd"):
-        flows(UDP + ", rwnd: 20KB}" + other)
+        flows(BULK_FLOW + ", rwnd: 20KB}" + other)
+
+
+def test_a_udp_flow_needs_no_window_beside_a_tcp_flow_with_one() -> None:
+    other = ", {flow: voice, generator: iperf3-udp, from: sender, to: receiver, rate: 1Mbit}"
+    found = flows(BULK_FLOW + ", rwnd: 20KB}" + other)
+    assert [one.rwnd_bytes for one in found] == [20_000, None]
 
 
 def test_a_flow_with_until_ends_with_the_other_flow() -> None:
     ping = ", {flow: ping, generator: nuttcp, from: sender, to: receiver, until: bulk}"
-    found = first(study("", f"traffic: [{UDP}, count: 2, every: 10s}}{ping}]\n"))
+    found = first(study("", f"traffic: [{BULK_FLOW}, count: 2, every: 10s}}{ping}]\n"))
     assert [(one.label, one.until, one.duration_s) for one in found.flows][2] == ("ping", "bulk", None)
     assert (found.duration_s, found.deadline_s) == (40.0, 55.0)
 
@@ -212,7 +218,7 @@ def test_flows_that_wait_for_each_other_are_refused() -> None:
     with pytest.raises(
         DefinitionError, match=r"flow bulk: until other: that flow never ends, or waits for this one"
     ):
-        flows(UDP + ", until: other}" + other)
+        flows(BULK_FLOW + ", until: other}" + other)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +232,7 @@ def test_flows_that_wait_for_each_other_are_refused() -> None:
 )
 def test_stop_ends_the_traffic_before_its_flows(stop: str, ends: tuple[float, float]) -> None:
     short = ", {flow: short, generator: nuttcp, from: sender, to: receiver, duration: 5s}"
-    found = first(study(f"stop: {stop}\n", f"traffic: [{UDP}}}{short}]\n"))
+    found = first(study(f"stop: {stop}\n", f"traffic: [{BULK_FLOW}}}{short}]\n"))
     assert (found.duration_s, found.deadline_s) == ends
     assert isinstance(found.stop, StopPlan)
 
@@ -238,7 +244,7 @@ def test_a_flow_without_an_end_ends_when_the_traffic_stops() -> None:
 
 
 def test_a_class_of_a_flow_matches_its_addresses_and_ports() -> None:
-    text = study("", f"traffic: [{UDP}, count: 2}}]\n").replace(
+    text = study("", f"traffic: [{BULK_FLOW}, count: 2}}]\n").replace(
         "buffer: 50packets}", "buffer: 50packets, loss: 1%, classes: [{flow: bulk, rtt: 80ms}]}"
     )
     assert path(text).classes == (
@@ -298,8 +304,8 @@ def test_a_class_of_an_upstream_flow_matches_the_source_port() -> None:
     assert match == MatchPlan(from_subnet="172.16.10.2/32", to_subnet="172.16.11.2/32", from_port=5001)
 
 
-UNIFORM = f"traffic: [{UDP}, start: {{uniform: [0s, 5s]}}, count: 2}}]\n"
-POISSON = f"traffic: [{UDP}, duration: 1s, arrivals: {{poisson: 2/s, until: 20s}}}}]\n"
+UNIFORM = f"traffic: [{BULK_FLOW}, start: {{uniform: [0s, 5s]}}, count: 2}}]\n"
+POISSON = f"traffic: [{BULK_FLOW}, duration: 1s, arrivals: {{poisson: 2/s, until: 20s}}}}]\n"
 
 
 def starts(text: str) -> dict[tuple[tuple[str, ...], int], tuple[float, ...]]:
