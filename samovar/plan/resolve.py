@@ -8,10 +8,10 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from samovar.errors import PlanError
+from samovar.errors import PlanError, unknown
 from samovar.experiment import keys
 from samovar.plan.flows import DIGITS, ends_of, flows_of, limits_of, routes_of, stop_of
-from samovar.plan.level_precedence import PartContext, Row, TreatmentValues
+from samovar.plan.level_precedence import PartContext, Row, TreatmentError, TreatmentValues
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan
 from samovar.plan.path import path_of, rtt_of
 from samovar.plan.placement import first_of_link
@@ -176,6 +176,9 @@ def _host(name: str, values: TreatmentValues) -> HostPlan:
     }
     settings = values.setting_parameters(name) if host.interfaces else {}
     cc_parameters = settings.pop("cc", {})
+    if known["cc"] is None and not sends:
+        cc_parameters = {}
+    _check_cc_parameters(values, host.os, known["cc"], cc_parameters)
     if not sends and not receives:
         settings = {recipe: one for recipe, one in settings.items() if recipe not in OF_ENDS}
     return HostPlan(
@@ -187,9 +190,23 @@ def _host(name: str, values: TreatmentValues) -> HostPlan:
         mtu_bytes=known["mtu"],
         txd=known["txd"],
         interfaces=tuple(host.interfaces),
-        cc_parameters=cc_parameters if known["cc"] is not None or sends else {},
+        cc_parameters=cc_parameters,
         settings=settings,
     )
+
+
+def _check_cc_parameters(values: TreatmentValues, os: str, cc: str | None, texts: Mapping[str, str]) -> None:
+    """Raise TreatmentError for a parameter that no congestion control has, unless `cc` is an unlisted one.
+
+    Whether a host's kernel has a parameter of this congestion control is known when the host is queried.
+    """
+    listed = keys.CC_PARAMETERS.get(os, {})
+    if cc is not None and keys.canonical_cc(cc) not in listed:
+        return
+    for name, text in texts.items():
+        if keys.unknown_to_all(name):
+            message = unknown("parameter of congestion controls", name, set().union(*listed.values()))
+            raise TreatmentError(values.context.name, f"cc.{name}", text, message)
 
 
 def _placed(values: TreatmentValues, entries: Sequence[Any]) -> Iterator[tuple[Any, str, str]]:

@@ -11,6 +11,8 @@ from math import prod
 from typing import Any
 
 from samovar.experiment import Experiment, Output, Outputs, RecipeCatalogue, Testbed
+from samovar.experiment.yaml_tree import node_at
+from samovar.plan.factor_effects import FactorEffects
 from samovar.plan.model import PathPlan
 from samovar.plan.placement import Placement
 from samovar.plan.trials import Group, Treatments, Trials, View
@@ -19,6 +21,12 @@ from samovar.plan.warning_checks import CHECKS, TreatmentCheck
 FEWEST_REPLICATES = 3
 FOR_AN_INTERVAL = 6
 """The range of fewer values contains the median with a probability below 95 %: 1 - 2 (1/2)^5 = 0.94."""
+
+NOT_RECORDED = {
+    "captures": "throughput, RTT and loss cannot be measured",
+    "loggers": "the state of TCP, such as cwnd, and of the queue cannot be measured",
+}
+"""What cannot be measured without any of a part's captures or loggers."""
 
 
 def warnings_of(
@@ -31,13 +39,21 @@ def warnings_of(
     """Return the warnings of a whole plan, each once, in a stable order: by part, then by kind."""
     treatments = {part.part: part for part in trials.parts}
     beside = _beside_bottleneck(testbed, trials)
+    effects = FactorEffects(experiment, testbed, catalogue)
     found = [_run_check(check, trials, catalogue) for check in CHECKS]
     warnings: list[str] = []
     for name, part in experiment.parts.items():
         warnings += _design_warnings(name, part.replicates, experiment.order.kind, len(treatments[name]))
+        written = node_at(experiment.complete, "parts", name)
+        for key, lost in NOT_RECORDED.items():
+            if not getattr(part, key) and node_at(written, key) is None:
+                warnings.append(f"{name}: no {key}; {lost}; write `{key}: []` if none are meant")
         warnings += _level_warnings(treatments[name])
+        warnings += effects.warnings(treatments[name])
         warnings += beside.get(name, ())
         warnings += [texts[name] for texts in found if name in texts]
+    if not experiment.figures and node_at(experiment.complete, "figures") is None:
+        warnings.append("no figures; the report will draw nothing; write `figures: []` if none are meant")
     return tuple(dict.fromkeys((*warnings, *_unrecorded(experiment, trials, outputs))))
 
 

@@ -1,6 +1,9 @@
 """The keys of experiment, testbed, study and configuration files, with their types."""
 
 from samovar.experiment.keys.config_file import Config as Config
+from samovar.experiment.keys.congestion_controls import CC_PARAMETERS as CC_PARAMETERS
+from samovar.experiment.keys.congestion_controls import canonical_cc as canonical_cc
+from samovar.experiment.keys.congestion_controls import unknown_to_all as unknown_to_all
 from samovar.experiment.keys.experiment_file import Expect as Expect
 from samovar.experiment.keys.experiment_file import Experiment as Experiment
 from samovar.experiment.keys.experiment_file import Member as Member

@@ -34,9 +34,9 @@ def test_a_new_experiment_can_be_planned_at_once(controller: Controller) -> None
     assert (plan.experiment, len(plan.trials)) == ("mine", 6)
 
 
-def test_the_core_of_a_new_experiment_is_ten_lines(controller: Controller) -> None:
+def test_the_core_of_a_new_experiment_is_twelve_lines(controller: Controller) -> None:
     lines = new_experiment(controller, "mine").read_text(encoding="utf-8").splitlines()
-    assert len([line for line in lines if line and not line.startswith("#")]) == 11  # one factor has a line
+    assert len([line for line in lines if line and not line.startswith("#")]) == 12  # one factor has a line
 
 
 def test_every_commented_out_key_of_a_new_experiment_is_valid(controller: Controller) -> None:

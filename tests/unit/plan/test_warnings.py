@@ -26,6 +26,8 @@ order: {kind: blocked, seed: 1}
 factors: {cc: [newreno, cdg], rwnd: [50KB, 1MB]}
 traffic: [{flow: bulk, generator: nuttcp, from: sender, to: receiver}]
 captures: [{at: sender}]
+loggers: [{logger: tcp-state, at: sender}]
+figures: [design]
 """
 
 
@@ -42,6 +44,12 @@ def planned(folder: Path, *changes: tuple[str, str], testbed: str = "lab") -> Pl
 
 def test_a_sound_plan_has_no_warning(tmp_path: Path) -> None:
     assert planned(tmp_path).warnings == ()
+
+
+@pytest.mark.parametrize("key", ["captures", "loggers", "figures"])
+def test_an_empty_list_says_that_none_are_meant(tmp_path: Path, key: str) -> None:
+    (line,) = [one for one in TEXT.splitlines() if one.startswith(key)]
+    assert planned(tmp_path, (line, f"{key}: []")).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -100,6 +108,20 @@ def test_a_sound_plan_has_no_warning(tmp_path: Path) -> None:
             ("traffic:", "exclude: [{cc: cdg}]\ntraffic:"),
             "main: no treatment has cc cdg",
         ),
+        (
+            ("captures: [{at: sender}]\n", ""),
+            "main: no captures; throughput, RTT and loss cannot be measured; "
+            "write `captures: []` if none are meant",
+        ),
+        (
+            ("loggers: [{logger: tcp-state, at: sender}]\n", ""),
+            "main: no loggers; the state of TCP, such as cwnd, and of the queue cannot be measured; "
+            "write `loggers: []` if none are meant",
+        ),
+        (
+            ("figures: [design]\n", ""),
+            "no figures; the report will draw nothing; write `figures: []` if none are meant",
+        ),
     ],
 )
 def test_a_plan_that_may_not_show_what_it_is_meant_to_has_one_warning(
@@ -108,6 +130,7 @@ def test_a_plan_that_may_not_show_what_it_is_meant_to_has_one_warning(
     assert planned(tmp_path, change).warnings == (warning,)
 
 
+WINDOW = ("factors: {cc: [newreno, cdg], rwnd: [50KB, 1MB]}", "settings: {rwnd: 50KB}")
 UP = "path: {rate: {down: 100Mbit, up: 1Mbit}, rtt: 100ms, buffer: 50packets}"
 
 
@@ -120,8 +143,8 @@ UP = "path: {rate: {down: 100Mbit, up: 1Mbit}, rtt: 100ms, buffer: 50packets}"
             ("sender, to: receiver", "receiver, to: sender"),
         ],
         # what asks for less than its window allows is not kept from anything
-        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: iperf-udp, rate: 1Mbit")],
-        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: ping, interval: 100ms")],
+        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: iperf-udp, rate: 1Mbit"), WINDOW],
+        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: ping, interval: 100ms"), WINDOW],
         # a path without a delay has no product
         [("rtt: 10ms", "rtt: 0ms")],
         # a queue that marks
@@ -151,7 +174,7 @@ def test_one_way_delays_of_real_hosts_need_beacons(tmp_path: Path) -> None:
     )
     lines = ("testbed: lab", "testbed: example-linux"), ("replicates: 6", metric)
     assert planned(tmp_path, *lines, testbed="example-linux").warnings == (said,)
-    beacons = ("captures:", "loggers: [{logger: beacons, at: [sender, receiver]}]\ncaptures:")
+    beacons = ("{logger: tcp-state, at: sender}", "{logger: beacons, at: [sender, receiver]}")
     captures = ("captures: [{at: sender}]", "captures: [{at: [sender, receiver]}]")
     assert planned(tmp_path, *lines, captures, beacons, testbed="example-linux").warnings == ()
 
@@ -273,7 +296,8 @@ tables: [{table: crossed, metric: owd_median_ms, rows: cc, columns: rwnd}, overh
 def test_outputs_that_need_more_than_is_recorded_have_a_warning(
     tmp_path: Path, captures: str, loggers: str, lacking: list[str]
 ) -> None:
-    text = TEXT.replace("captures: [{at: sender}]", f"captures: {captures}\nloggers: {loggers}") + ASKED
+    head, _, _ = TEXT.partition("captures:")
+    text = f"{head}captures: {captures}\nloggers: {loggers}\n{ASKED}"
     (tmp_path / "study.yaml").write_text(text)
     study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
     plan = make_plan(study, CATALOGUE)
@@ -282,7 +306,7 @@ def test_outputs_that_need_more_than_is_recorded_have_a_warning(
 
 
 def test_a_warning_names_the_missing_traces_and_the_consequence(tmp_path: Path) -> None:
-    text = TEXT + "expect: [{say: a, metric: loss_share, below: 1}]\nfigures: [queue-time]\n"
+    text = TEXT.replace("design", "queue-time") + "expect: [{say: a, metric: loss_share, below: 1}]\n"
     (tmp_path / "study.yaml").write_text(text)
     study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
     plan = make_plan(study, CATALOGUE)

@@ -1,0 +1,224 @@
+"""Factors whose levels give the same trials: each mistake has one warning, which names what wins and its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from samovar.experiment import LoadOptions, load_experiment
+from samovar.plan import make_plan
+from samovar.recipes import Catalogue
+
+ROOT = Path(__file__).parents[3]
+CATALOGUE = Catalogue(ROOT / "templates")
+TEXT = """\
+experiment: study
+testbed: TESTBED
+path: {rate: 20Mbit, rtt: 20ms, buffer: 100packetsPATH}
+duration: 20s
+replicates: 6
+captures: [{at: sender}]
+loggers: [{logger: tcp-state, at: sender}]
+figures: [design]
+factors: FACTORS
+traffic: TRAFFIC
+"""
+BULK = "{flow: bulk, generator: iperf3, from: sender, to: receiver}"
+VOICE = "{flow: voice, generator: iperf3-udp, from: sender, to: receiver, rate: 1Mbit}"
+
+
+def warnings(
+    folder: Path,
+    factors: str,
+    traffic: str = BULK,
+    path: str = "",
+    testbed: str = "lab",
+    overrides: Mapping[str, str] | None = None,
+) -> tuple[str, ...]:
+    """Plan the study above with some factors, and return its warnings with paths relative to the folder."""
+    text = TEXT.replace("TESTBED", testbed).replace("PATH", path).replace("FACTORS", factors)
+    (folder / "study.yaml").write_text(text.replace("TRAFFIC", traffic))
+    options = LoadOptions(overrides=overrides or {})
+    hosts = ROOT / "hosts" / f"{testbed}.yaml"
+    plan = make_plan(load_experiment(folder / "study.yaml", CATALOGUE, hosts, options), CATALOGUE)
+    return tuple(warning.replace(f"{folder}/", "") for warning in plan.warnings)
+
+
+MISTAKES = {
+    "cc under a flow's own cc": (
+        "{cc: [newreno, cubic]}",
+        f"[{BULK[:-1]}, cc: cubic}}]",
+        "",
+        "main: factor cc has no effect: newreno and cubic give the same trials, "
+        "as flow 'bulk' has its own cc (study.yaml:10:75)",
+    ),
+    "cc under a factor that sets the flow's": (
+        "{cc: [newreno, cubic], traffic.bulk.cc: [cdg, cubic]}",
+        f"[{BULK}]",
+        "",
+        "main: factor cc has no effect: newreno and cubic give the same trials, "
+        "as flow 'bulk' has its own cc (study.yaml:9:50)",
+    ),
+    "two names of one congestion control": (
+        "{cc: [reno, newreno, cubic]}",
+        f"[{BULK}]",
+        "",
+        "main: cc reno and newreno give the same trials, "
+        "as reno and newreno are the same congestion control (study.yaml:9:15)",
+    ),
+    "cc of a receiver": (
+        "{cc: [{receiver: cubic}, {receiver: newreno}]}",
+        f"[{BULK}]",
+        "",
+        "main: factor cc has no effect: cubic and newreno give the same trials, "
+        "as no flow sends from dst (study.yaml:9:15)",
+    ),
+    "rwnd with UDP flows only": (
+        "{rwnd: [100KB, 200KB]}",
+        f"[{VOICE}]",
+        "",
+        "main: factor rwnd has no effect: 100KB and 200KB give the same trials, "
+        "as flow 'voice' is not TCP (study.yaml:10:36)",
+    ),
+    "rwnd of a UDP flow": (
+        "{traffic.voice.rwnd: [100KB, 200KB]}",
+        f"[{VOICE}]",
+        "",
+        "main: factor traffic.voice.rwnd has no effect: 100KB and 200KB give the same trials, "
+        "as flow 'voice' is not TCP (study.yaml:10:36)",
+    ),
+    "rwnd under a flow's own": (
+        "{rwnd: [100KB, 200KB]}",
+        f"[{BULK[:-1]}, rwnd: 150KB}}]",
+        "",
+        "main: factor rwnd has no effect: 100KB and 200KB give the same trials, "
+        "as flow 'bulk' has its own rwnd (study.yaml:10:77)",
+    ),
+    "settings of TCP with UDP flows only": (
+        "{tcp.sack: [on, off]}",
+        f"[{VOICE}]",
+        "",
+        "main: factor tcp.sack has no effect: on and off give the same trials, "
+        "as no TCP flow begins or ends at src (study.yaml:9:21) "
+        "and no TCP flow begins or ends at dst (study.yaml:9:21)",
+    ),
+    "buffers of the same number of packets": (
+        "{path.buffer: [1 BDP, 1.001 BDP, 2 BDP]}",
+        f"[{BULK}]",
+        "",
+        "main: path.buffer 1 BDP and 1.001 BDP give the same trials, "
+        "as pfifo counts packets, and both buffers are 33 packets (study.yaml:9:24)",
+    ),
+    "buffers that are equal at one of two rates": (
+        "{path.rate: [1Mbit, 20Mbit], path.buffer: [1 BDP, 1.1 BDP]}",
+        f"[{BULK}]",
+        "",
+        "main: path.buffer 1 BDP and 1.1 BDP give the same trials in 1 of 2 combinations of the other factors, "
+        "e.g. where path.rate is 1Mbit, as pfifo counts packets, and both buffers are 2 packets (study.yaml:9:52)",
+    ),
+    "rtt under that of a class": (
+        "{path.rtt: [10ms, 30ms]}",
+        f"[{BULK}]",
+        ", classes: [{flow: bulk, rtt: 40ms}]",
+        "main: factor path.rtt has no effect: 10ms and 30ms give the same trials, "
+        "as a class of the path sets the rtt of flow 'bulk' (study.yaml:3:81)",
+    ),
+    "loss under that of a class": (
+        "{path.loss: [1%, 2%]}",
+        f"[{BULK}]",
+        ", classes: [{flow: bulk, loss: 3%}]",
+        "main: factor path.loss has no effect: 1% and 2% give the same trials, "
+        "as a class of the path sets the loss of flow 'bulk' (study.yaml:3:82)",
+    ),
+    "one value in two units": (
+        "{path.target: [5ms, 0.005s]}",
+        f"[{BULK}]",
+        ", aqm: codel",
+        "main: factor path.target has no effect: 5ms and 0.005s give the same trials, "
+        "as target 5ms is the same as 0.005s (study.yaml:9:24)",
+    ),
+    "a stop after the ends of all flows": (
+        "{stop.after: [30s, 40s]}",
+        f"[{BULK[:-1]}, duration: 15s}}]",
+        "",
+        "main: factor stop.after has no effect: 30s and 40s give the same trials, "
+        "as all flows end within 15s (study.yaml:10:81)",
+    ),
+    "durations beyond the stop": (
+        "{traffic.bulk.duration: [20s, 40s]}",
+        f"[{BULK}]\nstop: {{after: 10s}}",
+        "",
+        "main: factor traffic.bulk.duration has no effect: 20s and 40s give the same trials, "
+        "as all traffic stops before (study.yaml:11:15)",
+    ),
+    "one factor of several": (
+        "{cc: [newreno, cubic], rwnd: [100KB, 200KB]}",
+        f"[{BULK[:-1]}, cc: cubic}}]",
+        "",
+        "main: factor cc has no effect: newreno and cubic give the same trials, "
+        "as flow 'bulk' has its own cc (study.yaml:10:75)",
+    ),
+    "linked levels": (
+        "{home: [{cc: cubic, rwnd: 100KB, label: a}, {cc: newreno, rwnd: 100KB, label: b}]}",
+        f"[{BULK[:-1]}, cc: cubic}}]",
+        "",
+        "main: factor home has no effect: a and b give the same trials, "
+        "as flow 'bulk' has its own cc (study.yaml:10:75)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_levels_that_give_the_same_trials_are_reported_with_what_wins(tmp_path: Path, name: str) -> None:
+    factors, traffic, path, warning = MISTAKES[name]
+    assert warnings(tmp_path, factors, traffic, path) == (warning,)
+
+
+def test_a_host_that_no_flow_passes_is_named(tmp_path: Path) -> None:
+    one = BULK.replace("sender", "src1").replace("receiver", "dst1")
+    found = warnings(tmp_path, "{txd: [{src2: 80}, {src2: 256}]}", f"[{one}]", testbed="dumbbell")
+    assert [line for line in found if "factor" in line] == [
+        "main: factor txd has no effect: 80 and 256 give the same trials, "
+        "as no flow passes src2 (study.yaml:9:16)"
+    ]
+
+
+def test_an_override_from_the_command_line_is_named_as_what_wins(tmp_path: Path) -> None:
+    overrides = {"traffic.bulk.cc": "cubic"}
+    assert warnings(tmp_path, "{cc: [newreno, cubic]}", f"[{BULK}]", overrides=overrides) == (
+        "main: factor cc has no effect: newreno and cubic give the same trials, "
+        "as flow 'bulk' has its own cc (--set traffic.bulk.cc=cubic)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("factors", "traffic", "path"),
+    [
+        # one of two flows takes the host's congestion control
+        ("{cc: [newreno, cubic]}", f"[{BULK[:-1]}, cc: cubic}}, {BULK.replace('bulk', 'more')}]", ""),
+        # one of two flows has a window
+        ("{rwnd: [100KB, 200KB]}", f"[{BULK}, {VOICE}]", ""),
+        # the class has one flow of two
+        (
+            "{path.rtt: [10ms, 30ms]}",
+            f"[{BULK}, {BULK.replace('bulk', 'more')}]",
+            ", classes: [{flow: bulk, rtt: 40ms}]",
+        ),
+        # the class takes the path's delay
+        ("{path.rtt: [10ms, 30ms]}", f"[{BULK}]", ", classes: [{flow: bulk, loss: 1%}]"),
+        # the buffer depends on the RTT, which a class overrides
+        (
+            "{path.rtt: [10ms, 30ms], path.buffer: [1 BDP]}",
+            f"[{BULK}]",
+            ", classes: [{flow: bulk, rtt: 40ms}]",
+        ),
+        # an AQM that counts bytes holds another number of them
+        ("{path.buffer: [1 BDP, 1.001 BDP]}", f"[{BULK}]", ", aqm: bfifo"),
+    ],
+)
+def test_levels_that_change_anything_have_no_warning(
+    tmp_path: Path, factors: str, traffic: str, path: str
+) -> None:
+    assert warnings(tmp_path, factors, traffic, path) == ()
