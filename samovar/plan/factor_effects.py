@@ -226,8 +226,10 @@ def _class_reasons(
         if own is None or not isinstance(classes, Seq):
             continue
         entry = classes[path.classes.index(own)]
+        name = node_at(entry, "name") or node_at(entry, "flow")
         for key in keys:
-            if (node := node_at(entry, key)) is not None:
+            node = node_at(tree, "factors", f"path.classes.{name}.{key}") or node_at(entry, key)
+            if node is not None:
                 text = f"a class of the path sets the {key} of flow '{flow.group}'"
                 yield Reason(text, node.position)
 

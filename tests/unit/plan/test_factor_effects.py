@@ -125,6 +125,13 @@ MISTAKES = {
         "main: factor path.rtt has no effect: 10ms and 30ms give the same trials, "
         "as a class of the path sets the rtt of flow 'bulk' (study.yaml:3:81)",
     ),
+    "rtt under a factor that sets that of a class": (
+        "{path.rtt: [10ms, 30ms], path.classes.far.rtt: [40ms, 80ms]}",
+        f"[{BULK}]",
+        ", classes: [{name: far, flow: bulk, rtt: 40ms}]",
+        "main: factor path.rtt has no effect: 10ms and 30ms give the same trials, "
+        "as a class of the path sets the rtt of flow 'bulk' (study.yaml:9:57)",
+    ),
     "loss under that of a class": (
         "{path.loss: [1%, 2%]}",
         f"[{BULK}]",
