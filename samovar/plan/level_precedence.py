@@ -257,6 +257,7 @@ class TreatmentValues:
         """Return the parameters of a recipe as written: its owner's keys except those that are `reserved`.
 
         A formula is replaced by its value if the recipe declares the parameter as a quantity.
+        A switch that is off is left out for a recipe that has no such switch.
         """
         texts = dict(own)
         for target in self.context.setters:
@@ -271,7 +272,7 @@ class TreatmentValues:
                 texts[key] = formula_text(amount, self._scope) if isinstance(amount, Formula) else text
             except UnitError as error:
                 raise self._formula_error(f"{owner}.{key}", text, error) from error
-        return texts
+        return {key: text for key, text in texts.items() if key in declared or not keys.is_off(text)}
 
     # Settings of hosts
 

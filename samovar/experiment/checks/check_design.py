@@ -12,7 +12,6 @@ from samovar.experiment.checks.validate import Validation
 from samovar.experiment.values import errors_of
 
 MOST_TRIALS = 2_000_000
-MOST_COUNTED = 20_000  # treatments that are tried to see whether the exclude lines leave any
 
 
 def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment) -> None:
@@ -96,7 +95,7 @@ def _check_exclude(part: PartToCheck) -> None:
                 message = f"line {number} excludes all that this line excludes; remove one"
                 part.checked.report(("exclude", index), message)
                 break
-    few = prod(len(one.levels) for one in factors.values()) <= MOST_COUNTED
+    few = prod(len(one.levels) for one in factors.values()) <= keys.MOST_COUNTED
     if exclude and few and not part.model.include and part.checked.valid("exclude"):
         rows = product(*(factor.levels for factor in factors.values()))
         every = (dict(zip(factors, levels, strict=True)) for levels in rows)

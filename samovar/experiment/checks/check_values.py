@@ -62,7 +62,7 @@ def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     recipes = part.recipes_of(one.owner, one.level) if one.of_recipe else []
     if one.factor is not None and not keys.is_target(one.target, part.model):
         yield *one.key_place, _unknown_factor(part, one.target)
-    elif any(one.key not in known for _, known in recipes):
+    elif any(one.key not in known for _, known in recipes) and not _is_off(part, one):
         yield *one.key_place, _not_taken(part, one, recipes)
     elif isinstance(one.value, ValueError):
         yield from _unreadable(one)
@@ -70,6 +70,12 @@ def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
         yield from _unknown_names(part, one)
         if one.key not in GENERATOR_KEYS:
             yield from _refused_by_recipes(one, one.key, [known for _, known in recipes])
+
+
+def _is_off(part: PartToCheck, one: PartValue) -> bool:
+    """Return whether a value turns off a switch that a recipe of another level has."""
+    parameters = [known[one.key] for _, known in part.recipes_of(one.owner) if one.key in known]
+    return keys.is_off(one.value) and any(info.type == "switch" for info in parameters)
 
 
 def _unreadable(one: PartValue) -> Iterator[Refusal]:
@@ -101,10 +107,21 @@ def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, P
     if able or (kind == "generator" and one.key in GENERATOR_KEYS):
         others = ", ".join(sorted(able)) or "none here"
         per_host = "; or settings: {cc: {HOST: ...}} for all flows of a host" if one.key == "cc" else ""
-        return f"{kind} {name} does not take {one.key}; set it with one that does: {others}{per_host}"
+        exclude = _exclusion(part, one, kind, name)
+        able_ones = f"set it with one that does: {others}{per_host}{exclude}"
+        return f"{kind} {name} does not take {one.key}; {able_ones}"
     own = keys.keys_of(one.model) if one.model and one.level is None else keys.varied_keys(one.owner)
     refused = keys.ROUTER_ONLY if part.device_link and kind == "aqm" else ()
     return unknown("key or parameter", one.key, {*known, *own}.difference(refused))
+
+
+def _exclusion(part: PartToCheck, one: PartValue, kind: str, recipe: str) -> str:
+    """Return the advice to exclude a level together with that of another factor, which names the recipe."""
+    for other in part.values_of(f"{one.owner}.{kind}", one.level):
+        if other.value == recipe and one.factor and one.level and other.factor and other.level:
+            pair = f"{other.factor.name}: {other.level.label}, {one.factor.name}: {one.level.label}"
+            return f"; or exclude the combination: {{{pair}}}" if other.factor is not one.factor else ""
+    return ""
 
 
 def _unknown_factor(part: PartToCheck, target: str) -> str:

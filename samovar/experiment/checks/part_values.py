@@ -126,11 +126,24 @@ class PartToCheck:
         return [factor for factor in self.model.factors.values() if factor in found]
 
     def values_of(self, target: str, level: keys.Level | None = None) -> Sequence[PartValue]:
-        """Return the values that a key may have: the given level's, or those of all levels, or as written."""
+        """Return the values that a key may have: the given level's, or those of all levels, or as written.
+
+        Of all levels, those are left out that `exclude` never combines with the given one.
+        """
         every = self.values.get(target, ())
         of_levels = [one for one in every if one.level is not None]
         own = [one for one in of_levels if one.level is level]
-        return own or of_levels or every
+        if own or level is None or not of_levels or not (self.model.exclude or self.model.include):
+            return own or of_levels or every
+        values = (one for each in self.values.values() for one in each)
+        factor = next(one.factor for one in values if one.level is level)
+        return [one for one in of_levels if self._combined(factor, level, one)]
+
+    def _combined(self, factor: keys.Factor | None, level: keys.Level, other: PartValue) -> bool:
+        """Return whether a treatment has both a level of a factor and that of another one."""
+        if factor is None or other.factor is None or other.level is None or factor is other.factor:
+            return True
+        return keys.occur_together(self.model, {factor.name: level, other.factor.name: other.level})
 
     def texts_of(self, target: str, level: keys.Level | None = None) -> list[str]:
         """Return the texts that a key may have, each once."""

@@ -44,6 +44,7 @@ from samovar.experiment.keys.level_targets import model_of as model_of
 from samovar.experiment.keys.level_targets import owners_of as owners_of
 from samovar.experiment.keys.level_targets import read_target as read_target
 from samovar.experiment.keys.level_targets import varied_keys as varied_keys
+from samovar.experiment.keys.levels import MOST_COUNTED as MOST_COUNTED
 from samovar.experiment.keys.levels import MOST_LEVELS as MOST_LEVELS
 from samovar.experiment.keys.levels import RANGE_KEYS as RANGE_KEYS
 from samovar.experiment.keys.levels import Factor as Factor
@@ -53,6 +54,7 @@ from samovar.experiment.keys.levels import included_level as included_level
 from samovar.experiment.keys.levels import included_treatments as included_treatments
 from samovar.experiment.keys.levels import is_free as is_free
 from samovar.experiment.keys.levels import matches as matches
+from samovar.experiment.keys.levels import occur_together as occur_together
 from samovar.experiment.keys.levels import texts_of as texts_of
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS as OPERATING_SYSTEMS
 from samovar.experiment.keys.quantities import logger_parameters as logger_parameters
@@ -61,6 +63,7 @@ from samovar.experiment.keys.quantities import recorders_by_system as recorders_
 from samovar.experiment.keys.recipe_parameters import PARAMETER_TYPES as PARAMETER_TYPES
 from samovar.experiment.keys.recipe_parameters import ParameterInfo as ParameterInfo
 from samovar.experiment.keys.recipe_parameters import RecipeCatalogue as RecipeCatalogue
+from samovar.experiment.keys.recipe_parameters import is_off as is_off
 from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_parameter
 from samovar.experiment.keys.recipe_parameters import settable as settable
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS

@@ -96,6 +96,11 @@ def parse_parameter(info: ParameterInfo, text: str, *, formulas: bool = False) -
     return (known if formulas else known.plain or known).parse(text)
 
 
+def is_off(text: object) -> bool:
+    """Return whether the text of a parameter says `off`, which is true for a recipe without such a switch."""
+    return text == "off"
+
+
 def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[str, ParameterInfo]:
     """Return the parameters of a recipe that an experiment may set; empty if there is no such recipe."""
     internal = _INTERNAL | _INTERNAL_OF.get(kind, frozenset())

@@ -1,0 +1,81 @@
+"""Only the combinations that exclude lines leave must be possible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from samovar.errors import DefinitionError
+from samovar.experiment import load_experiment
+from samovar.plan import Plan, make_plan
+from samovar.recipes import Catalogue
+
+ROOT = Path(__file__).parents[3]
+CATALOGUE = Catalogue(ROOT / "templates")
+TEXT = """\
+experiment: study
+testbed: lab
+path: {rate: 20Mbit, rtt: 20ms, buffer: 100packets}
+duration: 20s
+traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver}]
+"""
+
+
+def planned(folder: Path, design: str, head: str = TEXT) -> Plan:
+    """Plan the study above with some factors."""
+    (folder / "study.yaml").write_text(head + design)
+    study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    return make_plan(study, CATALOGUE)
+
+
+def queues(plan: Plan) -> list[tuple[str, ...]]:
+    """Return the queue discipline of each treatment with its parameters."""
+    paths = [trial.resolved.path for trial in plan.trials]
+    return sorted((str(path.down.aqm), *map(str, path.down.aqm_parameters.items())) for path in paths if path)
+
+
+@pytest.mark.parametrize(
+    ("factors", "lines"),
+    [
+        ("{path.ecn: [on, off], path.aqm: [pfifo, codel]}", "[{path.aqm: pfifo, path.ecn: on}]"),
+        (
+            "{path.ecn: [on, off], path.aqm: [pfifo, codel], cc: [cubic]}",
+            "[{path.aqm: pfifo, path.ecn: on, cc: cubic}]",
+        ),
+        (
+            "{ecn: [{path.ecn: on, tcp.ecn: on, label: on}, {path.ecn: off, tcp.ecn: off, label: off}], "
+            "path.aqm: [pfifo, codel]}",
+            "[{path.aqm: pfifo, ecn: on}]",
+        ),
+    ],
+)
+def test_ecn_is_a_factor_beside_a_queue_discipline_without_it(
+    tmp_path: Path, factors: str, lines: str
+) -> None:
+    plan = planned(tmp_path, f"factors: {factors}\nexclude: {lines}\n")
+    assert queues(plan) == [("codel", "('ecn', 'off')"), ("codel", "('ecn', 'on')"), ("pfifo",)]
+
+
+def test_an_included_treatment_is_not_combined_with_other_levels(tmp_path: Path) -> None:
+    more = "factors: {path.ecn: [on], path.aqm: [codel]}\ninclude: [{path.aqm: pfifo, path.ecn: off}]\n"
+    assert queues(planned(tmp_path, more)) == [("codel", "('ecn', 'on')"), ("pfifo",)]
+
+
+def test_a_part_s_switch_that_is_off_is_left_out_where_there_is_none(tmp_path: Path) -> None:
+    head = TEXT.replace("100packets", "100packets, ecn: off")
+    assert queues(planned(tmp_path, "factors: {path.aqm: [pfifo, codel]}\n", head)) == [
+        ("codel", "('ecn', 'off')"),
+        ("pfifo",),
+    ]
+
+
+def test_a_combination_that_only_some_lines_exclude_is_refused(tmp_path: Path) -> None:
+    factors = "factors: {path.ecn: [on, off], path.aqm: [pfifo, codel], cc: [cubic, newreno]}\n"
+    with pytest.raises(DefinitionError) as caught:
+        planned(tmp_path, factors + "exclude: [{path.aqm: pfifo, path.ecn: on, cc: cubic}]\n")
+    assert str(caught.value).replace(f"{tmp_path}/", "") == (
+        "study.yaml:6:11: aqm pfifo does not take ecn; "
+        "set it with one that does: choke, codel, fq_codel, fq_pie, pie, red; "
+        "or exclude the combination: {path.aqm: pfifo, path.ecn: on}"
+    )
