@@ -47,13 +47,13 @@ def warnings_of(
         written = node_at(experiment.complete, "parts", name)
         for key, lost in NOT_RECORDED.items():
             if not getattr(part, key) and node_at(written, key) is None:
-                warnings.append(f"{name}: no {key}; {lost}; write `{key}: []` if none are meant")
+                warnings.append(f"{name}: no {key}; {lost}; write `{key}: []` if none are intended")
         warnings += _level_warnings(treatments[name])
         warnings += effects.warnings(treatments[name])
         warnings += beside.get(name, ())
         warnings += [texts[name] for texts in found if name in texts]
     if not experiment.figures and node_at(experiment.complete, "figures") is None:
-        warnings.append("no figures; the report will draw nothing; write `figures: []` if none are meant")
+        warnings.append("no figures; the report will draw nothing; write `figures: []` if none are intended")
     return tuple(dict.fromkeys((*warnings, *_unrecorded(experiment, trials, outputs))))
 
 

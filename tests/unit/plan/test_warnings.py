@@ -111,16 +111,16 @@ def test_an_empty_list_says_that_none_are_meant(tmp_path: Path, key: str) -> Non
         (
             ("captures: [{at: sender}]\n", ""),
             "main: no captures; throughput, RTT and loss cannot be measured; "
-            "write `captures: []` if none are meant",
+            "write `captures: []` if none are intended",
         ),
         (
             ("loggers: [{logger: tcp-state, at: sender}]\n", ""),
             "main: no loggers; the state of TCP, such as cwnd, and of the queue cannot be measured; "
-            "write `loggers: []` if none are meant",
+            "write `loggers: []` if none are intended",
         ),
         (
             ("figures: [design]\n", ""),
-            "no figures; the report will draw nothing; write `figures: []` if none are meant",
+            "no figures; the report will draw nothing; write `figures: []` if none are intended",
         ),
     ],
 )
