@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from samovar.experiment import Experiment, RecipeCatalogue, Testbed
-from samovar.experiment.yaml_tree import Map, Node, Position, Seq, node_at
+from samovar.experiment import Experiment, RecipeCatalogue, Testbed, yaml_tree
 from samovar.plan.effective_values import EffectiveValues, class_of, duration_s, ends_before
 from samovar.plan.model import FlowPlan, HostPlan, PathPlan, Resolved
 from samovar.plan.trials import HOST, Component, Treatments
@@ -14,6 +13,7 @@ from samovar.units import format_duration
 
 T = TypeVar("T", bound=Hashable)
 Row = tuple[int, ...]
+Tree = yaml_tree.Node | None
 UNUSED = "nothing uses what differs"
 
 
@@ -21,7 +21,7 @@ class Reason(NamedTuple):
     """Why a difference has no effect, and where the file sets what does have one."""
 
     text: str
-    position: Position | None = None
+    position: yaml_tree.Position | None = None
 
 
 class EqualLevels(NamedTuple):
@@ -97,15 +97,15 @@ class FactorEffects:
     def _why(self, part: Treatments, rows: tuple[int, int], factor: str | None) -> str:
         """Return the reasons why two treatments are equal, with what wins and its place, for a warning."""
         one, other = (part.resolved(row) for row in rows)
-        tree = node_at(self.experiment.complete, "parts", part.part)
-        node = node_at(tree, "factors", factor or "")
+        tree = yaml_tree.node_at(self.experiment.complete, "parts", part.part)
+        node = yaml_tree.node_at(tree, "factors", factor or "")
         texts = []
         for reason in dict.fromkeys(self._reasons(tree, one, other)) or [Reason(UNUSED)]:
             position = reason.position or _position(node)
             texts.append(f"{reason.text} ({position})" if position else reason.text)
         return f", as {' and '.join(texts)}"
 
-    def _reasons(self, tree: Node | None, one: Resolved, other: Resolved) -> Iterator[Reason]:
+    def _reasons(self, tree: Tree, one: Resolved, other: Resolved) -> Iterator[Reason]:
         """Yield why each difference of two treatments has no effect."""
         for name, host in one.hosts.items():
             yield from self._reasons_of_host(tree, name, host, other.hosts[name], one.flows)
@@ -115,13 +115,13 @@ class FactorEffects:
             yield from self._reasons_of_flow(tree, flow, same)
             lasts_s = duration_s(flow, one.stop), duration_s(same, other.stop)
             if flow.duration_s != same.duration_s and lasts_s[0] == lasts_s[1]:
-                yield Reason("all traffic stops before", _position(node_at(tree, "stop", "after")))
+                yield Reason("all traffic stops before", _position(yaml_tree.node_at(tree, "stop", "after")))
         if one.stop != other.stop and one.stop is not None and ends_before(one.stop, one.flows):
             end_s = round(max(flow.start_s + (flow.duration_s or 0.0) for flow in one.flows), 6)
             place = _at(tree, one.flows[0], "duration")
             yield Reason(f"all flows end within {format_duration(end_s)}", place)
 
-    def _reasons_of_flow(self, tree: Node | None, one: FlowPlan, other: FlowPlan) -> Iterator[Reason]:
+    def _reasons_of_flow(self, tree: Tree, one: FlowPlan, other: FlowPlan) -> Iterator[Reason]:
         if one.cc != other.cc:
             yield Reason(f"{one.cc} and {other.cc} are the same congestion control")
         if one.rwnd_bytes != other.rwnd_bytes:
@@ -130,7 +130,12 @@ class FactorEffects:
             yield Reason(_same_values(one.parameters, other.parameters))
 
     def _reasons_of_host(
-        self, tree: Node | None, name: str, one: HostPlan, other: HostPlan, flows: Sequence[FlowPlan]
+        self,
+        tree: Tree,
+        name: str,
+        one: HostPlan,
+        other: HostPlan,
+        flows: Sequence[FlowPlan],
     ) -> Iterator[Reason]:
         if one == other:
             return
@@ -156,9 +161,7 @@ class FactorEffects:
             else:
                 yield Reason(_same_values(one.settings[recipe], other.settings.get(recipe, {})))
 
-    def _overriding(
-        self, tree: Node | None, key: str, flows: Sequence[FlowPlan], without: str
-    ) -> Iterator[Reason]:
+    def _overriding(self, tree: Tree, key: str, flows: Sequence[FlowPlan], without: str) -> Iterator[Reason]:
         """Yield the flows whose own value overrides a setting of their host, or that have no use for it."""
         if not flows:
             yield Reason(without)
@@ -170,7 +173,7 @@ class FactorEffects:
             yield Reason(text, _at(tree, flow, at))
 
     def _reasons_of_path(
-        self, tree: Node | None, one: PathPlan, other: PathPlan, flows: Sequence[FlowPlan]
+        self, tree: Tree, one: PathPlan, other: PathPlan, flows: Sequence[FlowPlan]
     ) -> Iterator[Reason]:
         for mine, its in ((one.down, other.down), (one.up, other.up)):
             if (mine.buffer_packets, mine.buffer_bytes) != (its.buffer_packets, its.buffer_bytes):
@@ -217,35 +220,37 @@ def _same_values(one: Mapping[str, str], other: Mapping[str, str]) -> str:
 
 
 def _class_reasons(
-    tree: Node | None, keys: Sequence[str], path: PathPlan, flows: Sequence[FlowPlan]
+    tree: Tree, keys: Sequence[str], path: PathPlan, flows: Sequence[FlowPlan]
 ) -> Iterator[Reason]:
     """Yield the classes of the path that override one of some keys for a flow."""
-    classes = node_at(tree, "path", "classes")
+    classes = yaml_tree.node_at(tree, "path", "classes")
     for flow in flows:
         own = class_of(path, flow)
-        if own is None or not isinstance(classes, Seq):
+        if own is None or not isinstance(classes, yaml_tree.Seq):
             continue
         entry = classes[path.classes.index(own)]
-        name = node_at(entry, "name") or node_at(entry, "flow")
+        name = yaml_tree.node_at(entry, "name") or yaml_tree.node_at(entry, "flow")
         for key in keys:
-            node = node_at(tree, "factors", f"path.classes.{name}.{key}") or node_at(entry, key)
+            node = yaml_tree.node_at(tree, "factors", f"path.classes.{name}.{key}") or yaml_tree.node_at(
+                entry, key
+            )
             if node is not None:
                 text = f"a class of the path sets the {key} of flow '{flow.group}'"
                 yield Reason(text, node.position)
 
 
-def _at(tree: Node | None, flow: FlowPlan, key: str) -> Position | None:
+def _at(tree: Tree, flow: FlowPlan, key: str) -> yaml_tree.Position | None:
     """Return the position of a flow's key in a part: in the factor that sets it, or else in `traffic`."""
-    factors = node_at(tree, "factors")
-    for name, node in factors.items() if isinstance(factors, Map) else ():
+    factors = yaml_tree.node_at(tree, "factors")
+    for name, node in factors.items() if isinstance(factors, yaml_tree.Map) else ():
         if name == f"traffic.{flow.group}.{key}":
             return node.position
-    traffic = node_at(tree, "traffic")
-    for entry in traffic if isinstance(traffic, Seq) else ():
-        if node_at(entry, "flow") == flow.group:
-            return _position(node_at(entry, key) or entry)
+    traffic = yaml_tree.node_at(tree, "traffic")
+    for entry in traffic if isinstance(traffic, yaml_tree.Seq) else ():
+        if yaml_tree.node_at(entry, "flow") == flow.group:
+            return _position(yaml_tree.node_at(entry, key) or entry)
     return None
 
 
-def _position(node: Node | None) -> Position | None:
+def _position(node: yaml_tree.Node | None) -> yaml_tree.Position | None:
     return node.position if node is not None else None

@@ -10,8 +10,7 @@ from itertools import combinations
 from math import prod
 from typing import Any
 
-from samovar.experiment import Experiment, Output, Outputs, RecipeCatalogue, Testbed
-from samovar.experiment.yaml_tree import node_at
+from samovar.experiment import Experiment, Output, Outputs, RecipeCatalogue, Testbed, yaml_tree
 from samovar.plan.factor_effects import FactorEffects
 from samovar.plan.model import PathPlan
 from samovar.plan.placement import Placement
@@ -44,15 +43,15 @@ def warnings_of(
     warnings: list[str] = []
     for name, part in experiment.parts.items():
         warnings += _design_warnings(name, part.replicates, experiment.order.kind, len(treatments[name]))
-        written = node_at(experiment.complete, "parts", name)
+        written = yaml_tree.node_at(experiment.complete, "parts", name)
         for key, lost in NOT_RECORDED.items():
-            if not getattr(part, key) and node_at(written, key) is None:
+            if not getattr(part, key) and yaml_tree.node_at(written, key) is None:
                 warnings.append(f"{name}: no {key}; {lost}; write `{key}: []` if none are intended")
         warnings += _level_warnings(treatments[name])
         warnings += effects.warnings(treatments[name])
         warnings += beside.get(name, ())
         warnings += [texts[name] for texts in found if name in texts]
-    if not experiment.figures and node_at(experiment.complete, "figures") is None:
+    if not experiment.figures and yaml_tree.node_at(experiment.complete, "figures") is None:
         warnings.append("no figures; the report will draw nothing; write `figures: []` if none are intended")
     return tuple(dict.fromkeys((*warnings, *_unrecorded(experiment, trials, outputs))))
 
