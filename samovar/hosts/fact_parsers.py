@@ -19,12 +19,16 @@ _OFFLOADS = {
 
 @dataclass(frozen=True)
 class Interface:
-    """A network interface; `offloads` are those of tso, gso, gro and lro that are enabled."""
+    """A network interface; `offloads` are those of tso, gso, gro and lro that are enabled.
+
+    `max_mtu_bytes` is the largest MTU that its driver accepts, None if that is unknown.
+    """
 
     name: str
     mtu_bytes: int
     addresses: tuple[str, ...] = ()
     offloads: tuple[str, ...] = ()
+    max_mtu_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ def parse_qdiscs(text: str) -> tuple[str, ...]:
 
 
 def parse_interfaces(text: str) -> tuple[Interface, ...]:
-    """Parse `ip -j addr show`, followed by `name:` and `ethtool -k` of each interface."""
+    """Parse `ip -d -j addr show`, followed by `name:` and `ethtool -k` of each interface."""
     first, _, rest = text.partition("\n")
     offloads = {name: _offloads_on(part) for name, part in _by_interface(rest).items()}
     return tuple(
@@ -97,6 +101,7 @@ def parse_interfaces(text: str) -> tuple[Interface, ...]:
             link["mtu"],
             tuple(f"{address['local']}/{address['prefixlen']}" for address in link.get("addr_info", ())),
             offloads.get(link["ifname"], ()),
+            link.get("max_mtu") or None,
         )
         for link in (json.loads(first) if first.startswith("[") else ())
     )

@@ -94,6 +94,10 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
             why = f"above {LAST_PORT}" if flow.port > LAST_PORT else "taken by another flow"
             advice = "choose another port: flows of one entry take consecutive ones"
             raise values.flow_error(flow, f"port {flow.port} is {why}; {advice}")
+    _check_chosen_ports(
+        values, [flow for flow, start in zip(flows, starts, strict=True) if start[1].port], flows
+    )
+    for flow in flows:
         if values.transport(flow) != "tcp":
             continue
         first = windows.setdefault((flow.from_host, flow.to_host), flow)
@@ -101,6 +105,27 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
             other = f"flow {first.label} from {flow.from_host} to {flow.to_host} has another rwnd, or none"
             raise values.flow_error(flow, f"{other}; give both the same, as a window is set per peer")
     return flows
+
+
+def _check_chosen_ports(
+    values: TreatmentValues, chosen: Sequence[FlowPlan], flows: Sequence[FlowPlan]
+) -> None:
+    """Raise TreatmentError for a port that the experiment chooses and that SSH or another flow uses."""
+    if not chosen:
+        return
+    used: dict[tuple[str, int], FlowPlan] = {}
+    for flow in flows:
+        for port in values.ports(flow):
+            first = used.setdefault((flow.to_host, port), flow)
+            if first is not flow and (flow in chosen or first in chosen):
+                message = f"port {port}, which {flow.generator} uses, is taken by flow {first.label}"
+                raise values.flow_error(flow, f"{message}; choose another port")
+    for flow in chosen:
+        for host in (flow.from_host, flow.to_host):
+            if values.transport(flow) != "icmp" and values.testbed.ssh_of(host).port in values.ports(flow):
+                raise values.flow_error(
+                    flow, f"port {flow.port} is that of SSH at {host}; choose another port"
+                )
 
 
 def stream_of(values: TreatmentValues, label: str) -> RandomStream:

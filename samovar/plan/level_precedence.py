@@ -208,6 +208,11 @@ class TreatmentValues:
         """Return the transport of a flow: tcp, udp or icmp."""
         return self.context.catalogue.transport(flow.generator, self.testbed.hosts[flow.from_host].system)
 
+    def ports(self, flow: FlowPlan) -> tuple[int, ...]:
+        """Return the ports that a flow's generator uses."""
+        system = self.testbed.hosts[flow.from_host].system
+        return tuple(flow.port + one for one in self.context.catalogue.ports(flow.generator, system) or (0,))
+
     def stop(self, key: str) -> Any:
         """Return the value of a key of `stop`; None if it is not set."""
         own = getattr(self.part.stop, keys.STOP_FIELDS[key], None)
@@ -230,7 +235,12 @@ class TreatmentValues:
         recipe, target = self.recorder(logger, host), f"loggers.{logger.logger}.interval"
         if recipe != logger.logger and "interval_s" not in self._declared("logger", recipe, host):
             return None
-        interval_s: float | None = self.evaluate(self._level(target, logger.interval_s), target)
+        amount = self._level(target, logger.interval_s)
+        interval_s: float | None = self.evaluate(amount, target)
+        info = self._declared("logger", recipe, host).get("interval_s")
+        if info is not None and isinstance(amount, Formula) and keys.below_least(info, interval_s):
+            error = UnitError(f"less than {info.least}, the shortest interval of {recipe}")
+            raise self._formula_error(target, str(amount), error)
         return interval_s
 
     def logger_parameters(self, logger: keys.Logger, host: str) -> dict[str, str]:

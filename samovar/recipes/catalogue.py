@@ -118,6 +118,11 @@ class Catalogue:
         known = generator in self.names("generator", os)
         return self.header("generator", generator, os).transport if known else "tcp"
 
+    def ports(self, generator: str, os: str) -> tuple[int, ...]:
+        """Return the ports of a generator as offsets from its flow's port; () for an unknown generator."""
+        known = generator in self.names("generator", os)
+        return self.header("generator", generator, os).ports if known else ()
+
     def change(self, name: str, os: str) -> str:
         """Return what a change of a setting needs: none (also if unknown), interface-reset or reboot."""
         return self.header("setting", name, os).change if name in self.names("setting", os) else "none"

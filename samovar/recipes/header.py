@@ -132,15 +132,16 @@ def read_header(path: Path, text: str) -> Header:
 
 
 def _check_parameters(checked: Validation[Header]) -> None:
-    """Report parameters of type choice without choices, and defaults of the wrong type."""
+    """Report parameters of type choice without choices, and invalid defaults and least values."""
     for name, parameter in checked.model.parameters.items() if checked.model else ():
         where = ("parameters", name)
         if not checked.intact(*where):
             continue
         if parameter.type == "choice" and not parameter.choices:
             checked.report(where, f"parameter '{name}' has no choices; expected choices: [one, another]")
-        if parameter.default is not None:
+        for key, value in (("least", parameter.least), ("default", parameter.default)):
             try:
-                keys.parse_parameter(parameter, parameter.default)
+                _ = value is not None and keys.parse_parameter(parameter, value)
             except UnitError as error:
-                checked.report((*where, "default"), f"default: {error}")
+                checked.report((*where, key), f"{key}: {error}")
+                break

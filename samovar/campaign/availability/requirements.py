@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from samovar.campaign.availability.disk_space import full_disks
 from samovar.campaign.availability.findings import Finding
+from samovar.campaign.availability.mtu_limits import mtus_beyond_limits
 from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, refusal, root_needs
 from samovar.experiment import keys
 from samovar.hosts import LINUX_CC_NAMES, HostFacts, linux_cc
@@ -213,6 +214,7 @@ def find_missing(
         if host in facts
         for finding in _missing_on(host, needs, facts[host], clock_tolerance_s)
     ]
+    found += mtus_beyond_limits(plan, facts)
     found += full_disks(plan, catalogue, facts, floor_bytes)
     return sorted(found, key=lambda finding: not finding.stops)
 

@@ -32,6 +32,8 @@ def check_traffic(part: PartToCheck) -> None:
         _check_durations(part, flow)
     _check_recorders(part, "captures", part.model.captures)
     _check_recorders(part, "loggers", part.model.loggers)
+    for logger in part.model.loggers:
+        _check_intervals(part, logger)
 
 
 def _check_count(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
@@ -102,6 +104,18 @@ def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Captu
             elif one.interface is not None and one.interface not in interfaces:
                 message = unknown(f"interface of {host}", one.interface, interfaces)
                 part.checked.report((*where, "interface"), message)
+
+
+def _check_intervals(part: PartToCheck, logger: keys.Logger) -> None:
+    """Report intervals that a logger's recipe cannot keep; formulas are not checked."""
+    for system in part.systems_of(f"loggers.{logger.logger}"):
+        recipe = keys.recorder_of(part.catalogue, logger, system) or ""
+        info = (part.catalogue.parameters("logger", recipe, system) or {}).get("interval_s")
+        for one in part.values_of(f"loggers.{logger.logger}.interval"):
+            if info is not None and keys.below_least(info, one.value) and isinstance(one.value, float):
+                message = f"interval: {format_duration(one.value)} is below {info.least}"
+                advice = f"the shortest interval of {recipe} on {system}; use {info.least} or more"
+                part.checked.report(one.where, f"{message}, {advice}", once=True)
 
 
 def _recorder(part: PartToCheck, one: keys.Capture | keys.Logger, host: str) -> str:

@@ -63,6 +63,7 @@ from samovar.experiment.keys.quantities import recorders_by_system as recorders_
 from samovar.experiment.keys.recipe_parameters import PARAMETER_TYPES as PARAMETER_TYPES
 from samovar.experiment.keys.recipe_parameters import ParameterInfo as ParameterInfo
 from samovar.experiment.keys.recipe_parameters import RecipeCatalogue as RecipeCatalogue
+from samovar.experiment.keys.recipe_parameters import below_least as below_least
 from samovar.experiment.keys.recipe_parameters import is_off as is_off
 from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_parameter
 from samovar.experiment.keys.recipe_parameters import settable as settable

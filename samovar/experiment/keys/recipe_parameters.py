@@ -57,6 +57,7 @@ class ParameterInfo(Strict):
     description: Sentence
     unit: Word | None = None  # of the value that is passed to the recipe
     default: Word | None = None
+    least: Word | None = None  # the smallest value that the recipe can keep
     choices: tuple[Word, ...] = ()  # the accepted texts; empty if every text of the type is
 
 
@@ -74,6 +75,9 @@ class RecipeCatalogue(Protocol):
 
     def transport(self, generator: str, os: str) -> str:
         """Return the transport of a generator's data, tcp, udp or icmp; tcp for an unknown generator."""
+
+    def ports(self, generator: str, os: str) -> tuple[int, ...]:
+        """Return the ports of a generator as offsets from its flow's port; () for an unknown generator."""
 
     def change(self, name: str, os: str) -> str:
         """Return what a change of a setting needs: none (also if unknown), interface-reset or reboot."""
@@ -93,7 +97,18 @@ def parse_parameter(info: ParameterInfo, text: str, *, formulas: bool = False) -
     known = PARAMETER_TYPES.get(info.type)
     if known is None:
         return text
-    return (known if formulas else known.plain or known).parse(text)
+    value = (known if formulas else known.plain or known).parse(text)
+    if below_least(info, value):
+        raise UnitError(f"{text} is below {info.least}, the least that is possible")
+    return value
+
+
+def below_least(info: ParameterInfo, value: object) -> bool:
+    """Return whether a value is a number below the least that a recipe can keep."""
+    if info.least is None or not isinstance(value, int | float):
+        return False
+    least = PARAMETER_TYPES[info.type].parse(info.least)
+    return isinstance(least, int | float) and value < least
 
 
 def is_off(text: object) -> bool:

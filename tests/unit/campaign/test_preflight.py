@@ -22,7 +22,7 @@ from samovar.campaign.availability.requirements import (
     recipes_view,
 )
 from samovar.errors import TestbedError
-from samovar.hosts import HostFacts
+from samovar.hosts import HostFacts, Interface
 from samovar.plan import Cost, LoggerPlan, Plan
 from samovar.recipes import Catalogue
 from tests.unit.plan_values import plan_of, trial
@@ -77,6 +77,10 @@ def test_a_testbed_that_has_everything_gives_no_finding() -> None:
     ("facts", "said"),
     [
         ({"cc_offered": ("cubic",)}, "src: no congestion control newreno (2 trials); it has: cubic"),
+        (
+            {"interfaces": (Interface("eth1", 500, max_mtu_bytes=500),)},
+            "src: mtu 600 is more than eth1 accepts (2 trials); use 500 or less",
+        ),
         ({"tools": {}}, "src: no program timeout (2 trials); it has: none"),
         ({"disk_free_bytes": 1000}, "src: the disk has 1KB free and a trial writes up to "),
     ],

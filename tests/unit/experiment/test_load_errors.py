@@ -75,8 +75,8 @@ profiles:
 """
 
 
-def parameter(type_: str, choices: tuple[str, ...] = ()) -> ParameterInfo:
-    return ParameterInfo.model_construct(type=type_, description="A parameter.", choices=choices)
+def parameter(type_: str, choices: tuple[str, ...] = (), least: str | None = None) -> ParameterInfo:
+    return ParameterInfo.model_construct(type=type_, description="A parameter.", choices=choices, least=least)
 
 
 class Recipes:
@@ -109,7 +109,7 @@ class Recipes:
             },
         },
         ("generator", "freebsd"): {"iperf3": {}},
-        ("logger", "linux"): {"queue": {"interval_s": parameter("duration")}, "tcp-info": {}},
+        ("logger", "linux"): {"queue": {"interval_s": parameter("duration", least="1ms")}, "tcp-info": {}},
         ("logger", "freebsd"): {"siftr": {"port_filter": parameter("integer")}},
     }
     RECORDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -128,6 +128,9 @@ class Recipes:
 
     def transport(self, generator: str, os: str) -> str:
         return "udp" if generator == "ping" else "tcp"
+
+    def ports(self, generator: str, os: str) -> tuple[int, ...]:
+        return (0, 2000) if generator == "nuttcp" else (0,)
 
     def change(self, name: str, os: str) -> str:
         return "none"

@@ -124,6 +124,20 @@ def test_interfaces_have_mtu_addresses_and_enabled_offloads() -> None:
     )
 
 
+CARD = (
+    '[{"ifindex":4,"ifname":"eth0","flags":["BROADCAST","MULTICAST","UP","LOWER_UP"],"mtu":1400,"qdisc":"pfifo_fast",'
+    '"operstate":"UP","min_mtu":68,"max_mtu":9216,"num_tx_queues":1,"addr_info":[{"family":"inet","local":"192.0.2.2",'
+    '"prefixlen":24,"scope":"global"}]},{"ifindex":2,"ifname":"ifb0","mtu":1500,"min_mtu":0,"max_mtu":0,"addr_info":[]}]\n'
+)
+
+
+def test_a_driver_s_largest_mtu_is_known_unless_it_is_zero() -> None:
+    assert parse_interfaces(CARD) == (
+        Interface("eth0", 1400, ("192.0.2.2/24",), max_mtu_bytes=9216),
+        Interface("ifb0", 1500),
+    )
+
+
 PAUSES = """\
 eth1:
 netlink error: Operation not supported
