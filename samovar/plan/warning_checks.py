@@ -203,6 +203,14 @@ def _never_starts(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
             yield f"'{flow.label}' at {_time(flow.start_s)}, traffic ends at {_time(resolved.duration_s)}"
 
 
+@_check("a logger samples only once", run=_duration, loggers=None)
+def _samples_once(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
+    for logger in resolved.loggers:
+        if logger.interval_s is not None and logger.interval_s >= resolved.duration_s:
+            interval = f"{logger.logger} at {logger.host} every {_time(logger.interval_s)}"
+            yield f"{interval}, traffic ends at {_time(resolved.duration_s)}"
+
+
 @_check("dctcp has no queue that marks packets", path=_aqms, hosts=_cc, flows=None)
 def _unmarked(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     for flow in resolved.flows:

@@ -96,6 +96,11 @@ def test_an_empty_list_says_that_none_are_meant(tmp_path: Path, key: str) -> Non
             "main: a flow never starts for all 4 treatments, e.g. newreno 50KB: 'bulk' at 40s, traffic ends at 30s",
         ),
         (
+            ("{logger: tcp-state, at: sender}", "{logger: tcp-state, at: sender, interval: 40s}"),
+            "main: a logger samples only once for all 4 treatments, e.g. newreno 50KB: "
+            "tcp-info at src every 40s, traffic ends at 30s",
+        ),
+        (
             ("cdg]", "dctcp]"),
             "main: dctcp has no queue that marks packets for 2 of 4 treatments, e.g. dctcp 50KB: "
             "flow 'bulk' through pfifo, where it behaves like newreno",
