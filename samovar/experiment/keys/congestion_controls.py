@@ -22,8 +22,9 @@ CC_PARAMETERS: Mapping[str, Mapping[str, Collection[str]]] = {
         "dctcp": ["dctcp_alpha_on_init", "dctcp_clamp_alpha_on_loss", "dctcp_shift_g"],
         "htcp": ["use_bandwidth_switch", "use_rtt_scaling"],
         "hybla": ["rtt0"],
-        "reno": [],
+        "nv": ["nv_min_cwnd", "nv_pad", "nv_reset_period"],
         "vegas": ["alpha", "beta", "gamma"],
+        **dict.fromkeys(("highspeed", "illinois", "lp", "reno", "scalable", "veno", "westwood", "yeah"), ()),
     },
     "freebsd": {
         "cdg": [
