@@ -440,6 +440,22 @@ def lab_shell(root: Path, host: str, testbed: str) -> int:
     return lab_commands.open_shell(root, host, testbed)
 
 
+@main.group("import", cls=Commands)
+def import_() -> None:
+    """Take over what another tool has defined or measured."""
+
+
+@import_.command("teacup")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--name", default="", help="Name of the experiment and the testbed (default: the file's).")
+@in_project
+def import_teacup(root: Path, config: Path, name: str) -> int:
+    """Write an experiment and a testbed from a TEACUP configuration, which is read and not executed."""
+    from samovar.cli import import_commands
+
+    return import_commands.import_config(root, config, name)
+
+
 @main.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_script(shell: str) -> int:

@@ -1,0 +1,27 @@
+"""Commands that take over what TEACUP has defined or measured."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from samovar import teacup
+from samovar.cli.program import command, open_controller, show
+from samovar.cli.project import Request
+from samovar.cli.project_folder import schema_folder
+from samovar.cli.text import columns
+
+
+@command
+def import_config(root: Path, config: Path, name: str = "") -> None:
+    """Write an experiment and a testbed, show what became of each variable, and plan the experiment."""
+    project = open_controller(root).project
+    name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", config.stem).strip("-_") or "teacup"
+    found = teacup.import_config(config, root, name, project.catalogue, schema_folder(root))
+    show(columns([("variable", "here", "remark"), *found.rows]))
+    if found.notes:
+        show(["", "to check:", *(f"  {note}" for note in found.notes)])
+    show(["", *(f"written: {path}" for path in found.files)])
+    planned = project.plan(Request(name))
+    counts = f"{found.teacup_trials} in TEACUP, {len(planned.plan.trials)} here"
+    show([f"trials: {counts}; `samovar plan {name}` shows them"])

@@ -1,0 +1,105 @@
+"""Every TPCONF variable of TEACUP 1.1 and of its mirror of 2021: what says the same here, and how it differs.
+
+docs/how-to/come-from-teacup.md has the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+NOTHING = "—"
+CONVENTION = "a list that only the configuration itself uses; its values are read where they are used"
+NO_BOOT = "samovar does not choose what a host boots; install it so that it boots what the experiment needs"
+NO_SWITCH = "samovar does not configure switches; addresses, routes and VLANs must exist"
+NO_PASSWORD = "never read into a file: put the login in a file of mode 600 that a command of `power` reads"
+
+
+class Counterpart(NamedTuple):
+    """The keys here that say the same, or NOTHING, and a remark."""
+
+    here: str
+    remark: str
+
+
+_TABLE: Mapping[str, tuple[str, str]] = {
+    "script_path": (NOTHING, "samovar is installed, not put on a path"),
+    "debug_level": (NOTHING, "messages of R are always shown when it fails"),
+    "router": ("hosts: role: router", "its queues are at the egress of the interface to each side"),
+    "hosts": ("hosts: role: sender, receiver", "senders are on the side of the first queue's source"),
+    "host_internal_ip": ("hosts: interfaces: address", "with /24, as TEACUP assumes; name the interfaces"),
+    "host_os": ("hosts: os", "linux or freebsd; Windows and macOS have no recipes"),
+    "linux_kern_router": (NOTHING, NO_BOOT),
+    "linux_kern_hosts": (NOTHING, NO_BOOT),
+    "os_partition": (NOTHING, NO_BOOT),
+    "tftpserver": (NOTHING, NO_BOOT),
+    "tftpboot_dir": (NOTHING, NO_BOOT),
+    "force_reboot": (NOTHING, "hosts are rebooted only for settings that need it, and restored"),
+    "boot_timeout": ("hosts: boot_timeout", ""),
+    "do_power_cycle": ("hosts: power", "a host that does not return is power-cycled if it has `power`"),
+    "power_ctrl_type": ("hosts: power: on, off, cycle", "any command, or IPMI"),
+    "host_power_ctrlport": ("hosts: power: outlet", "written as a comment: the command has to be yours"),
+    "power_admin_name": (NOTHING, NO_PASSWORD),
+    "power_admin_pw": (NOTHING, NO_PASSWORD),
+    "config_topology": (NOTHING, NO_SWITCH),
+    "topology_switch": (NOTHING, NO_SWITCH),
+    "topology_switch_port_prefix": (NOTHING, NO_SWITCH),
+    "topology_switch_port_offset": (NOTHING, NO_SWITCH),
+    "linkspeed": ("settings: speed.rate", "of the testbed; auto leaves the card as it is"),
+    "host_linkspeed": ("hosts: settings: speed.rate", "overrides that of the testbed"),
+    "check_connectivity": ("samovar check", "each run checks it as well"),
+    "check_config": ("samovar plan", "an experiment is always checked"),
+    "max_time_diff": ("config.yaml: clock_tolerance", "of the controller, so it is only printed"),
+    "test_id": ("experiment", "the name of the file; a campaign's folder has the time"),
+    "remote_dir": (NOTHING, "a folder for each trial below /tmp/samovar"),
+    "bc_ping_enable": ("loggers: beacons", ""),
+    "bc_ping_rate": ("loggers: beacons: interval", ""),
+    "bc_ping_address": ("loggers: beacons: address", "a multicast group; broadcast is not supported"),
+    "pcap_snaplen": ("captures: snaplen", "at least 96 bytes, as shorter ones cut headers; 0 becomes 65535"),
+    "tcpdump_logger": ("captures", ""),
+    "tcpstats_logger": ("loggers: tcp-state", ""),
+    "linux_tcp_logger": ("loggers: tcp-state", "web10g: tcp-info, ttprobe: tcp-probe; siftr on FreeBSD"),
+    "ttprobe_output_mode": (NOTHING, "traces are CSV"),
+    "ttprobe_direction": (NOTHING, "tcp-probe records received segments"),
+    "web10g_poll_interval": ("loggers: tcp-state: interval", "of TCP_INFO"),
+    "host_TCP_algos": ("cc: {HOST: …}", "host0, host1 … become a level for each host"),
+    "host_TCP_algo_params": ("cc.<parameter>: {HOST: …}", "in the levels of that algorithm"),
+    "host_init_custom_cmds": ("settings: command.run: {HOST: …}", "add to command.undo what undoes each"),
+    "router_queues": ("path", "queues with attach_to_queue become classes"),
+    "traffic_gens": ("traffic", ""),
+    "duration": ("traffic: duration", ""),
+    "runs": ("replicates", ""),
+    "ECN": ("settings: tcp.ecn", "of the hosts that send or receive"),
+    "TCP_algos": ("factors: cc", "of the hosts that send"),
+    "delays": ("factors: path.delay", "one way, in front of the queue instead of behind it"),
+    "loss_rates": ("factors: path.loss", "a share becomes a percentage"),
+    "bandwidths": ("factors: path.rate", ""),
+    "aqms": ("factors: path.aqm", ""),
+    "buffer_sizes": ("factors: path.buffer", "with the unit of the queue discipline"),
+    "dash_rates": ("traffic.<flow>.rate", CONVENTION),
+    "dash_rates_str": (NOTHING, CONVENTION),
+    "inc_content_sizes": ("traffic.<flow>.response", CONVENTION),
+    "inc_content_sizes_str": (NOTHING, CONVENTION),
+    "inc_periods": ("traffic.<flow>.period", CONVENTION),
+    "chunksize_mpd": ("traffic.<flow>.cycle", CONVENTION),
+    "parameter_list": ("factors", "each becomes a factor of linked levels, under its short name"),
+    "variable_defaults": ("path, traffic, settings", "put into the values that use them"),
+    "vary_parameters": ("factors", "all combinations; `runs` becomes replicates"),
+}  # fmt: skip
+VARIABLES: Mapping[str, Counterpart] = {
+    f"TPCONF_{name}": Counterpart(*one) for name, one in _TABLE.items()
+} | {
+    "env.user": Counterpart("ssh: user", ""),
+    "env.password": Counterpart(NOTHING, "never read into a file: log in with a key (ssh: key) or an agent"),
+    "env.shell": Counterpart(NOTHING, "scripts are for sh"),
+    "env.timeout": Counterpart(
+        "config.yaml: ssh: connect_timeout", "of the controller, so it is only printed"
+    ),
+    "env.pool_size": Counterpart(NOTHING, "all hosts work at the same time"),
+}
+_CDG = Counterpart("cc.<parameter>", CONVENTION)
+
+
+def counterpart_of(name: str) -> Counterpart | None:
+    """Return the counterpart of a variable; None if TEACUP has no such variable."""
+    return _CDG if name.startswith("TPCONF_cdg_") else VARIABLES.get(name)

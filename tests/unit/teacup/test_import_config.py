@@ -1,0 +1,322 @@
+"""`samovar import teacup`: a configuration is read, not executed, and becomes an experiment that plans."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from samovar.cli.commands import run_commands
+from samovar.cli.project import Project, Request
+from samovar.experiment import yaml_tree
+from samovar.plan import Plan
+from samovar.teacup.variables import VARIABLES
+
+EVERY = Path(__file__).with_name("every-variable.txt")
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "come-from-teacup.md"
+SMALL = """
+TPCONF_router = ['gw']
+TPCONF_hosts = ['a', 'b']
+TPCONF_host_internal_ip = {'gw': ['172.16.10.1', '172.16.11.1'], 'a': ['172.16.10.2'], 'b': ['172.16.11.2']}
+TPCONF_router_queues = [QUEUES]
+TPCONF_duration = 10
+TPCONF_runs = 1
+TPCONF_traffic_gens = [TRAFFIC]
+TPCONF_parameter_list = {PARAMETERS}
+TPCONF_variable_defaults = {'V_duration': 10, 'V_delay': 10, 'V_rate': '8mbit', 'V_bsize': 100, 'V_aqm': 'pfifo'}
+TPCONF_vary_parameters = [VARIED]
+"""
+QUEUE = (
+    "('1', \"source='172.16.10.0/24', dest='172.16.11.0/24', delay=V_delay, rate=V_rate, queue_disc=V_aqm, "
+    'queue_size=V_bsize")'
+)
+IPERF = "('0.0', '1', \"start_iperf, client='a', server='b', port=5000, duration=V_duration\")"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "config.yaml").write_text("testbed: lab\n")
+    return tmp_path
+
+
+def import_text(project: Path, text: str, name: str = "mine") -> int:
+    (project / f"{name}.py").write_text(text)
+    return run_commands(["import", "teacup", str(project / f"{name}.py")], project)
+
+
+def small(
+    queues: str = QUEUE, traffic: str = IPERF, parameters: str = "", varied: str = "", more: str = ""
+) -> str:
+    text = SMALL.replace("QUEUES", queues).replace("TRAFFIC", traffic)
+    return text.replace("PARAMETERS", parameters).replace("VARIED", varied) + more
+
+
+def planned(project: Path, name: str = "mine") -> Plan:
+    return Project(project).plan(Request(name)).plan
+
+
+def test_a_configuration_with_every_variable_becomes_as_many_trials(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_commands(["import", "teacup", str(EVERY)], project) == 0
+    printed = capsys.readouterr().out
+    assert "trials: 128 in TEACUP, 128 here" in printed
+    assert len(planned(project, "every-variable").trials) == 128
+    shown = {line.split()[0] for line in printed.splitlines() if line.startswith(("TPCONF_", "env."))}
+    known = VARIABLES.keys()
+    assert {name for name in known if name not in shown} == set()
+    assert "not a variable of TEACUP" not in printed
+
+
+def test_values_that_move_with_a_variable_are_its_levels(project: Path) -> None:
+    run_commands(["import", "teacup", str(EVERY)], project)
+    trials = planned(project, "every-variable").trials
+    found = {
+        (
+            path.down.delay_s,
+            path.classes[0].delay_down_s,
+            trial.resolved.hosts["hostB"].settings["command"]["run"],
+        )
+        for trial in trials
+        if (path := trial.resolved.path)
+    }
+    commands = "echo {} > /tmp/delay && touch /tmp/been-here"
+    assert found == {(0.005, 0.01, commands.format(5)), (0.025, 0.05, commands.format(25))}
+    cc = {tuple(host.cc for host in trial.resolved.hosts.values()) for trial in trials}
+    assert {one[1:3] for one in cc} == {("newreno", "newreno"), ("cdg", "htcp")}
+    parameters = {
+        (host.cc, str(host.cc_parameters.get("beta_delay")))
+        for host in (trial.resolved.hosts["hostA"] for trial in trials)
+    }
+    assert parameters == {("newreno", "None"), ("cdg", "0.7")}
+
+
+def test_no_password_is_written_or_printed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_commands(["import", "teacup", str(EVERY)], project)
+    printed = "".join(capsys.readouterr())
+    written = "".join(path.read_text() for path in project.rglob("*.yaml"))
+    assert len(list(project.rglob("every-variable.yaml"))) == 2
+    assert "not-to-be-written" not in printed + written
+
+
+def test_an_existing_file_is_not_overwritten(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "hosts").mkdir()
+    (project / "hosts" / "mine.yaml").write_text("testbed: mine\n")
+    assert import_text(project, small()) == 1
+    assert "exists already; import under another name with --name" in capsys.readouterr().err
+    assert (project / "hosts" / "mine.yaml").read_text() == "testbed: mine\n"
+    assert list((project / "experiments").iterdir()) == []
+
+
+def test_both_doors_take_the_command(project: Path) -> None:
+    (project / "mine.py").write_text(small())
+    assert run_commands(["import.teacup", str(project / "mine.py"), "--name", "other"], project) == 0
+    assert (project / "experiments" / "other.yaml").is_file()
+
+
+def test_what_depends_on_two_parameters_is_one_factor_of_their_combinations(project: Path) -> None:
+    parameters = (
+        "'a': (['V_aqm'], ['aqm'], ['pfifo', 'bfifo'], {}), 'b': (['V_bsize'], ['bs'], [100, 50000], {}), "
+        "'runs': (['V_runs'], ['run'], range(3), {})"
+    )
+    assert import_text(project, small(parameters=parameters, varied="'a', 'b', 'runs'")) == 0
+    trials = planned(project).trials
+    assert len(trials) == 12
+    sizes = {
+        (path.down.aqm, path.down.buffer_packets, path.down.buffer_bytes)
+        for trial in trials
+        if (path := trial.resolved.path)
+    }
+    assert sizes == {
+        ("pfifo", 100, None),
+        ("pfifo", 50000, None),
+        ("bfifo", None, 100),
+        ("bfifo", None, 50000),
+    }
+
+
+@pytest.mark.parametrize(
+    ("size", "packets"),
+    [
+        ("'bdp'", 33),
+        ("'bdp', queue_size_mult=2, avg_packet_size=1500", 27),
+        ("'bdp', rtt=60", 100),
+        ("''", 1000),
+    ],
+)
+def test_a_queue_of_a_bandwidth_delay_product_is_a_formula(project: Path, size: str, packets: int) -> None:
+    queue = QUEUE.replace("queue_size=V_bsize", f"queue_size={size}")
+    back = (
+        queue.replace("10.0/24", "X")
+        .replace("11.0/24", "10.0/24")
+        .replace("X", "11.0/24")
+        .replace("'1', ", "'2', ", 1)
+    )
+    assert import_text(project, small(queues=f"{queue}, {back}")) == 0
+    path = planned(project).trials[0].resolved.path  # 8 Mbit/s and 20 ms are 20,000 bytes: 33.3 of 600 bytes
+    assert path is not None
+    assert (path.down.buffer_packets, path.up.buffer_packets) == (packets, packets)
+
+
+@pytest.mark.parametrize(
+    ("entry", "flow"),
+    [
+        ("start_iperf, client='a', server='b', port=5000, proto='udp', rate='10m', duration=3", ("iperf-udp", "a", "b", {"rate": "10Mbit"})),
+        ("start_iperf, client='a', server='b', port=5000, mss=1000, buf_size='64k', duration=3", ("iperf", "a", "b", {"mss": "1KB", "socket_buffer": "65.536KB"})),
+        ("start_ping, client='a', dest='b', rate=10, duration=3", ("ping", "a", "b", {"interval": "100ms"})),
+        ("start_nttcp, client='a', server='b', port=9000, interval=20, psize=1000, duration=3", ("iperf-udp", "a", "b", {"rate": "400Kbit", "length": "1KB"})),
+        ("start_httperf, client='a', server='b', port=80, period='0.5'", ("http", "b", "a", {"period": "500ms"})),
+        ("start_httperf_dash, client='a', server='b', port=80, duration=3, rate=500, cycle=5, prefetch=2", ("dash", "b", "a", {"rate": "500Kbit", "cycle": "5s", "prefetch": "2s"})),
+        ("start_httperf_incast, client='a', servers='b:80', duration=3, period=1, response_size=64", ("incast", "b", "a", {"period": "1s", "response": "64KB"})),
+        ("start_fps_game, clients='a:27960', server='b:27961', c2s_psize=60, duration=3", ("game", "a", "b", {"length": "60B"})),
+        ("start_custom_traffic, hostname='a', name='mytool', parameters='-t 3', duration=3", ("command", "a", "gw", {"run": "mytool -t 3"})),
+    ],
+)  # fmt: skip
+def test_each_generator_is_a_flow(
+    project: Path, entry: str, flow: tuple[str, str, str, dict[str, str]]
+) -> None:
+    traffic = f"('0.0', '1', \"{entry}\")"
+    assert import_text(project, small(traffic=traffic)) == 0
+    (found,) = planned(project).trials[0].resolved.flows
+    assert (found.generator, found.from_host, found.to_host, dict(found.parameters)) == flow
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        (small(traffic=IPERF + ", ('0', '2', \"start_teleport, client='a'\")"), "start_teleport (id 2): nothing like it here"),
+        (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client='zz', server='b'\")"), "zz is not one of TPCONF_hosts"),
+        (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client=(\")"), "not Python"),
+        (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
+        (small(queues=QUEUE.replace("dest='172.16.11.0/24'", "dest='10.0.0.0/8'")), "no interface to each of its ends"),
+        (small(parameters="'x': (['V_x'], ['x'], [1, 2], {})", varied="'x'"), "changes nothing that could be translated"),
+        (small(parameters="'x': (['V_aqm'], ['x'], ['pfifo', 'nosuch'], {})", varied="'x'"), "nosuch is not a queue discipline"),
+        (small(more="TPCONF_host_os = {'b': 'CYGWIN'}\n"), "b ran CYGWIN"),
+        (small(more="TPCONF_duration = input()\n"), "TPCONF_duration: input() would have to be executed"),
+        (small(more="TPCONF_host_init_custom_cmds = {'a': ['mysql --password=hunter22']}\n"), "or with a password"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_said_is_named(
+    project: Path, text: str, note: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_text(project, text) == 0
+    printed = capsys.readouterr().out
+    assert note in printed
+    assert note in (project / "experiments" / "mine.yaml").read_text()
+    assert "hunter22" not in printed
+
+
+def test_parts_of_a_configuration_are_read_from_its_folder_only(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "queues.py").write_text(f"TPCONF_router_queues = [{QUEUE}]\n")
+    text = small(queues="", more="execfile('queues.py')\nexecfile('../../../../../../etc/passwd')\n")
+    assert import_text(project, text) == 0
+    assert planned(project).trials[0].resolved.path is not None
+    assert "not one of at most" in capsys.readouterr().out
+
+
+HOSTILE = {
+    "call": "__import__('os').system('touch {}')",
+    "assigned": "TPCONF_x = __import__('os').system('touch {}')",
+    "open": "TPCONF_x = open('{}', 'w').write('x')",
+    "exec": "exec(\"open('{}', 'w')\")",
+    "eval": "TPCONF_x = eval(\"open('{}', 'w')\")",
+    "lambda": "TPCONF_x = (lambda: open('{}', 'w'))()",
+    "comprehension": "TPCONF_x = [open('{}', 'w') for _ in (1,)]",
+    "function": "def f():\n    open('{}', 'w')\nf()",
+    "class": "class A:\n    x = open('{}', 'w')",
+    "with": "with open('{}', 'w') as f:\n    pass",
+    "decorator": "@open('{}', 'w')\ndef f(): pass",
+    "attribute": "TPCONF_x = ''.__class__.__base__.__subclasses__()",
+    "entry": "TPCONF_traffic_gens += [('0', '7', \"start_ping, client=open('{}', 'w'), dest='b'\")]",
+    "duration": "TPCONF_traffic_gens += [('0', '7', \"start_ping, client='a', dest='b', duration=open('{}', 'w')\")]",
+    "queue": "TPCONF_router_queues = [('1', \"source=open('{}', 'w'), dest='b'\")]",
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE.values(), ids=HOSTILE)
+def test_nothing_of_a_configuration_is_executed(line: str, project: Path) -> None:
+    target = project / "executed"
+    assert import_text(project, small(more=line.replace("{}", str(target)) + "\n")) == 0
+    assert not target.exists()
+
+
+LARGE = {
+    "string": "TPCONF_x = 'a' * 10**9",
+    "doubling": "x = 'a' * 9\n" + "x = x + x\n" * 60,
+    "lists": "x = [1]\n" + "x = [x, x]\n" * 60,
+    "range": "x = range(10**12)",
+    "loop": "for i in range(9999):\n    for j in range(9999):\n        x = 1",
+    "format": "x = '%999999999d' % 1",
+    "star": "x = '%*d' % (999999999, 1)",
+    "power": "x = 9 ** 9 ** 9 ** 9",
+    "number": "x = 10**18 * 10**18\ny = 999999999999999999 * 999999999999999999",
+    "cycle": "x = [1]\nx.append(x)\nx[0] = x\nTPCONF_hosts = x",
+    "levels": "TPCONF_parameter_list['m'] = (['V_delay'], ['m'], range(1001), {})\nTPCONF_vary_parameters = ['m']",
+}
+
+
+@pytest.mark.parametrize("more", LARGE.values(), ids=LARGE)
+def test_a_configuration_cannot_take_all_memory_or_time(more: str, project: Path) -> None:
+    assert import_text(project, small(more=more + "\n")) in (0, 1)
+
+
+BROKEN = {
+    "not Python": "this is not python",
+    "syntax error": small() + "x = (\n",
+    "Python 2": "print 'hello'\n",
+    "null bytes": "x = 1\0",
+    "binary": "\x7fELF\x02\x01\x01" * 50,
+    "parentheses": "(" * 100_000,
+    "minus": "x = " + "-" * 100_000 + "1",
+    "plus": "x = " + "1+" * 50_000 + "1",
+    "attributes": "x = a" + ".a" * 50_000,
+    "huge": "#" * 300_000,
+    "empty": "",
+    "no traffic": small(traffic=""),
+    "numbers": "TPCONF_hosts = 5\nTPCONF_router = {}\n",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_a_file_that_is_no_configuration_is_refused_in_a_sentence(
+    text: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_text(project, text) == 1
+    error = capsys.readouterr().err
+    assert re.match(r".*mine\.py(:\d+:\d+)?: ", error.replace("\n", ""))
+    assert "Traceback" not in error
+    assert list((project / "experiments").iterdir()) == []
+
+
+def test_a_syntax_error_does_not_show_the_line_with_a_password(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_text(project, "env.password = 'hunter22\n") == 1
+    assert "hunter22" not in "".join(capsys.readouterr())
+
+
+def test_a_missing_file_and_a_folder_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (project / "nosuch.py", project):
+        assert run_commands(["import", "teacup", str(path)], project) == 1
+        assert "no such file; give the config.py of TEACUP" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_the_page_explains_each_variable_in_the_words_of_the_command() -> None:
+    rows = {line for line in PAGE.read_text().splitlines() if line.startswith("| `")}
+    missing = [
+        name
+        for name, one in VARIABLES.items()
+        if f"| `{name}` | {one.here if one.here == '—' else f'`{one.here}`'} | {one.remark} |" not in rows
+    ]
+    assert missing == []
+
+
+def test_written_files_have_no_unknown_keys(project: Path) -> None:
+    assert import_text(project, small()) == 0
+    tree, problems = yaml_tree.read_yaml(project / "hosts" / "mine.yaml")
+    assert problems == []
+    assert tree["bottleneck"] == {"router": "gw", "from": "eth1", "to": "eth2"}
