@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from samovar.campaign.folder import ResumePoint as ResumePoint
     from samovar.campaign.folder import begin_campaign as begin_campaign
     from samovar.campaign.folder import find_resume_point as find_resume_point
+    from samovar.campaign.folder import point_latest as point_latest
     from samovar.campaign.folder import read_plan as read_plan
     from samovar.campaign.folder import read_state as read_state
     from samovar.campaign.folder import run_command as run_command

@@ -456,6 +456,16 @@ def import_teacup(root: Path, config: Path, name: str) -> int:
     return import_commands.import_config(root, config, name)
 
 
+@import_.command("teacup-results")
+@click.argument("folder", type=click.Path(path_type=Path))
+@in_project
+def import_teacup_results(root: Path, folder: Path) -> int:
+    """Make a campaign of a TEACUP results folder, for `analyse` and `report`."""
+    from samovar.cli import import_commands
+
+    return import_commands.import_results(root, folder)
+
+
 @main.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_script(shell: str) -> int:

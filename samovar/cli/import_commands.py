@@ -10,6 +10,7 @@ from samovar.cli.program import command, open_controller, show
 from samovar.cli.project import Request
 from samovar.cli.project_folder import schema_folder
 from samovar.cli.text import columns
+from samovar.units import counted
 
 
 @command
@@ -25,3 +26,17 @@ def import_config(root: Path, config: Path, name: str = "") -> None:
     planned = project.plan(Request(name))
     counts = f"{found.teacup_trials} in TEACUP, {len(planned.plan.trials)} here"
     show([f"trials: {counts}; `samovar plan {name}` shows them"])
+
+
+@command
+def import_results(root: Path, folder: Path) -> None:
+    """Make a campaign of a results folder, and show what was left out."""
+    found = teacup.import_results(folder, open_controller(root).project.results)
+    show([f"  {note}" for note in found.notes])
+    label = f"{found.folder.parent.name}/{found.folder.name}"
+    show(
+        [
+            f"{counted(found.trials, 'trial')}: {found.folder}",
+            f"next: samovar analyse {label}; samovar report {label}",
+        ]
+    )

@@ -22,7 +22,9 @@ from samovar.plan.model import HostPlan as HostPlan
 from samovar.plan.model import LoggerPlan as LoggerPlan
 from samovar.plan.model import MatchPlan as MatchPlan
 from samovar.plan.model import PathPlan as PathPlan
+from samovar.plan.model import PlanValue as PlanValue
 from samovar.plan.model import Resolved as Resolved
+from samovar.plan.model import RunPlan as RunPlan
 from samovar.plan.model import StopPlan as StopPlan
 from samovar.plan.model import Trial as Trial
 from samovar.plan.picks import Pick as Pick
@@ -31,5 +33,10 @@ from samovar.plan.plan import PartPlan as PartPlan
 from samovar.plan.plan import Plan as Plan
 from samovar.plan.plan import make_plan as make_plan
 from samovar.plan.trials import TRAFFIC_AND_RECORDING as TRAFFIC_AND_RECORDING
+from samovar.plan.trials import Component as Component
+from samovar.plan.trials import Components as Components
 from samovar.plan.trials import Group as Group
+from samovar.plan.trials import Slot as Slot
+from samovar.plan.trials import Treatments as Treatments
+from samovar.plan.trials import Trials as Trials
 from samovar.plan.trials import View as View

@@ -2,3 +2,5 @@
 
 from samovar.teacup.import_config import ImportedConfig as ImportedConfig
 from samovar.teacup.import_config import import_config as import_config
+from samovar.teacup.import_results import ImportedResults as ImportedResults
+from samovar.teacup.import_results import import_results as import_results

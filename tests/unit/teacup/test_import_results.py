@@ -1,0 +1,222 @@
+"""`samovar import teacup-results`: a results folder in TEACUP's layout becomes a campaign, and that a PDF."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samovar.campaign.collection import verify
+from samovar.cli.commands import run_commands
+from samovar.teacup import import_results
+from samovar.teacup.result_files import find_trials, ttprobe_as_tcp_probe, web10g_as_tcp_info
+from tests.unit.teacup.results_folder import PREFIX, SECRET, make_results, make_trial, put
+
+EXPERIMENT = "exp-20261122-120000"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "config.yaml").write_text("testbed: lab\n")
+    return tmp_path
+
+
+def manifests(folder: Path) -> Iterator[dict[str, Any]]:
+    for file in sorted(folder.glob("trials/*/manifest.json")):
+        yield json.loads(file.read_text())
+
+
+def test_a_results_folder_becomes_a_pdf(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = make_results(project / "old")
+    assert run_commands(["import", "teacup-results", str(old)], project) == 0
+    assert "4 trials: " in capsys.readouterr().out
+    assert run_commands(["analyse", EXPERIMENT], project) == 0
+    assert run_commands(["report", EXPERIMENT], project) == 0
+    campaign = project / "results" / EXPERIMENT / "latest"
+    assert (campaign / "bundle" / f"{EXPERIMENT}.pdf").read_bytes().startswith(b"%PDF")
+    rows = list(csv.DictReader((campaign / "tables" / "metrics.csv").read_text().splitlines()))
+    assert {row["verdict"] for row in rows} == {"suspect"}
+    assert {(row["del"], row["tcp"], row["replicate"]) for row in rows} == {
+        ("50", tcp, run) for tcp in ("newreno", "cdg") for run in "12"
+    }
+    medians = {row["metric"]: float(row["value"]) for row in rows if row["trial"].endswith("newreno_run_0")}
+    # 10 Mbit/s through dummynet, which counts IP packets; the sender's own SRTT is that of its SIFTR log.
+    assert 9e6 < medians["throughput_bps"] < 1.01e7
+    assert 20 < medians["rtt_median_ms"] < 110
+    assert medians["srtt_median_ms"] == pytest.approx(57.5)
+    assert run_commands(["verify", EXPERIMENT], project) == 0
+    capsys.readouterr()
+    assert run_commands(["status", EXPERIMENT], project) == 0
+    assert "4 suspect" in capsys.readouterr().out
+
+
+def test_trials_keep_their_test_ids_and_tell_their_flows(project: Path) -> None:
+    found = import_results(make_results(project / "old"), project / "results")
+    trials = list(manifests(found.folder))
+    assert [one["id"] for one in trials] == sorted(
+        f"{PREFIX}_del_50_tcp_{tcp}_run_{run}" for tcp in ("newreno", "cdg") for run in (0, 1)
+    )
+    for one in trials:
+        (flow,) = one["resolved"]["flows"]
+        assert (flow["label"], flow["from"], flow["to"], flow["port"]) == ("tcp-5201", "src", "dst", 5201)
+        assert (flow["from_address"], flow["to_address"]) == ("172.16.10.2", "172.16.11.2")
+        assert one["resolved"]["hosts"]["gw"]["role"] == "router"
+        assert one["reasons"] == [
+            "imported from TEACUP: nothing recorded that the settings of its test id were in force"
+        ]
+        kinds = {(file["kind"], file["host"]) for file in one["files"]}
+        assert kinds == {
+            ("capture", "src"),
+            ("capture", "dst"),
+            ("logger", "src"),
+            ("generator", "src"),
+            ("generator", "dst"),
+        }
+    assert verify(found.folder).findings == []
+
+
+def test_the_archived_configuration_with_its_passwords_is_not_copied(project: Path) -> None:
+    found = import_results(make_results(project / "old", runs=1), project / "results")
+    contents = [
+        gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        for data in (one.read_bytes() for one in found.folder.rglob("*") if one.is_file())
+    ]
+    assert not any(SECRET.encode() in data for data in contents)
+    assert [note for note in found.notes if "as it holds passwords" in note] != []
+
+
+def test_a_folder_is_imported_once(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = make_results(project / "old", runs=1)
+    assert run_commands(["import", "teacup-results", str(old)], project) == 0
+    assert run_commands(["import.teacup-results", str(old)], project) == 1
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_a_single_trial_has_no_factors(project: Path) -> None:
+    old = project / "old" / PREFIX
+    old.mkdir(parents=True)
+    make_trial(old, PREFIX)
+    (one,) = manifests(import_results(old, project / "results").folder)
+    assert (one["id"], one["treatment"], one["replicate"]) == (PREFIX, {}, 1)
+
+
+def test_trials_are_told_apart_by_whole_names(project: Path) -> None:
+    old = make_results(project / "old", levels=("tcp_newreno",), runs=11)
+    names = [len(trial.hosts["src"]) for trial in find_trials(old)]
+    assert len(names) == 11
+    assert len(set(names)) == 1
+
+
+def test_the_prefix_is_found_in_a_folder_of_another_name(project: Path) -> None:
+    old = make_results(project / "old", runs=1).rename(project / "old" / "mine")
+    levels = {
+        tuple(one["treatment"].items()) for one in manifests(import_results(old, project / "results").folder)
+    }
+    assert {dict(one)["tcp"] for one in levels} == {"newreno", "cdg"}
+
+
+WEB10G_ROW = {
+    0: "1795268293.250001", 1: "7", 2: "172.16.10.2", 3: "16394", 4: "172.16.11.2", 5: "5201", 10: "3", 19: "1448",
+    22: "57", 23: "257", 25: "14480", 26: "2147483647", 31: "65536", 107: "4294967290", 108: "1442",
+}  # fmt: skip
+
+
+def web10g(**changes: str) -> str:
+    row = {at: changes.get(f"c{at}", text) for at, text in WEB10G_ROW.items()}
+    return ",".join(row.get(at, "0") for at in range(122))
+
+
+def test_a_log_of_web10g_becomes_a_trace_of_tcp_info() -> None:
+    later = web10g(c0="1795268293.260001", c107="994", c108="994")
+    text = web10g_as_tcp_info("\n".join(["Timestamp,CID,LocalAddress", web10g(), later, web10g()[:50]]))
+    first, second = csv.DictReader(text.splitlines())
+    assert (first["t_ns"], first["cwnd_packets"], first["ssthresh_packets"]) == (
+        "1795268293250001000",
+        "10.0",
+        "2147483647",
+    )
+    assert (first["srtt_us"], first["rto_us"], first["unacked_packets"]) == ("57000", "257000", "1")
+    assert (second["bytes_acked"], second["unacked_packets"]) == ("1000", "0")  # across the wrap of 32 bits
+
+
+def test_a_log_of_ttprobe_becomes_a_trace_of_tcp_probe() -> None:
+    row = "i,1795268293.250001,172.16.10.2,16394,172.16.11.2,5201,9,1448,57123,14480,2896,65536,29200,1,1000,3896,52"
+    (found,) = csv.DictReader(ttprobe_as_tcp_probe(f"{row}\n{row[:30]}\n").splitlines())
+    assert (found["cwnd_packets"], found["ssthresh_packets"], found["srtt_us"]) == ("10.0", "2.0", "57123")
+    assert (found["snd_una"], found["snd_nxt"], found["snd_wnd_bytes"]) == ("1000", "3896", "65536")
+
+
+@pytest.mark.parametrize(("name", "logger"), [("web10g", "tcp-info"), ("ttprobe", "tcp-probe")])
+def test_linux_logs_of_tcp_are_recorded_as_traces_here(name: str, logger: str, project: Path) -> None:
+    old = project / "old" / PREFIX
+    old.mkdir(parents=True)
+    make_trial(old, PREFIX, log=(name, web10g()))
+    found = import_results(old, project / "results")
+    (one,) = manifests(found.folder)
+    (trace,) = [file for file in one["files"] if file["kind"] == "logger"]
+    assert (trace["logger"], trace["path"]) == (logger, f"traces/src-{logger}.csv.gz")
+    assert (found.folder / "trials" / PREFIX / "logs" / f"{PREFIX}_src_{name}.log.gz").is_file()
+
+
+def damage(folder: Path, name: str, data: bytes) -> None:
+    for file in folder.glob(f"*{name}"):
+        file.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("_src.dmp.gz", b""),
+        ("_src.dmp.gz", b"not gzip"),
+        ("_src.dmp.gz", gzip.compress(b"not a capture" * 9)),
+        (
+            "_src.dmp.gz",
+            gzip.compress(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000") + b"\xff" * 64),
+        ),
+        ("_src_ifconfig.log.gz", b"\x1f\x8b truncated"),
+    ],
+)
+def test_a_damaged_file_is_left_out_and_named(
+    name: str, data: bytes, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = make_results(project / "old", levels=("tcp_newreno",), runs=2)
+    damage(old, f"run_0{name}", data)
+    assert run_commands(["import", "teacup-results", str(old)], project) == 0
+    printed = capsys.readouterr()
+    assert f"run_0{name}" in printed.out
+    assert "Traceback" not in printed.err
+
+
+@pytest.mark.parametrize("kind", ["empty", "missing", "file", "text", "no captures"])
+def test_a_folder_without_trials_is_refused_in_a_sentence(
+    kind: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = project / "old"
+    if kind == "file":
+        old.write_text("x")
+    elif kind != "missing":
+        old.mkdir()
+    if kind == "text":
+        (old / "a_b_c.log").write_text("x")
+    if kind == "no captures":
+        put(old, "x_src_uname.log", "Linux")
+    assert run_commands(["import", "teacup-results", str(old)], project) == 1
+    error = capsys.readouterr().err.replace("\n", " ")
+    assert "not a folder" in error or "no trial of TEACUP" in error
+    assert not (project / "results").exists()
+
+
+def test_links_are_not_followed(project: Path) -> None:
+    old = make_results(project / "old", levels=("tcp_newreno",), runs=1)
+    secret = project / "secret"
+    secret.write_text("hunter22")
+    os.symlink(secret, old / f"{PREFIX}_del_50_tcp_newreno_run_0_src_sysctl.log")
+    found = import_results(old, project / "results")
+    assert not list(found.folder.rglob("*sysctl*"))
