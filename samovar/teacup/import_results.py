@@ -46,6 +46,7 @@ from samovar.teacup.result_files import (
     TrialFiles,
     addresses_of,
     find_trials,
+    read_snaplen,
     read_streams,
     read_text,
     ttprobe_as_tcp_probe,
@@ -56,7 +57,6 @@ REASON = "imported from TEACUP: nothing recorded that the settings of its test i
 RUN = "run"
 GENERATOR = "teacup"
 """The generator of every flow: captures do not tell which program sent it."""
-SNAPLEN_BYTES = 80
 LOGS = {
     "siftr": ("siftr", None),
     "web10g": ("tcp-info", web10g_as_tcp_info),
@@ -368,7 +368,11 @@ def _components(
     """Return what is known of a trial; of its settings, its test id says only what they should have been."""
     duration_s = round(old.end_s - old.start_s, 3)
     interfaces = {host: tuple(dict.fromkeys(own.values())) for host, own in old.interfaces.items()}
-    first = {host: next(iter(interfaces.get(host, ())), "") for host in roles}
+    ends = {one for stream, _, _ in old.flows for one in (stream.source, stream.destination)}
+    facing = {
+        host: next((one for address, one in own.items() if address in ends), "")
+        for host, own in old.interfaces.items()
+    }
     flows = tuple(
         FlowPlan(
             label=labels[_flow_key(flow)],
@@ -394,10 +398,11 @@ def _components(
         for host, role in roles.items()
     }
     captures = (
-        CapturePlan(host=host, interface=first[host], snaplen_bytes=SNAPLEN_BYTES) for host in old.captures
+        CapturePlan(host=host, interface=facing.get(host, ""), snaplen_bytes=read_snaplen(file))
+        for host, file in old.captures.items()
     )
     loggers = (
-        LoggerPlan(logger=LOGS[kind][0], host=host, interface=first[host])
+        LoggerPlan(logger=LOGS[kind][0], host=host, interface=facing.get(host, ""))
         for host, kind, _ in _tcp_logs(old.files)
     )
     return {

@@ -102,6 +102,13 @@ def read_text(file: Path) -> str:
         raise CampaignError(f"{file}: cannot be read: {error}") from error
 
 
+def read_snaplen(file: Path) -> int:
+    """Return how many bytes of each frame a readable capture holds at most."""
+    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as source:
+        head = source.read(20)
+    return int(struct.unpack_from(f"{BYTE_ORDERS[head[:4]]}I", head, 16)[0])
+
+
 def read_streams(file: Path) -> list[Stream]:
     """Return the streams of TCP and UDP over IPv4 of a capture; raises CampaignError."""
     found: dict[bytes, Stream] = {}

@@ -68,6 +68,9 @@ def test_trials_keep_their_test_ids_and_tell_their_flows(project: Path) -> None:
         assert (flow["label"], flow["from"], flow["to"], flow["port"]) == ("tcp-5201", "src", "dst", 5201)
         assert (flow["from_address"], flow["to_address"]) == ("172.16.10.2", "172.16.11.2")
         assert one["resolved"]["hosts"]["gw"]["role"] == "router"
+        assert one["resolved"]["captures"] == [
+            {"host": host, "interface": "em1", "snaplen_bytes": 96} for host in ("dst", "src")
+        ]
         assert one["reasons"] == [
             "imported from TEACUP: nothing recorded that the settings of its test id were in force"
         ]
