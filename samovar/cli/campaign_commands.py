@@ -204,7 +204,8 @@ def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:
 def complete_lines(summary: Summary, experiment: str, again: str) -> Iterator[str]:
     """Show that a campaign is complete, where its report is, and how to measure it again."""
     picked = "picked " if summary.part else ""
-    yield f"all {counted(summary.trials, f'{picked}trial')} are done: {summary.folder}"
+    are = "is" if summary.trials == 1 else "are"
+    yield f"all {counted(summary.trials, f'{picked}trial')} {are} done: {summary.folder}"
     pdf = summary.folder / "bundle" / f"{experiment}.pdf"
     yield f"report: {pdf}" if pdf.is_file() else "no report yet: run `fab analyse`, then `fab report`"
     yield f"to measure everything again: {again}"

@@ -6,6 +6,7 @@ Only file names and plain YAML are read, so that Tab answers at once.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,41 @@ from samovar.errors import ProjectError
 from samovar.installation import SHIPPED
 
 Items = list[shell_completion.CompletionItem]
+BASH = """\
+%(complete_func)s() {
+    local IFS=$'\\n' typed=${COMP_LINE:0:COMP_POINT} word=${COMP_WORDS[COMP_CWORD]} answer kind value kept
+    # Bash divides FACTOR=LEVEL at the sign, unless it is quoted, and then replaces only what follows it.
+    kept=${typed##*[[:space:]]}
+    case $kept in --*=*) kept=${kept#*=} ;; esac
+    kept=${kept%%"${kept##*=}"}
+    case $word in [\\'\\"]*) kept= ;; esac
+    answer=$(env COMP_WORDS="$typed" %(complete_var)s=bash_complete $1)
+    for completion in $answer; do
+        IFS=',' read -r kind value <<< "$completion"
+        case $kind in
+            plain) COMPREPLY+=("${value#"$kept"}") ;;
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+        esac
+    done
+}
+complete -o nosort -o default -F %(complete_func)s %(prog_name)s
+"""
+
+
+@shell_completion.add_completion_class
+class BashCompletion(shell_completion.BashComplete):
+    """Completion in bash that is given the line as typed, because bash divides words at `=`."""
+
+    source_template = BASH
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the complete words of the line and the one at the cursor."""
+        line = os.environ["COMP_WORDS"]
+        words = shell_completion.split_arg_string(line)
+        if line[-1:].isspace() and not words[-1][-1:].isspace():  # not inside of quotes
+            words.append("")
+        return words[1:-1], words[-1]
 
 
 def _root(ctx: click.Context) -> Path | None:

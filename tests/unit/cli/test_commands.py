@@ -33,9 +33,7 @@ def run(
 def completed(folder: Path, *words: str) -> list[str]:
     """Return what bash offers for the last word."""
     line = " ".join(["samovar", *words])
-    code, out, err = run(
-        folder, _SAMOVAR_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words))
-    )
+    code, out, err = run(folder, _SAMOVAR_COMPLETE="bash_complete", COMP_WORDS=line)
     assert (code, err) == (0, "")
     return [line.partition(",")[2] for line in out.splitlines()]
 
@@ -222,3 +220,37 @@ def test_a_plan_of_picked_trials_has_their_numbers_and_cost(project: Path) -> No
     assert "\ncost: 2 trials, " in out
     code, out, _ = run(project, "plan", "first", "--only", "cc=cubic", "--json")
     assert {one["treatment"]["cc"] for one in json.loads(out)["trials"]} == {"cubic"}
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "expected"),
+    [
+        (["cc", "=", "cu"], "cc=cu", ["cubic"]),
+        (["cc", "="], "cc=", ["newreno", "cubic"]),
+        (["cc", "=", "cubic,new"], "cc=cubic,new", ["cubic,newreno"]),
+        (["'cc=cu"], "'cc=cu", ["cc=cubic"]),
+        (["c"], "c", ["cc=newreno", "cc=cubic"]),
+    ],
+)
+def test_bash_replaces_only_what_it_takes_for_the_word(
+    project: Path, tmp_path: Path, words: list[str], typed: str, expected: list[str]
+) -> None:
+    program = tmp_path / "samovar"
+    program.write_text(f'#!/bin/sh\nexec {" ".join(SAMOVAR)} "$@"\n')
+    program.chmod(0o755)
+    script = """
+    eval "$(samovar completion bash)"
+    COMP_LINE="samovar plan first --only $1"; COMP_POINT=${#COMP_LINE}; shift
+    COMP_WORDS=(samovar plan first --only "$@"); COMP_CWORD=$(($# + 3))
+    _samovar_completion samovar
+    printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script, "bash", typed, *words],
+        cwd=project,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout.split(), done.stderr) == (expected, "")
