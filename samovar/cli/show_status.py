@@ -33,7 +33,8 @@ SYMBOLS: Mapping[str, str] = {
 }
 """The symbol of each state of a trial. The legend below a grid shows the states that occur."""
 GAP = "  "
-FEW_FAILURES, MOST_FINDINGS = 10, 1000
+FEW_TRIALS, FEW_REASONS, MOST_FINDINGS = 10, 5, 1000
+SHOWN_BY_ALL = " (--all shows them)"
 ENDS = ("campaign-finished", "campaign-interrupted")
 ASSUMED_OVERHEAD_S = MeasuredTimes().overhead.seconds
 """Assumed overhead of a trial until an overhead has been measured."""
@@ -188,35 +189,49 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
         word = "running" if status.is_running else "cut off"
         started = f"started {clock(status.now_s - trial.t_start_s)} ago"
         yield f"» {trial.id}{place_text(trial.testbed)}: {word}, {started}, {phase}"
-    yield from _failure_lines(state, states)
-    if every_trial:
-        yield ""
-        rows = ((SYMBOLS[word], id_, word, _reason_text(state, id_, word)) for id_, word in states.items())
-        yield from columns(rows)
+    yield from [""] if every_trial else []
+    yield from (_every_trial_lines if every_trial else _not_valid_lines)(state, states)
+    yield from (f"✗ {host}: quarantined: {why}" for host, why in state.quarantined.items())
     yield ""
     yield from _count_lines(status)
 
 
-def _failure_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
-    """Show the trials of the plan that failed or were invalid, and the quarantined hosts."""
-    lines: list[str] = []
-    for id_, trial in state.trials.items():
-        if id_ not in states or trial.status == "in flight" or not is_open(trial):
-            continue
+def _not_valid_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
+    """Show why trials of the plan are not valid, the worst first: a line for each reason.
+
+    After the first trials, the reasons of the others are counted.
+    """
+    known = [trial for id_, trial in state.trials.items() if id_ in states and trial.reasons]
+    ended = [trial for trial in known if trial.status != "in flight"]
+    ended.sort(key=lambda trial: not is_open(trial))
+    for trial in ended[:FEW_TRIALS]:
+        word = trial_state(trial)
         attempts = f" after {counted(trial.attempts, 'attempt')}" if trial.attempts > 1 else ""
-        reasons = " ".join("; ".join(trial.reasons).split())
-        lines.append(f"✗ {id_}: {trial_state(trial)}{attempts}: {reasons}")
-    yield from first_lines(lines, FEW_FAILURES, " (--all shows them)")
-    yield from (f"✗ {host}: quarantined: {why}" for host, why in state.quarantined.items())
+        yield f"{SYMBOLS[word]} {trial.id}: {word}{attempts}"
+        yield from first_lines(_reason_lines(trial.reasons), FEW_REASONS, SHOWN_BY_ALL)
+    if len(ended) > FEW_TRIALS:
+        yield f"  … {counted(len(ended) - FEW_TRIALS, 'more trial')}{SHOWN_BY_ALL}:"
+        subjects = (reason.partition(": ")[0] for trial in ended[FEW_TRIALS:] for reason in trial.reasons)
+        counts = Counter(" ".join(one.split()) for one in subjects).most_common()
+        yield from first_lines([f"      {number:,} × {one}" for one, number in counts], FEW_REASONS)
 
 
-def _reason_text(state: CampaignState, id_: str, word: str) -> str:
-    """Return the reason of a trial's state, or its overhead if there is no reason."""
-    trial = state.trials.get(id_)
-    if word == BLOCKED:
-        return "; ".join(state.blocked[id_])
-    overhead = f"{trial.overhead_s:.1f} s overhead" if trial and trial.overhead_s is not None else ""
-    return "; ".join(trial.reasons if trial else ()) or overhead
+def _reason_lines(reasons: Sequence[str]) -> list[str]:
+    return [f"    {' '.join(reason.split())}" for reason in reasons]
+
+
+def _every_trial_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
+    """Show a row for each trial of the plan with its overhead, and below it why it is not valid."""
+    trials = state.trials
+    rows = [(SYMBOLS[word], id_, word, _overhead_text(trials.get(id_))) for id_, word in states.items()]
+    for row, (id_, word) in zip(columns(rows), states.items(), strict=True):
+        yield row
+        trial = trials.get(id_)
+        yield from _reason_lines(state.blocked[id_] if word == BLOCKED else trial.reasons if trial else ())
+
+
+def _overhead_text(trial: TrialState | None) -> str:
+    return f"{trial.overhead_s:.1f} s overhead" if trial and trial.overhead_s is not None else ""
 
 
 def _count_lines(status: CampaignStatus) -> Iterator[str]:

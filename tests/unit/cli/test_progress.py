@@ -95,7 +95,10 @@ def test_the_status_of_a_running_campaign_has_a_grid_running_and_failed_trials()
         "newreno 600KB ?··  cubic 600KB   »··",
         "✓ 1 valid  ? 1 suspect  ✗ 1 failed  » 1 running  · 8 open",
         "» cubic-600KB-r1-abc123: running, started 0:04 ago, phase arm done",
-        "✗ cubic-40KB-r1-abc123: failed: src: no answer second line",
+        "✗ cubic-40KB-r1-abc123: failed",
+        "    src: no answer second line",
+        "? newreno-600KB-r1-abc123: suspect",
+        "    clock",
         "",
         "2 of 12 trials done, about 2:00 remaining",
     ]
@@ -115,8 +118,29 @@ def test_the_status_of_a_killed_campaign_has_the_command_that_resumes_it() -> No
 
 def test_the_status_of_all_trials_has_a_row_per_trial() -> None:
     lines = list(status_lines(status(True), 60, every_trial=True))
-    assert "✗  cubic-40KB-r1-abc123     failed   src: no answer\nsecond line" in "\n".join(lines)
+    row = lines.index("✗  cubic-40KB-r1-abc123     failed   2.0 s overhead")
+    assert lines[row + 1] == "    src: no answer second line"
     assert sum(id_ in line for id_ in IDS for line in lines) >= len(IDS)
+
+
+def test_the_reasons_of_many_trials_are_counted_and_all_are_shown_on_request() -> None:
+    late = [f"start of flow {n} at src: requested on time, observed {n} s late" for n in range(8)]
+    ended = [
+        Entry(100.0, name, values)
+        for id_ in IDS
+        for name, values in (
+            ("trial-started", {"id": id_, "attempt": 1}),
+            ("trial-finished", finished(id_, "completed", "suspect", *late)),
+        )
+    ]
+    lines = list(status_lines(status(False, ended), 80))
+    assert lines.count("  … 3 more (--all shows them)") == 10, "five of the eight reasons of ten trials"
+    folded = lines.index("  … 2 more trials (--all shows them):")
+    assert lines[folded + 1] == "      2 × start of flow 0 at src"
+    assert lines[folded + 6] == "  … 3 more"
+    every = list(status_lines(status(False, ended), 80, every_trial=True))
+    assert sum(line == f"    {late[7]}" for line in every) == len(IDS)
+    assert not any("more" in line for line in every)
 
 
 def test_the_status_of_a_campaign_not_started_and_of_blocked_trials() -> None:
