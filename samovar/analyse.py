@@ -27,8 +27,10 @@ class AnalysedPart(NamedTuple):
     trials: Sequence[str]
 
 
-def analyse(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = None) -> None:
+def analyse(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = None) -> list[str]:
     """Measure a campaign's trials, or a part of them, and make its figures and tables.
+
+    Return those that could not be made, with the reason.
 
     Raises AnalysisError with R's message if it fails or R is missing, InstallationError if the R package
     cannot be compiled.
@@ -48,6 +50,8 @@ def analyse(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = 
         _run_r([HEAP, str(script), str(campaign), *own], library, emit)
     if not last.exists() or last.stat().st_mtime_ns == before_ns:
         raise AnalysisError(f"R ended without finishing the analysis: it has not written {last}")
+    unmade = json.loads(last.read_text("utf-8"))["figures_left_out"]
+    return [f"{one['name']}: {one['reason']}" for one in unmade]
 
 
 def _run_r(arguments: list[str], library: Path, emit: Emit) -> None:

@@ -137,7 +137,8 @@ def analyse_campaign(root: Path, folder: Path, pick: Pick | None = None) -> None
     """Run the R analysis of a campaign folder and show where its results are."""
     part = part_of(folder, pick)
     with event_display(root) as display:
-        run_analysis(folder, root, display, part)
+        unmade = run_analysis(folder, root, display, part)
+    show(f"could not be made: {one}" for one in unmade)
     of = f" of {counted(len(part.trials), 'trial')} (picked: {part.picked})" if part else ""
     show([f"figures and tables{of}: {folder / 'bundle'}"])
 

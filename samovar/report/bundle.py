@@ -49,7 +49,9 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     commands = (run_command(campaign.plan), *document["regenerate"])
     repeat = "\n".join(f"  {line}" for line in commands)
     readme = (TEMPLATES / README).read_text("utf-8")
-    readme = readme.format(**document, pdf=pdf.name, label=campaign.label, repeat=repeat)
+    unmade = document["omissions"]["unavailable"]
+    notes = "".join(f"  {one['name']} could not be made: {one['reason']}\n" for one in unmade)
+    readme = readme.format(**document, unmade=notes, pdf=pdf.name, label=campaign.label, repeat=repeat)
     (bundle / README).write_text(readme, encoding="utf-8")
     described = [file for file in bundle_files(bundle) if file.name not in (SUMS, CRATE)]
     write_json(bundle / CRATE, _crate(document, bundle, described, campaign.start_s))

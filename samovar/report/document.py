@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median
+from typing import Any
 
 from samovar import __version__
 from samovar.campaign.collection import sha256_of
@@ -18,7 +20,16 @@ from samovar.report.provenance import commands, hosts, provenance, software
 from samovar.report.scorecard import REPRODUCED, VERDICTS, Result, treatment_text
 from samovar.units import counted
 
-OUTPUT_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "width_in": 6.3, "rows": [], "columns": []}
+OUTPUT_DEFAULTS: Json = {
+    "title": "",
+    "caption": "",
+    "file": "",
+    "data": "",
+    "width_in": 6.3,
+    "rows": [],
+    "columns": [],
+    "reason": "",
+}
 COMPARED_METRICS = ("throughput_bps", "goodput_bps", "rtt_median_ms", "loss_share")
 """Metrics in the table: the mean over a trial's flows."""
 COMPARISON_CAPTION = (
@@ -92,7 +103,7 @@ def _scorecard_line(result: Result) -> Json:
 def _figures(campaign: Campaign) -> list[Json]:
     """Return the figures in order; raises ReportError if a planned figure or a file is missing."""
     found, bundle = _outputs(campaign, "figure"), campaign.bundle
-    for file in (bundle / str(figure["file"]) for figure in found):
+    for file in (bundle / str(figure["file"]) for figure in found if not figure["reason"]):
         if not file.is_file() or not file.resolve().is_relative_to(bundle.resolve()):
             raise ReportError(f"{file}: no such figure; run `{campaign.analyse_command}` again")
     return found
@@ -103,7 +114,7 @@ def _tables(campaign: Campaign) -> list[Json]:
 
     Raises ReportError if a table is missing.
     """
-    found = [table for table in _outputs(campaign, "table") if table["columns"]]
+    found = [table for table in _outputs(campaign, "table") if table["columns"] or table["reason"]]
     for table in found:
         width = len(table["columns"])
         texts = [["" if cell is None else str(cell) for cell in row] for row in table["rows"] or []]
@@ -112,7 +123,7 @@ def _tables(campaign: Campaign) -> list[Json]:
 
 
 def _outputs(campaign: Campaign, kind: str) -> list[Json]:
-    """Read figures.json or tables.json.
+    """Read figures.json or tables.json. What could not be made is in its place in the plan, with the reason.
 
     Raises ReportError if a planned output is missing without a reason.
     """
@@ -120,18 +131,29 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
     found = read_json(file, list)
     if not all(isinstance(one, dict) and "name" in one for one in found):
         raise ReportError(f"{file}: an entry has no name; run `{campaign.analyse_command}` again")
-    explained = campaign.analysis.get("figures_left_out") or []
-    made = [str(one["name"]) for one in [*found, *explained]]
-    for planned in campaign.plan.figures if kind == "figure" else campaign.plan.tables:
-        name = str(planned[kind])
-        if not any(one.startswith(name) for one in made):
+    planned = campaign.plan.figures if kind == "figure" else campaign.plan.tables
+    names = tuple(str(one[kind]) for one in planned)
+    unmade = campaign.analysis.get("figures_left_out") or []
+    found += [one for one in unmade if str(one["name"]).startswith(names)]
+    for name in names:
+        if not any(str(one["name"]).startswith(name) for one in found):
             command = f"run `{campaign.analyse_command}` to make it"
             raise ReportError(f"{campaign.bundle}: no {kind} {name}; {command}")
     for one in found:
         trials = one.get("trials")
         amount = len(trials) if isinstance(trials, list) else trials
         one["trials"] = "" if amount is None else counted(int(amount), "trial")
+    places = {_output_name(one, kind): place for place, one in enumerate(planned)}
+    found.sort(key=lambda one: places.get(str(one["name"]), len(places)))
     return [OUTPUT_DEFAULTS | one for one in found]
+
+
+def _output_name(planned: Mapping[str, Any], kind: str) -> str:
+    """Return the name of a planned output's files, as entry_name() of the R package makes it."""
+    options = (value for key, value in planned.items() if key not in (kind, "title", "published"))
+    lists = (value if isinstance(value, list | tuple) else [value] for value in options)
+    texts = (str(one) for value in lists for one in value)
+    return re.sub("[^A-Za-z0-9.]+", "-", "-".join([str(planned[kind]), *texts]))
 
 
 def compare_testbeds(campaign: Campaign) -> list[Json]:

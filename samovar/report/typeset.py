@@ -25,7 +25,7 @@ def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.ty
         for module in sorted(TEMPLATES.glob("*.typ")):
             shutil.copy(module, root)
         (root / "bundle.json").write_text(json.dumps(printable(document)), encoding="utf-8")
-        for file in dict.fromkeys(str(figure["file"]) for figure in document["figures"]):
+        for file in dict.fromkeys(str(one["file"]) for one in document["figures"] if one["file"]):
             (root / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(bundle / file, root / file)
         try:

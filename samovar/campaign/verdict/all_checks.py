@@ -73,8 +73,10 @@ def run_checks_without_traffic(evidence: Evidence) -> list[Check]:
 
 
 def verdict_of(checks: Iterable[Check]) -> tuple[Verdict, tuple[str, ...]]:
-    """Return the worst verdict of the checks, and the reason of each failed one."""
-    failed = [check for check in checks if not check.ok]
+    """Return the worst verdict of the checks, and the reason of each failed one, the gravest first."""
+    failed = sorted(
+        (check for check in checks if not check.ok), key=lambda check: check.severity != "invalid"
+    )
     verdict: Verdict = "valid"
     if failed:
         verdict = "invalid" if any(check.severity == "invalid" for check in failed) else "suspect"

@@ -22,7 +22,11 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-DONE = 'dir.create(file.path(commandArgs(TRUE), "bundle")); file.create(file.path(commandArgs(TRUE), "bundle/analysis.json"));'
+DONE = """
+dir.create(file.path(commandArgs(TRUE), "bundle"))
+left_out <- '{"figures_left_out": [{"name": "rtt-cdf", "reason": "no trial lasts 5 s"}]}'
+writeLines(left_out, file.path(commandArgs(TRUE), "bundle/analysis.json"))
+"""
 
 
 def _script(checkout: Path, code: str) -> None:
@@ -32,7 +36,8 @@ def _script(checkout: Path, code: str) -> None:
 def test_lines_of_json_are_events_and_other_lines_are_not(checkout: Path) -> None:
     _script(checkout, DONE + 'cat("a word\\n"); cat(\'{"event":"analysed","trial":"a","done":1,"of":2}\\n\')')
     events: list[Event] = []
-    analyse(checkout / "campaign", checkout, events.append)
+    unmade = analyse(checkout / "campaign", checkout, events.append)
+    assert unmade == ["rtt-cdf: no trial lasts 5 s"]
     assert events == [
         Event("analysis-started", {"trials": 0}),
         Event("analysed", {"trial": "a", "done": 1, "of": 2}),

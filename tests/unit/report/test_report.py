@@ -271,9 +271,36 @@ def test_a_planned_figure_without_data_is_listed_with_the_reason(tmp_path: Path,
     names = ("throughput-by-rwnd-window", "rtt-by-rwnd-window")
     analysis["figures_left_out"] = [{"name": name, "reason": "no trial has an rwnd"} for name in names]
     (folder / "bundle" / "analysis.json").write_text(json.dumps(analysis))
-    assert "throughput-by-rwnd-window could not be made: no trial has an rwnd." in pdf_text(
-        make_bundle(folder, silent)[0]
+    text = pdf_text(make_bundle(folder, silent)[0])
+    reason = "throughput-by-rwnd-window could not be made: no trial has an rwnd"
+    assert f"Figure {reason}." in text, "in its place among the figures"
+    assert f". {reason}." in text, "and among the omissions"
+    assert text.index(f"Figure {reason}") < text.index("Median buffer size estimates.")
+    assert reason in (folder / "bundle" / "README.txt").read_text()
+
+
+def test_a_figure_that_could_not_be_made_is_between_those_before_and_after_it_in_the_plan(
+    tmp_path: Path, figures: Path
+) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["figures"] = [
+        {"figure": "rtt-by-rwnd"},
+        {"figure": "rtt-cdf", "part": "main", "cc": ["cubic", "cdg"], "title": "RTTs"},
+        {"figure": "throughput-by-rwnd"},
+    ]
+    (folder / "plan.json").write_text(json.dumps(plan))
+    analysis = json.loads((folder / "bundle" / "analysis.json").read_text())
+    analysis["figures_left_out"] = [{"name": "rtt-cdf-main-cubic-cdg", "reason": "no trial lasts 5 s"}]
+    (folder / "bundle" / "analysis.json").write_text(json.dumps(analysis))
+    text = pdf_text(make_bundle(folder, silent)[0])
+    titles = (
+        "Median RTT against rwnd.",
+        "Figure rtt-cdf-main-cubic-cdg could",
+        "Median throughput against rwnd.",
     )
+    places = [text.index(title) for title in titles]
+    assert places == sorted(places)
 
 
 def test_a_figure_whose_file_is_gone_is_refused(tmp_path: Path, figures: Path) -> None:
