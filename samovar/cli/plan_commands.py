@@ -71,7 +71,7 @@ def plan(
         return 0
     preview = preview_plan(root, planned, new_campaign, pick)
     if as_json:
-        show_json(plan_json(preview))
+        show(plan_json(preview))
     else:
         show([plan_csv(preview)] if as_csv else plan_lines(preview, every_trial))
     return int(preview.nothing_can_run or bool(preview.blocked))

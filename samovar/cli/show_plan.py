@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -279,14 +280,15 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield from (f"  {line}" for line in columns(cells))
 
 
-def plan_json(preview: PlanPreview) -> Mapping[str, object]:
-    """Return the keys of plan.json, plus the cost, the campaign, and the reasons why trials cannot run."""
-    folder, comparison = preview.resume.folder, preview.resume.comparison
-    picked = preview.resume.picked
-    part = {"picked": picked.text, "trials": [one.as_json() for _, one in preview.trials()]} if picked else {}
-    return {
-        **preview.plan.as_json(),
-        **part,
+def plan_json(preview: PlanPreview) -> Iterator[str]:
+    """Yield lines of JSON: the keys of plan.json, then the cost, the campaign and why trials cannot run.
+
+    Each trial is written before the next one is resolved: a plan may have a hundred thousand.
+    """
+    resume = preview.resume
+    folder, comparison, picked = resume.folder, resume.comparison, resume.picked
+    rest = {
+        **({"picked": picked.text} if picked else {}),
         "cost": _cost_json(preview.cost),
         "left": _cost_json(preview.cost_remaining),
         "possible": _cost_json(preview.cost_possible or preview.cost_remaining),
@@ -303,6 +305,21 @@ def plan_json(preview: PlanPreview) -> Mapping[str, object]:
         "cannot_run": {id_: list(why) for id_, why in preview.blocked.items()},
         "not_asked": preview.not_queried or None,
     }
+    yield f"{_indented(preview.plan.head()).removesuffix(CLOSING)},"
+    yield ' "trials": ['
+    amount = len(preview.picked_ids)
+    for number, (_, trial) in enumerate(preview.trials(), 1):
+        comma = "," if number < amount else ""
+        yield f"  {_indented(trial.as_json())}{comma}".replace("\n", "\n  ")
+    yield " ],"
+    yield _indented(rest).removeprefix("{\n")
+
+
+CLOSING = "\n}"
+
+
+def _indented(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False)
 
 
 def _cost_json(cost: Cost) -> Mapping[str, object]:

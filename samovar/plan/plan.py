@@ -88,16 +88,13 @@ class Plan(Head):
         chosen = {id_ for group in groups for id_ in group.trials}
         return tuple(id_ for id_ in self.ids if id_ in chosen)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the plan as plain values, every trial in full; plan.json shares common values."""
-        return {**self._head(), "trials": [trial.as_json() for trial in self.trials]}
-
-    def _head(self) -> dict[str, Any]:
+    def head(self) -> dict[str, Any]:
+        """Return the plan without its trials as plain values, with the keys of plan.json."""
         return Head.model_dump(self, mode="json", by_alias=True, exclude={"trials"})
 
     def to_json(self) -> bytes:
         """Return the bytes of plan.json: one line for each value, treatment and trial."""
-        head = json.dumps(self._head(), ensure_ascii=False, allow_nan=False, indent=1)[:-2]
+        head = json.dumps(self.head(), ensure_ascii=False, allow_nan=False, indent=1)[:-2]
         return "".join([head, *json_of_trials(self.trials), "\n}\n"]).encode()
 
     @classmethod

@@ -148,14 +148,8 @@ class Trials(Sequence[Trial]):
         self.parts, self.ids, self.slots = tuple(parts), tuple(ids), tuple(slots)
 
     @cached_property
-    def _trials(self) -> Sequence[Trial]:
-        places = [(part, number) for part in self.parts for number in range(len(part))]
-        trials: list[Trial] = []
-        for id_, slot in zip(self.ids, self.slots, strict=True):
-            part, treatment = places[slot.treatment]
-            source = partial(part.resolved, treatment, slot.replicate)
-            trials.append(Trial(id_, part.part, part.labels(treatment), slot.replicate, slot.block, source))
-        return trials
+    def _places(self) -> Sequence[tuple[Treatments, int]]:
+        return [(part, number) for part in self.parts for number in range(len(part))]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -165,7 +159,14 @@ class Trials(Sequence[Trial]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Trial]: ...
     def __getitem__(self, index: int | slice) -> Trial | Sequence[Trial]:
-        return self._trials[index]
+        """Return a new value for a trial each time: a hundred thousand would take more than their plan."""
+        if isinstance(index, slice):
+            return [self[one] for one in range(len(self))[index]]
+        slot = self.slots[index]
+        part, treatment = self._places[slot.treatment]
+        source = partial(part.resolved, treatment, slot.replicate)
+        labels = part.labels(treatment)
+        return Trial(self.ids[index], part.part, labels, slot.replicate, slot.block, source)
 
     def groups(self, view: View) -> list[Group]:
         """Return the groups of treatments that are equal in a view of their first replicate, in order."""

@@ -103,7 +103,7 @@ def test_changed_recipes_of_existing_results_are_shown() -> None:
         "      recipes changed since then: linux/aqm/pfifo.sh.j2, linux/logger/queue.sh.j2; "
         "`--new` measures everything again"
     )
-    assert plan_json(shown)["campaign"]["recipes_changed"] == recipes  # type: ignore[index]
+    assert json.loads("\n".join(plan_json(shown)))["campaign"]["recipes_changed"] == recipes
 
 
 def test_results_under_an_old_name_are_reported() -> None:
@@ -114,7 +114,7 @@ def test_results_under_an_old_name_are_reported() -> None:
     assert lines[at + 1] == (
         "      1 with the settings of new trials: a part, factor or level was renamed; its old name would keep them in use"
     )
-    assert plan_json(preview(PLAN, renamed))["campaign"]["renamed"] == 1  # type: ignore[index]
+    assert json.loads("\n".join(plan_json(preview(PLAN, renamed))))["campaign"]["renamed"] == 1
 
 
 def test_the_remaining_trials_have_a_cost_of_their_own() -> None:
@@ -175,7 +175,7 @@ def test_path_calibration_is_part_of_the_cost() -> None:
     assert (
         "  calibration  1 path measured before use, 20 s each (median of 4 measured on this testbed)" in lines
     )
-    assert plan_json(shown)["cost"]["path_s"] == 20.0  # type: ignore[index]
+    assert json.loads("\n".join(plan_json(shown)))["cost"]["path_s"] == 20.0
 
 
 def test_repeated_attempts_of_the_past_are_part_of_the_cost() -> None:
@@ -205,7 +205,7 @@ def test_a_plan_on_two_testbeds_shows_the_total_time() -> None:
     apart = list(plan_lines(replace(shown, not_queried="left: only recipes: down\nright: only recipes: off")))
     at = apart.index("the testbed was not queried for what it can do: left: only recipes: down")
     assert apart[at + 1] == "  right: only recipes: off"
-    assert json.loads(json.dumps(plan_json(shown)))["cost"]["testbeds"] == 2
+    assert json.loads("\n".join(plan_json(shown)))["cost"]["testbeds"] == 2
 
 
 def test_a_factor_of_many_levels_shows_its_first_and_last_ones() -> None:
@@ -248,7 +248,7 @@ def test_the_csv_keeps_labels_with_commas_and_quotes_whole() -> None:
 
 def test_the_json_plan_has_cost_campaign_and_trials_that_cannot_run() -> None:
     shown = preview(CHANGED, _done(CHANGED, PLAN), blocked={"cubic-r1-12": ["why"]})
-    value = json.loads(json.dumps(plan_json(shown)))
+    value = json.loads("\n".join(plan_json(shown)))
     assert value["schema"] == 2
     assert value["cost"]["trials"] == value["left"]["trials"] == 4
     assert value["campaign"]["folder"] == "results/x/quick-1"
@@ -259,15 +259,25 @@ def test_the_json_plan_has_cost_campaign_and_trials_that_cannot_run() -> None:
     assert value["refused"] == []
 
 
+def test_the_json_plan_is_written_trial_by_trial_and_reads_as_if_at_once() -> None:
+    lines = list(plan_json(preview()))
+    value = json.loads("\n".join(lines))
+    assert value["trials"] == [trial.as_json() for trial in PLAN.trials]
+    assert "\n".join(lines) == json.dumps(value, indent=1, ensure_ascii=False)
+    ids = [json.loads(line.rstrip(","))["id"] for line in lines if line.startswith("  {")]
+    assert ids == list(PLAN.ids)
+
+
 def test_the_json_plan_has_findings_about_all_trials() -> None:
-    assert plan_json(preview(findings=(NO_ROOM, LACKS), blocked=BLOCKED))["refused"] == [str(NO_ROOM)]
+    shown = preview(findings=(NO_ROOM, LACKS), blocked=BLOCKED)
+    assert json.loads("\n".join(plan_json(shown)))["refused"] == [str(NO_ROOM)]
 
 
 def test_every_key_of_the_json_plan_is_in_the_reference() -> None:
     reference = (Path(__file__).parents[3] / "docs" / "reference" / "campaign-folder.md").read_text()
     section = reference.partition("## Machine-readable output of `fab plan`")[2].partition("\n## ")[0]
-    value = json.loads(json.dumps(plan_json(preview())))
-    beside = [key for key in value if key not in PLAN.as_json()]
+    value = json.loads("\n".join(plan_json(preview())))
+    beside = [key for key in value if key not in (*PLAN.head(), "trials")]
     columns = plan_csv(preview()).splitlines()[0].split(",")
     for key in [*beside, *value["cost"], *value["campaign"], *(name for name in columns if name != "cc")]:
         assert f"`{key}`" in section, key

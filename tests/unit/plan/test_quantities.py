@@ -41,7 +41,7 @@ def loggers(plan: Plan) -> tuple[LoggerPlan, ...]:
 
 def test_a_quantity_makes_the_plan_that_its_recipe_makes() -> None:
     text = study("loggers: [{logger: tcp-info, at: sender, interval: 5ms}, {logger: queue, at: router}]\n")
-    assert planned(text.replace("tcp-info", "tcp-state")).as_json() == planned(text).as_json()
+    assert planned(text.replace("tcp-info", "tcp-state")).to_json() == planned(text).to_json()
 
 
 def test_a_quantity_is_resolved_for_each_host_with_what_its_recipe_takes(mixed: Testbed) -> None:
