@@ -23,9 +23,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 DONE = """
-dir.create(file.path(commandArgs(TRUE), "bundle"))
+folder <- commandArgs(TRUE)[1]
+dir.create(file.path(folder, "bundle"))
 left_out <- '{"figures_left_out": [{"name": "rtt-cdf", "reason": "no trial lasts 5 s"}]}'
-writeLines(left_out, file.path(commandArgs(TRUE), "bundle/analysis.json"))
+writeLines(left_out, file.path(folder, "bundle/analysis.json"))
 """
 
 
@@ -71,9 +72,7 @@ def test_a_missing_rscript_is_reported_with_the_remedy(
 
 
 def test_the_analysis_gets_the_folder_of_a_project_with_outputs_of_its_own(checkout: Path) -> None:
-    done = 'folder <- commandArgs(TRUE)[1]; dir.create(file.path(folder, "bundle"));'
-    done += 'file.create(file.path(folder, "bundle/analysis.json"));'
-    _script(checkout, done + 'writeLines(commandArgs(TRUE), file.path(folder, "arguments"))')
+    _script(checkout, DONE + 'writeLines(commandArgs(TRUE), file.path(folder, "arguments"))')
     (checkout / "analysis" / "outputs.yaml").write_text("figures: {own: {what: Mine}}\n")
     analyse(checkout / "campaign", checkout, silent)
     arguments = (checkout / "campaign" / "arguments").read_text().splitlines()
