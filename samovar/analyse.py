@@ -1,4 +1,4 @@
-"""Run the R analysis of a campaign in one R process, whose JSON lines become events."""
+"""Run scripts of the R package, such as the analysis of a campaign; their JSON lines become events."""
 
 from __future__ import annotations
 
@@ -35,35 +35,43 @@ def analyse(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = 
     Raises AnalysisError with R's message if it fails or R is missing, InstallationError if the R package
     cannot be compiled.
     """
-    library = r_library(emit)
     trials = {file.parent.name for file in (campaign / "trials").glob("*/manifest.json")}
     emit(Event("analysis-started", {"trials": len(trials.intersection(part.trials) if part else trials)}))
-    own = [str(root / "analysis")] if (root / PROJECT_MANIFEST).exists() else []
     last = campaign / "bundle" / "analysis.json"  # the analysis writes no file after it
     before_ns = last.stat().st_mtime_ns if last.exists() else None
-    script = SHIPPED / "analysis" / "inst" / "analyse.R"
-    with NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as file:
-        if part:
-            json.dump(part._asdict(), file)
-            file.flush()
-            own.append(f"--part={file.name}")
-        _run_r([HEAP, str(script), str(campaign), *own], library, emit)
+    run_r("analyse", [str(campaign)], root, emit, part)
     if not last.exists() or last.stat().st_mtime_ns == before_ns:
         raise AnalysisError(f"R ended without finishing the analysis: it has not written {last}")
     unmade = json.loads(last.read_text("utf-8"))["figures_left_out"]
     return [f"{one['name']}: {one['reason']}" for one in unmade]
 
 
-def _run_r(arguments: list[str], library: Path, emit: Emit) -> None:
-    """Run R and emit its events; raises AnalysisError with the rest of its output if it fails."""
+def run_r(
+    script: str, arguments: Sequence[str], root: Path, emit: Emit, part: AnalysedPart | None = None
+) -> None:
+    """Run a script of the R package for a project, on a part of a campaign or all of it, and emit its events.
+
+    Raises AnalysisError with the rest of its output if it fails or R is missing, InstallationError if the R
+    package cannot be compiled.
+    """
     # R reads UTF-8 and sorts in the same order whatever the locale of the user.
-    environment = {**os.environ, "R_LIBS": str(library), "LC_ALL": "C.UTF-8"}
+    environment = {**os.environ, "R_LIBS": str(r_library(emit)), "LC_ALL": "C.UTF-8"}
+    words = ["Rscript", "--vanilla", HEAP, str(SHIPPED / "analysis" / "inst" / f"{script}.R"), *arguments]
+    if (root / PROJECT_MANIFEST).exists():
+        words.append(str(root / "analysis"))
     messages: list[str] = []
     # A file, not a pipe: R may write more errors than a pipe holds while its output is being read.
-    with TemporaryFile("w+", errors="replace") as errors:
+    with (
+        TemporaryFile("w+", errors="replace") as errors,
+        NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as picked,
+    ):
+        if part:
+            json.dump(part._asdict(), picked)
+            picked.flush()
+            words.append(f"--part={picked.name}")
         try:
             process = subprocess.Popen(
-                ["Rscript", "--vanilla", *arguments],
+                words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 
 def write_whole(file: Path, data: bytes) -> None:
@@ -30,3 +33,18 @@ def sync(path: Path) -> None:
 def write_json(file: Path, value: object) -> None:
     """Replace the content of a file by a value as indented JSON. Raises OSError."""
     write_whole(file, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """Yield a new folder whose files are moved to `folder` at the end; after an error, none are.
+
+    Raises OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".part-", dir=folder) as new:
+        yield Path(new)
+        for file in sorted(Path(new).iterdir()):
+            sync(file)
+            file.replace(folder / file.name)
+        sync(folder)

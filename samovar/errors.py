@@ -111,6 +111,10 @@ class AnalysisError(SamovarError):
     """The analysis in R failed."""
 
 
+class ExportError(SamovarError):
+    """Results cannot be exported."""
+
+
 class ReportError(SamovarError):
     """The bundle could not be made."""
 

@@ -148,6 +148,7 @@ STREAM_ONLY: Events = {
     "warning": ("A warning.", "text"),
     "analysis-started": ("The analysis starts.", "trials"),
     "analysed": ("A trial was analysed.", "trial, done, of"),
+    "exported": ("A table, or a trial for Flent, was exported.", "file, done, of"),
     "figures": ("A figure is drawn.", "figure?"),
     "scorecard": ("The expectations were compared with the results.", "reproduced, differs, no data"),
     "bundle-made": ("The bundle is complete.", "pdf, files"),
@@ -209,6 +210,9 @@ STREAM_EVENTS, JOURNAL_EVENTS = {**STREAM_ONLY, **BOTH}, {**JOURNAL_ONLY, **BOTH
 PLANNED = ("planned traffic in seconds", NUMBER)
 EVERYDAY_KEYS = ("host", "testbed", "id", "trial", "seconds", "reason", "text", "reasons", "folder")
 SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
+    ("exported", "done"): ("number of them done", COUNT),
+    ("exported", "file"): ("name of the table, or id of the trial", TEXT),
+    ("exported", "of"): ("number of all", COUNT),
     ("files-recorded", "files"): ("checksum by path", _map_of(SHA256)),
     ("lease-taken", "testbed"): ("testbed that it was held for", TEXT),
     ("trial-again", "of"): ("number of the last possible attempt", COUNT),

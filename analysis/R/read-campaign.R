@@ -125,10 +125,12 @@ phase_rows <- function(manifest) {
   rbindlist(lapply(manifest$phases, \(p) list(id = manifest$id, phase = p$phase, seconds = as.double(p$seconds))))
 }
 
-no_trial_message <- function(reasons) {
+no_trial_message <- function(reasons) paste0("none of its ", length(reasons), " planned trials can be analysed: ", reason_counts(reasons))
+
+# The most frequent reasons, each with the number of its trials.
+reason_counts <- function(reasons) {
   counts <- sort(table(reasons), decreasing = TRUE)
-  shown <- utils::head(paste0(names(counts), " (", counts, ")"), 3)
-  paste0("none of its ", length(reasons), " planned trials can be analysed: ", paste(shown, collapse = ", "))
+  paste(utils::head(paste0(names(counts), " (", counts, ")"), 3), collapse = ", ")
 }
 
 abort_campaign <- function(folder, what) {

@@ -18,8 +18,10 @@ from samovar.campaign.journal import holder
 from samovar.cli.program import command, event_display, open_controller, show, show_json
 from samovar.cli.project import Request, RunRequest
 from samovar.cli.show_status import CampaignStatus, status_json, status_lines, verification_lines
-from samovar.cli.text import first_lines
+from samovar.cli.text import columns, first_lines
 from samovar.experiment import STUDIES, load_testbed
+from samovar.export import FORMATS
+from samovar.export import export as run_export
 from samovar.plan import Pick, Plan
 from samovar.report import exit_status, make_bundle, make_study, shown_part
 from samovar.units import counted
@@ -128,9 +130,37 @@ def verify(root: Path, campaign: str = "") -> int:
 
 
 @command
-def analyse(root: Path, campaign: str = "", pick: Pick | None = None) -> None:
+def analyse(root: Path, campaign: str = "", pick: Pick | None = None, table_format: str = "csv") -> None:
     """Measure the trials of a campaign, or those that are picked, and make its figures and tables."""
-    analyse_campaign(root, open_controller(root).project.campaign(campaign), pick)
+    folder = open_controller(root).project.campaign(campaign)
+    FORMATS[table_format].require()
+    analyse_campaign(root, folder, pick)
+    if table_format != "csv":  # R has made those
+        part = part_of(folder, pick)
+        with event_display(root) as display:
+            run_export(folder, root, table_format, folder / "tables", display, part, overwrite=True)
+        show([f"tables: {folder / 'tables'}"])
+
+
+@command
+def export(
+    root: Path,
+    campaign: str = "",
+    export_format: str | None = None,
+    to: Path | None = None,
+    pick: Pick | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Export a campaign or the trials that are picked, or list the formats."""
+    if export_format is None:
+        show(columns([(f"--format {name}", form.what) for name, form in FORMATS.items()]))
+        return
+    folder = open_controller(root).project.campaign(campaign)
+    to = to or folder / "export"
+    part = part_of(folder, pick)
+    with event_display(root) as display:
+        files = run_export(folder, root, export_format, to, display, part, overwrite)
+    show([f"{counted(len(files), 'file')} in {to}"])
 
 
 def analyse_campaign(root: Path, folder: Path, pick: Pick | None = None) -> None:

@@ -334,12 +334,41 @@ def verify(root: Path, campaign: str) -> int:
 @main.command()
 @CAMPAIGN
 @PART
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice(["csv", "parquet"]),
+    default="csv",
+    help="Write the campaign's tables/ as Parquet too, beside CSV.",
+)
 @in_project
-def analyse(root: Path, campaign: str, **arguments: Any) -> int:
+def analyse(root: Path, campaign: str, table_format: str, **arguments: Any) -> int:
     """Measure the trials of a campaign and make its figures and tables (with R)."""
     from samovar.cli import campaign_commands
 
-    return campaign_commands.analyse(root, campaign, pick_of(arguments))
+    return campaign_commands.analyse(root, campaign, pick_of(arguments), table_format)
+
+
+@main.command()
+@CAMPAIGN
+@PART
+@click.option(
+    "--format",
+    "export_format",
+    type=click.Choice(["csv", "parquet", "flent"]),
+    help="Format to write (default: list the formats).",
+)
+@click.option(
+    "--to", type=click.Path(path_type=Path), help="Folder to write to (default: export/ of the campaign)."
+)
+@flag("--overwrite", "Replace files of an earlier export.")
+@in_project
+def export(root: Path, **arguments: Any) -> int:
+    """Export what was measured to other programs: tables as CSV or Parquet, trials as Flent's data files."""
+    from samovar.cli import campaign_commands
+
+    pick = pick_of(arguments)
+    return campaign_commands.export(root, pick=pick, **arguments)
 
 
 @main.command()

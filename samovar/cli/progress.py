@@ -189,6 +189,7 @@ BARS: Mapping[str, str] = {
     "analysed": "analysis {trial}",
     "figures": "figures {figure}",
     "verifying": "verify",
+    "exported": "export {file}",
 }
 """The events that move the progress bar, with its label."""
 

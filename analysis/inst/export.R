@@ -1,0 +1,13 @@
+# Rscript export.R FOLDER TO TABLES [PROJECT] [--part=FILE]: write tables of a campaign, named with commas between, to the folder TO. PROJECT and FILE are as
+# in analyse.R. A failure is one message on standard error and exit status 1.
+arguments <- commandArgs(trailingOnly = TRUE)
+part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
+arguments <- grep("^--part=", arguments, value = TRUE, invert = TRUE)
+tryCatch(
+  samovar::export_tables(arguments[1], arguments[2], strsplit(arguments[3], ",")[[1]], project = if (length(arguments) == 4) arguments[4],
+                         part = if (length(part) == 1) jsonlite::read_json(part)),
+  error = \(e) {
+    message(cli::ansi_strip(conditionMessage(e)))
+    quit(status = 1)
+  }
+)

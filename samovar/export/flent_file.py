@@ -1,0 +1,153 @@
+"""Data files of Flent 2 (version 4 of their format), one per trial, from the tables of series and metrics.
+
+Flent draws what one of its own tests draws. Trials are given as its test `tcp_nup`: TCP flows are its
+numbered uploads, and the sums and averages over them are Flent's.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count, groupby, pairwise
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from samovar.events import Emit, Event
+
+FORMAT_VERSION = 4
+TEST = "tcp_nup"
+PING = "Ping (ms) ICMP"
+UNITS = {"Mbit/s": "Mbits/s"}
+SOCKET_KEYS = {"cwnd": "tcp_cwnd", "srtt": "tcp_rtt"}
+"""What Flent's plots of sockets look up in the raw values of an upload."""
+FURTHEST_S = 5.0
+"""Flent leaves a gap where the next sample is further away (`max_distance` of its aggregators)."""
+TCP_METRICS = {"goodput_bps", "rwnd_max_bytes"}
+"""Metrics that only TCP flows have."""
+Points = list[tuple[float, float, float, float]]
+"""Samples of one series: seconds since the start of traffic, smallest value, median, largest value."""
+
+
+def write_flent_files(folder: Path, campaign: Path, about: Mapping[str, str], emit: Emit) -> None:
+    """Write a data file for each trial of the tables in a folder; one without throughput is left out."""
+    metrics: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for row in _rows(folder / "metrics.csv"):
+        metrics[row["trial"]][row["flow"]][row["metric"]] = float(row["value"])
+    for done, (trial, rows) in enumerate(groupby(_rows(folder / "series.csv"), itemgetter("trial")), 1):
+        manifest = json.loads((campaign / "trials" / trial / "manifest.json").read_bytes())
+        data = flent_data(manifest, rows, metrics[trial], about)
+        if data["x_values"]:
+            text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+            (folder / f"{trial}.flent.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+        else:
+            emit(Event("warning", {"text": f"{trial}: not exported: no flow has a series of throughput"}))
+        emit(Event("exported", {"file": trial, "done": done, "of": len(metrics)}))
+
+
+def _rows(table: Path) -> Iterator[dict[str, str]]:
+    if table.exists():  # a table without rows has no file
+        with table.open(encoding="utf-8", newline="") as lines:
+            yield from csv.DictReader(lines)
+
+
+def flent_data(
+    manifest: Mapping[str, Any],
+    series: Iterable[Mapping[str, str]],
+    metrics: Mapping[str, Mapping[str, float]],
+    about: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return a trial as Flent's data, from its rows of the table `series` and its metrics by flow."""
+    flows, start_s = manifest["resolved"]["flows"], round(manifest["t_start_s"], 6)
+    samples: dict[tuple[str, str, str], Points] = defaultdict(list)
+    for row in series:
+        point = (float(row["t_s"]), float(row["low"]), float(row["mid"]), float(row["high"]))
+        samples[row["flow"], row["quantity"], row["unit"]].append(point)
+    grid = sorted({t_s for key, points in samples.items() if key[1] == "throughput" for t_s, *_ in points})
+    names = flow_names(flows, metrics)
+    results: dict[str, list[float | None]] = {}
+    raw: dict[str, list[dict[str, float]]] = defaultdict(list)
+    meta: dict[str, dict[str, Any]] = {}
+    for (flow, quantity, unit), points in samples.items():
+        name = series_name(names.get(flow, ""), quantity)
+        also = [PING] if quantity == "rtt" and PING not in {*names.values(), *results} else []
+        for one in (name, *also):
+            results[one] = on_grid(points, grid)
+            raw[one] += [{"t": start_s + t, "val": mid, "min": lo, "max": hi} for t, lo, mid, hi in points]
+            meta[one] = {"UNITS": UNITS.get(unit, unit), "FLOW": flow, "QUANTITY": quantity}
+        if quantity == "throughput":
+            meta[name]["METRICS"] = metrics[flow]
+        if quantity in SOCKET_KEYS:
+            raw[names[flow]] += [{"t": start_s + t, SOCKET_KEYS[quantity]: mid} for t, _, mid, _ in points]
+    started = datetime.fromtimestamp(start_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    treatment = ", ".join(f"{factor} {level}" for factor, level in manifest["treatment"].items())
+    return {
+        "version": FORMAT_VERSION,
+        "metadata": {
+            "NAME": TEST,
+            "TITLE": manifest["id"],
+            "NOTE": f"{about['title']}: {treatment}; {manifest['verdict']}",
+            "TIME": started,
+            "T0": started,
+            "HOST": flows[0]["to_address"],
+            "HOSTS": sorted({flow["to_address"] for flow in flows}),
+            "LOCAL_HOST": flows[0]["from"],
+            "IP_VERSION": 6 if ":" in flows[0]["to_address"] else 4,
+            "LENGTH": math.ceil(manifest["resolved"]["duration_s"]),
+            "STEP_SIZE": round(min((b - a for a, b in pairwise(grid)), default=1.0), 6),
+            "TEST_PARAMETERS": {
+                "upload_streams": str(sum(name.startswith("TCP") for name in names.values()))
+            },
+            "BATCH_NAME": about["campaign"],
+            "DATA_FILENAME": f"{manifest['id']}.flent.gz",
+            "SERIES_META": meta,
+            "SAMOVAR": {**about, **{key: manifest[key] for key in ("id", "part", "treatment", "replicate")}},
+        },
+        "x_values": grid,
+        "results": results,
+        "raw_values": raw,
+    }
+
+
+def flow_names(
+    flows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Mapping[str, float]]
+) -> dict[str, str]:
+    """Return Flent's name for each flow; those that measured no payload of TCP are UDP or pings."""
+    numbers = {kind: count(1) for kind in ("TCP", "UDP", "ping")}
+    names = {}
+    for flow in flows:
+        measured = metrics.get(flow["label"], {}).keys()
+        kind = "ping" if flow["generator"] == "ping" else "TCP" if TCP_METRICS & measured else "UDP"
+        number = next(numbers[kind])
+        ping = PING if number == 1 else f"{PING}::{number}"
+        names[flow["label"]] = ping if kind == "ping" else f"{kind} upload::{number}"
+    return names
+
+
+def series_name(flow: str, quantity: str) -> str:
+    """Return the name of a series: that of its flow for the flow's main quantity, else with the quantity."""
+    if quantity == ("rtt" if flow.startswith(PING) else "throughput"):
+        return flow
+    return f"{flow or 'Router'}::{SOCKET_KEYS.get(quantity, quantity)}"
+
+
+def on_grid(points: Points, grid: Sequence[float]) -> list[float | None]:
+    """Return the values at the times of a grid, by straight lines between samples, as Flent does it."""
+    times_s = [point[0] for point in points]
+
+    def value(t_s: float) -> float | None:
+        i = bisect_left(times_s, t_s)
+        if i == len(points) or times_s[i] - t_s > FURTHEST_S or (i == 0 and times_s[0] > t_s):
+            return None
+        (after_s, _, after, _), (before_s, _, before, _) = points[i], points[max(i - 1, 0)]
+        if after_s == t_s:
+            return after
+        return before + (after - before) * (t_s - before_s) / (after_s - before_s)
+
+    return [value(t_s) for t_s in grid]

@@ -1,0 +1,94 @@
+"""The formats of exports. R writes the tables as CSV; here they are converted, and moved to their folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from samovar import __version__
+from samovar.analyse import AnalysedPart, run_r
+from samovar.atomic_files import staged
+from samovar.campaign import read_plan
+from samovar.errors import ExportError
+from samovar.events import Emit
+from samovar.experiment import redacted
+from samovar.export.flent_file import write_flent_files
+from samovar.export.parquet import require_pyarrow, write_parquet
+from samovar.plan import Plan
+
+MEASURES = ("metrics", "summary", "flows", "series", "rtt", "jitter", "sender", "cycles", "pauses", "closeup")
+
+
+class Format(NamedTuple):
+    """A format: the end of its files' names, what they hold, the tables that it needs, and how it is made.
+
+    `convert` replaces the CSV tables of a folder by files of the format. `require` raises ExportError if
+    something that it needs is not installed.
+    """
+
+    suffix: str
+    what: str
+    tables: Sequence[str]
+    convert: Callable[[Path, Path, Mapping[str, str], Emit], None] | None = None
+    require: Callable[[], None] = lambda: None
+
+
+FORMATS: Mapping[str, Format] = {
+    "csv": Format(".csv", "a file per table of measures", MEASURES),
+    "parquet": Format(
+        ".parquet",
+        "the same tables with types; needs pyarrow",
+        MEASURES,
+        write_parquet,
+        require_pyarrow,
+    ),
+    "flent": Format(".flent.gz", "a data file of Flent per trial", ("metrics", "series"), write_flent_files),
+}
+
+
+def export(
+    campaign: Path,
+    root: Path,
+    format_name: str,
+    to: Path,
+    emit: Emit,
+    part: AnalysedPart | None = None,
+    overwrite: bool = False,
+) -> list[Path]:
+    """Export a campaign, or a part of its trials, into a folder; return the files.
+
+    Raises ExportError if a file exists and may not be overwritten, or pyarrow is missing, AnalysisError if R
+    fails.
+    """
+    plan, form = read_plan(campaign), FORMATS[format_name]
+    ids = part.trials if part else plan.ids
+    names = ids if format_name == "flent" else form.tables
+    old = [file for name in names if (file := to / f"{name}{form.suffix}").exists()]
+    if old and not overwrite:
+        raise ExportError(f"{old[0]} exists; give another folder with --to, or replace it with --overwrite")
+    form.require()
+    with staged(to) as folder:
+        run_r("export", [str(campaign), str(folder), ",".join(form.tables)], root, emit, part)
+        if form.convert:
+            form.convert(folder, campaign, _about(campaign, plan), emit)
+            for table in folder.glob("*.csv"):
+                table.unlink()
+        (folder / "columns.json").unlink()
+        written = [to / file.name for file in sorted(folder.iterdir())]
+    for file in {*old}.difference(written):  # a table that has no rows any more
+        file.unlink()
+    return written
+
+
+def _about(campaign: Path, plan: Plan) -> Mapping[str, str]:
+    """Return where the data come from, without what looks like a secret."""
+    about = {
+        "version": __version__,
+        "campaign": f"{campaign.resolve().parent.name}/{campaign.resolve().name}",
+        "experiment": plan.experiment,
+        "title": plan.title,
+        "source": plan.source,
+        "testbed": plan.testbed,
+    }
+    return {key: redacted(text, {}) for key, text in about.items()}
