@@ -236,22 +236,26 @@ def _wait_until_ready(folder: Path, access: Access, topology: Topology, emit: Em
         node.name: MachineSetup(folder / "boot" / "hosts" / node.name, sockets / node.name, node)
         for node in machines
     }
-    for host, address in access.hosts.items():
-        while not (_is_set_up(host, setups) and answers(access, address, ANSWER_DEADLINE_S)):
-            machine = next((one for one in setups.values() if one.problem), setups.get(host))
-            problem = machine.problem if machine else ""
-            if not access.process.is_running:
-                problem = problem or "ended at its start"
-            elif not problem and time.monotonic() > began_s + limit_s:
-                problem = f"host {host}: no SSH server within {limit_s:g} s"
-            if problem:
-                console = machine.tail(TAIL_LINES) if machine else _console_tail(folder)
-                raise LabError(
-                    f"lab {access.testbed}: {problem}; console:\n{console or _console_tail(folder)}"
-                )
-            time.sleep(POLL_S)
-        seconds = time.monotonic() - began_s
-        emit(Event("lab-host-ready", {"host": host, "address": address, "seconds": seconds}))
+    try:
+        for host, address in access.hosts.items():
+            while not (_is_set_up(host, setups) and answers(access, address, ANSWER_DEADLINE_S)):
+                machine = next((one for one in setups.values() if one.problem), setups.get(host))
+                problem = machine.problem if machine else ""
+                if not access.process.is_running:
+                    problem = problem or "ended at its start"
+                elif not problem and time.monotonic() > began_s + limit_s:
+                    problem = f"host {host}: no SSH server within {limit_s:g} s"
+                if problem:
+                    console = machine.tail(TAIL_LINES) if machine else _console_tail(folder)
+                    raise LabError(
+                        f"lab {access.testbed}: {problem}; console:\n{console or _console_tail(folder)}"
+                    )
+                time.sleep(POLL_S)
+            seconds = time.monotonic() - began_s
+            emit(Event("lab-host-ready", {"host": host, "address": address, "seconds": seconds}))
+    finally:
+        for setup in setups.values():
+            setup.close()
     seconds = time.monotonic() - began_s
     emit(Event("lab-ready", {"testbed": access.testbed, "kernel": access.kernel, "seconds": seconds}))
 

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import select
 import shutil
 import socket
 import subprocess
@@ -101,8 +102,9 @@ class VirtualMachine:
         # The machine writes into a temporary file, which QEMU deletes as soon as it is open.
         disk = f"file={own}/image,format={self.image_format},if=none,id=disk,snapshot=on,cache=unsafe"
         words += ["-drive", disk, "-device", "virtio-blk-pci,drive=disk,bootindex=1,addr=3"]
-        seed = f"driver=vvfat,dir={own}/seed,label=CIDATA,read-only=on,node-name=seed"
-        words += ["-blockdev", seed, "-device", "virtio-blk-pci,drive=seed,addr=4"]
+        # FreeBSD's nuageinit mounts it for writing, which the overlay takes.
+        seed = f"driver=vvfat,dir={own}/seed,label=CIDATA,if=none,id=seed,snapshot=on"
+        words += ["-drive", seed, "-device", "virtio-blk-pci,drive=seed,addr=4"]
         words += ["-device", "virtio-rng-pci,addr=5"]
         console = f"socket,id=console,path=/mnt/machines/{self.name},server=on,wait=off"
         words += ["-chardev", f"{console},logfile={own}/console.log", "-serial", "chardev:console"]
@@ -395,11 +397,13 @@ class MachineSetup:
         self._node = node
         self._typed_at = 0
         self._steps = list(LOGIN_STEPS) if node.os == "freebsd" else []
+        self._connection: socket.socket | None = None
 
     def advance(self) -> None:
         """Read the console, and type the answer to its last prompt."""
         text = self._text("console.log")
         self.is_over = self.is_over or READY in text
+        self._drain()
         new = text[self._typed_at :]
         if self.is_over:
             self.problem = ""
@@ -432,7 +436,24 @@ class MachineSetup:
         return CONTROL_CODES.sub("", text)
 
     def _type(self, text: str) -> None:
-        with socket.socket(socket.AF_UNIX) as console:
-            console.settimeout(CONSOLE_DEADLINE_S)
-            console.connect(str(self._console))
-            console.sendall(text.encode("ascii"))
+        """Send text; the connection stays, as QEMU drops what the machine has not read at its end."""
+        if self._connection is None:
+            self._connection = socket.socket(socket.AF_UNIX)
+            self._connection.settimeout(CONSOLE_DEADLINE_S)
+            self._connection.connect(str(self._console))
+        self._connection.sendall(text.encode("ascii"))
+
+    def _drain(self) -> None:
+        """Discard what QEMU has sent: a full socket would stop the console, whose log has it too."""
+        if self._connection is None:
+            return
+        while select.select([self._connection], [], [], 0)[0] and self._connection.recv(65536):
+            pass
+        if self.is_over:
+            self.close()
+
+    def close(self) -> None:
+        """Leave the console."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
