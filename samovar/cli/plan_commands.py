@@ -14,8 +14,8 @@ from samovar.cli.project import PlannedExperiment, Project, Request
 from samovar.cli.project_folder import make_project, schema_folder
 from samovar.cli.show_plan import PlanPreview, plan_csv, plan_json, plan_lines, trial_lines
 from samovar.cli.text import columns, key_title, quantity_text, value_text
-from samovar.errors import PlanError, unknown
-from samovar.experiment import Explanation, package_outputs, write_starter
+from samovar.errors import DefinitionError, PlanError, unknown
+from samovar.experiment import Explanation, package_outputs, write_starter, yaml_tree
 from samovar.hosts import HostFacts
 from samovar.installation import SHIPPED, TEMPLATES
 from samovar.plan import Pick
@@ -205,9 +205,9 @@ def menu_lines(project: Project) -> Iterator[str]:
 def _top_level_text(path: Path, key: str) -> str:
     """Return the first line of a top-level key in YAML or a recipe's header, without validating the file."""
     try:
-        text = path.read_text("utf-8", errors="replace")
-    except OSError as error:
-        return f"({(error.strerror or 'cannot be read').lower()})"
+        text = yaml_tree.read_text(path, "a text")
+    except DefinitionError as error:
+        return f"({error.problems[0].message.partition(';')[0]})"
     found = (line.partition(":")[2] for line in text.splitlines() if line.startswith(f"{key}:"))
     return next(found, "").strip().rstrip(">|").strip("'\"")
 

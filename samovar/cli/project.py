@@ -112,8 +112,9 @@ class Project:
 
     @cached_property
     def config(self) -> Config:
-        """The values of config.yaml; raises DefinitionError."""
-        return load_config(yaml_tree.yaml_path(self.root, "config"))
+        """The values of config.yaml, which a project need not have; raises DefinitionError."""
+        path = yaml_tree.yaml_path(self.root, "config")
+        return load_config(path) if path.exists() else Config()
 
     @cached_property
     def outputs(self) -> Outputs:

@@ -5,7 +5,9 @@ Values are typed by the models, not here, so the surprises of YAML 1.1 (no, 010,
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -204,9 +206,7 @@ def from_here(path: Path) -> Path:
 def read_text(path: Path, what: str = "a YAML file") -> str:
     """Return the text of a small UTF-8 file; raises DefinitionError, which names `what` it should be."""
     try:
-        if path.is_fifo():  # opening it would wait for a writer
-            raise OSError(0, "a FIFO")
-        with path.open("rb") as stream:
+        with open(path, "rb", opener=_open_file) as stream:
             data = stream.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
         raise _unreadable(path, error, what) from error
@@ -222,8 +222,20 @@ def read_text(path: Path, what: str = "a YAML file") -> str:
         raise DefinitionError([Problem(str(path), line, column, message)]) from error
 
 
+def _open_file(path: str, flags: int) -> int:
+    """Open a regular file, and refuse what may have no end or no writer: open(2), O_NONBLOCK."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    kinds = {stat.S_IFDIR: "is a directory", stat.S_IFIFO: "is a named pipe (FIFO)"}
+    raise OSError(0, kinds.get(stat.S_IFMT(mode), "is a device"))
+
+
 def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
-    reason = (error.strerror or "cannot be read").lower()
+    reason = error.strerror or "cannot be read"
+    reason = reason if error.errno == 0 else reason.lower()
     return DefinitionError([Problem(str(path), 0, 0, f"{reason}; it must be {what}")])
 
 

@@ -1,5 +1,9 @@
 """Experiments, testbeds and configurations are loaded into typed values."""
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -99,6 +103,36 @@ def test_a_file_that_is_not_text_is_refused(content: bytes | None, problem: str,
     with pytest.raises(DefinitionError) as caught:
         load_config(file)
     assert str(caught.value) == problem.format(file=file)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (os.mkfifo, "named pipe (FIFO)"),
+        (Path.mkdir, "directory"),
+        (lambda file: file.symlink_to("/dev/zero"), "device"),
+    ],
+    ids=["pipe", "directory", "device"],
+)
+def test_what_is_no_file_is_refused_without_waiting_for_it(
+    make: Callable[[Path], object], kind: str, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    for folder in ("experiments", "hosts"):
+        (project / folder).mkdir(parents=True)
+    odd = [project / "experiments" / "odd.yaml", project / "hosts" / "odd.yaml"]
+    for file in odd:
+        make(file)
+    samovar = (sys.executable, "-m", "samovar", "--project", str(project))
+    for words, file in ((["plan", "odd"], odd[0]), (["plan", "demo", "--testbed", "odd"], odd[1])):
+        done = subprocess.run([*samovar, *words], capture_output=True, text=True, timeout=120, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"{file}: is a {kind}; it must be a YAML file\n"
+    listed = subprocess.run([*samovar, "list"], capture_output=True, text=True, timeout=120, check=False)
+    assert listed.stdout.count(f"(is a {kind})") == len(odd)
+    make(project / "config.yaml")
+    with pytest.raises(DefinitionError, match=r"config.yaml: is a .*; it must be a YAML file"):
+        load_config(project / "config.yaml")
 
 
 def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
