@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import exp, lgamma, log
 from pathlib import Path
@@ -11,7 +11,7 @@ from samovar.campaign.verdict.capture_checks import SLACK_BYTES
 from samovar.campaign.verdict.check_result import Check, Verdict, unreadable
 from samovar.campaign.verdict.evidence import QUEUE, STAGE, Evidence
 from samovar.campaign.verdict.path_measurement import DirectionMeasurement
-from samovar.campaign.verdict.traces import UNREADABLE, open_lines, read_queue_samples
+from samovar.campaign.verdict.traces import UNREADABLE, QueueSample, open_lines, read_queue_samples
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.recipes import PathProbe, loss_states
 
@@ -202,7 +202,8 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
 
     A pair of samples counts if the packets that wait at the first, and those that are known to have arrived
     because they wait at the second, take longer than the time between them to leave at the requested rate.
-    Without enough such pairs the check passes, and reports the rate as unknown.
+    Without enough such pairs, or if the time that reading a sample takes leaves the rate too uncertain, the
+    check passes, and reports the rate as unknown.
     """
     try:
         with open_lines(trace) as file:
@@ -213,20 +214,27 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
     if not direction.rate_bps:
         return
     pairs = [
-        (late.t_ns - early.t_ns, late.sent_bytes - early.sent_bytes, early.backlog_bytes + late.backlog_bytes)
+        (early, late)
         for early, late in pairwise(samples)
         if min(early.backlog_packets, late.backlog_packets) > BUSY_PACKETS
     ]
     # Between samples that are further apart, the queue may have been empty.
-    busy = [(ns, sent) for ns, sent, waiting in pairs if waiting * 8e9 >= direction.rate_bps * ns]
-    busy_s, sent_bytes = sum(ns for ns, _ in busy) / 1e9, sum(sent for _, sent in busy)
+    busy = [
+        (early, late)
+        for early, late in pairs
+        if (early.backlog_bytes + late.backlog_bytes) * 8e9 >= direction.rate_bps * (late.t_ns - early.t_ns)
+    ]
+    known_s, busy_s = (sum(late.t_ns - early.t_ns for early, late in some) / 1e9 for some in (pairs, busy))
+    sent_bytes = sum(late.sent_bytes - early.sent_bytes for early, late in busy)
     name = f"rate at {direction.interface} while packets wait"
     share, requested = evidence.policy.thresholds.rate, f"{direction.rate_bps / 1e6:g} Mbit/s"
-    if busy_s < BUSY_S:
-        known_s = sum(ns for ns, *_ in pairs) / 1e9
+    uncertain_s = _uncertain_s(samples, busy)
+    if busy_s < BUSY_S or uncertain_s > share * busy_s:
         observed = f"unknown: packets waited for {known_s:.1f} s, {BUSY_S:g} s are needed"
         if known_s >= BUSY_S:
             observed = f"unknown: the queue may have emptied between samples, except for {busy_s:.1f} s"
+        if busy_s >= BUSY_S:
+            observed = f"unknown: packets waited for {busy_s:.1f} s, known to {uncertain_s:.2f} s"
         yield Check(name, router, requested, observed, True, "suspect", f"± {share:.1%}")
         return
     rate_bps = sent_bytes * 8 / busy_s
@@ -234,6 +242,18 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
     severity: Verdict = "invalid" if off > INVALID_BUSY_TOLERANCES * share else "suspect"
     observed = f"{rate_bps / 1e6:.4g} Mbit/s over {busy_s:.1f} s"
     yield Check(name, router, requested, observed, off <= share, severity, f"± {share:.1%}")
+
+
+def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSample, QueueSample]]) -> float:
+    """Return by how much the time between samples may differ from that between their readings.
+
+    A sample that is not instant was read before the next one began; between successive pairs it does not
+    matter when.
+    """
+    took_ns = {early: late.t_ns - early.t_ns for early, late in pairwise(samples) if not early.is_instant}
+    starts, ends = {early for early, _ in pairs}, {late for _, late in pairs}
+    errors = [sum(took_ns.get(one, 0) for one in some) for some in (starts - ends, ends - starts)]
+    return max(errors) / 1e9
 
 
 def plausible_losses(lost: int, sent: int, share: float, states: tuple[float, float] | None = None) -> bool:

@@ -65,6 +65,8 @@ class QueueSample(NamedTuple):
     backlog_packets: int
     backlog_bytes: int
     sent_bytes: int
+    is_instant: bool
+    """Whether all was read at `t_ns`. dummynet's counters are read by programs that start after it."""
 
 
 def read_queue_samples(lines: Iterable[str], interface: str) -> Iterator[QueueSample]:
@@ -72,4 +74,5 @@ def read_queue_samples(lines: Iterable[str], interface: str) -> Iterator[QueueSa
     for row in csv.DictReader(lines):
         if row["interface"] == interface and (row["handle"] == LEAF or row["qdisc"] == DUMMYNET):
             values = (row[key] for key in ("t_ns", "backlog_packets", "backlog_bytes", "sent_bytes"))
-            yield QueueSample(*map(int, values))
+            t_ns, packets, size, sent = map(int, values)
+            yield QueueSample(t_ns, packets, size, sent, is_instant=row["qdisc"] != DUMMYNET)
