@@ -1,12 +1,14 @@
+# Analyse a campaign: measure its trials, draw figures and tables, and write the results.
+
 #' Analyse a campaign: measure its trials, draw its figures, write its bundle
 #'
-#' Trials are measured once: measurements of the same files by the same code are read from a cache, and figures and tables that would be the same
-#' are not drawn again. Writes `tables/metrics.csv`, `summary.csv` and `flows.csv`, and in `bundle/` the figures, the tidy data behind each,
+#' Trials are measured once: if files and code are unchanged, measurements are read from a cache, and figures and tables with unchanged inputs are not
+#' drawn again. Writes `tables/metrics.csv`, `summary.csv` and `flows.csv`, and in `bundle/` the figures, the tidy data of each figure,
 #' `figures.json`, `tables.json` and `analysis.json`. Progress is printed as one JSON object per line.
 #'
 #' @param folder A campaign folder.
-#' @param figures Figures to draw, names or entries with options; those of the campaign's plan when NULL.
-#' @param cores Number of processes that measure trials or draw figures in parallel. Each trial needs the memory of its captures' tables.
+#' @param figures Figures to draw, names or entries with options; NULL for the figures of the campaign's plan.
+#' @param cores Number of processes that measure trials or draw figures in parallel. Each process needs memory for the tables of a trial's captures.
 #' @param value Whether to read and return the results.
 #' @param part Trials to analyse, if not all: a list of `picked` (how they were picked, as text), `options` (of the command) and `trials` (ids). It is
 #'   written to `analysis.json`; measurements of the other trials stay in the cache.
@@ -27,7 +29,7 @@ analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.
   invisible(if (value) as.list(results))
 }
 
-# The campaign with some of its trials only; its plan stays whole, so that figures may name any trial or level.
+# The campaign with only the trials of the part; its plan stays whole, so that figures may name any trial or level.
 keep_part <- function(campaign, part) {
   if (is.null(part)) return(campaign)
   ids <- as.character(unlist(part$trials))
@@ -48,7 +50,7 @@ check_entries <- function(campaign, entries) {
 
 #' Measure the trials of a campaign that are not in the cache
 #'
-#' @return A list: `keys`, cache keys by id of trials that could be measured; `reasons`, by id, why the others could not.
+#' @return A list: `keys`, cache keys by id of trials that could be measured; `reasons`, by id, why the other trials could not.
 #' @noRd
 measure_all <- function(campaign, cores) {
   version <- code_version()
@@ -109,7 +111,7 @@ gather <- function(campaign, measured) {
   results
 }
 
-# Summary of the metrics per treatment, and of those that functions of scope "campaign" derive from all trials.
+# Summary of the metrics per treatment, including metrics that functions of scope "campaign" derive from all trials.
 summary_of <- function(campaign, metrics) {
   derived <- lapply(metric_functions("campaign"), \(name) function_named(name)(campaign, metrics))
   rbindlist(c(list(summarise_metrics(metrics, campaign$factors)), derived), fill = TRUE, use.names = TRUE)

@@ -1,15 +1,17 @@
-# SHA-256 of texts and files by OpenSSL, which uses the processor's own instructions for it.
+# Caches of an analysis, below tables/cache: stored values, measurements of trials, states of files, tables over all trials.
+
+# SHA-256 of texts and files by OpenSSL, which uses the processor's instructions for SHA.
 
 sha256_texts <- function(texts) as.character(openssl::sha256(texts))
 
 # NA for files that cannot be read.
 sha256_files <- function(paths) vapply(paths, \(p) tryCatch(sha256_file(p), error = \(e) NA_character_, warning = \(w) NA_character_), "", USE.NAMES = FALSE)
 
-# Small files are read at once, in half the time that a connection takes; a capture need not fit into memory.
+# Small files are read at once, which takes half as long as reading from a connection. A capture need not fit into memory.
 sha256_file <- function(path) {
   size <- file.size(path)
   if (!is.na(size) && size < 1e6) return(as.character(openssl::sha256(readBin(path, "raw", size))))
-  # Opened in binary mode: file() without a mode would decompress the file, and the checksum would be that of its content.
+  # Opened in binary mode: file() without a mode would decompress the file and give the checksum of the decompressed content.
   source <- file(path, "rb")
   on.exit(close(source))
   as.character(openssl::sha256(source))
@@ -20,7 +22,7 @@ sha256_file <- function(path) {
 store_write <- function(x, path) {
   bytes <- packed_bytes(serialize(x, NULL, xdr = FALSE, version = 3))
   dir.create(dirname(path), recursive = TRUE, showWarnings = FALSE)
-  # Two analyses of one campaign at the same time each write their own file.
+  # Two simultaneous analyses of one campaign each write their own file.
   partial <- paste0(path, ".part-", Sys.getpid())
   writeBin(bytes, partial)
   if (!file.rename(partial, path)) cli::cli_abort("{.path {path}} cannot be written.", class = "samovar_error_write", call = NULL)
@@ -52,8 +54,8 @@ emit_event <- function(name, ...) {
 
 #' Remove stored values that are no longer used
 #'
-#' Values of earlier code, or of trials that the plan no longer has, are kept while they take no more space than those in use, for users who return
-#' to an earlier version of an experiment. Partial files of an interrupted analysis are removed after a day.
+#' Values of earlier code, or of trials no longer in the plan, are kept for users who return to an earlier version of an experiment, as long as these
+#' values take no more space than the values in use. Partial files of an interrupted analysis are removed after a day.
 #'
 #' @param folder Folder of stored values.
 #' @param used Paths that this analysis used.
@@ -96,13 +98,13 @@ cached_measures <- function(folder, manifest, key) {
 
 entry_path <- function(folder, key) file.path(cache_folder(folder), "trials", key)
 
-# `sums` are the checksums of the trial's manifest and files, in the manifest's order; NA if one of them is missing.
+# `sums` are the checksums of the trial's manifest and files, in the manifest's order, with NA for a missing file; the key is then NA too.
 cache_key <- function(version, sums) if (anyNA(sums)) NA_character_ else sha256_texts(paste(c(version, sums), collapse = " "))
 
 #' Return a hash of the code that measures trials
 #'
 #' It covers all functions that [measure_trial()] calls, directly or not, the compiled code, and the versions of R and data.table. A new or changed
-#' figure does not change it.
+#' figure does not change the hash.
 #' @return One string.
 #' @export
 code_version <- function() {
@@ -118,8 +120,8 @@ code_version <- function() {
   sha256_texts(paste(c(versions, used, bodies, names(declared), declared, own, libraries), collapse = "\n"))
 }
 
-# Names of the functions and constants of the package that a function refers to, directly or not. Compiled code is excluded: it holds addresses.
-# Only names that are reached are evaluated, because evaluating a ggproto object loads ggplot2 (0.7 s).
+# Names of the functions and constants of the package that a function refers to, directly or not. Compiled code is excluded, because it contains
+# addresses. Only names that are reached are evaluated, because evaluating a ggproto object loads ggplot2 (0.7 s).
 reached_from <- function(name, space) {
   own <- ls(space, all.names = TRUE)
   found <- character()
@@ -230,8 +232,8 @@ remember <- function(campaign, found) {
 
 #' Tables over all trials, with a column for the trial
 #'
-#' Each table is stored in a file of its own, so that a reader of one table does not read the others. Text columns are stored as indexes into their
-#' distinct values, which is faster to read.
+#' Each table is stored in its own file, so that a reader of one table does not have to read the other tables. Text columns are stored as indexes into
+#' their distinct values, which is faster to read.
 #'
 #' @param campaign A campaign of [read_campaign()].
 #' @param keys Cache keys by id of the measured trials.

@@ -1,4 +1,4 @@
-# Titles and captions of figures and tables.
+# Titles, captions and cells of figures and tables.
 
 # --- Curves, factors, metrics, units
 

@@ -1,11 +1,13 @@
+# Export tables of measures to other programs.
+
 #' Write tables of measures for other programs
 #'
 #' Trials are measured first if the cache lacks them. Writes a CSV per table that has rows, and `columns.json` with the type of each column. A table with times
-#' `t_s` since the start of a trial's traffic also gets `t_ns`: the same moments in nanoseconds since 1970 UTC. Progress is printed as one JSON
+#' `t_s` since the start of a trial's traffic also gets `t_ns`: the same times in nanoseconds since 1970 UTC. Progress is printed as one JSON
 #' object per line.
 #'
 #' @param folder A campaign folder.
-#' @param to Folder to write to; it exists.
+#' @param to Existing folder to write to.
 #' @param tables Names of tables: `summary`, `flows`, or a table of [measure_trial()].
 #' @inheritParams analyse_campaign
 #' @return The names of the tables that were written, invisibly.
@@ -31,7 +33,7 @@ export_tables <- function(folder, to, tables, part = NULL, cores = getOption("sa
   invisible(names(written))
 }
 
-# As text: a double holds such a number only to the nearest 256 ns.
+# As text, because a double holds such a number only to the nearest 256 ns.
 epoch_ns <- function(t_s, start_s) {
   second <- floor(start_s)
   ns <- round((start_s - second + t_s) * 1e9)

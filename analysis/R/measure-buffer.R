@@ -1,18 +1,20 @@
+# Buffer size of the bottleneck: cycles of cwnd, estimates per cycle, and estimates from PAUSE frames.
+
 #' Cycles of the congestion window
 #'
 #' A cycle is the growth of cwnd from one reduction to the next. Linux reduces cwnd over a round trip (proportional rate
-#' reduction, RFC 6937), so the reduction is dated not where cwnd falls but where the kernel decides: the first sample at which
+#' reduction, RFC 6937), so a reduction is dated by the kernel's decision, not by the fall of cwnd: the first sample at which
 #' `ca_state` is Recovery (3), Loss (4) or CWR (2), or at which ssthresh has decreased with cwnd or after a retransmission.
-#' A new ssthresh without either (HyStart leaving slow start) ends no cycle. Events until the state is Open or
+#' A new ssthresh without a lower cwnd or a retransmission (HyStart leaving slow start) does not end a cycle. Events until the state is Open or
 #' Disorder again, such as a time-out within a recovery, belong to the same reduction.
 #'
-#' The first cycle of a connection is slow start, which overshoots the buffer by up to its size before the loss is seen; it is
-#' marked (`first`). A reduction that the kernel undid (ssthresh rises again: packets had been reordered, RFC 4015) ends no cycle.
+#' The first cycle of a connection is slow start, which overshoots the buffer by up to the buffer's size before the loss is seen; this cycle is marked
+#' (`first`). A reduction that the kernel undid (ssthresh rises again: packets had been reordered, RFC 4015) does not end a cycle.
 #'
 #' @param samples TCP_INFO samples of one socket: `t_s`, `cwnd_packets`, `ssthresh_packets`, `ca_state`, `total_retrans_packets`.
-#' @return A data.table, one row per reduction: `cycle`, `start_s` (the reduction before, or the first sample), `before_s` (last
-#'   sample before the reduction), `end_s` (the sample that shows it), `cwnd_packets` (at `before_s`), `cause`
-#'   ("recovery", "timeout", "cwr", "ssthresh"; "enobufs" if the sender's own interface refused a packet, which SIFTR tells), `first`, `counts`
+#' @return A data.table, one row per reduction: `cycle`, `start_s` (the previous reduction, or the first sample), `before_s` (last
+#'   sample before the reduction), `end_s` (the sample that shows the reduction), `cwnd_packets` (at `before_s`), `cause`
+#'   ("recovery", "timeout", "cwr", "ssthresh"; "enobufs" if the sender's own interface refused a packet, which only SIFTR shows), `first`, `counts`
 #'   (whether the cycle is used to estimate the buffer: caused by loss, and not the first if there are later ones).
 #' @source RFC 5681, RFC 6937; tcp_ca_state in linux/tcp.h.
 #' @export
@@ -40,7 +42,7 @@ no_cycles <- data.table(
 
 loss_causes <- c("recovery", "timeout")
 
-# Rows of the reductions that were not undone: ssthresh stays, or falls, until the next one.
+# Rows of the reductions that were not undone: ssthresh stays, or falls, until the next reduction.
 lasting_collapses <- function(x) {
   at <- which(collapses(x))
   restored <- mapply(\(i, j) max(x$ssthresh_packets[i:j]) > x$ssthresh_packets[i], at, until_next(at, x))
@@ -84,30 +86,30 @@ collapse_cause <- function(i, j, x) {
 #' RTT_max is the median of the last ten packet-pair RTTs before the reduction of cwnd, RTT_min the handshake's RTT,
 #' EthernetRate the mean over the cycle's one-second windows. The report leaves some details open:
 #'
-#' - Rates and sizes are those of IP packets in the direction of the data. A full packet has MTU bytes there, so rate / MTU is
-#'   packets per second whatever the link adds to each. Frame bytes would give 14 / MTU more (0.9 % at 1500, 2.3 % at
-#'   600); both directions, as tcpstat counts, would add the acknowledgements (1.7 % and 4.3 %).
-#' - They are counted in the receiver's capture, after the queue. Before the queue, packets that it drops would count as carried, and so would
-#'   those that fill it: half a buffer per cycle, while a Reno cycle with a buffer of B packets carries some 3/8 B^2.
-#' - Windows are whole seconds counted back from the reduction, so that none contains a part of another cycle. A cycle under one second is one
-#'   window. Packets mark the cycle at the receiver, so that the clocks need not agree: it starts with the arrival of the packet whose answer was
-#'   the last before the previous reduction, and ends with the arrival of the last of the ten packets.
+#' - Rates and sizes are those of IP packets in the direction of the data. A full packet has MTU bytes there, so rate / MTU is the number of packets
+#'   per second, whatever the link adds to each packet. Counting frame bytes would give 14 / MTU more (0.9 % at 1500, 2.3 % at 600); counting both
+#'   directions, as tcpstat does, would add the acknowledgements (1.7 % and 4.3 %).
+#' - Packets are counted in the receiver's capture, after the queue. Before the queue, packets that the queue drops would count as carried, and so
+#'   would packets that fill the queue: half a buffer per cycle, while a Reno cycle with a buffer of B packets carries some 3/8 B^2.
+#' - Windows are whole seconds counted back from the reduction, so that no window contains part of another cycle. A cycle shorter than one second is
+#'   one window. Packets mark the cycle at the receiver, so that the clocks need not agree: the cycle starts with the arrival of the packet whose
+#'   answer was the last before the previous reduction, and ends with the arrival of the last of the ten packets.
 #'
-#' The mean rate of a cycle is the rate that caused the delay if the link has a constant rate. If the rate varies, the two are
-#' measured at different times; if the link idles after a reduction (a buffer below beta / (1 - beta) idle
-#' bandwidth-delay products, 1 for Reno and 3/7 for CUBIC), the mean is too low. The local variant (`method1_local_packets`)
-#' uses the rate during the delay itself: a packet that arrived at time a had waited w = RTT - RTT_min, so the bytes that arrived during
-#' (a - w, a] are those of the queue ahead of it and of the packet itself. The estimate is the median over the ten packets.
+#' If the link has a constant rate, the mean rate of a cycle is the rate that caused the delay. If the rate varies, rate and delay are measured at
+#' different times. If the link idles after a reduction (a buffer below beta / (1 - beta) idle bandwidth-delay products, 1 for Reno and 3/7 for
+#' CUBIC), the mean is too low. The local variant (`method1_local_packets`) uses the rate during the delay itself: a packet that arrived at time a had
+#' waited w = RTT - RTT_min, so the bytes that arrived during (a - w, a] are those of the queue ahead of the packet and of the packet itself. The
+#' estimate is the median over the ten packets.
 #'
-#' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). A drop is noticed one round trip
-#' after it happened, during which cwnd keeps growing, and part of what is in flight is on the idle path. The
-#' estimate `method2_packets` is therefore cwnd one RTT_max before the reduction, in whole segments, less RTT_min * local rate / MTU. With
-#' a record of every packet, that cwnd includes the packet that was dropped, which was never in the buffer: it is one less.
+#' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). TCP notices a drop one round trip later, while cwnd keeps growing,
+#' and part of the data in flight is on the idle path. The estimate `method2_packets` is therefore cwnd one RTT_max before the reduction, in whole
+#' segments, less RTT_min * local rate / MTU. If every packet is recorded, that cwnd includes the dropped packet, which was never in the buffer, so
+#' one packet is subtracted.
 #'
 #' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits
 #' between N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets.
 #' If packets reach the queue in bursts (a busy host, a coarse timer), a burst of b packets overflows it before it is permanently full.
-#' Both methods then give its length at that time, up to b packets less; the queue sampler's mean backlog in that round trip shows this.
+#' Both methods then give the queue length at that time, up to b packets less, as the queue sampler's mean backlog in that round trip shows.
 #'
 #' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'
@@ -118,7 +120,7 @@ collapse_cause <- function(i, j, x) {
 #' @param arrivals Packets in the direction of the data at the receiver, of all flows of the link: `t_s` (as `arrival_s`), `ip_bytes`.
 #' @param rtt_min_ms RTT of the idle path.
 #' @param mtu_bytes MTU of the path.
-#' @param every_packet Whether `samples` are records of every packet, as SIFTR's. Samples taken at intervals mostly show cwnd before the
+#' @param every_packet Whether `samples` are records of every packet, as from SIFTR. Samples taken at intervals mostly show cwnd before the
 #'   acknowledgement that released the dropped packet.
 #' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, mean of the cycle), `local_rate_bps` (during RTT_max),
 #'   `method1_bytes`, `method1_packets`, `method1_local_packets`, `method2_packets`, `method2_raw_packets`.
@@ -195,20 +197,21 @@ cwnd_at <- function(samples, moment_s) {
 #' \deqn{packets = sent(t) - arrived(t)}
 #'
 #' This is x - a of the report, a being the packet that arrived at t (`method1_raw_packets`). Some of these packets were on the idle path, not in the
-#' device. `method1_packets` excludes them by not counting what would have arrived by then without a queue:
+#' device. `method1_packets` excludes these packets by subtracting the packets that would have arrived by then without a queue:
 #'
 #' \deqn{packets = sent(t) - arrived(t + OWD_{idle})}
 #'
-#' An error of the clock offset shifts the arrivals and the idle delay equally, so that it does not affect this form.
+#' An error of the clock offset shifts the arrivals and the idle delay equally, so it does not affect this variant.
 #'
 #' Method 2 multiplies the growth of the one-way delay by the rate of the link (equations 2, 3 and 4 of the report):
 #'
 #' \deqn{OWD_{buffer} = OWD_{load} - OWD_{idle}}
 #' \deqn{bytes = OWD_{buffer} \cdot rate, \quad packets = bytes / MTU}
 #'
-#' `OWD_load` is that of x, `OWD_idle` the smallest before x (the report uses that of the first packet, but a busy host may have delayed a single packet).
-#' The rate is that of IP packets behind the device, from the first arrival to the last: a full packet has MTU bytes there, so that rate / MTU is
-#' packets per second. Ethernet's own 14 bytes, which are in the report's rate but not in its MTU, would give 0.9 % more at MTU 1500 and 2.3 % at 600.
+#' `OWD_load` is the delay of x, `OWD_idle` the smallest delay before x (the report uses the delay of the first packet, but a busy host may have
+#' delayed a single packet). The rate is the rate of IP packets behind the device, from the first arrival to the last: a full packet has MTU bytes
+#' there, so rate / MTU is the number of packets per second. Ethernet's own 14 bytes, which are in the report's rate but not in its MTU, would give
+#' 0.9 % more at MTU 1500 and 2.3 % at 600.
 #'
 #' @inheritParams one_way_delay
 #' @param frames PAUSE frames received at `ref`, see [pause_intervals()].
@@ -241,7 +244,7 @@ buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
 }
 
 # Return TRUE if the captures last until everything that was in the device at its first PAUSE frame has left it: the last packet sent before that
-# frame, or a later one, has arrived. Otherwise the last packet that arrived was sent while the device still had room.
+# frame, or a later packet, has arrived. Otherwise the last packet that arrived was sent while the device still had room.
 seen_to_empty <- function(sent_ns, arrived_sent_ns, pause_ns) {
   max(arrived_sent_ns) >= max(sent_ns[sent_ns <= pause_ns])
 }

@@ -1,3 +1,5 @@
+# Clocks of two hosts: offset and drift from beacons, conversion of times, and one-way delays.
+
 #' Offset and drift between two hosts' clocks, from beacons that both received
 #'
 #' A multicast packet reaches all hosts of a network at nearly the same instant, so the difference of its two time stamps
@@ -5,22 +7,22 @@
 #'
 #' \deqn{T_{offset} = T_{beacon,ref} - T_{beacon,mon}}
 #'
-#' Clocks differ by an offset and a drift: over the beacons at times t, `offset(t) = a + b t`. Both are Theil-Sen estimates (b is the median of all
-#' slopes between two beacons, a the median of the residuals), so that beacons delayed at one host do not bend the line. A clock that was stepped or
-#' changed its rate has one line per piece: where a running median of five residuals exceeds `limit_us`, the series is cut where two lines fit
-#' best, and each part is examined again. Beacons are taken in the order in which the host whose clock was not set back received them. A piece of
-#' two beacons has no line.
+#' Clocks differ by an offset and a drift: over the beacons at times t, `offset(t) = a + b t`. a and b are Theil-Sen estimates (b is the median of all
+#' slopes between two beacons, a the median of the residuals), so that beacons delayed at one host do not bend the line. If a clock was stepped or
+#' changed its rate, each piece has its own line: where a running median of five residuals exceeds `limit_us`, the series is cut where two lines fit
+#' best, and each part is examined again. Beacons are taken in the order in which the host whose clock was not set back received them. A piece of two
+#' beacons has no line.
 #'
-#' A difference in delivery to the two hosts cannot be distinguished from an offset. It has opposite signs in the two
-#' directions of a path, so that forward and backward delay together are free of it (see [delay_consistency()]).
+#' A difference in delivery to the two hosts cannot be distinguished from an offset. Such a difference has opposite signs in the two directions of a
+#' path, so it cancels in the sum of forward and backward delay (see [delay_consistency()]).
 #'
 #' @param ref,mon Beacons as two hosts received them: tables of [read_beacons()], or of [beacons_of_capture()].
 #' @param limit_us Residual above which the series is cut, microseconds; six times the spread of single beacons if that is more.
 #' @return A data.table, one row per piece in time order: `from_s`, `to_s` (Unix seconds on `mon`'s clock, of the first and
 #'   last beacon), `epoch_s` and `at_ns` (the anchor of the line, on `mon`'s clock), `offset_ns` (to add to `mon`'s clock there), `drift_ppm`
-#'   (growth of the offset), `error_ns` (95 % of the beacons are within this distance of the line; the three are NA for a piece without a line),
-#'   `beacons`, `cause` of the piece's beginning ("start", "step", "rate"). Attributes `unmatched` and `ambiguous`: beacons received by one host
-#'   only, and beacons whose key occurred twice.
+#'   (growth of the offset), `error_ns` (95 % of the beacons are within this distance of the line); offset, drift and error are NA for a piece without
+#'   a line;, `beacons`, `cause` of the piece's beginning ("start", "step", "rate"). Attributes `unmatched` and `ambiguous`: beacons received by one
+#'   host only, and beacons whose key occurred twice.
 #' @source CAIA-TR-130121A, equation 1; H. Theil 1950, P. K. Sen 1968.
 #' @examples
 #' received <- function(late_s) data.table::setattr(
@@ -71,8 +73,8 @@ beacons_of_capture <- function(capture) {
   found[]
 }
 
-# One row per beacon: `t_ns` on mon's clock since `epoch_s`, `offset_ns` = ref - mon. A host's own beacon is stamped before it
-# leaves, so it is used only if there is no other.
+# One row per beacon: `t_ns` on mon's clock since `epoch_s`, `offset_ns` = ref - mon. A host's own beacon is stamped before it leaves, so such beacons
+# are used only if there are no others.
 beacon_pairs <- function(ref, mon) {
   keys <- c("src", "id", "sequence")
   sides <- list(ref = ref, mon = mon)
@@ -140,7 +142,7 @@ cut_points <- function(x, y, limit_ns, first = 1L) {
     cut_points(x[at:n], y[at:n], limit_ns, first + at - 1L))
 }
 
-# A running median keeps edges and removes single late beacons. Up to five beacons it spans three.
+# A running median keeps edges and removes single late beacons. For up to five beacons the median spans three.
 runmed_short <- function(y) as.double(stats::runmed(y, if (length(y) > 5L) 5L else 3L, endrule = "median"))
 
 # The row that begins the second of the two straight lines with the least sum of squares.
@@ -168,7 +170,7 @@ causes_of <- function(pieces, limit_ns) {
   earlier <- pieces[-nrow(pieces)]
   edge <- (earlier$to_ns + later$from_ns) / 2
   jump <- later$offset_ns + later$drift_ppm / 1e6 * (edge - later$at_ns) - earlier$offset_ns - earlier$drift_ppm / 1e6 * (edge - earlier$at_ns)
-  # The time of a change of rate is known to a beacon or two: the jump that it causes in that time is not a step.
+  # The time of a rate change is known to within a beacon or two; the jump that this uncertainty causes is not a step.
   bend <- abs(later$drift_ppm - earlier$drift_ppm) / 1e6 * 3 * (later$from_ns - earlier$to_ns)
   c("start", fifelse(abs(jump) > limit_ns + bend, "step", "rate", na = "step"))
 }
@@ -177,8 +179,8 @@ causes_of <- function(pieces, limit_ns) {
 #'
 #' \deqn{t' = t + a + b (t - t_a)}
 #'
-#' with the line of the piece that contains `t`. When exactly a clock was stepped between two pieces is unknown: times in between are NA after a
-#' step, and so are times that a clock showed twice because it was set back. After a change of rate the lines meet, and the nearer one is used.
+#' with the line of the piece that contains `t`. The exact time of a step between two pieces is unknown, so times in between are NA, as are times that
+#' a clock showed twice because it was set back. After a rate change the lines meet, and the nearer line is used.
 #'
 #' @param x A table with `t_ns` and attribute `epoch_s`.
 #' @param offset A table of [clock_offset()], with `x`'s host as `mon`.
@@ -192,7 +194,7 @@ on_clock <- function(x, offset) {
   moved[]
 }
 
-# `t_ns` on the other clock and the `error_ns` of each time, or the one error of all.
+# `t_ns` on the other clock and the `error_ns` of each time, or a single error for all times.
 moved_times <- function(x, offset) {
   at <- x$t_ns + (attr(x, "epoch_s") - offset$epoch_s[1]) * 1e9
   # One line, the usual case, needs no lookup per packet: its values are recycled.
@@ -207,13 +209,13 @@ piece_edges <- function(offset) {
   n <- nrow(offset)
   ends_ns <- seconds_to_ns(offset$to_s, offset)
   starts_ns <- seconds_to_ns(offset$from_s, offset)
-  # Where a clock was set back by more than the length of a piece, everything in between is NA.
+  # If a clock was set back by more than the length of a piece, all times in between are NA.
   c(-Inf, if (n > 1L) cummax((ends_ns[-n] + starts_ns[-1]) / 2))
 }
 
 seconds_to_ns <- function(at_s, offset) (at_s - offset$epoch_s) * 1e9
 
-# Ambiguous times: up to `gap_ns` after the last beacon before the step, and up to as much before the first beacon after it.
+# Ambiguous times: up to `gap_ns` after the last beacon before the step, and up to `gap_ns` before the first beacon after the step.
 in_step <- function(at, offset) {
   steps <- steps_of(offset)
   apart_ns <- max((offset$to_s - offset$from_s) / (offset$beacons - 1)) * 1e9
@@ -225,7 +227,7 @@ in_step <- function(at, offset) {
   Reduce(`|`, Map(\(i, j) at > i & at < j, from, to), logical(length(at)))
 }
 
-# For each step the last beacon before it and the first after it, and the time between them on either clock.
+# For each step, the last beacon before and the first beacon after, and the time between these two on each clock.
 steps_of <- function(offset) {
   first_ns <- seconds_to_ns(offset$from_s, offset)
   last_ns <- seconds_to_ns(offset$to_s, offset)
@@ -240,8 +242,9 @@ steps_of <- function(offset) {
 #'
 #' \deqn{OWD = t_{arrival} - t_{departure}}
 #'
-#' with both times on `ref`'s clock (equation 1 of the report applied to `mon`). `error_ms` is the uncertainty of the clocks: 95 % of the beacons
-#' are within it of the fitted line. A difference in the beacons' delivery to the two hosts, a constant of a few microseconds on a switch, adds to it.
+#' with both times on `ref`'s clock (equation 1 of the report applied to `mon`). `error_ms` is the uncertainty of the clocks: 95 % of the beacons are
+#' within this distance of the fitted line. A difference in the beacons' delivery to the two hosts, a constant of a few microseconds on a switch, adds
+#' to the error.
 #'
 #' @inheritParams packet_pair_rtt
 #' @param offset Offset of the clocks, a table of [clock_offset()] for the same two hosts.
@@ -271,8 +274,8 @@ one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
 #' \deqn{OWD_{forward}(O) + OWD_{back}(I) - RTT = 0}
 #'
 #' A wrong offset cancels in the sum; a wrong rate, or an undetected step, does not. Negative delays indicate a wrong offset. The RTT itself has an
-#' error: what `mon`'s clock gains or loses between the arrival of O and the departure of I. The tolerance is this error at 100 ppm, the accuracy of
-#' quartz clocks, plus twice the error of the offset.
+#' error: the time that `mon`'s clock gains or loses between the arrival of O and the departure of I. The tolerance is this error at 100 ppm, the
+#' accuracy of quartz clocks, plus twice the error of the offset.
 #'
 #' @inheritParams one_way_delay
 #' @return A one-row data.table: `pairs`, `median_us`, `max_us` (of the absolute difference), `allowed_us` (for the pair with the longest stay),
@@ -299,7 +302,7 @@ delays_of_pairs <- function(delays, rtt, ref, mon) {
   back[pairs, .(rtt_ms, forward_ms, back_ms, stay_ms = (left_ns - i.arrival_ns) / 1e6), on = "returned_ns", mult = "first", nomatch = NULL]
 }
 
-# The offset between the clocks of two hosts of the trial; NULL if their beacons were not recorded or too few reached both.
+# The offset between the clocks of two hosts of the trial; NULL if beacons were not recorded or too few beacons reached both hosts.
 clock_between <- function(traces, ref, mon) {
   paths <- lapply(c(ref, mon), \(host) traces$path("beacons", host))
   if (any(lengths(paths) == 0)) return(NULL)
@@ -307,7 +310,7 @@ clock_between <- function(traces, ref, mon) {
            samovar_error_beacons = \(e) NULL, samovar_error_trace = \(e) NULL)
 }
 
-# Without beacons the clocks are assumed equal: differences of delays are valid, delays are not.
+# Without beacons the clocks are assumed equal: differences of delays are then valid, but delays are not.
 assumed_offset <- function(capture) {
   data.table(from_s = attr(capture, "epoch_s"), to_s = attr(capture, "epoch_s"), epoch_s = attr(capture, "epoch_s"), at_ns = 0, offset_ns = 0,
              drift_ppm = 0, error_ns = NA_real_, beacons = 0L, cause = "start")

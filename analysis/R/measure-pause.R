@@ -1,11 +1,13 @@
+# PAUSE frames of a trial: pauses of the link, packets that the sender's own interface rejected, and signs of flow control.
+
 #' Times during which PAUSE frames stopped a link
 #'
 #' A PAUSE frame of q quanta stops a link of rate R for
 #'
 #' \deqn{T = 512 q / R}
 #'
-#' from its arrival. A later frame restarts the timer with its own quanta, a frame of 0 quanta ends the pause. Pauses less than `quiet_s` apart belong
-#' to one episode, in which the device was full.
+#' from the frame's arrival. A later frame restarts the timer with its own quanta, and a frame of 0 quanta ends the pause. Pauses less than `quiet_s`
+#' apart belong to one episode, in which the device was full.
 #'
 #' @param frames PAUSE frames in time order: a table of [read_pause_frames()], or a capture of [read_pcap()] that contains them.
 #' @param link_bps Rate of the link between the device and the host, bit/s.
@@ -17,7 +19,7 @@ pause_intervals <- function(frames, link_bps, quiet_s = 0.1) {
   frames <- pauses_of(frames)
   if (nrow(frames) == 0) return(no_pauses)
   until <- frames$t_ns + frames$quanta * 512e9 / link_bps
-  # A frame that arrives during a pause replaces it.
+  # A frame that arrives during a pause starts a new pause.
   after <- shift(frames$t_ns, type = "lead", fill = Inf)
   until <- pmin(until, after)
   begins <- c(TRUE, until[-length(until)] < frames$t_ns[-1])
@@ -58,7 +60,7 @@ abort_pauses <- function() {
 #' counts; the time is NA for an episode without a drop.
 #'
 #' @inheritParams pause_intervals
-#' @param drops Drops on the same host's clock: a table with `t_ns` and attribute `epoch_s`, such as that of [local_drops()].
+#' @param drops Drops on the same host's clock: a table with `t_ns` and attribute `epoch_s`, such as [local_drops()] returns.
 #' @return A data.table, one row per episode: `episode`, `first_ns`, `last_ns` (of its PAUSE frames, ns since attribute `epoch_s`), `frames`, `drop_ns`,
 #'   `drops` (packets), `pause_to_drop_s` (NA without a drop).
 #' @source CAIA-TR-130121A, section VI-C, Figure 8.
@@ -84,15 +86,14 @@ no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = do
 
 #' Packets that a host's own interface rejected
 #'
-#' The interface's counter of packets that were not sent (`tx_dropped`) gives their number and, to a sampling interval, the time. A capture on the
-#' host gives the exact time, as it sees packets before the interface does: drops are the packets sent in an interval in which the counter grew
-#' that never reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd ([siftr_collapses()]): each
-#' collapse is a drop.
+#' The interface's counter of unsent packets (`tx_dropped`) gives the number of drops and, to within a sampling interval, their time. A capture on the
+#' host gives the exact time, because it records packets before the interface does: the drops are those packets sent while the counter grew that never
+#' reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd ([siftr_collapses()]): each collapse is a drop.
 #'
 #' @param nic A table of [read_nic()] of the sender, or NULL.
-#' @param siftr A table of [read_siftr()] of the sender, or NULL; used where there is no `nic`.
-#' @param interface Name of the interface towards the path; by default the one that dropped most.
-#' @param lost Packets of the sender's capture that are missing in the receiver's: a table with `t_ns` and attribute `epoch_s`, or NULL.
+#' @param siftr A table of [read_siftr()] of the sender, or NULL; used if `nic` is NULL.
+#' @param interface Name of the interface towards the path; by default the interface with most drops.
+#' @param lost Packets of the sender's capture that are missing in the receiver's capture: a table with `t_ns` and attribute `epoch_s`, or NULL.
 #' @return A data.table `t_ns` (ns since attribute `epoch_s`), `packets`; NULL if neither counter was recorded.
 #' @source CAIA-TR-130121A, section VI-B; linux/Documentation/networking/statistics.rst.
 #' @export
@@ -119,7 +120,7 @@ drops_of_nic <- function(nic, interface, lost) {
   drops[]
 }
 
-# The first moment after `from` and not after `to`; `to` if there is none.
+# The first of `moments` after `from` and not after `to`; `to` if there is none.
 first_between <- function(moments, from, to) {
   found <- moments[findInterval(from, moments) + 1L]
   fifelse(!is.na(found) & found <= to, found, to)
@@ -128,8 +129,8 @@ first_between <- function(moments, from, to) {
 #' Return whether PAUSE frames slowed a sender down
 #'
 #' A capture need not contain the PAUSE frames that stopped its host: many network cards handle them without passing them on. The card's own counter
-#' then shows them. Without that counter, a ring that rejects packets while the interface sends more slowly than before is a sign of PAUSE frames, for a link
-#' that is not paused keeps its rate. If no ring overflowed, the question stays open.
+#' then shows them. Without that counter, a ring that rejects packets while the interface sends more slowly than before is a sign of PAUSE frames,
+#' because a link that is not paused keeps its rate. If no ring overflowed, nothing can be concluded.
 #'
 #' @param seen PAUSE frames in a capture or log of the sender.
 #' @param counted PAUSE frames that the card counted as received; NA if its driver counts none.
@@ -137,7 +138,7 @@ first_between <- function(moments, from, to) {
 #' @param held_share Rate of the interface while its ring rejected packets, relative to its highest rate; NA if it rejected none.
 #' @param lost_share Share of the sent packets that did not arrive; NA if unknown.
 #' @return "seen"; "swallowed": there were PAUSE frames, but not in the capture; "none": the counters show that there were none, or packets were lost
-#'   elsewhere while the ring never filled, as where a device drops; "not told": no counter decides it.
+#'   elsewhere while the ring never filled, as where a device drops; "not told": no counter shows which.
 #' @source CAIA-TR-130121A, section II-C; IEEE 802.3, annex 31B.
 #' @noRd
 flow_control_state <- function(seen, counted, refused, held_share, lost_share) {
@@ -170,7 +171,7 @@ flow_control_counters <- function(nic, interface, window_s = 0.1) {
   list(counted = if (any(kept)) sum(grown) else NA_real_, held_share = rate_while_held(x, window_s))
 }
 
-# Relative to the highest rate; NA if sent bytes and rejected packets were not counted.
+# Rate while packets were rejected, relative to the highest rate; NA if sent bytes and rejected packets were not counted.
 rate_while_held <- function(x, window_s) {
   if (!all(c("tx_bytes", "tx_dropped") %in% names(x))) return(NA_real_)
   windows <- x[, .(t_ns = t_ns[1], bytes = tx_bytes[1], drops = tx_dropped[1]), by = .(window = floor((t_ns - t_ns[1]) / (window_s * 1e9)))]
@@ -230,7 +231,8 @@ pause_metrics <- function(episodes, found, offset, mtu_bytes) {
                               buffer_pause_raw_packets = if (is.null(offset)) NA else found$method1_raw_packets))
 }
 
-# cwnd and PAUSE frames around the first episode that ended with a drop, else the first: `quantity` is "cwnd" (packets), "pause" or "drop".
+# cwnd and PAUSE frames around the first episode that ended with a drop, or else around the first episode: `quantity` is "cwnd" (packets), "pause" or
+# "drop".
 closeup_of <- function(device, sender) {
   if (is.null(device$pauses) || is.null(sender)) return(NULL)
   shown <- device$pauses[order(is.na(drop_s), first_s)][1]

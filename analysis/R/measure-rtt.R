@@ -1,8 +1,10 @@
+# Round-trip times, jitter, loss and reordering of packets, from two captures or one.
+
 #' Round-trip times from two captures by synthetic packet pairs
 #'
-#' Every packet that returns from `mon` to `ref` is paired with the last packet that reached `mon` strictly before it left; each packet is used once.
-#' The round-trip time is the time between the two at `ref` less the time between them at `mon`. Only differences on one clock are used, so the two
-#' clocks need not agree.
+#' Every packet that returns from `mon` to `ref` is paired with the last packet that reached `mon` strictly before the returning packet left; each
+#' packet is used once. The round-trip time is the time between the two packets at `ref` minus the time between them at `mon`. Only differences on one
+#' clock are used, so the two clocks need not agree.
 #'
 #' Packets are recognised by the fields that routers do not change: addresses, protocol, IP id, ports, sequence and
 #' acknowledgement numbers, offset, flags, window and TCP options (for UDP the first 12 bytes of payload, for ICMP the first 20).
@@ -13,7 +15,7 @@
 #' @param flow Name of the flow from `ref` to `mon`.
 #' @param back Name of the flow from `mon` to `ref`; for UDP in both directions as two flows, the other flow.
 #' @return A data.table `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`,
-#'   `arrival_ns` (arrival of the outgoing packet at `mon`, on its clock, since its `epoch_s`); attributes
+#'   `arrival_ns` (arrival of the outgoing packet at `mon`, on `mon`'s clock, since `mon`'s `epoch_s`); attributes
 #'   `epoch_s`, `matched`, `unmatched`, `ambiguous` (packets of both directions: found at the other end, not
 #'   found, id not unique), `floored` (negative times set to 0) and `matching` (a data.table
 #'   by direction).
@@ -31,7 +33,7 @@ packet_pair_rtt <- function(ref, mon, flow, back = reverse_flow(flow)) {
 #' Packet-pair round-trip times of many flows at once
 #'
 #' @inheritParams packet_pair_rtt
-#' @param flows Flows from `ref` to `mon`; by default those that carry data.
+#' @param flows Flows from `ref` to `mon`; by default all flows that carry data.
 #' @return As [packet_pair_rtt()] with a column `flow` (factor) in front, ordered by flow and time.
 #' @export
 rtt_by_flow <- function(ref, mon, flows = NULL) {
@@ -46,7 +48,7 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
 
 #' Packets lost between two captures
 #'
-#' Packets sent after the last one that was seen at both ends are not judged: they may have been in flight when a capture ended.
+#' Packets sent after the last packet that was seen at both ends are not judged, since they may have been in flight when a capture ended.
 #'
 #' @inheritParams rtt_by_flow
 #' @return A data.table `flow` (factor), `sent_packets`, `lost_packets`, `loss_share` (of the packets judged),
@@ -69,8 +71,9 @@ loss_by_flow <- function(ref, mon, flows = NULL) {
 #' Round-trip times of data and its acknowledgement in one capture
 #'
 #' A sample is the time from a segment (SYN and FIN count) to the first acknowledgement of exactly its end. Segments of which a byte was sent twice give
-#' no sample (Karn), nor do segments sent before others with lower sequence numbers, whose acknowledgement waited for those. An acknowledgement of
-#' several segments gives a sample for the last only. Segments sent into a closed window are probes and are ignored. These are tcptrace's rules.
+#' no sample (Karn), nor do segments sent before segments with lower sequence numbers, because their acknowledgement had to wait. An acknowledgement
+#' of several segments gives a sample for the last segment only. Segments sent into a closed window are probes and are ignored. These are tcptrace's
+#' rules.
 #'
 #' @param capture A table of [read_pcap()], best from the sender's host.
 #' @param flow Name of the flow that carries the data.
@@ -86,15 +89,14 @@ data_ack_rtt <- function(capture, flow) {
 }
 
 #' Round-trip time of the handshake
-#'
-#' From the SYN of `flow` to the first packet that acknowledges it: SYN to SYN-ACK for the client's flow at
-#' the client's host, SYN-ACK to ACK for the server's flow at the server's host. When the SYN was sent more
-#' than once, the time stamps option shows which one was answered (RFC 7323); without it the result is NA.
-#' It is also NA for a SYN that was answered with a reset; where ports are reused, the first established connection counts.
+#' The time from the SYN of `flow` to the first packet that acknowledges it: SYN to SYN-ACK for the client's flow at
+#' the client's host, SYN-ACK to ACK for the server's flow at the server's host. If the SYN was sent more than once, the time stamps option shows
+#' which SYN was answered (RFC 7323); without that option the result is NA. It is also NA if the SYN was answered with a reset. If ports are reused,
+#' the first established connection counts.
 #'
 #' @param capture A capture at the host that sends `flow`.
 #' @param flow Name of the flow.
-#' @return Milliseconds; NA when the capture has no handshake or it is ambiguous.
+#' @return Milliseconds; NA if the capture has no handshake or the handshake is ambiguous.
 #' @export
 handshake_rtt <- function(capture, flow) {
   check_capture(capture)
@@ -147,7 +149,7 @@ describe_match <- function(rtt, match, ref, flows) {
 #' over the packets that have an RTT, in the order in which they were sent.
 #'
 #' @param rtt Round-trip times of one flow in the order of sending: `rtt_ms`, as from [packet_pair_rtt()].
-#' @return Milliseconds, one value less than round-trip times.
+#' @return Milliseconds, one value fewer than round-trip times.
 #' @source CAIA-TR-121113A, section V-D, Figure 11.
 #' @examples
 #' rtt_jitter(data.frame(rtt_ms = c(10, 12, 11)))
@@ -182,18 +184,18 @@ interarrival_jitter <- function(ref, mon, flow) {
 
 #' Reordered packets between two captures, not counting losses
 #'
-#' Of the packets in the order of sending, numbered 1, 2, ..., a packet is reordered if one sent after it arrived before it: its number is
-#' below the next expected one,
+#' Packets are numbered 1, 2, ... in the order of sending. A packet is reordered if a packet that was sent later arrived earlier, that is, if its
+#' number is below the next expected number,
 #'
 #' \deqn{NextExp = 1 + \max(\mathrm{numbers\ arrived\ so\ far})}
 #'
-#' A retransmission is a packet of its own and is counted by its own sending time: segments that TCP's receiver sees out of order because of a
-#' loss are not counted. Packets sent after the last one that arrived may have been in flight when a capture ended: they count as unjudged, not as lost.
+#' A retransmission is a separate packet with its own sending time, so segments that TCP's receiver sees out of order because of a loss are not
+#' counted. Packets sent after the last packet that arrived may have been in flight when a capture ended, so they count as unjudged, not as lost.
 #'
 #' @inheritParams packet_pair_rtt
-#' @return A one-row data.table `sent_packets`, `arrived_packets`, `lost_packets`, `unjudged_packets`, `reordered_packets`, `reordered_share` (of those that
-#'   arrived), `extent_packets` (how many places the latest packet arrived behind the first packet that overtook it), `ambiguous_packets` (with an
-#'   id that is not unique).
+#' @return A one-row data.table `sent_packets`, `arrived_packets`, `lost_packets`, `unjudged_packets`, `reordered_packets`, `reordered_share` (of the
+#'   packets that arrived), `extent_packets` (how many places the latest packet arrived behind the first packet that overtook it), `ambiguous_packets`
+#'   (with an id that is not unique).
 #' @source RFC 4737, sections 3.3 and 4.2.
 #' @export
 arrival_order <- function(ref, mon, flow) {
@@ -213,7 +215,7 @@ arrival_order <- function(ref, mon, flow) {
   )
 }
 
-# How many places each late packet arrived behind the first one with a greater number; the maximum of these.
+# The largest number of places that a late packet arrived behind the first packet with a greater number.
 reordering_extent <- function(numbers, late) {
   at <- which(late)
   if (length(at) == 0) return(0)
@@ -221,8 +223,8 @@ reordering_extent <- function(numbers, late) {
   as.double(max(at - (findInterval(numbers[at], ahead) + 1L)))
 }
 
-#' Packets of a sender's capture that are missing in the receiver's
-#' @return A table `t_ns` with attribute `epoch_s`; packets sent after the last one that arrived are left out.
+#' Packets of a sender's capture that are missing in the receiver's capture
+#' @return A table `t_ns` with attribute `epoch_s`; packets sent after the last packet that arrived are left out.
 #' @noRd
 lost_packets <- function(ref, mon, flow) {
   sent <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])

@@ -1,9 +1,11 @@
+# TCP of a flow's sender: samples from any logger, packets that its own interface refused, windows, and what limits the flow.
+
 # What the sender's TCP reports about a flow (quantity tcp-state), in the same columns from every logger: `source` (the logger), `t_s`, `sport`, `dport`, `cwnd_packets`, `ssthresh_packets`
 # (Inf before it is set), `srtt_us` (NA before a sample), `unacked_packets`, `total_retrans_packets` and `ca_state` with Linux's numbers (0 Open,
-# 2 CWR, 3 Recovery, 4 Loss), and the columns that sender_windows() uses if the logger has them. TCP_INFO has all of them; SIFTR has a row for every
-# packet of a FreeBSD host, TCP's tracepoint one for every acknowledgement. Further columns are there if the logger has them: `rto_us`, `rcv_wnd_bytes`,
-# `refused` (TRUE where cwnd fell because the sender's own interface refused a packet), `sack`, `ecn`. Attribute `departures_ns` of a whole log of SIFTR has the
-# times at which the flow's packets were passed to the interface.
+# 2 CWR, 3 Recovery, 4 Loss), and the columns that sender_windows() uses if the logger has them. TCP_INFO has all these columns; SIFTR has a row for
+# every packet of a FreeBSD host, TCP's tracepoint a row for every acknowledgement. Further columns are there if the logger has them: `rto_us`,
+# `rcv_wnd_bytes`, `refused` (TRUE where cwnd fell because the sender's own interface refused a packet), `sack`, `ecn`. Attribute `departures_ns` of a
+# whole log of SIFTR has the times at which the flow's packets were passed to the interface.
 sender_sources <- list(
   "tcp-info" = \(path, flow, within) samples_of_tcp_info(within(read_tcp_info(path)), flow),
   "siftr" = \(path, flow, within) samples_of_siftr(within(read_siftr(path)), flow),
@@ -45,9 +47,9 @@ keep_epoch <- function(rows, x) {
 
 #' Samples of a flow's sender from a log of SIFTR
 #'
-#' cwnd is counted in full segments: MSS less the 12 bytes of time stamps if the connection uses them. FreeBSD marks recovery by
-#' flags of the connection; time-outs and local lack of buffers come from [siftr_collapses()] and last until cwnd grows. A
-#' lack of buffers appears as CWR, and is marked in `refused`: nothing was lost on the path.
+#' cwnd is counted in full segments: MSS less the 12 bytes of time stamps if the connection uses them. FreeBSD marks recovery with flags of the
+#' connection; time-outs and local lack of buffers come from [siftr_collapses()] and last until cwnd grows. A lack of buffers appears as CWR and is
+#' marked in `refused`, because nothing was lost on the path.
 #' @param x A table of [read_siftr()].
 #' @param flow The flow of the manifest.
 #' @return See the beginning of measure-sender.R; NULL if the flow is not in the log.
@@ -56,7 +58,7 @@ samples_of_siftr <- function(x, flow) {
   own <- as.character(x$src) %in% flow$from_address & as.character(x$dst) %in% flow$to_address
   ours <- of_port(x[own & !is.na(x$cwnd_bytes)], flow$port)
   if (nrow(ours) == 0) return(NULL)
-  # A generator's control connection may have the same port: the flow is the one with most records of data in flight.
+  # A generator's control connection may have the same port, so the flow is the connection with most records of data in flight.
   busiest <- ours[, .(busy = sum(in_flight_bytes > 0, na.rm = TRUE)), by = flow][which.max(busy)]$flow
   ours <- keep_epoch(ours[ours$flow == busiest], x)
   set_flags <- siftr_flags(ours, attr(x, "integrity")$sysver[1])
@@ -73,7 +75,7 @@ samples_of_siftr <- function(x, flow) {
   samples
 }
 
-# Times at which packets of a flow were passed to the interface. TCP answers for a closed connection without SIFTR's seeing it.
+# Times at which packets of a flow were passed to the interface. SIFTR does not see TCP's answers for a closed connection.
 departures <- function(x, flow) x$t_ns[which(x$flow == flow & x$direction == "out" & !(x[["state"]] %||% "") %in% "CLOSED")]
 
 #' Packets that the sender's own interface refused
@@ -83,12 +85,13 @@ departures <- function(x, flow) x$t_ns[which(x$flow == flow & x$direction == "ou
 #'
 #' \deqn{refused = records(out) - captured}
 #'
-#' between the first and the last captured packet of the flow. What the path loses is in both. It is a lower bound where the log ends before the flow.
+#' between the first and the last captured packet of the flow. Packets that the path loses are in both. The number is a lower bound if the log ends
+#' before the flow.
 #'
 #' @param siftr A table of [read_siftr()] of the sender, with a record per packet.
 #' @param capture A table of [read_pcap()] of the same host, without packets that the capture dropped.
 #' @param flow Name of the flow that carries the data.
-#' @return Number of packets; NA if the log or the capture has none of the flow.
+#' @return Number of packets; NA if the log or the capture has no packet of the flow.
 #' @source siftr.c and ip_output.c (the packet filter's hook), iflib.c (`ETHER_BPF_MTAP` after the packet has its descriptors) of FreeBSD 14.
 #' @export
 refused_packets <- function(siftr, capture, flow) {
@@ -156,7 +159,7 @@ advertised_window <- function(capture, flow) {
   window[]
 }
 
-# The receiver's scale if both ends offered one, 0 if either did not, NA if either SYN is missing or the snapshot length may have cut its
+# The receiver's scale if both ends offered a scale, 0 if one end did not, NA if either SYN is missing or the snapshot length may have cut its
 # options.
 window_shift <- function(receiver, sender, cut) {
   receiver_syn <- receiver[bitwAnd(flags, 2L) > 0L, wscale]
@@ -168,17 +171,17 @@ window_shift <- function(receiver, sender, cut) {
 
 #' What limits a TCP flow at each moment
 #'
-#' A sender may have no more in flight than the smaller of two windows,
+#' A sender may have no more data in flight than the smaller of two windows,
 #'
 #' \deqn{swnd = \min(cwnd, rwnd)}
 #'
-#' If it has at least a full segment less than that in flight, the application had nothing more to send: `application`. If it uses swnd,
-#' and swnd is more than the idle path holds,
+#' If at least a full segment less than swnd is in flight, the application had nothing more to send: `application`. If the sender uses swnd, and swnd
+#' is more than the idle path holds,
 #'
 #' \deqn{swnd \ge rate \cdot RTT_{min} / 8}
 #'
-#' the path sends at its rate whatever the window, and the rest waits in a queue: `link`. Otherwise the window limits: `rwnd` if it is the
-#' smaller one or equal, else `cwnd`.
+#' the path sends at its rate whatever the window, and the rest waits in a queue: `link`. Otherwise the smaller window limits: `rwnd` if it is smaller
+#' or equal, else `cwnd`.
 #'
 #' @param samples Samples of one sender in time order: `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`; see [sender_windows()].
 #' @param rate_bps Rate of the bottleneck for TCP payload, bit/s; if it is NA, the limit is never `link`.
@@ -229,7 +232,7 @@ window_at <- function(offered, t_s) {
   offered$window_bytes[fifelse(at == 0L, NA_integer_, at)]
 }
 
-# Share of each limit in the time with something in flight; NULL without samples.
+# Share of each limit in the time with data in flight; NULL without samples.
 limit_shares <- function(limits) {
   if (is.null(limits)) return(NULL)
   busy <- limits[!is.na(limit) & until_s > t_s & (in_flight_bytes > 0 | limit != "application")]

@@ -1,12 +1,14 @@
+# TCP of a flow, from one capture: RTTs from timestamps, completion time, bytes in flight, duplicate acknowledgements.
+
 #' Round-trip times from TCP timestamps
 #'
 #' For each value v that `flow` puts into the time stamps option,
 #'
 #' \deqn{RTT_v = t(\mathrm{first\ answer\ with\ TSecr} = v) - t(\mathrm{first\ packet\ with\ TSval} = v)}
 #'
-#' Only the capture's times are used; the option's values are labels. A receiver that delays its acknowledgement echoes the oldest packet that it has
-#' not acknowledged (RFC 7323, section 4.3), so its delay is part of the RTT. A value that was echoed before gives no sample: after a loss the receiver
-#' repeats the last value in order.
+#' Only the capture's times are used; the option's values are labels. A receiver that delays its acknowledgement echoes the time stamp of the oldest
+#' packet that it has not acknowledged (RFC 7323, section 4.3), so the receiver's delay is part of the RTT. A value that was echoed before gives no
+#' sample: after a loss the receiver repeats the last value in order.
 #'
 #' @inheritParams data_ack_rtt
 #' @return A data.table `t_ns` (time of the answer), `rtt_ms`, `sent_ns`; attribute `epoch_s`. No rows without the option.
@@ -30,15 +32,15 @@ timestamp_rtt <- function(capture, flow) {
 #'
 #' \deqn{T = t_{done} - t_{start}}
 #'
-#' For TCP, from its SYN (its first data if the capture has no SYN) to the first acknowledgement of all its data; for other protocols, and
-#' if the capture has no acknowledgement of the last data, to its last packet with payload.
+#' For TCP, from the SYN (or the first data, if the capture has no SYN) to the first acknowledgement of all data. For other protocols, and if the
+#' capture has no acknowledgement of the last data, to the last packet with payload.
 #'
 #' If ports are reused, from the first connection's SYN to the last connection's data.
 #'
 #' @param capture A table of [read_pcap()], of the flow's sender.
 #' @param flow Name of the flow that carries the data.
 #' @return A one-row data.table `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, `handshake`, `acknowledged`, `closed` (TRUE if the
-#'   capture has the SYN, the acknowledgement of all data, a FIN).
+#'   capture has the SYN, the acknowledgement of all data, or a FIN, respectively).
 #' @source RFC 9293; N. Dukkipati and N. McKeown, Why flow-completion time is the right metric, 2006.
 #' @export
 flow_completion <- function(capture, flow) {
@@ -85,7 +87,7 @@ in_order_of_time <- function(capture, rows) {
 #' are reused, each connection starts with nothing in flight.
 #'
 #' @inheritParams flow_completion
-#' @return A data.table `t_ns`, `flight_bytes`, one row per packet of either direction that changes it; attribute `epoch_s`.
+#' @return A data.table `t_ns`, `flight_bytes`, one row per packet of either direction that changes the bytes in flight; attribute `epoch_s`.
 #' @source RFC 9293, section 3.3.1; outstanding data of tcptrace.
 #' @export
 bytes_in_flight <- function(capture, flow) {
@@ -103,8 +105,8 @@ bytes_in_flight <- function(capture, flow) {
 
 #' Duplicate acknowledgements, not counting window updates
 #'
-#' An acknowledgement is a duplicate if data is outstanding, it carries no data, SYN or FIN, it acknowledges no more than
-#' the highest before, and it advertises the same window as the one before. With another window it is a window update.
+#' An acknowledgement is a duplicate if data is outstanding, it carries no data, SYN or FIN, it acknowledges no more than the highest acknowledgement
+#' before, and it advertises the same window as the previous acknowledgement. With another window it is a window update.
 #'
 #' @inheritParams flow_completion
 #' @return A one-row data.table `duplicate_acks`, `window_updates`, `triple_duplicates` (times that a third duplicate came in a row).

@@ -1,3 +1,5 @@
+# Throughput, goodput and sizes of flows: in windows of time, per layer, and over a trial.
+
 #' Bytes and rate per window of time
 #'
 #' @param capture A table of [read_pcap()].
@@ -27,9 +29,9 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
 #' Throughput in the windows of tcpstat 1.5
 #'
 #' Windows start at the first packet, not at a whole second. All protocols and both directions count, with all bytes of a frame except 14 of its link
-#' header. A packet at a window's very end belongs to it, and the last window is included although it is incomplete. tcpstat labels a window
-#' with its middle, and adds the width to the time of day in a double, whose steps are 2^-22 s: its windows are off by up to half a step each,
-#' which is reproduced here. [throughput_windows()] has windows of the exact width.
+#' header. A packet at the very end of a window belongs to that window, and the last window is included although it is incomplete. tcpstat labels a
+#' window with its middle, and adds the width to the time of day in a double, whose steps are 2^-22 s, so each of its windows is off by up to half a
+#' step, which is reproduced here. [throughput_windows()] has windows of the exact width.
 #'
 #' @inheritParams throughput_windows
 #' @return A data.table `t_s` (start of the window, seconds since the first packet), `label_s` (its middle:
@@ -65,8 +67,8 @@ tcpstat_windows <- function(capture, width_s) {
 #' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
 #'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `acked_bytes` (between the first
 #'   and the highest acknowledgement of each connection), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
-#'   (unique bytes between the two). Counts of data are NA if the payload of a packet of the flow is unknown, because the snapshot
-#'   length cut its header before the data offset or because it is a fragment.
+#'   (unique bytes between these two times). Counts of data are NA if the payload of a packet of the flow is unknown, because the snapshot length cut
+#'   the packet's header before the data offset, or because the packet is a fragment.
 #' @export
 goodput <- function(capture, flow) {
   check_capture(capture)
@@ -111,7 +113,7 @@ sums_by_columns <- function(capture, frame, by, layer) {
   out
 }
 
-# The same for packets grouped by flow or not at all, in one pass.
+# The same sums for packets grouped by flow, or not grouped, in one pass.
 sums_by_flow <- function(capture, frame, by, layer) {
   flow <- if (is.null(by)) integer() else capture$flow
   sums <- window_sums(capture$t_ns, layer_bytes(capture, layer), flow, length(levels(flow)), frame)
@@ -163,10 +165,10 @@ describe_windows <- function(windows, capture, frame) {
 #'
 #' \deqn{throughput_{layer} = 8 \sum bytes_{layer} / (t_{last} - t_{first})}
 #'
-#' over the flow's packets with payload, including those that may have some where the snapshot length cut the header (`payload_bps` is NA then). `link`
-#' is what the medium carries for a packet: the frame with its check sequence (4 bytes), and on Ethernet its preamble and gap (20 bytes), at least 84
-#' bytes together; `frame` is the frame as captured; `ip` the IP packet; `payload` what TCP or UDP carries, retransmissions included ([goodput()]
-#' counts each byte once).
+#' over the flow's packets with payload, including packets whose payload is unknown because the snapshot length cut the header (`payload_bps` is NA
+#' then). `link` is what the medium carries for a packet: the frame with its check sequence (4 bytes), and on Ethernet its preamble and gap (20
+#' bytes), at least 84 bytes together; `frame` is the frame as captured; `ip` the IP packet; `payload` what TCP or UDP carries, retransmissions
+#' included ([goodput()] counts each byte once).
 #'
 #' @inheritParams goodput
 #' @return A one-row data.table `packets`, `elapsed_s`, `link_bps`, `frame_bps`, `ip_bps`, `payload_bps`; NA below two packets.
@@ -188,12 +190,11 @@ gap_bytes <- 20
 
 #' Packets of a capture within a time span of the trial
 #'
-#' The span is the same for all flows, whenever each of them starts: slow start or the last packets are cut off by the trial's clock, not by the
-#' flow's own.
+#' The span is the same for all flows, whenever a flow starts: slow start or the last packets are cut off at a time of the trial, not of the flow.
 #'
 #' @param capture A table of [read_pcap()].
 #' @param origin_s The start of traffic, Unix seconds on the capture's clock.
-#' @param from_s,to_s The span, seconds since `origin_s`: packets at `from_s` are included, at `to_s` not.
+#' @param from_s,to_s The span, seconds since `origin_s`: packets at `from_s` are included, packets at `to_s` are not.
 #' @return The rows of the capture, with its attributes.
 #' @export
 trim_capture <- function(capture, origin_s, from_s = -Inf, to_s = Inf) {
@@ -242,13 +243,13 @@ trial_windows <- function(capture, origin_s, width_s, from_s = 0, to_s = NULL, f
   windows[, flow := factor(flow, levels = names)][, .(flow, t_s, middle_s, bytes, packets, throughput_bps, partial)]
 }
 
-# Nanoseconds since a moment as whole numbers, exact if the moment is.
+# Nanoseconds since `origin_s` as whole numbers; exact if `origin_s` is exact.
 ns_since <- function(x, origin_s) {
   whole_s <- floor(origin_s)
   (attr(x, "epoch_s") - whole_s) * 1e9 - round((origin_s - whole_s) * 1e9) + x$t_ns
 }
 
-# Metrics of the flows of a trial together. `sizes` has a row per flow: `down` (TRUE if it comes from a sender of the testbed), `start_s` (planned),
+# Metrics of all flows of a trial together. `sizes` has a row per flow: `down` (TRUE if it comes from a sender of the testbed), `start_s` (planned),
 # `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the receiver's clock `first_s` and `last_s`, its first and last packet with data.
 metrics_together <- function(trial) {
   sizes <- trial$sizes
@@ -262,7 +263,7 @@ utilisation <- function(sizes, rate_bps) {
   8 * sum(sizes$ip_bytes) / (max(sizes$last_s) - min(sizes$first_s)) / rate_bps
 }
 
-# Among the directions in which flows compete, that of the flow that starts first.
+# Among the directions in which flows compete, the direction of the flow that starts first.
 domination <- function(sizes) {
   competing <- sizes[, .SD[.N > 1], by = "down"]
   if (nrow(competing) == 0) return(NA)

@@ -4,7 +4,7 @@ manifest <- new.env()
 
 #' Names of the metrics, figures or tables of the analysis
 #'
-#' They come from the manifest of the package, `outputs.yaml`, and from that of the project that is analysed.
+#' The names come from the manifest of the package, `outputs.yaml`, and from the manifest of the analysed project.
 #'
 #' @param kind "metric", "figure" or "table".
 #' @return Names, in the order of the manifest.
@@ -16,7 +16,7 @@ outputs_of <- function(kind) {
   manifest$outputs[[if (kind == "quantity") "quantities" else paste0(kind, "s")]]
 }
 
-# The loggers that record a quantity, the best first; a logger's own name stands for itself.
+# The loggers that record a quantity, the best first; the name of a logger stands for that logger.
 sources_of <- function(name) outputs_of("quantity")[[name]]$sources %||% name
 
 package_outputs <- function() yaml::read_yaml(package_manifest())
@@ -25,8 +25,8 @@ package_manifest <- function() system.file("outputs.yaml", package = "samovar")
 
 #' Add the metrics, figures and tables of a project
 #'
-#' An entry overrides one of the package with the same name. A folder without `outputs.yaml` adds nothing. The R files beside it are evaluated in an environment of their own that sees all functions
-#' of the package, exported or not.
+#' An entry overrides the package's entry with the same name. A folder without `outputs.yaml` adds nothing. The folder's R files are evaluated in a
+#' separate environment that sees all functions of the package, exported or not.
 #'
 #' @param folder The folder `analysis/` of a project, or NULL.
 #' @noRd
@@ -92,11 +92,11 @@ measured_metrics <- function(scope, subject) {
 #' Draw a figure or make a table
 #'
 #' A figure named `buffer-cdf` is the function `figure_buffer_cdf(results, trials, ...)`, a table `cc-comparison` is
-#' `table_cc_comparison(results, trials, ...)`. Its further arguments are the options in the manifest.
+#' `table_cc_comparison(results, trials, ...)`. Further arguments are the options in the manifest.
 #'
 #' @param results Results of a campaign, see [analyse_campaign()].
 #' @param entry Entry of the experiment: a list with `figure` or `table`, and options.
-#' @return What the function returns: a list with `data`, `trials`, `title`, `caption` and, for a figure, `plot`, `width_in` and `height_in`,
+#' @return The function's result: a list with `data`, `trials`, `title`, `caption` and, for a figure, `plot`, `width_in` and `height_in`,
 #'   for a table `columns` and `rows`.
 #' @noRd
 make_output <- function(results, entry) {
@@ -108,7 +108,7 @@ make_output <- function(results, entry) {
   made
 }
 
-# The metrics that a figure or table shows, by the manifest or by its options.
+# The metrics that a figure or table shows, according to the manifest or the entry's options.
 metrics_of <- function(entry) {
   output <- output_of(entry)
   named <- Filter(\(o) identical(o$type, "metric"), output$options)
@@ -217,7 +217,7 @@ at_largest_rwnd <- function(campaign, trials) {
   trials[bytes %in% max(bytes, na.rm = TRUE)]
 }
 
-# The rows of the named flows, or all rows. "voip" names voip, and voip-1, voip-2, ... where the flow has a count.
+# The rows of the named flows, or all rows if none is named. "voip" names voip, and also voip-1, voip-2, ... if the flow has a count.
 of_flows <- function(rows, flows) {
   if (is.null(flows)) return(rows)
   rows[flow %in% flows | flow_label(flow) %in% flows]

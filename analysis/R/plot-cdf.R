@@ -89,7 +89,7 @@ figure_jitter_cdf <- function(results, trials, flow = NULL) {
   )
 }
 
-#' CDF of what a sender's TCP reports
+#' CDF of a quantity that a sender's TCP reports
 #' @param data A table `curve` (factor), `value`, `share`.
 #' @param x_title Title of the x axis.
 #' @param title Title of the legend.
@@ -164,7 +164,7 @@ wider_windows <- function(rates, width_s) {
 
 #' CDF of estimated buffer sizes
 #' @param data A table `curve` (factor), `packets`, one row per estimate.
-#' @param truth_packets The configured buffer, which the figure marks; NA marks none.
+#' @param truth_packets The configured buffer, which the figure marks; NA for no mark.
 #' @param title Title of the legend.
 #' @return A ggplot.
 #' @export

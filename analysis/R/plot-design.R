@@ -1,6 +1,9 @@
+# The figure of a campaign's design.
+
 #' Design of a campaign: the levels of each factor by trial order
 #'
-#' @param data A table `factor` (factor), `level` (factor), `standing` (factor), `from`, `to`: first and last trial of a run with one level.
+#' @param data A table `factor` (factor), `level` (factor), `standing` (factor), `from`, `to`: first and last of consecutive trials with the same
+#'   level.
 #' @param blocks A table `from`, `to`, `shaded`: first and last trial of a block.
 #' @param parts A table `part`, `from`: the first trial of each part.
 #' @return A ggplot.

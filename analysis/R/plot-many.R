@@ -1,10 +1,10 @@
-# Figures of very many points, whose files stay as small as what can be printed.
+# Figures of very many points, whose files contain no more detail than can be printed.
 
 #' A layer of points for any number of points
 #'
-#' Up to `most_vectors` points per panel are drawn as by [ggplot2::geom_point()]. More are drawn as one picture per panel at print resolution, while axes,
-#' text and legends stay vectors: a file of a million points is as large as a photograph and opens at once. Points are opaque discs; later rows
-#' cover earlier ones.
+#' Up to `most_vectors` points per panel are drawn as by [ggplot2::geom_point()]. More points are drawn as one picture per panel at print resolution,
+#' while axes, text and legends stay vectors. So a file with a million points is as large as a photograph and opens at once. Points are opaque discs;
+#' later rows cover earlier ones.
 #'
 #' @inheritParams ggplot2::geom_point
 #' @param size Diameter of a point, mm.
@@ -40,7 +40,7 @@ GeomManyPoints <- ggplot2::ggproto(
 
 #' Make the picture of a panel, whose size is known only when it is drawn
 #' @param x A gTree of class `many_points`.
-#' @return The same, with the picture as its child.
+#' @return `x` with the picture as its child.
 #' @exportS3Method grid::makeContent
 #' @noRd
 makeContent.many_points <- function(x) {
@@ -112,8 +112,8 @@ thinned_rows <- function(x, y, columns) {
 
 #' Samples over time, for any number of samples
 #'
-#' One point per sample, or a line through them; one colour per flow. The file stays small with a million samples: see [geom_many_points()]; lines
-#' keep the first, lowest, highest and last sample of each column of a print at 600 dpi.
+#' One point per sample, or a line through the samples; one colour per flow. The file stays small even with a million samples, see
+#' [geom_many_points()]. Lines keep the first, lowest, highest and last sample of each column of a print at 600 dpi.
 #'
 #' @param data A table `t_s`, `value` and, if there are several flows, `flow`.
 #' @param y_title Title of the y axis.
@@ -137,7 +137,7 @@ plot_samples <- function(data, y_title, form = c("points", "line", "step"), titl
   ggplot2::ggplot(shown, ggplot2::aes(t_s, value, colour = flow)) + layer +
     scale_levels(flows, title, "colour") +
     ggplot2::scale_x_continuous("Time (s)", expand = ggplot2::expansion(c(0.01, 0.02)), labels = format_plain) +
-    # Only negative values are outside the limits, and are clipped: checking a million values would be wasted time.
+    # Only negative values are outside the limits, and these are clipped, so checking a million values would waste time.
     ggplot2::scale_y_continuous(y_title, limits = c(0, NA), oob = \(x, ...) x, expand = ggplot2::expansion(c(0, 0.05))) +
     theme_samovar() +
     ggplot2::theme(legend.position = if (length(flows) > 1) "top" else "none")

@@ -7,7 +7,7 @@
 #' @param data A table `panel` (factor), `column` (factor), `flow` (factor), `t_s`, `low`, `mid`, `high`.
 #' @param limits A table `panel`, `column`, `value` of horizontal marks, or NULL.
 #' @param panels A facet of ggplot2.
-#' @param y_title Title of the y axis, where the panels do not carry one each.
+#' @param y_title Title of the y axis, for panels without their own titles.
 #' @param events A table `panel`, `column`, `t_s`, `cause` (factor) of moments to mark on the time axis, or NULL.
 #' @return A ggplot.
 #' @export
@@ -82,7 +82,7 @@ reductions_of <- function(results, chosen, data, flow) {
             cause = factor(cause_words[fifelse(cause == "ssthresh", "cwr", cause)], levels = cause_words), flow = factor(flow, levels = levels(data$flow)))]
 }
 
-# The queue does not belong to a flow: option `flow` does not remove it.
+# The queue does not belong to a flow, so option `flow` does not remove it.
 time_figure <- function(results, trials, quantities, title, what, flow = NULL, until_s = Inf, events = FALSE, more = NULL) {
   campaign <- results$campaign
   trials <- at_largest_rwnd(campaign, trials)
@@ -143,7 +143,7 @@ queue_limits <- function(campaign, chosen, data) {
 
 #' Congestion window and PAUSE frames over time
 #'
-#' Each PAUSE frame is a tick below the window, each packet that the host's own interface rejected a dotted line.
+#' Each PAUSE frame is a tick below the window, and each packet that the host's own interface rejected is a dotted line.
 #'
 #' @param data A table `column` (factor, one panel each), `quantity` ("cwnd", "pause", "drop"), `t_s`, `value` (packets, of cwnd).
 #' @return A ggplot.

@@ -1,3 +1,5 @@
+# Read a campaign's folder: its plan, the manifests of its trials, and the reasons why trials are left out.
+
 #' Read a campaign: its plan and the trials to analyse
 #'
 #' Only trials of the plan are read; results of earlier plans stay in the folder. A trial is left out, with the reason, if it has not been run, is
@@ -90,7 +92,7 @@ read_manifest <- function(folder, id) {
   tryCatch(jsonlite::fromJSON(path, simplifyVector = FALSE), error = \(e) list(reason = "half written: manifest.json is not JSON"))
 }
 
-# `sizes` are those of all listed files in order; NA for missing files.
+# `sizes` are the sizes of all listed files, in order; NA for missing files.
 fit_manifests <- function(manifests, sizes) {
   ends <- cumsum(vapply(manifests, \(m) length(m$files), 1L))
   Map(\(m, end) {

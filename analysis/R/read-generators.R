@@ -1,3 +1,5 @@
+# Readers for the output of generators: iperf, iperf3, nuttcp, nttcp, httperf and ping.
+
 #' Read a log of iperf 2
 #'
 #' Output of iperf 2 (2.0.5 to 2.1) as CSV (`-y C`) or as text, also with `-e`, of a client or a server, TCP or UDP.
@@ -7,7 +9,7 @@
 #'   foreign end), `stamp` (of CSV: local time, YYYYMMDDhhmmss, in an unknown zone), `start_s`, `end_s` (since the start of the stream),
 #'   `bytes` (payload, rounded in text; NA if iperf prints less than 0, like `rate_bps`), `rate_bps`, `retransmissions`, `cwnd_bytes`, `rtt_us` (`-e`,
 #'   TCP client), `jitter_ms`, `lost_packets`, `packets` (UDP, at the receiver; -1 is NA), `sum` (of all streams), `total` (the stream's last
-#'   report, which repeats all intervals: add up either this one or all others).
+#'   report, which repeats all intervals: add up either this row or all other rows).
 #' @source iperf(1); Reporter.c and ReportOutputs.c of iperf 2.1.8.
 #' @export
 read_iperf <- function(path) {
@@ -73,9 +75,9 @@ mark_totals <- function(x) {
 
 #' Read the JSON output of iperf3
 #'
-#' The output of `-J`, one object, or of `--json-stream` (3.17 and later), one event per line, of either end. An incomplete last line of the latter is
-#' ignored, so that a test that was killed can be read up to that point. The whole object that `--json-stream-full-output` appends repeats the events and is
-#' not read.
+#' The output of `-J`, one object, or of `--json-stream` (3.17 and later), one event per line, of either end. An incomplete last line of
+#' `--json-stream` is ignored, so that the log of a killed test can be read up to that point. The whole object that `--json-stream-full-output`
+#' appends repeats the events and is not read.
 #'
 #' @param path One file, plain or gzip-compressed.
 #' @param test Number of the test in a file of several tests, as servers write it: 1 for the first test that has an interval.
@@ -108,7 +110,7 @@ read_iperf3 <- function(path, test = NULL) {
 
 iperf3_event <- '^\\{"event":'
 
-# The tests of a server that have an interval: it adds objects without one when it is stopped, and for failed tests.
+# The tests of a server that have an interval. A server adds objects without an interval when it is stopped, and for failed tests.
 one_test <- function(path, tests, number) {
   begun <- Filter(\(x) is.list(x[["intervals"]]) && length(x[["intervals"]]) > 0, tests)
   if (length(begun) == 0) return(tests[[length(tests)]])
@@ -221,7 +223,7 @@ iperf3_sums <- function(end, names, of_server) {
 
 #' Read a log of nuttcp
 #'
-#' @param path One log of `nuttcp -fparse` or of its usual text, with or without `-i`, plain or gzip-compressed.
+#' @param path One log of `nuttcp -fparse` or of nuttcp's usual text, with or without `-i`, plain or gzip-compressed.
 #' @return A data.table, a row per report: `start_s`, `end_s` (since the start of the transfer), `bytes` (nuttcp's MB are 2^20 bytes),
 #'   `rate_bps`, `retransmissions`, `rtt_ms` (TCP), `lost_packets`, `packets` (UDP), `tx_cpu_share`, `rx_cpu_share`, `total` (the last line, of
 #'   the whole transfer).
@@ -329,15 +331,14 @@ httperf_report <- function(text) {
 }
 
 #' Read the output of ping
-#'
-#' Of iputils and FreeBSD, in any language: the reader looks for numbers and `icmp_seq`, not for words.
+#' Output of ping of iputils or FreeBSD, in any language: the reader looks for numbers and `icmp_seq`, not for words.
 #'
 #' @param path One log, plain or gzip-compressed.
 #' @return A data.table, a row per line of an echo: `sequence` (continued beyond 65535), `answer` (reply, duplicate, or none: ping `-O`
 #'   reported no answer in time, or another host reported an error), `from`, `ttl`, `rtt_ms` (NA if the line has no time: without an answer, for a
 #'   `(truncated)` answer, which iputils does not mark as a duplicate either, or for echoes too small for a time stamp, `-s` below 16),
 #'   `rtt_below_ms` (1 if the line has `time<1 ms`, for which `rtt_ms` is NA; else NA), `t_s` (seconds since 1970 with `ping -D`, else NA).
-#'   Attributes `sent` and `received` from the summary, NA without one.
+#'   Attributes `sent` and `received` from the summary, NA without a summary.
 #' @source ping(8) of iputils and FreeBSD; the ping of OpenHarmony, for `time<1 ms`.
 #' @export
 read_ping <- function(path) {

@@ -1,3 +1,5 @@
+# Readers for the traces of loggers, and for the output of ss and web10g.
+
 #' Read a trace of TCP_INFO samples
 #'
 #' One row per socket and sample, as written by the `tcp-info` logger.
@@ -29,7 +31,7 @@ read_queue <- function(path, handle = "bottleneck") {
   keep_epoch(x[which(kept)], x)[]
 }
 
-# Rows of the bottleneck's queue. On FreeBSD the queue logger writes only its pipe.
+# Rows of the bottleneck's queue. On FreeBSD the queue logger writes only the bottleneck's pipe.
 is_bottleneck <- function(x) x$handle == "10:" | (x[["qdisc"]] %||% "") == "dummynet"
 
 #' Seconds since a moment, for a table whose `t_ns` counts from its `epoch_s`
@@ -101,12 +103,12 @@ abort_trace <- function(path, what) {
 
 #' Read the traces of the other loggers
 #'
-#' As docs/reference/traces.md describes them, in time order, without an incomplete last row.
+#' docs/reference/traces.md describes the traces. Rows are in time order, and an incomplete last row is left out.
 #'
 #' - `read_tcp_probe()`: the tracepoint tcp:tcp_probe, a row per received segment: `src`, `sport`, `dst`, `dport`, `data_bytes`, `snd_nxt`,
 #'   `snd_una`, `cwnd_packets`, `ssthresh_packets` (Inf if not set), `snd_wnd_bytes`, `rcv_wnd_bytes`, `srtt_us`, `cookie`.
-#' - `read_cpu()`: `cpu`, `busy_share`, `softirq_share`, `steal_share` (0 to 1, since the row before), counters in seconds.
-#' - `read_nic()`: `interface`, counters of bytes, packets, errors and drops, and the card's own as `card.NAME`.
+#' - `read_cpu()`: `cpu`, `busy_share`, `softirq_share`, `steal_share` (0 to 1, since the previous row), counters in seconds.
+#' - `read_nic()`: `interface`, counters of bytes, packets, errors and drops, and the card's own counters as `card.NAME`.
 #' - `read_pause_frames()`: `interface`, `direction`, `src`, `opcode`, `classes`, `quanta` (of 512 bit times; text, as priority
 #'   flow control has eight), `pause_quanta` (of a PAUSE frame, a number).
 #' - `read_beacons()`: `direction`, `src`, `id`, `sequence`, `sent_ns` (sender's clock; text, as a double cannot hold nanoseconds since 1970).
@@ -172,8 +174,8 @@ numbers <- function(x, columns) {
 
 #' Read the output of `ss -tin`
 #'
-#' Output of iproute2's ss(8), of any version since 4: one or two lines per socket (also with `-O`, `-m` and `-e`). ss prints no time, so
-#' there must be a line with the time before each sample, alone: seconds (`date +%s.%N`) or nanoseconds since 1970.
+#' Output of iproute2's ss(8), of any version since 4: one or two lines per socket (also with `-O`, `-m` and `-e`). ss prints no time, so each sample
+#' must follow a line that contains only the time: seconds (`date +%s.%N`) or nanoseconds since 1970.
 #'
 #' @param path A file, plain or gzip-compressed, with any number of samples.
 #' @return A data.table in the file's order, one row per socket and sample: `t_ns` (ns since attribute `epoch_s`; NA

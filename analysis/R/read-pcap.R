@@ -1,14 +1,16 @@
+# Read packet captures, list their flows, and check the arguments of functions that take a capture.
+
 #' Read a packet capture, one row per packet
 #'
 #' Files: pcap with microseconds or nanoseconds in either byte order; pcapng with any number of sections and interfaces,
 #' each with its own resolution, offset and link type (enhanced, simple and obsolete packet blocks; other blocks and
 #' options are skipped). Plain files are mapped into memory, gzip and zstd streams are decompressed as they are read.
-#' Link types: Ethernet with VLAN tags (802.1Q, 802.1ad), null and loop, raw IP, SLL, SLL2. A truncated or
-#' damaged file gives its complete packets up to that point, and attribute `truncated`.
+#' Link types: Ethernet with VLAN tags (802.1Q, 802.1ad), null and loop, raw IP, SLL, SLL2. A truncated or damaged file gives the complete packets
+#' before the damage, and attribute `truncated`.
 #'
 #' @param path One capture file.
-#' @param columns NULL for the usual columns, "all", or names of columns; the name "usual" stands for the usual ones.
-#'   Other columns cost neither time nor memory.
+#' @param columns NULL for the usual columns, "all", or names of columns; the name "usual" stands for the usual columns. Columns that are not
+#'   requested cost neither time nor memory.
 #' @param mtu_bytes IP packets longer than this are superpackets; the default is more than any Ethernet carries.
 #' @return A data.table in capture order. The usual columns:
 #' - `t_ns` (double, ns since `epoch_s`; NA for packets of simple packet blocks, which have no time),
@@ -18,12 +20,13 @@
 #' - `proto` (factor: tcp, udp, icmp, icmp6, ip, pause, pfc, mac-control, arp, other),
 #' - `flow` (factor "a.b.c.d:p > e.f.g.h:q", IPv6 in brackets, without ports if there are none; NA without
 #'   IP),
-#' - `src`, `dst` (factor), `sport`, `dport` (integer; fragments other than the first have no ports: they get flow and ports of
-#'   the first one, NA if the capture has none before them),
+#' - `src`, `dst` (factor), `sport`, `dport` (integer; fragments other than the first have no ports: they get flow and ports of the first fragment, NA
+#'   if it is not before them in the capture),
 #' - `ip_id`, `seq`, `ack` (double), `flags` (integer, low 9 bits: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32,
 #'   ECE 64, CWR 128, AE 256; RFC 9293, RFC 3168),
-#' - `window` (bytes, unscaled; of a PAUSE frame its quanta), `payload_bytes` (of TCP, UDP and ICMP without their headers,
-#'   by the IP header, however much was captured; NA if the snapshot length cut a TCP header before its data offset), `tsval`, `tsecr` (double; RFC 7323),
+#' - `window` (bytes, unscaled; for a PAUSE frame its quanta), `payload_bytes` (of TCP, UDP and ICMP without their headers,
+#'   according to the IP header, however much was captured; NA if the snapshot length cut a TCP header before its data offset), `tsval`, `tsecr`
+#'   (double; RFC 7323),
 #' - `mss_bytes` (RFC 9293), `wscale` (shift, at most 14; RFC 7323): options of a SYN, else NA,
 #' - `id` (double, 53-bit hash of the fields that routers do not change; equal at both ends of a path),
 #' - `superpacket` (TRUE if the IP length is 0 or above `mtu_bytes`: the interface segments or reassembles it, so
@@ -34,14 +37,14 @@
 #'   the snapshot length cut a header that this table needs: fields that were captured completely have values, the others are NA),
 #' - `vlan`, `vlan_inner` (VLAN ids, 0 to 4095, of the first and second tag; IEEE 802.1Q),
 #' - `tos` (DSCP in the upper six bits, ECN in the lower two; RFC 2474, RFC 3168), `ttl` (IPv6: hop limit),
-#' - `fragment_bytes` (offset of a fragment, NA for whole packets), `more_fragments` (FALSE for the last),
+#' - `fragment_bytes` (offset of a fragment, NA for whole packets), `more_fragments` (FALSE for the last fragment),
 #' - `options` (TCP options seen, a bit each: MSS 1, window scale 2, SACK permitted 4, SACK 8, time stamps 16, fast open 32,
 #'   multipath 64, MD5 or AO 128, user timeout 256, any other 512, malformed or cut off 1024; RFC 9293 and IANA's list),
-#' - `sack_blocks` (how many), `sack_left`, `sack_right` (double: first block, the one received last or twice;
+#' - `sack_blocks` (number of blocks), `sack_left`, `sack_right` (double: edges of the first block, which was received last or twice;
 #'   RFC 2018, RFC 2883),
-#' - `icmp_type`, `icmp_code`, `echo_id`, `echo_seq` (the last two of echo requests and replies; RFC 792, RFC 4443),
-#' - `opcode` of MAC control (1 PAUSE, 257 PFC; IEEE 802.3 annex 31), `quanta` (length of the pause in 512 bit times; of
-#'   PFC the longest), `pfc_classes` (enabled classes, a bit each; IEEE 802.1Qbb).
+#' - `icmp_type`, `icmp_code`, `echo_id`, `echo_seq` (the last two for echo requests and replies; RFC 792, RFC 4443),
+#' - `opcode` of MAC control (1 PAUSE, 257 PFC; IEEE 802.3 annex 31), `quanta` (length of the pause in 512 bit times; for PFC the longest),
+#'   `pfc_classes` (enabled classes, a bit each; IEEE 802.1Qbb).
 #'
 #' Attributes: `path`, `epoch_s` (whole seconds of the first packet), `format` ("pcap", "pcapng"), `link_type`, `precision`
 #' (unit of the time stamps, the coarsest of all interfaces), `snaplen_bytes` (the shortest; 0 for no limit), `interfaces`
@@ -140,9 +143,9 @@ reverse_flow <- function(flow) {
 #'
 #' Packets without ports (echoes, fragments without their first fragment) are left out.
 #'
-#' @param capture A table of [read_pcap()] with `t_ns`, `flow`, `proto`, `src`, `sport`, `dst`, `dport`, `payload_bytes`, or rows of one.
+#' @param capture A table of [read_pcap()] with `t_ns`, `flow`, `proto`, `src`, `sport`, `dst`, `dport`, `payload_bytes`, or some of its rows.
 #' @param proto Protocols to include.
-#' @return A data.table: `flow` (the direction with more payload; if equal, the one seen first), `src`, `sport`, `dst`, `dport`,
+#' @return A data.table: `flow` (the direction with more payload; if equal, the direction seen first), `src`, `sport`, `dst`, `dport`,
 #'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, flows
 #'   with equal payload in the order of their first packets. `payload_bytes` is NA for a flow with a
 #'   packet of unknown payload: its upper bound from column `ip_bytes` then decides between directions, and orders such flows, which come last.
@@ -165,7 +168,7 @@ data_flows <- function(capture, proto = "tcp") {
   flows[ahead][order(-payload_bytes, -most[ahead])]
 }
 
-# Packets that may carry data: if the snapshot length cut a TCP header, the amount is unknown.
+# Packets that may carry data: if the snapshot length cut a TCP header, the payload is unknown.
 may_carry <- function(payload_bytes) is.na(payload_bytes) | payload_bytes > 0
 
 coded <- function(x) if (is.factor(x)) x else factor(x)
@@ -177,7 +180,7 @@ check_columns <- function(capture, columns) {
                  class = "samovar_error_argument", call = NULL)
 }
 
-# Rows of a capture keep the attributes that define its times; a table computed from it does not.
+# Rows of a capture keep the attributes that define its times; a table computed from a capture does not keep them.
 check_capture <- function(capture, arg = "capture") {
   has_columns <- is.data.table(capture) && all(c("t_ns", "flow", "id") %in% names(capture))
   if (has_columns && !is.null(attr(capture, "epoch_s"))) return(invisible(capture))

@@ -1,9 +1,10 @@
+# Read logs of SIFTR, and find options, state and collapses of cwnd of the connections in a log.
+
 #' Read a log of SIFTR, which records FreeBSD's TCP connections at each of their packets
 #'
 #' All layouts: 1.2.3 and 1.2.4 (25, 26 and 28 fields; 27 with the ERTT column of CAIA's patch), 1.3.0 (27; 30 with
-#' sequence numbers) and the text records of siftr2. The header gives the version, the number of fields the layout. Times of
-#' 1.2.x are in ticks of the kernel that wrote the log (`hz`, `tcp_rtt_scale` of its header), those of 1.3.0 in microseconds;
-#' all are converted to microseconds.
+#' sequence numbers) and the text records of siftr2. The header gives the version, and the number of fields determines the layout. Times of 1.2.x are
+#' in ticks of the kernel that wrote the log (`hz`, `tcp_rtt_scale` of its header), times of 1.3.0 in microseconds; all are converted to microseconds.
 #'
 #' @param path A log, plain or gzip-compressed. Several logs, in order, are read as one: the footer is in another file than the
 #'   header if the log's name was changed while SIFTR was enabled.
@@ -22,8 +23,8 @@
 #' Attribute `integrity` is a data.table with a row per enabling of SIFTR: `layout`, `version`, `sysver` (the kernel's __FreeBSD_version), `header`,
 #' `footer` (TRUE if present), `cut` (TRUE if the last line has no end), `enabled_s`, `disabled_s`, `records`, `records_in`, `counted_in`, `counted_out`
 #' and `skipped` (packets, from the footer), `malformed` and `first_malformed_line` (lines that are not records of this layout),
-#' `backwards` (records earlier than the one before) and `whole`: header and footer are present, nothing is malformed and there
-#' are as many records as packets that were not skipped (NA with `packets_per_line` above 1, where there are fewer).
+#' `backwards` (records earlier than the previous record) and `whole`: header and footer are present, nothing is malformed and there
+#' are as many records as packets that were not skipped (NA with `packets_per_line` above 1, when there are fewer records).
 #' @param packets_per_line The `net.inet.siftr.ppl` with which the log was made.
 #' @source siftr(4); CAIA technical report 070824A; sys/netinet/siftr.c of FreeBSD 9.3, 10.4, 13.2 and 14.0.
 #' @export
@@ -71,7 +72,7 @@ whole_session <- function(sessions, packets_per_line) {
   complete & (is.na(counted) | sessions$records == counted - fcoalesce(sessions$skipped, 0))
 }
 
-# Times count from the second of the first record, or of an earlier one that is out of order.
+# Times count from the second of the first record, or of an earlier record that is out of order.
 shift_epoch <- function(x, epoch_s) {
   first <- if (nrow(x) > 0) min(0, floor(x$t_ns[1] / 1e9)) else 0
   if (first < 0) set(x, NULL, "t_ns", x$t_ns - first * 1e9)
@@ -90,14 +91,14 @@ abort_core <- function(message, class = "samovar_error_siftr") {
 
 #' Options and state of the connections in a log of SIFTR, from the flags of each record
 #'
-#' Recovery, SACK and time stamps have had the same bits of t_flags since FreeBSD 9. ECN's moved: up to 12 they are in t_flags, from 13 on in t_flags2, which
-#' SIFTR writes from version 1.3.0 on. In a log of FreeBSD 13 with version 1.2.4 ECN is therefore unknown (NA).
+#' Recovery, SACK and time stamps have had the same bits of t_flags since FreeBSD 9. The bits of ECN moved: up to 12 they are in t_flags, from 13 on
+#' in t_flags2, which SIFTR writes from version 1.3.0 on. In a log of FreeBSD 13 with version 1.2.4 ECN is therefore unknown (NA).
 #'
-#' @param x A table of [read_siftr()], or rows of one.
-#' @param sysver The kernel's __FreeBSD_version, which decides where ECN's bits are; by default that of the log's header.
+#' @param x A table of [read_siftr()], or some of its rows.
+#' @param sysver The kernel's __FreeBSD_version, which determines where the bits of ECN are; by default the version in the log's header.
 #' @return A data.table of logical columns, a row per record: `sack`, `timestamps` and `ecn` (negotiated), `fast_recovery` (repairing a loss),
-#'   `congestion_recovery` (cwnd reduced, not grown again; without `fast_recovery` after ECN or a signal of delay), `cwr_pending` (the next segment announces a
-#'   reduction after ECN) and `ece_pending` (the next acknowledgement echoes a congestion mark).
+#'   `congestion_recovery` (cwnd reduced, not grown again; without `fast_recovery`, because of ECN or a signal of delay), `cwr_pending` (the next
+#'   segment announces a reduction after ECN) and `ece_pending` (the next acknowledgement echoes a congestion mark).
 #' @source tcp_var.h of FreeBSD 9 to 15.
 #' @export
 siftr_flags <- function(x, sysver = attr(x, "integrity")$sysver[1]) {
@@ -118,13 +119,13 @@ has_bit <- function(flags, bit) floor(flags / 2^bit) %% 2 == 1
 
 #' Collapses of the congestion window in a log of SIFTR, by cause
 #'
-#' A collapse is a record in which cwnd has fallen to one segment or less. The records around it show which of three causes it has:
+#' A collapse is a record in which cwnd has fallen to one segment or less. The records around a collapse show its cause:
 #'
 #' - `recovery`: the connection is in fast recovery (TF_FASTRECOVERY, TF_CONGRECOVERY): FreeBSD sets cwnd to a segment and
 #'   inflates it with each SACK.
 #' - `timeout`: ssthresh has changed with cwnd; or ssthresh was already at its minimum of two segments, and RTO has grown by at least half.
-#' - `enobufs`: neither. An interface's queue on this host was full, tcp_output() got ENOBUFS, set cwnd to a segment and
-#'   left ssthresh unchanged. [refused_packets()] and the interface's output drops (`netstat -i -d`) confirm it. TCP is not informed of drops
+#' - `enobufs`: neither of these. An interface's queue on this host was full, tcp_output() got ENOBUFS, set cwnd to a segment and
+#'   left ssthresh unchanged. [refused_packets()] and the interface's output drops (`netstat -i -d`) confirm this cause. TCP is not informed of drops
 #'   in a dummynet pipe.
 #'
 #' @param x A table of [read_siftr()].

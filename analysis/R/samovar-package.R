@@ -1,3 +1,5 @@
+# Documentation and imports of the package.
+
 #' samovar: measure TCP experiments on real testbeds
 #'
 #' Functions are named by three steps: `read_*` turns a file into a data.table,

@@ -1,3 +1,5 @@
+# Theme, colours, legends and number formats of all figures.
+
 #' Theme of all figures
 #'
 #' Text has 9 points in figures of 6.3 in, the width of the report's text. Axes and grid are grey; only data are coloured.
@@ -32,12 +34,13 @@ theme_samovar <- function(base_size = 9) {
     )
 }
 
-# Okabe and Ito, "Color Universal Design", 2008: colours that colour-blind readers can distinguish. Yellow is omitted: it is lost on white.
+# Okabe and Ito, "Color Universal Design", 2008: colours that colour-blind readers can distinguish. Yellow is omitted because it is hard to see on
+# white.
 okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 line_types <- c("solid", "22", "42", "13", "62", "1343", "solid", "22")
 point_shapes <- c(16, 17, 15, 18, 1, 2, 0, 5)
 
-# A level has the same colour, line and point in all figures of a campaign, by its position in the plan.
+# A level has the same colour, line and point in all figures of a campaign, according to its position in the plan.
 scale_levels <- function(levels, title, aesthetics = c("colour", "linetype", "shape")) {
   if (length(levels) > length(okabe_ito)) {
     cli::cli_abort("A figure can show at most {length(okabe_ito)} curves, not {length(levels)} ({title}); \\
@@ -68,7 +71,7 @@ wrapped_legend <- function(levels, title) {
 legend_width_pt <- 5.5 * 72
 legend_entry_pt <- 18 + 2 * 5.5 # of each entry: the key, and the space on both sides of its text
 
-# Width of text of 8 pt in DejaVu Sans, whose characters are 0.6 em wide on average and digits 0.64 em. A device that could measure it is open
+# Width of text of 8 pt in DejaVu Sans, whose characters are 0.6 em wide on average and digits 0.64 em. A device that could measure the text is open
 # only while a figure is written.
 text_width_pt <- function(text) 8 * 0.64 * nchar(text)
 

@@ -1,3 +1,5 @@
+# Measure one trial: metrics, distributions and time series of its flows and its queue.
+
 #' Measure one trial, for all figures and tables
 #'
 #' @param folder The campaign's folder.
@@ -20,10 +22,11 @@ measure_trial <- function(folder, manifest) {
        rtt = part("rtt"), jitter = part("jitter"), sender = part("sender"), series = part("series"), pauses = part("pauses"), closeup = part("closeup"))
 }
 
-# The MTU of interfaces where none is configured.
+# The MTU of interfaces without a configured MTU.
 ethernet_mtu_bytes <- 1500
 
-# Access to the files of a trial: `path` has those of a quantity of the manifest, or of a logger. Captures are decoded once, on first use; `within` removes what was recorded after the trial.
+# Access to the files of a trial: `path` returns the files of a quantity of the manifest, or of a logger. Captures are decoded once, on first use;
+# `within` removes rows that were recorded after the trial.
 open_traces <- function(folder, manifest) {
   at <- file.path(folder, "trials", manifest$id)
   files <- rbindlist(lapply(manifest$files, \(f) {
@@ -47,7 +50,7 @@ open_traces <- function(folder, manifest) {
   )
 }
 
-# Rows of a trace without those after the end of the trial. Captures and loggers stop after the hosts are restored; by then a queue that was
+# Rows of a trace up to the end of the trial. Captures and loggers stop after the hosts are restored; by then a queue that was
 # still full may have drained at another rate. The end is on the host's own clock; early campaigns did not record it.
 within_trial <- function(x, host, manifest) {
   over_s <- unlist(lapply(manifest$ends, \(e) if (identical(e$host, host)) e$over_s))
@@ -55,7 +58,7 @@ within_trial <- function(x, host, manifest) {
   if (length(later) == 0) x else with_attributes(x[-later], x)
 }
 
-# Samples of the bottleneck's queue, with those of all queues in attribute `every`; NULL without the queue logger.
+# Samples of the bottleneck's queue, with the samples of all queues in attribute `every`; NULL without the queue logger.
 queue_samples <- function(traces) {
   path <- traces$path("queue")
   every <- if (length(path) > 0) read_queue(path[1], handle = NULL)
@@ -74,7 +77,7 @@ queue_metrics <- function(trial) {
        netem_drops_packets = netem_drops(attr(queue, "every")))
 }
 
-# netem behind the bottleneck has a queue of its own: if rate times delay exceeds its limit it drops packets, which no other trace shows.
+# netem behind the bottleneck has its own queue. If rate times delay exceeds netem's limit, netem drops packets, which no other trace shows.
 netem_drops <- function(queues) {
   stages <- queues[qdisc == "netem"]
   if (nrow(stages) == 0) return(NA_real_)
@@ -113,7 +116,7 @@ limit_metrics <- function(x) limit_shares(limits_of_flow(x$flow, x$sender, x$nea
 
 device_metrics <- function(x) x$device$metrics
 
-# A generator's control connection may have the same addresses and port: the flow is the connection with most payload.
+# A generator's control connection may have the same addresses and port, so the flow is the connection with most payload.
 flow_in_capture <- function(flow, capture) {
   if (is.null(capture)) return(NA_character_)
   seen <- data_flows(capture, proto = c("tcp", "udp"))
@@ -131,16 +134,16 @@ flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   cycles <- cwnd_cycles(sender)
   if (nrow(rtt) == 0 || is.null(mon) || is.na(handshake_ms)) return(cycles)
   from <- vapply(manifest$resolved$flows, \(f) f$from_address, "")
-  # On the receiver's clock, like `arrival_s` of the RTT samples: the hosts' clocks may differ.
+  # On the receiver's clock, like `arrival_s` of the RTT samples, because the hosts' clocks may differ.
   arrivals <- mon[as.character(mon$src) %in% from, .(t_s = t_ns / 1e9, ip_bytes)]
   # On a host with several CPUs packets may be captured slightly out of order.
   setorder(arrivals, t_s)
-  # The handshake is a single sample, which a busy host may have delayed: the smallest RTT is used if it is lower.
+  # The handshake is a single sample, which a busy host may have delayed, so the smallest RTT is used if it is lower.
   buffer_by_cycle(cycles, sender, rtt, arrivals, min(handshake_ms, rtt$rtt_ms), manifest$resolved$mtu_bytes, isTRUE(attr(sender, "every_packet")))
 }
 
 # `t_s` is when the answer was seen, on the sender's clock (packet pairs are dated midway, without the receiver's waiting time);
-# `arrival_s` is when the packet arrived, on the receiver's clock; `jitter_ms` is the difference to the RTT of the packet before.
+# `arrival_s` is when the packet arrived, on the receiver's clock; `jitter_ms` is the difference to the RTT of the previous packet.
 flow_rtt <- function(ref, mon, name, t_start_s) {
   if (is.null(ref)) return(no_rtt)
   paired <- !is.null(mon)
@@ -162,8 +165,8 @@ conversation_of <- function(capture, names) {
   with_attributes(capture[at], capture)
 }
 
-# The flow in the opposite direction. One-way UDP is paired with the largest UDP flow between the same hosts in the other direction: what
-# returns on the same ports may be a single report at the end, as from an iperf 2 server.
+# The flow in the opposite direction. One-way UDP is paired with the largest UDP flow between the same hosts in the other direction, because the same
+# ports may return only a single report at the end, as from an iperf 2 server.
 way_back <- function(mon, name) {
   back <- reverse_flow(name)
   flows <- levels(mon$flow)
@@ -221,7 +224,8 @@ rtt_metrics <- function(x) {
        jitter_median_ms = stats::median(rtt$jitter_ms, na.rm = TRUE), handshake_rtt_ms = x$handshake_ms)
 }
 
-# RTT in packets that the path carries in that time: comparable between rates, as a full queue has about the same number of packets at every rate.
+# RTT as the number of packets that the path carries in that time. It is comparable between rates, since a full queue has about the same number of
+# packets at every rate.
 rtt_in_packets <- function(x) {
   resolved <- x$manifest$resolved
   rate_bps <- resolved$path$down$rate_bps
@@ -240,10 +244,10 @@ sender_metrics <- function(x) {
   )
 }
 
-# Units of what a sender's TCP reports. Windows are those of the peer (`send-window`) and of the host itself.
+# Units of the quantities that a sender's TCP reports. Windows are those of the peer (`send-window`) and of the host itself.
 sender_units <- c(cwnd = "packets", ssthresh = "packets", srtt = "ms", rto = "ms", flight = "KB", "send-window" = "KB", "receive-window" = "KB")
 
-# What a sender's TCP reports, in these units, with `t_s`; without the columns that its logger does not have. NULL without samples.
+# The quantities that a sender's TCP reports, in these units, with `t_s`; columns that the logger does not have are absent. NULL without samples.
 values_of_sender <- function(sender, busy = FALSE) {
   if (is.null(sender)) return(NULL)
   windows <- sender_windows(sender)
@@ -258,12 +262,12 @@ values_of_sender <- function(sender, busy = FALSE) {
 
 finite <- function(values) values[is.finite(values)]
 
-# How often cwnd was reduced, and why. Only SIFTR tells a packet that the sender's own interface refused from other reductions without loss.
+# How often cwnd was reduced, and why. Only SIFTR distinguishes packets that the sender's own interface refused from other reductions without loss.
 reduction_metrics <- function(x) {
   if (is.null(x$sender)) return(NULL)
   now <- x$sender$ca_state
   was <- shift(now, fill = 0L)
-  # TCP's tracepoint has no state: where ssthresh fell, the cause is unknown.
+  # TCP's tracepoint has no state, so the cause of a fall of ssthresh is unknown.
   known <- any(now != 0L, na.rm = TRUE) || nrow(x$cycles) == 0
   count <- \(events) if (known) sum(events, na.rm = TRUE) else NA_real_
   departures_ns <- attr(x$sender, "departures_ns")
@@ -325,7 +329,7 @@ flow_series <- function(label, sender, rtt, far, name, t_start_s) {
   rbindlist(c(parts, reported, list(rate_series(label, far, name, t_start_s))))
 }
 
-# All flows have the windows of the trial: a flow that starts late is zero until then.
+# All flows have the windows of the trial, so the rate of a flow that starts late is zero until then.
 rate_series <- function(label, far, name, t_start_s) {
   packets <- far[as.character(far$flow) == name]
   if (nrow(packets) < 2) return(NULL)

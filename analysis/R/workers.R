@@ -1,6 +1,8 @@
+# Parallel work: worker processes, and the threads of each.
+
 #' Process items in parallel worker processes
 #'
-#' Each worker takes the next item when it has finished one, so that the cost of a fork, and of copying pages, is paid once per worker. A worker
+#' Each worker takes the next item when it has finished an item, so that the cost of a fork, and of copying pages, is paid once per worker. A worker
 #' claims an item by creating a directory, which only one process can do; its result is a file, renamed into place. If a worker is killed, its item is
 #' lost and the others continue.
 #'

@@ -1,4 +1,6 @@
-# Files of bundle/ and tables/ are written under another name, then renamed, so that no reader sees a partial file.
+# Write figures, tables and data of an analysis into bundle/ and tables/.
+
+# Files are written under another name, then renamed, so that no reader sees a partial file.
 
 write_whole <- function(path, write) {
   dir.create(dirname(path), recursive = TRUE, showWarnings = FALSE)
@@ -93,7 +95,7 @@ or_reason <- function(expression) {
   tryCatch(expression, samovar_no_data = \(e) list(reason = conditionMessage(e)))
 }
 
-# Outputs made from the results, with a hash of their inputs: an output that would be the same is not made again.
+# Outputs made from the results, with a hash of their inputs: an output with unchanged inputs is not made again.
 
 drawn_path <- function(folder) file.path(cache_folder(folder), "drawn")
 
