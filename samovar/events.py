@@ -90,7 +90,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "open": ("number of trials that still have to run", COUNT),
     "orphans": ("list of results that are no longer requested", TEXTS),
     "outcome": ("`completed`, `failed`, `interrupted`", _one_of("completed", "failed", "interrupted")),
-    "overhead_s": ("seconds that it took beyond its traffic", NUMBER),
+    "overhead_s": ("seconds of overhead in addition to the traffic", NUMBER),
     "owner": ("user who held the lease", TEXT),
     "pause_s": ("seconds until the next attempt", NUMBER),
     "pdf": ("file of the report", TEXT),
@@ -119,7 +119,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "trial": ("trial", TEXT),
     "trials": ("number of trials", COUNT),
     "verdict": ("`valid`, `suspect`, `invalid`", _one_of("valid", "suspect", "invalid")),
-    "without": ("list of quarantined hosts that it does not need", TEXTS),
+    "without": ("list of quarantined hosts that the trial does not need", TEXTS),
 }
 """The keys of events, except those in SPECIAL_KEYS."""
 Events = Mapping[str, tuple[str, str]]
@@ -139,7 +139,7 @@ STREAM_ONLY: Events = {
     "host-recovered": ("A host is restored to its state before `trial`, which was cut off.", "host, trial"),
     "trials-open": ("It is known which trials will run.", "asked, open, seconds, testbeds?"),
     "trial-started": ("An attempt at a trial starts.", "id, attempt, seconds"),
-    "phase": ("A trial enters a phase of those in [campaign folder](campaign-folder.md).", "id, phase"),
+    "phase": ("A trial enters a phase; [campaign folder](campaign-folder.md) lists the phases.", "id, phase"),
     "throughput": ("Current throughput by the interface counters, while traffic runs.", "id, received_bps"),
     "trial-finished": ("An attempt at a trial ends.", "id, outcome, verdict, reasons, overhead_s, phases"),
     "trial-failed": ("A trial has failed and is not repeated in this run.", "id, reason"),
@@ -210,11 +210,11 @@ STREAM_EVENTS, JOURNAL_EVENTS = {**STREAM_ONLY, **BOTH}, {**JOURNAL_ONLY, **BOTH
 PLANNED = ("planned traffic in seconds", NUMBER)
 EVERYDAY_KEYS = ("host", "testbed", "id", "trial", "seconds", "reason", "text", "reasons", "folder")
 SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
-    ("exported", "done"): ("number of them done", COUNT),
+    ("exported", "done"): ("number exported so far", COUNT),
     ("exported", "file"): ("name of the table, or id of the trial", TEXT),
     ("exported", "of"): ("number of all", COUNT),
     ("files-recorded", "files"): ("checksum by path", _map_of(SHA256)),
-    ("lease-taken", "testbed"): ("testbed that it was held for", TEXT),
+    ("lease-taken", "testbed"): ("testbed for which it was held", TEXT),
     ("trial-again", "of"): ("number of the last possible attempt", COUNT),
     ("trial-again", "seconds"): PLANNED,
     ("trial-started", "seconds"): PLANNED,
