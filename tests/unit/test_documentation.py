@@ -11,6 +11,8 @@ import pytest
 from samovar.cli.controller import Controller
 from samovar.cli.plan_commands import explanation_lines
 from samovar.cli.project import Request
+from samovar.cli.project_folder import make_project
+from samovar.errors import DefinitionError
 from samovar.experiment import (
     LoadOptions,
     load_experiment,
@@ -20,7 +22,7 @@ from samovar.experiment import (
     yaml_tree,
 )
 from samovar.plan import make_plan
-from samovar.recipes import Catalogue, Recipe, TrialScripts
+from samovar.recipes import Catalogue, Pace, Recipe, TrialScripts
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -80,6 +82,42 @@ def test_the_tutorial_s_study_from_nothing_has_twelve_lines_and_the_profile_that
     )
     assert explained is not None
     assert explained.down.buffer_packets == 67
+
+
+def test_the_project_of_the_tutorial_has_the_trials_mistakes_and_recipe_that_it_shows(tmp_path: Path) -> None:
+    page = (DOCS / "tutorial.md").read_text()
+    files = re.findall(
+        r"^`((?:templates|experiments)/[^`]+)`:\n\n```\w*\n((?s:.*?))^```$", page, flags=re.MULTILINE
+    )
+    assert len(files) == 3
+    make_project(tmp_path)
+    for name, text in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    mine = tmp_path / "experiments" / "mine.yaml"
+    text = mine.read_text()
+    project = Controller(tmp_path).project
+    assert len(project.plan(Request("mine")).plan.trials) == 12
+    broken = (("100packets", "100"), ("fq_codel", "fq_codle"), ("from: sender", "from: sneder"))
+    for right, wrong in broken:
+        mine.write_text(mine.read_text().replace(right, wrong))
+    with pytest.raises(DefinitionError) as caught:
+        Controller(tmp_path).project.plan(Request("mine"))
+    shown = re.findall(r"^experiments/(mine\.yaml:\d+:\d+: .*?)(?:, …)?$", page, flags=re.MULTILINE)
+    assert len(shown) == len(caught.value.problems) == len(broken)
+    for problem, words in zip(caught.value.problems, shown, strict=True):
+        assert words in str(problem)
+    more = re.findall(
+        r"^```yaml\n(  path\.aqm: .*\n)```|^```yaml\n(expect:\n(?s:.*?))^```", page, re.MULTILINE
+    )
+    (level, _), (_, expectations) = more
+    mine.write_text(re.sub(r"  path\.aqm: .*\n", level, text) + expectations)
+    plans = [Controller(tmp_path).project.plan(Request(name)).plan for name in ("mine", "beats")]
+    assert [len(plan.trials) for plan in plans] == [18, 6]
+    named = set(re.findall(r"[\w-]+-r\d-[0-9a-f]{6}", page))
+    assert named <= set(plans[0].ids)
+    scripts = TrialScripts(plans[1].find("cubic-pfifo-20ms"), project.catalogue, "campaign")
+    assert [pace for ends in scripts.flows for pace in scripts.paces(ends)] == [Pace("from", 50.0, False)]
 
 
 PATHS = [text for page, text in blocks("path:") if page.stem == "shape-a-path"]
