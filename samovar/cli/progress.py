@@ -212,7 +212,7 @@ class EventDisplay:
         self._also, self._now = also, now
         self._lock = threading.RLock()
         self.campaign = CampaignProgress()
-        bar = (BarColumn(24), TaskProgressColumn(markup=False), TimeRemainingColumn(compact=True))
+        bar = (BarColumn(24), TaskProgressColumn(), TimeRemainingColumn(compact=True))
         text = TextColumn("{task.description}", markup=False)
         self._bar = Progress(*bar, text, console=self._console)
         self._is_live = self._console.is_terminal and not self._console.is_dumb_terminal
