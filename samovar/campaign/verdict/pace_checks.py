@@ -102,7 +102,9 @@ def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
             name, host, f"at most {requested}", f"{observed}; {holder}", ok, severity, f"+ {share:.1%}"
         )
         return
-    yield Check(name, host, requested, observed, *_graded(abs(deviation), share), f"± {share:.1%}")
+    packet = max(sending.amounts) / sending.life_s / pace.per_s
+    graded = _graded(max(0.0, abs(deviation) - packet), share)
+    yield Check(name, host, requested, observed, *graded, f"± {share:.1%} and a packet")
     seconds = int(sending.life_s)
     amounts = [0] * seconds
     for t_s, amount in zip(sending.t_s, sending.amounts, strict=True):
