@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from samovar.campaign.folder import run_command as run_command
     from samovar.campaign.folder import testbeds_of as testbeds_of
     from samovar.campaign.interrupts import EXIT_CODE as EXIT_CODE
-    from samovar.campaign.interrupts import RESUMES as RESUMES
     from samovar.campaign.interrupts import Interrupts as Interrupts
     from samovar.campaign.interrupts import unrestored_lines as unrestored_lines
     from samovar.campaign.notifier import notifying as notifying

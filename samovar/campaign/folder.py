@@ -56,7 +56,7 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick |
         )
     state = read_state(folder) if folder else fold(())
     statuses = trial_statuses(state)
-    picked = pick.of(plan, {id_: one.result for id_, one in state.trials.items()}) if pick else None
+    picked = pick.of(plan, {id_: one.last_result for id_, one in state.trials.items()}) if pick else None
     if picked is None or not picked.again:
         state.pick(picked.text if picked else "", picked.ids if picked else ())
     else:

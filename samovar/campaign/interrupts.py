@@ -7,7 +7,7 @@ the incomplete trial moves to set-aside/, leases are released, and the exit code
 testbeds share a campaign, each runs its trials in a thread, to which the main thread passes the interrupt.
 The second SIGINT or SIGTERM ends the process at once: `unrestored_lines` reports which hosts are still
 changed. Each of them restores itself once it has lost its controller, and `fab restore` makes sure. Either
-way, the same command resumes the campaign.
+way, the command that resumes the campaign is printed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ FIRST_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECOND_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Without SIGHUP, which a terminal that is closed may send more than once."""
 NOTICE = b"\ninterrupted: ending in good order; interrupt again to end at once\n"
-RESUMES = "interrupted; the same command resumes the campaign"
 POLL_S = 0.2
 
 
@@ -164,8 +163,11 @@ def run_in_threads(
         raise errors[0]
 
 
-def unrestored_lines(folder: Path | None) -> Iterator[str]:
-    """Return what to print when a command exits at once: the hosts of its campaign that are still changed."""
+def unrestored_lines(folder: Path | None, resume: str) -> Iterator[str]:
+    """Return what to print when a command exits at once: the hosts of its campaign that are still changed.
+
+    `resume` is the command that resumes the campaign.
+    """
     from samovar.campaign.folder import read_state, testbeds_in
 
     if folder is None:
@@ -186,4 +188,4 @@ def unrestored_lines(folder: Path | None) -> Iterator[str]:
             yield f"  fab restore --testbed {testbed}"
     else:
         yield "ended at once; all hosts are restored"
-    yield "the same command resumes the campaign; files of the interrupted trial are kept"
+    yield f"to resume: {resume}; files of the interrupted trial are kept"

@@ -69,7 +69,10 @@ def run_campaign(root: Path, request: RunRequest, same_command: str, events: str
     from samovar.cli.progress import open_event_stream  # takes long to import
 
     events_on_stdout = events == "-"
-    with open_event_stream(events) as stream, event_display(root, events_on_stdout, stream) as display:
+    with (
+        open_event_stream(events) as stream,
+        event_display(root, events_on_stdout, stream, resume=same_command) as display,
+    ):
         overhead = controller.preflight.cost(planned, resume).times.overhead
         display.campaign.expect(planned.plan, resume.state, overhead.seconds)
         summary = controller.run(request, display)

@@ -12,7 +12,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, cast
 
-from samovar.campaign import EXIT_CODE, RESUMES, Interrupts, unrestored_lines
+from samovar.campaign import EXIT_CODE, Interrupts, unrestored_lines
 from samovar.cli.controller import Controller
 from samovar.cli.text import harmless
 from samovar.errors import DefinitionError, SamovarError
@@ -44,8 +44,8 @@ def command(
             return body(root, *args, **kwargs) or 0
         except SamovarError as error:
             show_error(error)
-        except KeyboardInterrupt:
-            show([RESUMES], to_stderr=True)
+        except KeyboardInterrupt as interrupt:
+            show([f"interrupted; to resume: {interrupt}" if interrupt.args else "interrupted"], True)
             return EXIT_CODE
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: `fab plan … | head`
@@ -80,17 +80,25 @@ def show_error(error: SamovarError) -> None:
 
 
 @contextmanager
-def event_display(root: Path, to_stderr: bool = False, also: Emit = silent) -> Iterator[EventDisplay]:
-    """Show events while a command works; Ctrl-C ends it in good order meanwhile, a second Ctrl-C at once."""
+def event_display(
+    root: Path, to_stderr: bool = False, also: Emit = silent, resume: str = ""
+) -> Iterator[EventDisplay]:
+    """Show events while a command works; Ctrl-C ends it in good order meanwhile, a second Ctrl-C at once.
+
+    `resume` is the command that is printed then, if a campaign runs.
+    """
     from samovar.cli.progress import EventDisplay
 
-    with Interrupts(lambda: _show_unrestored(root)), EventDisplay(to_stderr, also) as display:
-        yield display
+    try:
+        with Interrupts(lambda: _show_unrestored(root, resume)), EventDisplay(to_stderr, also) as display:
+            yield display
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(*filter(None, [resume])) from None
 
 
-def _show_unrestored(root: Path) -> None:
+def _show_unrestored(root: Path, resume: str) -> None:
     """Print which hosts are left changed by a command that ends at once."""
     from rich.console import Console
 
     Console(stderr=True).show_cursor(True)  # a progress bar hides it
-    show(unrestored_lines(open_controller(root).running), to_stderr=True)
+    show(unrestored_lines(open_controller(root).running, resume), to_stderr=True)

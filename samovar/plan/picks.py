@@ -28,7 +28,7 @@ class Pick:
     """Which trials of a plan a command is about: those that every option selects; all without an option.
 
     `only` are texts such as `cc=cubic,cdg mtu=1500`: a trial has one of the levels of each factor. `trials`
-    are ids, or their beginnings, and `again` states of trials in the campaign, of which any will do. Of what
+    are ids, or their beginnings, and `again` results of trials in the campaign, of which any will do. Of what
     these leave, `first` takes the first ones of the plan's order.
     """
 
@@ -60,7 +60,7 @@ class Pick:
         return "".join(f" {shlex.quote(word)}" for word in words)
 
     def of(self, plan: Plan, results: Mapping[str, str] | None = None) -> Picked:
-        """Return the trials of a plan that are picked; `results` has the state of each trial that has run.
+        """Return the trials of a plan that are picked; `results` has the last result of each trial.
 
         Raises DefinitionError for an unknown factor, level or trial, PlanError if no trial is picked, unless
         trials were to run again.

@@ -73,7 +73,7 @@ def test_one_ctrl_c_keeps_half_the_trial_and_leaves_the_hosts_as_they_were(
     victim = checkout.wait_for_traffic("once", 1)
     process.send_signal(signal.SIGINT)
     said = _ended(process)
-    assert "the same command resumes the campaign" in said
+    assert "interrupted; to resume: fab run once" in said
     assert "Traceback" not in said
     state = fold(checkout.journal("once"))
     assert state.clean

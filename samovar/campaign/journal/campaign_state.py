@@ -24,7 +24,8 @@ class TrialState:
 
     `status` is that of the last attempt. It is "in flight" until the attempt finishes, and stays so if the
     controller crashed. `seconds` and `overhead_s` (the time not spent on traffic) are None until the attempt
-    finishes. `phases` maps phases to seconds. `testbed` is where the last attempt ran.
+    finishes. `phases` maps phases to seconds. `testbed` is where the last attempt ran. `earlier` is the
+    result of the last attempt that was not interrupted, if a later one was.
     """
 
     id: str
@@ -38,11 +39,17 @@ class TrialState:
     phases: Mapping[str, float] = field(default_factory=dict)
     set_aside: tuple[str, ...] = ()
     testbed: str = ""
+    earlier: str = ""
 
     @property
     def result(self) -> str:
         """The verdict of a trial that completed, else how its last attempt ended."""
         return (self.verdict or "valid") if self.status == "completed" else self.status
+
+    @property
+    def last_result(self) -> str:
+        """The result of the last attempt that was not interrupted, empty if there is none."""
+        return self.earlier if self.status in ("in flight", "interrupted") else self.result
 
 
 def is_open(trial: TrialState | None) -> bool:
@@ -202,7 +209,10 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
     match entry.event:
         case "trial-started":
             testbed, attempt = str(values.get("testbed") or ""), int(values["attempt"])
-            trial = TrialState(id_, attempt, t_start_s=entry.t_s, set_aside=trial.set_aside, testbed=testbed)
+            earlier, aside = trial.last_result, trial.set_aside
+            trial = TrialState(
+                id_, attempt, t_start_s=entry.t_s, set_aside=aside, testbed=testbed, earlier=earlier
+            )
         case "phase":
             name, seconds = str(values["phase"]), float(values["seconds"])
             phases = {**trial.phases, name: trial.phases.get(name, 0.0) + seconds}
@@ -222,7 +232,8 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
             reasons = tuple(values["reasons"])
             trial = replace(trial, status="failed", verdict="invalid", reasons=reasons)
         case "trial-reopened":
-            trial = replace(trial, status="interrupted", reasons=("it is to run again",))
+            reasons = ("it is to run again",)
+            trial = replace(trial, status="interrupted", reasons=reasons, earlier=trial.last_result)
         case "trial-set-aside":
             status: TrialStatus = "interrupted" if trial.status == "in flight" else trial.status
             trial = replace(trial, status=status, set_aside=(*trial.set_aside, str(values["folder"])))

@@ -108,6 +108,25 @@ def test_suspect_trials_run_again_although_they_are_done(folder: Path) -> None:
     assert not read_state(folder).picks
 
 
+@pytest.mark.parametrize("end", ["crash", "interrupt"])
+def test_an_interrupted_repetition_is_resumed_by_the_same_pick(folder: Path, end: str) -> None:
+    run(folder, None, *PLAN.ids[2:])
+    run(folder, None, *PLAN.ids[:2], verdict="suspect")
+    with Journal(folder / NAME) as journal:
+        journal.append("trial-reopened", 4.0, id=PLAN.ids[0])
+        journal.append("trial-set-aside", 4.0, id=PLAN.ids[0], folder="set-aside/x")
+        journal.append("trial-started", 4.0, id=PLAN.ids[0], attempt=2)
+        if end == "interrupt":
+            ended = {"outcome": "interrupted", "verdict": "invalid", "reasons": [], "overhead_s": 1.0}
+            journal.append("trial-finished", 5.0, id=PLAN.ids[0], **ended)
+    results = folder.parent.parent
+    again = find_resume_point(PLAN, results, pick=Pick(again=("suspect",)))
+    assert list(again.comparison.runs) == list(PLAN.ids[:2])
+    run(folder, None, PLAN.ids[0], verdict="valid")
+    again = find_resume_point(PLAN, results, pick=Pick(again=("suspect",)))
+    assert list(again.comparison.runs) == [PLAN.ids[1]]
+
+
 def test_a_trial_is_open_from_the_moment_in_which_its_result_is_given_up(folder: Path) -> None:
     run(folder, None, *PLAN.ids)
     with Journal(folder / NAME) as journal:

@@ -19,7 +19,7 @@ from samovar.cli.campaign_commands import complete_lines, restored_lines, summar
 from samovar.cli.plan_commands import menu_lines
 from samovar.cli.project import Project, Request, RunRequest
 from samovar.events import Emit, Event
-from samovar.plan import Plan, Trial, compare, estimate_cost
+from samovar.plan import Pick, Plan, Trial, compare, estimate_cost
 from samovar.units import clock
 from tests.unit.plan_values import shared_trials
 from tests.unit.plans import CATALOGUE
@@ -78,6 +78,24 @@ def test_run_shows_events_and_summary_and_returns_1_if_trials_are_missing(
     assert f"  ✗ {SECOND.id}: src: gone\n" in for_people
     assert for_people.endswith("to run the missing trials: fab run x --profile quick --testbed lab\n")
     assert [json.loads(line)["event"] for line in for_programs.splitlines()] == ["trials-open"]
+
+
+class Interrupted(OneTrialDone):
+    """A controller that is interrupted in its first trial."""
+
+    def run(self, request: RunRequest, emit: Emit) -> Summary:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_an_interrupted_run_prints_the_command_that_resumes_it(
+    new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(campaign_commands, "open_controller", lambda root: Interrupted(tmp_path))
+    pick = Pick(only=("rwnd=1MB",), again=("suspect",))
+    code = campaign_commands.run(tmp_path, Request("x"), pick=pick, new_campaign=new, fail_fast=True)
+    shown = "fab run x --profile quick --testbed lab --only rwnd=1MB --again suspect --fail-fast"
+    assert (code, capfd.readouterr().err) == (130, f"interrupted; to resume: {shown}\n")
 
 
 @pytest.mark.parametrize(
