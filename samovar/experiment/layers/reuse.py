@@ -120,6 +120,8 @@ class _Reuse:
     def _used_by(self, tree: Map) -> Iterator[Map]:
         """Yield the fragments that a mapping uses, in order, each merged over those that it uses in turn."""
         use = tree.get("use")
+        if isinstance(use, Seq) and not use:
+            self._refuse(use.position, "use: is empty; it needs at least one")
         for name in use if isinstance(use, Seq) else [] if use is None else [use]:
             if not isinstance(name, Text):
                 message = "use: must be a name of a fragment or a list of names, such as [slow-link, lossy]"
