@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import installation
+from samovar.experiment import keys
 from samovar.lab.access import Kernel
 from samovar.lab.kernel import UserModeKernel
 from samovar.lab.machines import VirtualMachine, qemu_release, write_seed
@@ -87,6 +88,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     (folder / "etc" / "shadow").chmod(0o600)
     values = {**vars(boot), **vars(boot.topology), "boot_folder": folder, "modules": MODULES}
     values["shared_links"] = boot.topology.shared_links
+    values |= {"largest_tap_mtu": keys.LARGEST_TAP_MTU, "user_mode_mtu": keys.USER_MODE_MTU}
     _render("hosts", folder / "etc" / "hosts", values)
     _render("modprobe.sh", folder / "bin" / "modprobe", values, mode=0o755)
     _render("kernel-init.sh", folder / "kernel-init.sh", values, mode=0o755)

@@ -211,6 +211,9 @@ def check_site(
             for place, at_key, message in _setting_refusals(one, [systems], known, catalogue):
                 if tree is not None:
                     yield position_at(tree, (*prefix, *place), key=at_key).problem(message)
+            for place, at_key, message in _beyond_links(one, testbed, hosts):
+                if tree is not None:
+                    yield position_at(tree, (*prefix, *place), key=at_key).problem(message)
 
 
 def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
@@ -233,7 +236,9 @@ def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
             systems = part.systems_at(*senders, *receivers)
         groups = [[system] for system in sorted(set(systems))]
     names = None if one.factor is not None and one.factor.at else part.end_names
-    return _setting_refusals(one, groups, names, part.catalogue)
+    yield from _setting_refusals(one, groups, names, part.catalogue)
+    if testbed is not None:
+        yield from _beyond_links(one, testbed, testbed.hosts)
 
 
 def _setting_refusals(
@@ -257,6 +262,18 @@ def _setting_refusals(
         takes = [setting_parameters(catalogue, system) for system in systems]
         yield from _refused_by_recipes(one, one.target, takes)
     yield from _unreadable(one)
+
+
+def _beyond_links(one: PartValue, testbed: keys.Testbed, hosts: Iterable[str]) -> Iterator[Refusal]:
+    """Yield that an MTU is larger than a link of a lab carries."""
+    if one.target != "mtu" or not isinstance(one.value, int):
+        return
+    for host in keys.places_of(testbed, (one.step,)) if one.step else hosts:
+        for interface in testbed.hosts[host].interfaces.values():
+            most = testbed.largest_mtu(interface.link)
+            if most is not None and one.value > most:
+                yield one.where, False, f"mtu: link {interface.link} of {host} carries at most {most} bytes"
+                return
 
 
 def setting_parameters(catalogue: keys.RecipeCatalogue, *systems: str) -> dict[str, keys.ParameterInfo]:

@@ -68,6 +68,8 @@ from samovar.experiment.keys.recipe_parameters import is_off as is_off
 from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_parameter
 from samovar.experiment.keys.recipe_parameters import settable as settable
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS
+from samovar.experiment.keys.testbed_file import LARGEST_TAP_MTU as LARGEST_TAP_MTU
+from samovar.experiment.keys.testbed_file import USER_MODE_MTU as USER_MODE_MTU
 from samovar.experiment.keys.testbed_file import Adapter as Adapter
 from samovar.experiment.keys.testbed_file import NetworkInterface as NetworkInterface
 from samovar.experiment.keys.testbed_file import Testbed as Testbed

@@ -297,6 +297,12 @@ def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
     return LinkBottleneck.model_validate(written)
 
 
+LARGEST_TAP_MTU = 65521
+"""The largest MTU of a TAP device, at adapters and virtual machines: 65535 bytes less Ethernet's header."""
+USER_MODE_MTU = 9000
+"""The MTU of the device between a user-mode kernel and virtual machines; larger packets are lost."""
+
+
 class Testbed(SourceFile):
     """One testbed file."""
 
@@ -352,6 +358,20 @@ class Testbed(SourceFile):
     def value_at(self, host: str, values: Mapping[str, T]) -> T | None:
         """Return a host's value in a mapping by host or role, of the most specific name; or None."""
         return next((values[name] for name in self.names_of(host) if name in values), None)
+
+    def largest_mtu(self, link: str) -> int | None:
+        """Return the largest MTU that a lab's link carries; None if it carries any, or its kernel decides."""
+        entry, lab = self.links.get(link), self.lab
+        at_link = [
+            host for host in self.hosts.values() for one in host.interfaces.values() if one.link == link
+        ]
+        machines = [host for host in at_link if host.image is not None]
+        if lab is None:
+            return None
+        if lab.kernel == "uml" and 0 < len(machines) < len(at_link):
+            return USER_MODE_MTU
+        has_taps = machines and not len(machines) == len(at_link) == 2  # two are joined by their sockets
+        return LARGEST_TAP_MTU if has_taps or (entry and entry.adapter) else None
 
     def ssh_of(self, name: str) -> Ssh:
         """Return the SSH settings of one host: its own over the testbed's."""
