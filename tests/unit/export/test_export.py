@@ -13,7 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pyarrow.parquet as pq
 import pytest
+from flent import resultset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,9 +25,6 @@ from samovar.atomic_files import staged
 from samovar.cli.commands import run_commands
 from samovar.export.flent_file import flent_data, on_grid
 
-duckdb = pytest.importorskip("duckdb")
-pq = pytest.importorskip("pyarrow.parquet")
-resultset = pytest.importorskip("flent.resultset")
 ROOT = Path(__file__).parents[3]
 SMALL = ROOT / "analysis" / "tests" / "traces" / "campaign-small"
 TRIAL = "window-cubic-9999KB-1500-r1-aa50c2"
@@ -138,9 +138,11 @@ def test_parquet_has_the_values_of_csv_with_types_and_origin(exported: Path) -> 
 
 
 def test_another_reader_finds_the_same_times_and_counts(exported: Path) -> None:
-    found = duckdb.sql(
+    relation = duckdb.sql(
         f"select trial, count(*), epoch_ns(min(t_ns)) from '{exported}/series.parquet' group by trial"
-    ).fetchall()
+    )
+    assert relation is not None
+    found = relation.fetchall()
     rows = rows_of(exported / "series.csv")
     times = {trial: [int(row["t_ns"]) for row in rows if row["trial"] == trial] for trial, _, _ in found}
     assert len(found) == 6
