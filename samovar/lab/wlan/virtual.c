@@ -1,0 +1,61 @@
+/* The model in virtual time, without TAPs: some ports always have a frame to send.
+ *
+ *   virtual SECONDS PORTS LENGTH SENDER:RECEIVER[,SENDER:RECEIVER...] [KEY=VALUE...]
+ *
+ * LENGTH is that of the Ethernet frames. Prints a line for each port: its counters as JSON, and a last one for the medium. */
+#include "wlan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void supply(struct wlan *wlan, int from, int to, size_t length_bytes, int64_t now_ns) {
+  while (wlan->port[from].queued < 2) {
+    struct frame *frame = calloc(1, sizeof *frame);
+    if (!frame) abort();
+    *frame = (struct frame){.length_bytes = length_bytes, .from = from, .to = to};
+    wlan_offer(wlan, frame, now_ns);
+  }
+}
+
+static void print_counters(const struct wlan *wlan, int64_t now_ns) {
+  for (int number = 0; number < wlan->ports; number++) {
+    const struct counters *count = &wlan->port[number].count;
+    printf("{\"port\": %d, \"out_frames\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"attempts\": %" PRIu64
+           ", \"collisions\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"discarded\": %" PRIu64 ", \"airtime_ns\": %" PRId64 "}\n",
+           number, count->out_frames, count->dropped_frames, count->attempts, count->collisions, count->errors,
+           count->discarded_frames, count->airtime_ns);
+  }
+  printf("{\"busy_ns\": %" PRId64 ", \"time_ns\": %" PRId64 "}\n", wlan->busy_ns, now_ns);
+}
+
+int main(int count, char **words) {
+  static struct wlan wlan;
+  int receivers[MOST_PORTS] = {0}, sends[MOST_PORTS] = {0};
+  struct settings set = fresh_settings();
+  if (count < 5) return 2;
+  int64_t end_ns = (int64_t)(atof(words[1]) * 1e9), now_ns = 0;
+  for (char *rest = words[4], *pair; (pair = strsep(&rest, ","));) {
+    int sender = atoi(pair);
+    sends[sender] = 1;
+    receivers[sender] = atoi(strchr(pair, ':') + 1);
+  }
+  for (int number = 5; number < count; number++) {
+    const char *why = parse_pair(&set, words[number]);
+    if (why) {
+      fprintf(stderr, "%s\n", why);
+      return 2;
+    }
+  }
+  wlan_begin(&wlan, &set, atoi(words[2]), 0);
+  while (now_ns < end_ns) {
+    for (int port = 0; port < wlan.ports; port++)
+      if (sends[port]) supply(&wlan, port, receivers[port], (size_t)atoi(words[3]), now_ns);
+    now_ns = wlan_next_ns(&wlan);
+    wlan_advance(&wlan, now_ns);
+    for (struct frame *frame; (frame = pop(&wlan.received));) free(frame);
+  }
+  print_counters(&wlan, now_ns);
+  return 0;
+}

@@ -1,0 +1,115 @@
+/* A model of an infrastructure network of IEEE 802.11: one access point, any number of stations, and the DCF by which they
+ * share the medium. It does no input or output and reads no clock: callers say which frames arrive when, and until when
+ * time has passed. Clauses are those of IEEE Std 802.11-2007. */
+#ifndef SAMOVAR_WLAN_H
+#define SAMOVAR_WLAN_H
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { ACCESS_POINT, MOST_PORTS = 65, EVERYONE = MOST_PORTS, RATES = 12, ACK_BYTES = 14 };
+#define SECOND_NS INT64_C(1000000000)
+#define NEVER_NS INT64_MAX
+
+struct frame {
+  struct frame *next;
+  int64_t t_ns; /* beyond the medium, the time at which it was received */
+  size_t length_bytes; /* of the Ethernet frame, without FCS */
+  int from, to; /* ports; `to` may be EVERYONE */
+  unsigned char bytes[];
+};
+
+struct queue {
+  struct frame *first, *last;
+};
+
+enum { STANDARD_B, STANDARD_G, STANDARD_A };
+enum { FIXED, ARF, SAMPLING };
+
+/* Settings, each a number; `keys` in settings.c lists them. Those of a station apply to both of its directions, except the
+ * queue, which is that of frames that the station, or the access point, has to send. */
+struct settings {
+  double standard, short_preamble, protection, rts_bytes, tries, basic_mbit, seed;
+  double adaptation[MOST_PORTS], rate_mbit[MOST_PORTS], snr_db[MOST_PORTS], loss[MOST_PORTS], queue_frames[MOST_PORTS];
+};
+
+/* What a standard prescribes: durations, contention windows, and the rates that it has, as bits. */
+struct phy {
+  int64_t slot_ns, sifs_ns, difs_ns, eifs_ns, extension_ns;
+  int least_window, short_preamble;
+  unsigned rates, basic;
+};
+
+/* How the rate of one direction between a station and the access point is chosen. */
+struct chooser {
+  int rate; /* at present, or of the present frame */
+  int successes, failures, probing; /* ARF: in succession */
+  int frames; /* sampling: since a frame was sent at another rate than the best */
+  int failed[RATES]; /* frames in succession */
+  int64_t failed_ns[RATES];
+  double attempts[RATES], arrivals[RATES]; /* moving means over frames; 0: not tried yet */
+};
+
+struct counters {
+  uint64_t in_frames, out_frames, out_bytes, dropped_frames; /* at the queue */
+  uint64_t attempts, collisions, errors, discarded_frames; /* on the medium */
+  int64_t airtime_ns;
+};
+
+struct port {
+  struct queue waiting;
+  int64_t queued; /* frames waiting, with the one on the medium */
+  int64_t slot; /* the slot in which it may send, after idle_ns: the rest of its backoff */
+  int window, retries;
+  int was_received; /* the first frame was, but its ACK was lost */
+  int sends, uses_rts, rate; /* the present try */
+  int64_t before_ns, data_ns; /* of CTS-to-self or RTS and CTS, with SIFS; of the data frame */
+  int64_t alone_ns; /* of what it sends if nobody answers */
+  int64_t air_ns; /* that it keeps the medium busy */
+  struct counters count;
+};
+
+struct wlan {
+  struct settings set;
+  struct phy phy;
+  int ports;
+  struct port port[MOST_PORTS];
+  struct chooser chooser[2][MOST_PORTS]; /* from stations, and from the access point to them */
+  int64_t idle_ns; /* the beginning of slot 0: the end of the last exchange and DIFS or EIFS */
+  int64_t busy_until_ns; /* end of the present exchange; NEVER_NS: there is none */
+  int64_t received_ns; /* end of its data frame */
+  int senders, delivered, confirmed; /* of this exchange */
+  int64_t busy_ns; /* time in exchanges since the beginning */
+  uint64_t random;
+  struct queue received; /* frames that have arrived, in order of time */
+};
+
+/* dcf.c */
+void wlan_begin(struct wlan *wlan, const struct settings *set, int ports, int64_t now_ns);
+void wlan_offer(struct wlan *wlan, struct frame *frame, int64_t now_ns);
+int64_t wlan_next_ns(const struct wlan *wlan);
+void wlan_advance(struct wlan *wlan, int64_t now_ns);
+void push(struct queue *queue, struct frame *frame);
+struct frame *pop(struct queue *queue);
+double drawn(uint64_t *state);
+
+/* phy.c */
+extern const double rates_mbit[RATES];
+struct phy phy_of(const struct settings *set);
+int64_t airtime_ns(const struct phy *phy, int rate, size_t bytes);
+int lowest_rate(const struct phy *phy);
+int reply_rate(const struct phy *phy, int rate);
+int protection_rate(const struct phy *phy);
+int is_ofdm(int rate);
+double frame_error(int rate, double snr_db, size_t bytes);
+
+/* rates.c */
+void begin_choice(struct chooser *chooser, const struct phy *phy, int adaptation, double rate_mbit);
+int choose_rate(struct chooser *chooser, const struct phy *phy, int adaptation, int retries, int64_t now_ns, uint64_t *random);
+void learn(struct chooser *chooser, const struct phy *phy, int adaptation, int retries, int arrived, int64_t now_ns);
+
+/* settings.c */
+struct settings fresh_settings(void);
+const char *parse_pair(struct settings *set, const char *pair);
+
+#endif
