@@ -1,4 +1,4 @@
-"""Experiment, testbed and configuration files: typed and resolved, or all errors with their places."""
+"""Load experiment, testbed and configuration files into typed values; report all errors with positions."""
 
 from samovar.errors import unknown as unknown
 from samovar.experiment import keys as keys

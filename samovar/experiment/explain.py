@@ -1,4 +1,4 @@
-"""Explain where values come from: the value of a key in each layer, the strongest layer first."""
+"""`fab explain`: show where the value of a key comes from, with its value in each layer, strongest first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOP_KEYS: Mapping[str, type[keys.Strict]] = {
     **{f"order.{key}": keys.Order for key in keys.keys_of(keys.Order)},
     **{f"verdict.{key}": keys.Thresholds for key in keys.keys_of(keys.Thresholds)},
 }
-"""Keys of the whole experiment, and the model that has their default. config.yaml may give some of them."""
+"""Keys of the whole experiment, not of a part, and the model that declares the default of each."""
 Owners = Mapping[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]]
 
 
@@ -33,8 +33,8 @@ class Explanation:
     """The values of a key in all layers, the strongest first. The first value is used, unless `removed`.
 
     `levels` are the levels of a factor that sets the key. `in_trial` has the resolved values in a trial:
-    where each applies, its name in plan.json, and the value. A setting is explained for the `hosts` that get
-    it from the same layers, named by `at`. A key that contains others has explanations of these in `keys`.
+    where each applies, its name in plan.json, and the value. An explanation of a setting is for all `hosts`
+    that get it from the same layers; `at` is a text that names them. `keys` explains the keys within the key.
     """
 
     title: str
@@ -59,10 +59,10 @@ class Explainer:
         self._checked = Validation(self.experiment, tree, [])
 
     def explain(self, key: str, part: str = "", levels: Mapping[str, str] | None = None) -> list[Explanation]:
-        """Return the explanations of a key in every part that has it, or in one part.
+        """Return the explanations of a key in every part that has it, or only in `part`.
 
-        `levels` are the levels of a trial of that part, by factor. Raises DefinitionError for an unknown key,
-        with the most similar known key.
+        `levels` are the levels of one trial of that part, by factor. Raises DefinitionError for an unknown
+        key, with the most similar known key.
         """
         named = ""
         if key.startswith("parts."):
@@ -100,7 +100,7 @@ class Explainer:
         return (known | setting_parameters(self.catalogue, *systems).keys()) - {""}
 
     def owners(self, name: str) -> Owners:
-        """Return, for each key that contains others, its own keys (a model) and its recipes' parameters."""
+        """Return for each key that contains others (path) the model of these, and its recipes' parameters."""
         part = PartToCheck(self._checked, self.testbed, self.catalogue, self.experiment.parts[name])
         owners = {}
         for owner in keys.owners_of(part.model):
@@ -110,7 +110,7 @@ class Explainer:
         return owners
 
     def _explain_top(self, key: str) -> Explanation:
-        """Explain a key that the experiment, config.yaml or else its default gives."""
+        """Explain a key of the whole experiment, with its values in experiment, testbed and config.yaml."""
         inside = [one for one in TOP_KEYS if one.startswith(f"{key}.")]
         if inside:
             inner = ((one.removeprefix(f"{key}."), self._explain_top(one)) for one in inside)
@@ -139,7 +139,7 @@ class _PartExplainer:
         self.tree = node_at(of.experiment.complete, "parts", name)
 
     def explain(self, key: str) -> Iterator[Explanation]:
-        """Yield the explanations: one for each factor or setting, one for the hosts that share a setting."""
+        """Yield explanations of a key; of a setting, one for all hosts that get it from the same layers."""
         if key in ("factors", "settings"):
             settings = sorted(set[str]().union(*self.of.settings[self.name].values()))
             inner = list(self.part.factors) if key == "factors" else settings
@@ -162,15 +162,15 @@ class _PartExplainer:
         if inside:
             inner = tuple((own, self._explain_key(f"{key}.{own}")) for own in inside)
             return Explanation(self._title(key), written[1:], keys=inner)
-        removed = bool(written) and is_removed(self.tree, steps)  # an alternative replaced it
+        removed = bool(written) and is_removed(self.tree, steps)  # by an alternative, as size by duration
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
-        # each value once: those of the top level are also those of the parts
+        # each value once: every part has the values of the top level, too
         values = dict.fromkeys([*self._recorders(key), *factor_values, *_values(arrivals), *written, *below])
         return Explanation(self._title(key), tuple(values), levels, removed and not factor_values)
 
     def _recorders(self, key: str) -> Iterator[LayerValue]:
-        """Yield the recipes that record a quantity, with their hosts, if a logger names one."""
+        """Yield one value with the recipes that record a logger's quantity: RECIPE at HOST, HOST."""
         named = [one for one in self.part.loggers if key == f"loggers.{one.logger}.logger"]
         hosts_by_recipe: dict[str, list[str]] = {}
         for logger in named:
@@ -183,10 +183,10 @@ class _PartExplainer:
             yield LayerValue("; ".join(texts), "recipe", f"records {named[0].logger}")
 
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
-        """Return the values of the weakest layers: the testbed's device (path keys only), and the default."""
+        """Return the values of the weakest layers: the bottleneck device (for path keys) and the default."""
         owner, _, own = key.rpartition(".")
         if owner == "path" and self.of.testbed.device is not None and own != "delay":
-            own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # a device delays one direction
+            own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # its delay is one-way
             node = _device_tree(self.of.testbed).get(own)
             values = [LayerValue.of(node, "testbed")] if isinstance(node, Text) else []
             values += _default(keys.keys_of(keys.Adapter).get(own))
@@ -197,7 +197,7 @@ class _PartExplainer:
         return _default(parameters.get(own)) or _default(keys.keys_of(model).get(own))
 
     def _keys_inside(self, key: str) -> Iterator[str]:
-        """Yield the keys within a key that the experiment, the testbed's device or a factor gives."""
+        """Yield the keys within a key that get a value from experiment, bottleneck device or factor."""
         targets = setters_of(self.part)
         by_factors = [one.removeprefix(f"{key}.") for one in targets if one.startswith(f"{key}.")]
         for one in keys_inside(self.tree, nested_keys(key)):
@@ -208,7 +208,10 @@ class _PartExplainer:
         yield from by_factors
 
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
-        """Return the value of the factor that sets a key, and its levels (in a trial, the trial's level)."""
+        """Return the factor that sets a key, as a value, and the texts of its levels; empty without a factor.
+
+        In a trial, return the level of that trial as the value, and no levels.
+        """
         factor = self.part.factors.get(key) or next(iter(setters_of(self.part).get(key, ())), None)
         if factor is None:
             return (), ()
@@ -225,7 +228,7 @@ class _PartExplainer:
         return (LayerValue(text, f"level of factor {factor.name}", place),) if text else (), ()
 
     def _explain_setting(self, key: str) -> Iterator[Explanation]:
-        """Explain a setting. Hosts that get it from the same layers share an explanation."""
+        """Yield explanations of a setting, one for all hosts that get it from the same layers."""
         of = self.of
         hosts_by_values: dict[tuple[LayerValue, ...], list[str]] = {}
         for host, own in of.settings[self.name].items():
@@ -252,27 +255,27 @@ def _level_text(level: keys.Level, key: str) -> str:
 def _default(
     declared: keys.Key | keys.ParameterInfo | None, layer: str = "default", place: str = ""
 ) -> tuple[LayerValue, ...]:
-    """Return the default of a key or parameter as a file would write it; empty if there is no default."""
+    """Return the default of a key or parameter as the value of a layer; empty if there is no default."""
     default = declared.default if declared else None
     return () if default is None else (LayerValue(str(default), layer, place),)
 
 
 def _device_tree(testbed: keys.Testbed) -> Mapping[str, Node]:
-    """Return the testbed file's entry of the device that is the bottleneck; empty if it is a router."""
+    """Return the mapping `adapter` of the bottleneck link in the testbed file; empty for a router."""
     link = testbed.bottleneck_link
     node = node_at(testbed.written, "links", link, "adapter") if link and testbed.device else None
     return node if isinstance(node, Map) else {}
 
 
 def is_removed(node: Node | None, steps: Sequence[str]) -> bool:
-    """Return whether the last of some nested keys has been removed from the mapping that contained it."""
+    """Return whether the mapping that could contain the last of some nested keys has no such key."""
     for step in steps[:-1]:
         node = next(iter(values_below(node, step)), None)
     return isinstance(node, Map) and steps[-1] not in node
 
 
 def keys_inside(tree: Node | None, steps: Sequence[str]) -> Iterator[str]:
-    """Yield the keys inside the value at the end of nested keys; none for a text or a plain list."""
+    """Yield the keys within the value at nested keys (rate.down within path); none for texts and lists."""
     node, listed = next(iter(nodes_at(tree, steps)), None), steps[0] in LISTED
     if listed and isinstance(node, Seq):
         name_key = LISTED[steps[0]][0]

@@ -1,8 +1,8 @@
 """Formulas such as `1 BDP`, `2 * BDP + 10packets`, `max(1 BDP, 50KB)`: parse, check dimensions, evaluate.
 
 A formula has numbers, quantities, names, `+ - * /`, parentheses, `min` and `max`; a number before a name
-multiplies it. Python's parser reads it, and only these nodes of its tree are accepted. Arithmetic is exact
-(fractions); packets become bytes, and bytes packets, through the MTU.
+multiplies it. Python's parser reads it; any other syntax of Python is refused. Arithmetic is exact
+(fractions). Packets and bytes are converted with the MTU.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from samovar.units import ETHERNET_MTU_BYTES, LARGEST, UnitError, format_duratio
 
 T = TypeVar("T")
 LONGEST = 200
-"""Longest formula in characters; limits the work of parsing."""
+"""Longest formula in characters, to limit the work of parsing."""
 
 
 class Dimension(NamedTuple):
@@ -36,17 +36,17 @@ class Dimension(NamedTuple):
     share: bool = False
 
     def in_bytes(self) -> Dimension:
-        """Return the dimension with packets counted in bytes, an MTU each."""
+        """Return the dimension after packets are converted to bytes."""
         return Dimension(self.bytes + self.packets, self.seconds, 0, self.share)
 
     def plus(self, other: Dimension) -> Dimension:
-        """Return the dimension of a sum; packets count as bytes if the other side is bytes."""
+        """Return the dimension of a sum. Packets are converted to bytes if the other operand is in bytes."""
         if self != other and self.in_bytes() != other.in_bytes():
             raise UnitError(f"{self} and {other} cannot be added or compared")
         return self if self == other else self.in_bytes()
 
     def times(self, other: Dimension, power: int = 1) -> Dimension:
-        """Return the dimension of a product, or with power -1 of a quotient. A share of bytes is bytes."""
+        """Return the dimension of a product, or of a quotient (power -1). A share times bytes is bytes."""
         bytes, seconds, packets = (a + power * b for a, b in zip(self[:3], other[:3], strict=True))
         share = self.share + power * other.share > 0 and not any((*self[:3], *other[:3]))
         return Dimension(bytes, seconds, packets, share)
@@ -73,7 +73,7 @@ _DIMENSIONS: Mapping[units.Kind | None, tuple[Dimension, Fraction]] = {
     units.PACKETS: (PACKETS, Fraction(1)),
     units.SHARE: (SHARE, Fraction(1, 100)),
 }
-"""The dimension of a kind of quantity, and its smallest unit in that of formulas."""
+"""By kind of quantity: its dimension, and its smallest unit in bytes and seconds (1 bit/s is 1/8)."""
 _DIMENSION_NAMES = {FREQUENCY: "a frequency"} | {
     dimension: f"a {kind.name if kind else 'number'}" for kind, (dimension, _) in _DIMENSIONS.items()
 }
@@ -116,7 +116,7 @@ NAMES: Mapping[str, Dimension] = {
         if f"{name}{direction}" != "path.delay"
     },
 }
-"""Names that every experiment has; without a direction they mean `down`."""
+"""Names that formulas of every experiment may use. BDP, RATE and others without direction mean `.down`."""
 
 
 def canonical(name: str) -> str:
@@ -128,7 +128,7 @@ def canonical(name: str) -> str:
 
 
 def dimension_of(name: str) -> Dimension | None:
-    """Return the dimension of a name; None if formulas have no such name."""
+    """Return the dimension of a name, or None if formulas have no such name."""
     if name in NAMES:
         return NAMES[name]
     owner, _, key = name.rpartition(".")
@@ -139,7 +139,7 @@ ValueOf = Callable[[str], Fraction]
 
 
 class Term(NamedTuple):
-    """A part of a formula: its dimension, and a function that computes its number from values of names.
+    """A part of a formula: its dimension, and a function that computes its number from the values of names.
 
     Numbers are in bytes, seconds, bytes per second or packets; shares are fractions.
     """
@@ -148,7 +148,7 @@ class Term(NamedTuple):
     number: Callable[[ValueOf], Fraction]
 
     def counted_in(self, dimension: Dimension) -> Callable[[ValueOf], Fraction]:
-        """Return the term with its number converted from packets to bytes, or the reverse."""
+        """Return a function for the term's number in `dimension`, with packets and bytes converted."""
         power = self.dimension.packets - dimension.packets
         if not power:
             return self.number
@@ -157,7 +157,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula in place of a value: text, kind of value, parsed term, and the `names` that it uses."""
+    """A formula in a file instead of a value. `kind` is the kind of that value; `names` are used in it."""
 
     text: str
     kind: str
@@ -169,9 +169,9 @@ class Formula:
 
     @property
     def fitting(self) -> Dimension:
-        """The dimension of the key that the formula fits.
+        """The dimension in which the formula gives the value of its key.
 
-        Raises UnitError if it fits no dimension of the key.
+        Raises UnitError if the key accepts no quantity of the formula's dimension.
         """
         kind, own = KINDS[self.kind], self.term.dimension
         fitting = [one for one in kind.dimensions if one.in_bytes() == own.in_bytes()]
@@ -198,9 +198,9 @@ _ACCEPTED = "numbers, quantities, names, + - * / ( ) min and max"
 
 
 class _Reader:
-    """Reads one formula.
+    """Reads one formula with Python's parser.
 
-    Its tokens are replaced by words of equal width, so that Python's columns identify the token.
+    Each token is replaced by a word of _WIDTH characters, so that a column of the parser gives the token.
     """
 
     def __init__(self, text: str) -> None:
@@ -265,7 +265,7 @@ def _constant(number: Decimal, unit: str, kind: units.Kind | None) -> Term:
 
 
 def _combined(sign: str, terms: Sequence[Term]) -> Term:
-    """Return an operation on terms; raises UnitError for a sum of different dimensions."""
+    """Return the term of an operation on terms. Raises UnitError for a sum of different dimensions."""
     compute, dimension_after = _OPERATORS[sign]
     dimension = reduce(dimension_after, (term.dimension for term in terms))
     if dimension_after == Dimension.plus:
@@ -274,9 +274,9 @@ def _combined(sign: str, terms: Sequence[Term]) -> Term:
 
 
 def read_formula(text: str, kind: str) -> Formula:
-    """Read a formula for a key of one of KINDS.
+    """Read a formula for a value of `kind`, a key of KINDS.
 
-    Raises UnitError, also for dimensions that cannot be combined.
+    Raises UnitError for wrong syntax, unknown names, and dimensions that cannot be combined.
     """
     if len(text) > LONGEST:
         raise UnitError(f"a formula of {len(text)} characters; expected at most {LONGEST}")
@@ -288,13 +288,13 @@ def read_formula(text: str, kind: str) -> Formula:
 
 
 def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
-    """Read a quantity, or a formula for one; raises UnitError."""
+    """Read a quantity with `parse`, or a formula that computes the quantity; raises UnitError."""
     if not is_formula(text):
         return parse(text)
     formula = read_formula(text, kind)
     _ = formula.fitting
     if not formula.names:
-        Scope(lambda name: None).value(formula)  # it is constant: errors are reported at once
+        Scope(lambda name: None).value(formula)  # evaluated now, to find errors
     return formula
 
 
@@ -314,7 +314,7 @@ _FOLDED = frozenset(name.upper() for name in NAMES)
 
 
 def _whole(number: Fraction) -> int:
-    return int(number + Fraction(1, 2))  # half up; negative numbers are refused before
+    return int(number + Fraction(1, 2))  # rounds half up; FormulaKind.value has refused negative numbers
 
 
 def _seconds(number: Fraction) -> float:
@@ -323,9 +323,9 @@ def _seconds(number: Fraction) -> float:
 
 @dataclass(frozen=True)
 class FormulaKind:
-    """A kind of value that a formula can give: its dimensions, and how a number becomes a value.
+    """A kind of value that formulas can compute.
 
-    `written` returns the value as the text of a recipe's parameter.
+    `typed` converts a computed number to the value, and `written` the value to the text for a recipe.
     """
 
     expected: str
@@ -335,9 +335,9 @@ class FormulaKind:
     may_be_zero: bool = False
 
     def value(self, number: Fraction) -> int | float:
-        """Return the value for a number in the dimension of the kind.
+        """Convert a number that a formula computed to a value of this kind.
 
-        Raises UnitError for an impossible value.
+        Raises UnitError for a negative or too large number, and for zero where zero is not allowed.
         """
         most = 1 if self.dimensions == (SHARE,) else LARGEST
         value = self.typed(number) if 0 <= number <= most else None
@@ -361,14 +361,14 @@ KINDS: Mapping[str, FormulaKind] = {
     "share": FormulaKind("a share such as path.loss / 2", (SHARE,), float, format_share, may_be_zero=True),
     "buffer": FormulaKind("a size or a count of packets such as 1 BDP", (PACKETS, BYTES)),
 }
-"""The kinds of values that formulas can give, by name."""
+"""The kinds of values that formulas can compute, by name."""
 
 
 class Scope:
-    """The values of one treatment. Formulas among them are evaluated on demand.
+    """Evaluates formulas with the values of one treatment.
 
     `find` returns the value of a canonical name, such as path.rate.down, mtu or traffic.bulk.size: a number
-    in bytes, bit/s or seconds, a share as a fraction, a Buffer, a Formula, or None without a value.
+    in bytes, bit/s or seconds, a share as a fraction, a Buffer, a Formula, or None if the name has no value.
     """
 
     def __init__(self, find: Callable[[str], object]) -> None:
@@ -376,7 +376,7 @@ class Scope:
         self._open: list[str] = []
 
     def value(self, amount: object) -> object:
-        """Return a quantity with its formulas evaluated, also those of a distribution. Raises UnitError."""
+        """Return a value with formulas evaluated, also within a distribution. Raises UnitError."""
         if isinstance(amount, Distribution):
             return amount.computed(self.value)
         if not isinstance(amount, Formula):
@@ -393,12 +393,12 @@ class Scope:
         value = kind.value(number)
         if formula.kind != "buffer":
             return value
-        # in packets and in bytes: a queue discipline counts one of them
+        # both units, as some queue disciplines count packets and others bytes
         packets = number if dimension == PACKETS else number / self.number("MTU")
         return Buffer(max(_whole(packets), 1), _whole(packets * self.number("MTU")))
 
     def number(self, name: str) -> Fraction:
-        """Return the value of a name in bytes, seconds, bytes per second or as a fraction.
+        """Return the value of a name in bytes, seconds or bytes per second, or a share as a fraction.
 
         Raises UnitError for a name without a value, and for a value that depends on itself.
         """
@@ -422,7 +422,7 @@ class Scope:
         if value is None and name == "path.rtt" and self._find("path.delay.down") is not None:
             return self.number("path.delay.down") + self.number("path.delay.up")
         if value is None:
-            raise UnitError(f"{name} has no value here; expected one, as a value or a factor")
+            raise UnitError(f"{name} has no value here (set it, or make it a factor)")
         if isinstance(value, Buffer):
             in_packets = Fraction(value.packets or 0)
             return in_packets * self.number("MTU") if value.bytes is None else Fraction(value.bytes)
@@ -433,5 +433,5 @@ class Scope:
 
 
 def formula_text(formula: Formula, scope: Scope) -> str:
-    """Return the value of a recipe parameter's formula as text: 10ms for `RTT / 2`; raises UnitError."""
+    """Evaluate the formula of a recipe's parameter, and return text: 10ms for `RTT / 2`. Raises UnitError."""
     return KINDS[formula.kind].written(scope.value(formula))

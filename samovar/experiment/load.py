@@ -1,4 +1,4 @@
-"""Load experiment, testbed and configuration files: typed, resolved values, or all errors at once."""
+"""Load experiment, testbed, configuration and study files; report the errors of all files at once."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.yaml_tree import Map, plain, read_yaml, yaml_names, yaml_path
 
 ORIGINALS = "definition"
-"""Folder of a campaign with the files that its experiment was made from, unchanged."""
+"""Folder of a campaign with unchanged copies of the experiment's file and the files it reuses."""
 CHECKED_WHERE_WRITTEN = ("expect", "figures", "tables")
-"""Keys that name levels. They are checked in the layer that has them, because a profile may remove levels."""
+"""Keys that name levels. Only the layer that has them is checked, as a profile may remove levels."""
 
 
 @dataclass(frozen=True)
 class ResolvedExperiment:
     """An experiment on its testbed, ready to be planned: profile and overrides applied, settings resolved.
 
-    `settings` holds the settings of every host by part, with the layers they come from. `files` maps file
-    names to the YAML texts that a campaign stores.
+    `settings` has by part the settings of every host, with the layers they come from. `files` are the YAML
+    files that a campaign stores, by name.
     """
 
     experiment: Experiment
@@ -68,9 +68,9 @@ def load_experiment(
     testbed: Path | Testbed | None = None,
     options: LoadOptions = DEFAULTS,
 ) -> ResolvedExperiment:
-    """Load an experiment and the testbed it names (a file in hosts/ beside its folder), or another testbed.
+    """Load an experiment with `testbed`, or with the testbed it names (in hosts/, beside its folder).
 
-    Raises DefinitionError with every error of all files, of all profiles and of the overrides.
+    Raises DefinitionError with all errors: of all files, all profiles and the overrides.
     """
     problems: list[Problem] = []
     tree = read_or_report(path, problems)
@@ -94,7 +94,7 @@ def load_experiment(
 def resolve_experiment(
     applied: Experiment, testbed: Testbed, options: LoadOptions = DEFAULTS
 ) -> ResolvedExperiment:
-    """Return an experiment, to which the options have been applied, with the settings of each host.
+    """Resolve the host settings of an experiment that already contains the profile and overrides.
 
     Raises DefinitionError for a setting that cannot be read. Nothing else is checked.
     """
@@ -103,7 +103,7 @@ def resolve_experiment(
 
 
 def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> Experiment:
-    """Read an experiment's values without checking names and testbed; raises DefinitionError."""
+    """Read an experiment without its testbed. Types are checked, names are not. Raises DefinitionError."""
     tree, problems = read_yaml(path)
     merged = merge_reused(tree, path, problems).tree
     layers = [merged, *override_layers(merged, overrides or {}, problems)]
@@ -124,7 +124,7 @@ def load_config(path: Path) -> Config:
 
 
 def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
-    """Load experiments/studies/NAME.yaml, whose sections name `experiments`; raises DefinitionError."""
+    """Load experiments/studies/NAME.yaml. Its sections may name `experiments`. Raises DefinitionError."""
     tree, problems = read_yaml(path)
     checked = validate(StudyReport, tree)
     _check_file_name(checked, "study", path)
@@ -137,8 +137,8 @@ def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
 def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, bytes]:
     """Return the definition files that a campaign stores, by name.
 
-    experiment.yaml needs no other file. An experiment that reuses nothing is stored as it is; otherwise
-    experiment.yaml is the merged tree, and the original files are in definition/.
+    experiment.yaml is complete in itself. If the experiment reuses other files, experiment.yaml has the
+    merged tree, and definition/ the original files.
     """
     own = merged.sources[0]
     files = {"experiment.yaml": own.read_bytes()}
@@ -162,7 +162,7 @@ def _check_experiment_file(
     problems: list[Problem],
     options: LoadOptions,
 ) -> Experiment | None:
-    """Check an experiment as written and with each profile; return it with profile and overrides."""
+    """Check an experiment without and with each profile; return it with options' profile and --set."""
     outputs = options.outputs or package_outputs()
     profiles = read_profiles(tree, problems)
     chosen = options.profile if options.profile in profiles else None
@@ -179,7 +179,7 @@ def _check_experiment_file(
         before = len(problems)
         checked = validate(Experiment, merge_layers(layers, problems))
         if checked.model is not None:
-            if len(problems) > before:  # a merge that failed may have lost traffic
+            if len(problems) > before:  # problems of a merge may have removed flows
                 checked.left_out += [("parts", part, "traffic") for part in checked.model.parts]
             written = [
                 key
@@ -201,7 +201,7 @@ def _check_experiment_file(
 
 
 def _check_file_name(checked: Validation[M], key: str, path: Path) -> None:
-    """Report an experiment, testbed or study whose name is not that of its file."""
+    """Report an experiment, testbed or study whose name differs from the name of its file."""
     name = checked.tree.get(key)
     if checked.model is not None and checked.intact(key) and name is not None and name != path.stem:
         checked.report((key,), f"{key} '{name}' is in the file {path.name}; name it '{path.stem}'")
@@ -217,7 +217,7 @@ def _check_testbed(tree: Map, path: Path) -> Validation[Testbed]:
 
 
 def _usable_testbed(path: Path, problems: list[Problem]) -> Testbed | None:
-    """Return a testbed that experiments can be checked against, None if too much of it is invalid."""
+    """Return a testbed to check experiments with, or None if its hosts, links or bottleneck are invalid."""
     tree = read_or_report(path, problems)
     if tree is None:
         return None
@@ -227,7 +227,7 @@ def _usable_testbed(path: Path, problems: list[Problem]) -> Testbed | None:
 
 
 def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
-    """Return the file of the testbed that an experiment names, in hosts/ beside experiments/."""
+    """Return the path of the testbed that an experiment names; report an unknown testbed."""
     name = tree.get("testbed")
     if not isinstance(name, str):
         return None
@@ -245,7 +245,7 @@ def _raise(problems: Sequence[Problem]) -> None:
 
 
 def _valid(checked: Validation[M], problems: Sequence[Problem]) -> M:
-    """Return the model of a tree; raises DefinitionError with the problems of the tree and others."""
+    """Return the validated model. Raises DefinitionError if there are problems, in the tree or others."""
     _raise([*problems, *checked.problems])
     if checked.model is None:
         raise DefinitionError([checked.tree.position.problem("cannot be read; see the other errors")])

@@ -22,11 +22,11 @@ PROJECT_MANIFEST = Path("analysis") / "outputs.yaml"
 """A project's own metrics, figures and tables, below the project's folder."""
 
 COMMON_OPTIONS = {
-    "part": "Part that is shown, or several.",
-    "trial": "Id of the trial that is shown, or several.",
+    "part": "Part to show, or a list of parts.",
+    "trial": "Id of the trial to show, or a list of ids.",
     "title": "Title in the report.",
 }
-"""Options of all figures and tables. Factors are options too; they select the levels that are shown."""
+"""Options of all figures and tables. Factors are options too; they select the levels to show."""
 
 
 class _Entry(BaseModel):
@@ -36,10 +36,11 @@ class _Entry(BaseModel):
 
 
 class Quantity(_Entry):
-    """A quantity of a flow that can be recorded: where, and by which loggers. `capture` stands for captures.
+    """A quantity of a flow that loggers can record, such as its cwnd. `what` is its name in messages.
 
-    `what` names it in messages. `at` is where it is recorded: at one end of the flow, either, both, or the
-    bottleneck's router. `caption` is its name in captions that state the logger.
+    `at` is where it must be recorded: at the flow's sender, at either or both of its ends, or at the
+    bottleneck's router. `sources` are the loggers, and `capture` for a packet capture. `caption` is its name
+    in captions of figures, which add the logger.
     """
 
     at: Literal["sender", "either", "both", "router"]
@@ -48,7 +49,7 @@ class Quantity(_Entry):
 
     @property
     def alternatives(self) -> Sequence[Collection[str]]:
-        """Any of these sets of recordings, such as `sender:capture`, is enough."""
+        """Sets of recordings, such as `sender:capture`. Any one of them is enough for the quantity."""
         ends = {"either": ("sender", "receiver"), "both": ("sender receiver",)}.get(self.at, (self.at,))
         return [{f"{end}:{source}" for end in one.split()} for source in self.sources for one in ends]
 
@@ -76,7 +77,7 @@ def _groups(listed: Any) -> Any:
 
 
 class Output(_Entry):
-    """A figure or table. It has something to show if all metrics of one group in `shows` are measured."""
+    """A figure or table. To have content, it needs all metrics of one group in `shows`."""
 
     options: Mapping[str, OutputOption] = {}
     shows: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)] = ()
@@ -95,7 +96,7 @@ class Outputs(BaseModel):
 
     @property
     def kinds(self) -> Mapping[str, Mapping[str, Output]]:
-        """The figures and tables, by the key that names one in an entry of the experiment."""
+        """Figures and tables by the key that names them in experiments: figure or table."""
         return {"figure": self.figures, "table": self.tables}
 
 
@@ -106,7 +107,7 @@ def package_outputs() -> Outputs:
 
 
 def project_outputs(root: Path) -> Outputs:
-    """Return the outputs of the R package and of a project, which override them; raises DefinitionError."""
+    """Return the outputs of the R package, overridden by those of a project; raises DefinitionError."""
     ours, path = package_outputs(), root / PROJECT_MANIFEST
     if not path.exists():
         return ours

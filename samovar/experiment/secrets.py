@@ -1,8 +1,8 @@
-"""Detect secrets: refuse them in definition files, redact them in what is recorded.
+"""Detect secrets in text, to refuse them in definition files and to redact them in records.
 
 Hosts are reached with SSH keys and an agent, and passwords of power switches are in separate files. So
-nothing that samovar reads or runs needs a secret in clear text. A secret without a telling form, such as the
-URL of a webhook, cannot be detected; see docs/explanation/security.md.
+nothing that samovar reads or runs needs a secret in clear text. A secret without a recognisable form, such as
+the URL of a webhook, cannot be detected; see docs/explanation/security.md.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ ADVICE = "remove it; hosts are reached with SSH keys, power uses a password_file
 
 
 def find_secrets(text: str) -> Iterator[tuple[int, str]]:
-    """Yield for each apparent secret in a text the index where it starts, and its kind."""
+    """Yield the index and the kind of each apparent secret in a text."""
     for kind, pattern in _PATTERNS.items():
         yield from ((match.start(), kind) for match in pattern.finditer(text))
     yield from ((match.end() - 1, "a password") for match in _KEY.finditer(text))
 
 
 def redacted(text: str, environment: Mapping[str, str]) -> str:
-    """Return a text with `…` in place of apparent secrets and of the secrets in an environment."""
+    """Return a text with `…` in place of apparent secrets and of the values of secret variables."""
     for pattern in _PATTERNS.values():
         text = pattern.sub(REDACTED, text)
     secrets = [value for name, value in environment.items() if _NAME.search(name)]

@@ -1,4 +1,4 @@
-"""Write new experiments: a commented file that can be planned at once, or an extension of another one."""
+"""`fab new`: write an experiment file with comments, or a file that extends another experiment."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from samovar.experiment.yaml_tree import from_here, yaml_names
 from samovar.units import UnitError
 
 SCHEMA_FOLDER = "docs/reference/schema"
-"""Where the files in templates/starter/ name their editor schema."""
+"""Folder of editor schemas that the files in templates/starter/ refer to."""
 RESERVED = ("latest",)
-"""Names that mean something else where commands take the name of an experiment."""
+"""Names that experiments cannot have: commands read `latest` as the newest campaign."""
 
 
 def write_starter(
@@ -20,7 +20,7 @@ def write_starter(
 ) -> Path:
     """Write experiments/NAME.yaml from templates/starter/ and return its path.
 
-    With `base`, it extends that experiment. `schema` is the folder of editor schemas in the project.
+    With `base`, the new file extends that experiment. `schema` is the project's folder of editor schemas.
 
     Raises DefinitionError for an invalid or used name and for an unknown base.
     """

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Buffer:
-    """The size of a queue in packets or in bytes, as written. A computed size has both."""
+    """The size of a queue in packets or bytes, whichever the file gives. A size from a formula has both."""
 
     packets: int | None
     bytes: int | None
@@ -28,7 +28,7 @@ class Buffer:
 class Directional(Generic[T]):
     """One value for each direction of the path: `down` from bottleneck.from to bottleneck.to, `up` back.
 
-    None leaves a direction without the value.
+    None means that the direction has no value.
     """
 
     down: T | None = None
@@ -37,21 +37,21 @@ class Directional(Generic[T]):
 
 @dataclass(frozen=True)
 class PerHost(Generic[T]):
-    """One value for each host or role that it names."""
+    """Values by host or role, such as {sender: cdg, sender2: cubic}."""
 
     hosts: Mapping[str, T]
 
 
 Written = str | Mapping[str, Any]
-"""A value of a level as written: a text, {down: 1Mbit, up: 1Mbit}, {sender: cdg} or {uniform: [0s, 5s]}."""
+"""A level's value as the file has it: text, {down: 1Mbit, up: 1Mbit}, {sender: cdg}, {uniform: [0s, 5s]}."""
 
 
-# A step that no tree has. It marks an error about the key itself, whose message does not begin with the key.
+# Ends the place of an error about a key, not its value. Such a message does not begin with the key.
 _AT_KEY = ("[key]", 10**9)
 
 
 def errors_of(error: ValueError) -> Iterator[tuple[tuple[int | str, ...], str, bool]]:
-    """Yield each error of reading a value: place below the value, message, whether the key is at fault."""
+    """Yield each error in a value: its place below the value, its message, and whether a key is wrong."""
     if not isinstance(error, ValidationError):
         yield (), str(error), False
         return
@@ -62,13 +62,13 @@ def errors_of(error: ValueError) -> Iterator[tuple[tuple[int | str, ...], str, b
 
 
 class ErrorCollector:
-    """Collects the errors below one value, to raise them all at once."""
+    """Collects the errors within one value, to raise them together."""
 
     def __init__(self) -> None:
         self._details: list[InitErrorDetails] = []
 
     def add(self, loc: tuple[int | str, ...], message: str, *, key: bool = False) -> None:
-        """Add an error at a place below the value, or at the key of that place."""
+        """Add an error about the value at a place, or with `key` about the key there."""
         place = (*loc, *_AT_KEY) if key else loc
         error: Any = ValueError(message)
         self._details.append(
@@ -76,7 +76,7 @@ class ErrorCollector:
         )
 
     def within(self, loc: tuple[int | str, ...], read: Callable[..., Any], *arguments: object) -> Any:
-        """Return the result of a reader; if it raises, add its errors below a place and return None."""
+        """Return read(*arguments). If it raises, add its errors at places below `loc`, and return None."""
         try:
             return read(*arguments)
         except ValueError as error:
@@ -85,7 +85,7 @@ class ErrorCollector:
         return None
 
     def raise_any(self) -> None:
-        """Raise the errors, if there are any. pydantic puts their places below the place of the value."""
+        """Raise the errors, if there are any. pydantic prefixes their places with the place of the value."""
         if self._details:
             raise ValidationError.from_exception_data("value", self._details)
 
@@ -98,7 +98,7 @@ Parse = Callable[[str], Any]
 
 @dataclass(frozen=True)
 class Distribution:
-    """A distribution of a quantity in the unit of its key. Formulas are computed later.
+    """The distribution of a random quantity, in the unit of its key. It may contain formulas (see computed).
 
     `amounts` are the two bounds of a uniform distribution or the mean of an exponential one. A draw is
     rounded to a multiple of `step`. Raises UnitError if the first bound is not below the second.
@@ -114,12 +114,12 @@ class Distribution:
             raise UnitError("the first bound must be below the second")
 
     def computed(self, compute: Callable[[Any], Any]) -> Distribution:
-        """Return the distribution with formulas computed; raises UnitError for bounds in the wrong order."""
+        """Return the distribution with formulas evaluated by `compute`; raises UnitError if LOW >= HIGH."""
         step = None if self.step is None else compute(self.step)
         return replace(self, amounts=tuple(map(compute, self.amounts)), step=step)
 
     def quantile(self, share: float) -> float:
-        """Return the quantile: a random value is below it with probability `share`, 0 <= share < 1."""
+        """Return the value below which a draw lies with probability `share` (0 <= share < 1)."""
         first = float(self.amounts[0])
         if self.name == "uniform":
             drawn = first + (float(self.amounts[1]) - first) * share
@@ -129,12 +129,12 @@ class Distribution:
 
     @property
     def mean(self) -> float:
-        """The mean of all draws, before they are rounded to `step`."""
+        """The mean of the distribution, without rounding to `step`."""
         return math.fsum(self.amounts) / len(self.amounts)
 
 
 def read_distribution(written: Mapping[str, object], parse: Parse) -> Distribution:
-    """Read a distribution with amounts read by `parse`; raises ValueError or pydantic's ValidationError."""
+    """Read a distribution such as {uniform: [LOW, HIGH]}; `parse` reads its amounts. Raises ValueError."""
     errors = ErrorCollector()
     name = next((key for key in written if key in DISTRIBUTIONS), "")
     known = (name, STEP) if name else (*DISTRIBUTIONS, STEP)

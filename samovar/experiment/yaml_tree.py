@@ -1,6 +1,7 @@
-"""YAML files as trees of texts: every scalar stays as written, every key and value has its position.
+"""Read YAML files as trees of text: scalars stay as written, and every key and value has its position.
 
-Values are typed by the models, not here, so the surprises of YAML 1.1 (no, 010, 10:20, 1e6) cannot happen.
+The models in keys/ convert the text to types. So the surprises of YAML 1.1 cannot happen: no as false, 010 as
+8, 10:20 as 620.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from samovar.experiment.secrets import ADVICE, find_secrets
 from samovar.installation import shipped_beside
 
 LARGEST_FILE_BYTES = 2**17
-MOST_NODES = 50_000  # counted with aliases expanded: ten lines could otherwise mean billions of values
+MOST_NODES = 50_000  # with aliases expanded: ten lines of aliases can expand to billions of values
 MOST_NESTED = 40
 _LINE_ENDS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # line breaks of YAML 1.1
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
 _LAYERS = {"profiles": "profile", "parts": "part", "fragments": "fragment"}
-"""Keys whose mappings have layers by name, such as the profile quick."""
+"""Keys that contain layers by name, and the word for one such layer: profiles.quick is `profile quick`."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Position:
     """A position in a file; line and column count from 1, and `text` is the whole line.
 
     A position on the command line has line 0 and the option as its file. `within` names the part, profile or
-    fragment of the file that the position is in.
+    fragment that contains the position.
     """
 
     file: str
@@ -52,7 +53,7 @@ class Position:
 
     @property
     def layer(self) -> str:
-        """The layer at this position, such as --set, part x of profile quick, fragment slow, experiment y."""
+        """The layer with this position: --set, part x of profile quick, fragment slow, experiment y."""
         if not self.line:
             return self.file.partition(" ")[0]
         path = Path(self.file)
@@ -79,7 +80,7 @@ class Seq(list["Node"]):
 
 
 class Map(dict[str, "Node"]):
-    """A mapping with positions; `overridden` has, by key, the values of weaker layers, strongest first."""
+    """A mapping with positions. `overridden` has each key's values in weaker layers, the strongest first."""
 
     def __init__(self, position: Position) -> None:
         super().__init__()
@@ -112,7 +113,7 @@ def text(value: str, position: Position) -> Text:
 
 
 def plain(node: object) -> object:
-    """Return the same value in built-in types, without positions."""
+    """Return a node as dict, list or str, without positions."""
     if isinstance(node, dict):
         return {str(key): plain(value) for key, value in node.items()}
     if isinstance(node, list | tuple):
@@ -121,7 +122,7 @@ def plain(node: object) -> object:
 
 
 def flow_text(node: Node) -> str:
-    """Return a node as one line of YAML."""
+    """Return a node as one line of YAML, without single quotes."""
     if isinstance(node, str):
         return str(node)
     dumped = yaml.safe_dump(
@@ -131,29 +132,29 @@ def flow_text(node: Node) -> str:
 
 
 def node_at(tree: Node | None, *keys: str) -> Node | None:
-    """Return the value at nested keys, None if a mapping lacks one of the keys."""
+    """Return the value at nested keys, or None if one of the keys is missing."""
     for key in keys:
         tree = tree.get(key) if isinstance(tree, Map) else None
     return tree
 
 
 def map_at(tree: Node | None, *keys: str) -> Map | None:
-    """Return the mapping at nested keys, None if there is no mapping."""
+    """Return the mapping at nested keys, or None if no mapping is there."""
     node = node_at(tree, *keys)
     return node if isinstance(node, Map) else None
 
 
 def read_yaml(path: Path) -> tuple[Map, list[Problem]]:
-    """Read a YAML file that is a mapping.
+    """Return the tree of a YAML file, whose top level must be a mapping, and the problems in the file.
 
-    Also returns problems that do not make it unreadable (a duplicate key). Raises DefinitionError for a file
-    that cannot be read at all.
+    The problems, such as a duplicate key, leave the rest readable. Raises DefinitionError if the file cannot
+    be read at all.
     """
     return parse_yaml(read_text(path), str(path))
 
 
 def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
-    """Parse a text as read_yaml parses a file; `file` names it in messages."""
+    """Parse the content of a YAML file and return what read_yaml returns; messages name the file `file`."""
     parser = _Parser(file, content)
     tree, problems = parser.parse(), parser.problems
     if not isinstance(tree, Map):
@@ -165,7 +166,7 @@ def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
 
 
 def parse_value(content: str, start: Position) -> Node:
-    """Parse one value, such as that of --set, with positions from `start`; raises DefinitionError."""
+    """Parse one value that begins at `start`, such as VALUE of --set KEY=VALUE; raises DefinitionError."""
     parser = _Parser(start.file, content, start)
     node = parser.parse()
     if parser.problems:
@@ -174,7 +175,7 @@ def parse_value(content: str, start: Position) -> Node:
 
 
 def yaml_files(folder: Path) -> list[Path]:
-    """Return the YAML files of a folder, plus the shipped files that it lacks. Raises DefinitionError."""
+    """Return the YAML files of a folder, and shipped files of other names. Raises DefinitionError."""
     files: dict[str, Path] = {}
     for one in (*shipped_beside(folder), folder):
         try:
@@ -187,24 +188,24 @@ def yaml_files(folder: Path) -> list[Path]:
 
 
 def yaml_names(folder: Path) -> list[str]:
-    """Return the names of the YAML files of a folder, sorted; raises DefinitionError."""
+    """Return the sorted names, without .yaml, of the files of yaml_files; raises DefinitionError."""
     return [path.stem for path in yaml_files(folder)]
 
 
 def yaml_path(folder: Path, name: str) -> Path:
-    """Return the path of a YAML file in a folder, or if it is missing there, of the shipped file."""
+    """Return the path of a YAML file in a folder, or of the shipped file if the folder has no such file."""
     paths = [one / f"{name}.yaml" for one in (folder, *shipped_beside(folder))]
     return from_here(next((one for one in paths if one.exists()), paths[0]))
 
 
 def from_here(path: Path) -> Path:
-    """Return a path relative to the working folder if it lies in it, otherwise the absolute path."""
+    """Return the path relative to the working folder, or the absolute path of a file outside that folder."""
     path = path.absolute()
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def read_text(path: Path, what: str = "a YAML file") -> str:
-    """Return the text of a small UTF-8 file; raises DefinitionError, which names `what` it should be."""
+    """Return the text of a small UTF-8 file. Raises DefinitionError, which says `what` the file must be."""
     try:
         with open(path, "rb", opener=_open_file) as stream:
             data = stream.read(LARGEST_FILE_BYTES + 1)
@@ -223,7 +224,7 @@ def read_text(path: Path, what: str = "a YAML file") -> str:
 
 
 def _open_file(path: str, flags: int) -> int:
-    """Open a regular file, and refuse what may have no end or no writer: open(2), O_NONBLOCK."""
+    """Open a regular file. Raises OSError for other kinds, without waiting for the writer of a FIFO."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
@@ -240,7 +241,7 @@ def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
 
 
 class _Parser:
-    """Parses a file, or with `start` a part of one line. `problems` do not make the rest unreadable."""
+    """Parses a file, or one value that begins at `start`. `problems` leave the rest readable."""
 
     def __init__(self, file: str, content: str, start: Position | None = None) -> None:
         self._file, self._content, self._start = file, content, start
@@ -250,13 +251,12 @@ class _Parser:
         self._open: set[int] = set()
 
     def parse(self) -> Node | None:
-        """Return the text as a tree, None if it is empty.
+        """Return the text as a tree, or None if it is empty.
 
-        Secrets are refused, because campaigns would record them. Raises DefinitionError for an error that
-        makes the rest unreadable.
+        Raises DefinitionError if the text is not YAML, or contains a secret, which campaigns would record.
         """
         secrets = [
-            # the line is not shown with the message: messages are logged
+            # without the line itself, which contains the secret: messages are logged
             replace(self._position_at(start), text="").problem(f"{kind}; {ADVICE}")
             for start, kind in find_secrets(self._content)
         ]
@@ -266,7 +266,7 @@ class _Parser:
         return None if root is None else self._convert(root)
 
     def position(self, line: int, column: int, within: str = "") -> Position:
-        """Return the position of a line and column that count from 0, at most the end of the text."""
+        """Return the position of a line and column counted from 0, or of the text's end if it is earlier."""
         if line >= len(self._lines):
             line, column = len(self._lines) - 1, len(self._lines[-1])
         if self._start is not None:
@@ -279,7 +279,7 @@ class _Parser:
         return self.position(before.count("\n"), index - (before.rfind("\n") + 1))
 
     def _compose(self) -> yaml.Node | None:
-        """Parse the text into PyYAML's nodes, None if it is empty; raises the first error."""
+        """Return the text as nodes of PyYAML, None if it is empty. Raises DefinitionError if invalid."""
         unprintable = yaml.reader.Reader.NON_PRINTABLE.search(self._content)
         if unprintable:
             message = _unprintable(unprintable[0])
@@ -293,7 +293,7 @@ class _Parser:
             raise DefinitionError([position.problem(_message(error, position))]) from None
 
     def _convert(self, node: yaml.Node, keys: tuple[str, ...] = (), within: str = "") -> Node:
-        """Return a node with all nodes below it.
+        """Convert a node of PyYAML and all nodes below it.
 
         Raises DefinitionError for too many nodes or a recursive alias.
         """
@@ -346,7 +346,7 @@ class _Parser:
                 yield key.value, position, value
 
     def _refuse_control_characters(self, value: str, position: Position) -> None:
-        """Report control characters (from escapes such as \\e), which could steer a terminal (ECMA-48)."""
+        """Report control characters (escapes such as \\e), which could command a terminal that shows them."""
         found = _CONTROL_CHARACTER.search(value)
         if found:
             self.problems.append(position.problem(_unprintable(found[0])))
@@ -377,7 +377,7 @@ def _unprintable(character: str) -> str:
 
 
 _CAUSED_AT_OPENING = ("could not find expected ':'", "found unexpected end of stream")
-"""Errors whose cause is where the construct began, not where libyaml noticed."""
+"""Errors that are reported where the unfinished key or quote begins, not where libyaml noticed them."""
 
 _CLOSE = "close the bracket"
 _QUOTE = "quote the text"
@@ -406,7 +406,7 @@ _MESSAGES: Sequence[tuple[str, str]] = (
         f"a text cannot begin with one of & * ! | > % @ ` in YAML; {_QUOTE}",
     ),
 )
-"""Patterns of libyaml's messages, followed by the character at that place, and the message shown instead."""
+"""Pairs: a pattern for libyaml's message and the character at its position, and the message to show."""
 
 
 def _message(error: yaml.MarkedYAMLError, position: Position) -> str:

@@ -1,1 +1,1 @@
-"""Validation of experiment and testbed files beyond the type of each value."""
+"""Check experiment and testbed files: types of values, and whether values fit each other."""

@@ -15,7 +15,7 @@ MOST_TRIALS = 2_000_000
 
 
 def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment) -> None:
-    """Report the part with which the experiment has too many trials to be planned."""
+    """Report the part at which the number of trials exceeds MOST_TRIALS."""
     count = 0
     for name, part in experiment.parts.items():
         treatments = prod(len(factor.levels) for factor in part.factors.values())
@@ -30,7 +30,7 @@ def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment
 
 
 def check_design(part: PartToCheck) -> None:
-    """Report factors without levels or with equal levels, and invalid lines of exclude and include."""
+    """Report factors without levels, equal levels, factors in conflict, and invalid exclude and include."""
     for factor in part.model.factors.values():
         _check_levels(part, factor)
     _check_conflicts(part)
@@ -39,7 +39,7 @@ def check_design(part: PartToCheck) -> None:
 
 
 def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
-    """Report a factor without levels, unknown hosts, and levels and labels that occur twice."""
+    """Report a factor without levels, unknown hosts in `at`, and duplicate levels and labels."""
     where = ("factors", factor.name)
     if not factor.levels and part.checked.intact(*where):
         part.checked.report(where, f"factor '{factor.name}' has no levels; give at least one")
@@ -56,16 +56,16 @@ def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
             same = "is a duplicate" if first == level.label else f"is the same as '{first}'"
             part.checked.report(at, f"{factor.name}: level '{level.label}' {same}; remove it")
         elif level.label in labels.values():
-            message = f"label '{level.label}' is that of another level; choose another"
+            message = f"label '{level.label}' belongs to another level already; choose another"
             part.checked.report(at, f"{factor.name}: {message}")
         labels.setdefault(values, level.label)
 
 
 def _check_conflicts(part: PartToCheck) -> None:
-    """Report keys and ends of flows that two factors set, and durations that have no effect."""
+    """Report two factors that set the same key or end the same flow, and durations without effect."""
     for target, factors in part.setters.items():
         for factor in factors[1:]:
-            message = f"factor '{factor.name}' sets {target}, which '{factors[0].name}' sets"
+            message = f"factors '{factors[0].name}' and '{factor.name}' both set {target}"
             part.checked.report(("factors", factor.name), f"{message}; remove one of them", key=True)
     for flow in part.model.traffic:
         ending = part.setters_of(*(f"traffic.{flow.label}.{key}" for key in keys.FLOW_ENDS))
@@ -80,19 +80,19 @@ def _check_conflicts(part: PartToCheck) -> None:
 
 
 def _check_exclude(part: PartToCheck) -> None:
-    """Report unknown factors and levels, redundant lines, and lines that leave no treatment."""
+    """Report exclude lines with unknown factors or levels, redundant lines, and lines that exclude all."""
     factors, exclude = part.model.factors, part.model.exclude
     for index, line in enumerate(exclude):
         for name, labels in line.items():
             at = ("exclude", index, name)
             if not part.checked.check_name(at, "factor", name, factors, key=True):
                 continue
-            if part.checked.valid("factors", name):  # else it may be the level with an error
+            if part.checked.valid("factors", name):  # else the label may be that of a level with an error
                 for place, label in enumerate(labels):
                     part.checked.check_name((*at, place), f"level of {name}", label, factors[name].labels)
         for number, other in enumerate(exclude[:index], start=1):
             if all(name in line and set(line[name]) <= set(labels) for name, labels in other.items()):
-                message = f"line {number} excludes all that this line excludes; remove one"
+                message = f"line {number} already excludes these treatments; remove this line"
                 part.checked.report(("exclude", index), message)
                 break
     few = prod(len(one.levels) for one in factors.values()) <= keys.MOST_COUNTED

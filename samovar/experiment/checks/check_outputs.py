@@ -1,4 +1,4 @@
-"""Check what expectations, figures and tables name: parts, factors, levels, flows and options."""
+"""Check the names in expectations, figures and tables: of parts, factors, levels, flows and options."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from samovar.experiment.outputs import COMMON_OPTIONS, Outputs
 from samovar.experiment.yaml_tree import Map, Seq, Text
 
 SEVERAL = ("part", "trial")
-"""Options of all figures and tables that may name several parts or trials."""
+"""Options of all figures and tables whose value is one name or a list."""
 LEAST_PERCENTAGE = 2
-"""A share is at most 1, or a little more by measurement error. A bound from here on is meant as a
-percentage."""
+"""Bounds of shares from here up are taken as percentages. A share is at most 1, or slightly more by error."""
 
 
 def check_output_names(tree: Map, outputs: Outputs) -> Iterator[Problem]:
-    """Yield a problem for each unknown figure and table of an experiment and its profiles."""
+    """Yield a problem for each unknown figure or table in an experiment and its profiles."""
     profiles = tree.get("profiles")
     layers = [tree, *(profiles.values() if isinstance(profiles, Map) else ())]
     for layer in layers:
@@ -41,7 +40,7 @@ class OutputChecks:
     outputs: Outputs
 
     def run(self, keys: Collection[str]) -> None:
-        """Report unknown names under the keys expect, figures and tables."""
+        """Check the entries of those of the keys expect, figures and tables that are in `keys`."""
         lines = self.experiment.expect if "expect" in keys else ()
         for index, line in enumerate(lines):
             self.checked.check_name(("expect", index, "metric"), "metric", line.metric, self.outputs.metrics)
@@ -59,7 +58,7 @@ class OutputChecks:
         return {name: part for name, part in parts.items() if name in names} or parts
 
     def _check_entry(self, kind: str, where: Loc, entry: Mapping[str, Any]) -> None:
-        """Check the options of a figure or table; an unknown one is reported by check_output_names."""
+        """Check the options of a figure or table. An unknown figure is reported by check_output_names."""
         known = self.outputs.kinds[kind].get(str(entry[kind]))
         parts = self._parts([str(name) for name in _as_list(entry.get("part", []))])
         factors = {factor for part in self.experiment.parts.values() for factor in part.factors}
@@ -88,9 +87,9 @@ class OutputChecks:
     def _check_names(
         self, where: Loc, what: str, names: Collection[Any], known: Collection[str] | None
     ) -> None:
-        """Report unknown names in a list; a flow may be one of several counted flows, such as bulk-2.
+        """Report unknown names in a list. The name of a flow may end in a number, such as bulk-2.
 
-        A factor may set the count, so that its number is not checked.
+        The number is not checked, because a factor may set the count of flows.
         """
         for index, name in enumerate(map(str, names)):
             stem, _, number = name.rpartition("-")
@@ -112,20 +111,21 @@ class OutputChecks:
                 self._check_levels((*where, key, factor), parts, _as_list(wanted))
 
     def _check_bounds(self, where: Loc, line: Expect) -> None:
-        """Report a ratio of trials to themselves, and shares that are given as percentages."""
+        """Report a relative_to equal to where, and bounds of shares that are percentages."""
         to, metric = line.relative_to or {}, self.outputs.metrics.get(line.metric)
         if to and all(_as_list(line.where.get(name, ())) == [level] for name, level in to.items()):
-            message = "the line divides trials by themselves; give other levels than in where"
+            message = "relative_to selects the same trials as where; give other levels"
             self.checked.report((*where, "relative_to"), message)
         of_share = metric is not None and metric.unit == "share" and not to
         for key in ("equals", "below", "above", "between") if of_share else ():
             for index, bound in enumerate(_as_list(getattr(line, key))):
                 if bound is not None and abs(bound) >= LEAST_PERCENTAGE:
-                    message = f"{key}: {line.metric} is a share of 1; write {bound / 100:g} for {bound:g} %"
+                    message = f"{key}: {line.metric} is a share from 0 to 1"
+                    message += f"; write {bound / 100:g} for {bound:g} %"
                     self.checked.report((*where, key, index), message)
 
     def _check_levels(self, where: Loc, parts: Mapping[str, Part], wanted: Collection[str]) -> None:
-        """Report levels that no part has; the place `where` ends in their factor."""
+        """Report levels that no part has. The last item of `where` is the factor's name."""
         factor = str(where[-1])
         factors = {factor for part in parts.values() for factor in part.factors}
         if not self.checked.check_name(where, "factor", factor, factors, key=True):
@@ -135,7 +135,7 @@ class OutputChecks:
             if factor in part.factors:
                 places = ("factors", factor), ("include",)
                 if not all(self.checked.valid("parts", name, *place) for place in places):
-                    return  # the level may be the one with an error there
+                    return  # the label may be that of a level with an error
                 known |= {*part.factors[factor].labels}
                 known |= {treatment[factor].label for treatment in included_treatments(part)}
         self._check_names(where, f"level of {factor}", wanted, known)
@@ -149,7 +149,7 @@ def _is_seconds(text: str) -> bool:
 
 
 def _flow_labels(parts: Mapping[str, Part]) -> set[str]:
-    """Return the labels of the flows of some parts; counted flows have the label of their group."""
+    """Return the labels of flows as in `traffic`: bulk, even if its count makes it bulk-1 and bulk-2."""
     return {flow.label for part in parts.values() for flow in part.traffic}
 
 

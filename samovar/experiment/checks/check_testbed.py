@@ -11,11 +11,11 @@ from samovar.experiment.checks.validate import Loc, Validation
 from samovar.experiment.keys import NetworkInterface, Testbed
 
 Interfaces = Sequence[tuple[str, str, NetworkInterface]]
-"""The interfaces of a testbed, each after its host and name."""
+"""The interfaces of a testbed as (host, name, interface)."""
 
 
 def check_testbed(checked: Validation[Testbed], testbed: Testbed) -> None:
-    """Report inconsistencies of a testbed whose single values are valid."""
+    """Report values of a testbed that contradict each other, such as duplicate addresses."""
     interfaces = [
         (host, name, interface)
         for host, machine in testbed.hosts.items()
@@ -28,7 +28,7 @@ def check_testbed(checked: Validation[Testbed], testbed: Testbed) -> None:
 
 
 def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
-    """Report links without an interface, misspelt links, and a bottleneck that is not a device."""
+    """Report links without interfaces, misspelt links, and a bottleneck link without a device."""
     ends = Counter(interface.link for _, _, interface in interfaces)
     for name in testbed.links:
         checked.check_name(("links", name), "link", name, ends, key=True)
@@ -37,7 +37,7 @@ def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Int
         others = [one for one in ends if ends[one] > 1 or order.index(one) < order.index(link)]
         near = nearest(link, others) if ends[link] == 1 and link not in testbed.links else None
         if near is not None:
-            message = f"link '{link}' has only this end; did you mean '{near}'?"
+            message = f"link '{link}' has only this interface; did you mean '{near}'?"
             checked.report(("hosts", host, "interfaces", name, "link"), message)
     device, where = testbed.bottleneck_link, ("bottleneck", "link")
     if device is None or not checked.intact("links"):
@@ -50,14 +50,14 @@ def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Int
 
 
 def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
-    """Report duplicate addresses, addresses outside their link's subnet, and names that a lab cannot have."""
+    """Report duplicate addresses, addresses outside their link's subnet, and what a lab cannot have."""
     owners: dict[tuple[str, int], str] = {}
     subnets = {name: (link.subnet, f"link '{name}'") for name, link in testbed.links.items() if link.subnet}
 
     def check_owner(where: Loc, owner: str, address: str, port: int = 0) -> None:
         first = owners.get((address, 0)) or owners.setdefault((address, port), owner)
         if first != owner:
-            checked.report(where, f"address {address} is also that of {first}; choose another")
+            checked.report(where, f"address {address} belongs to {first} already; choose another")
 
     for host, name, interface in interfaces:
         where, owner = ("hosts", host, "interfaces", name, "address"), f"{host} {name}"
@@ -78,12 +78,12 @@ def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces:
             try:
                 ip_address(machine.address)
             except ValueError:
-                message = f"'{machine.address}' is a name; use an address, as a lab has no resolver"
+                message = f"'{machine.address}' is a host name; use an address, as a lab has no resolver"
                 checked.report(("hosts", name, "address"), message)
 
 
 def _check_bottleneck(checked: Validation[Testbed], testbed: Testbed) -> None:
-    """Report a bottleneck that is not a router with two interfaces."""
+    """Report an unknown router or interface of the bottleneck, and equal interfaces."""
     bottleneck = testbed.bottleneck
     routers = [name for name, one in testbed.hosts.items() if one.role == "router"]
     if bottleneck is None or not checked.check_name(

@@ -14,17 +14,17 @@ from samovar.units import format_duration, format_share
 
 TOLERANCE_S = 1e-6
 BUFFER_UNITS = {"packets": ("buffer_packets", "546packets"), "bytes": ("buffer_bytes", "819KB")}
-"""The parameter of a queue discipline for a buffer in this unit, and an example."""
+"""By unit of a buffer: the parameter for it in recipes of queue disciplines, and an example."""
 
 
 def check_traffic(part: PartToCheck) -> None:
-    """Report what is wrong with the flows, captures and loggers of a part."""
+    """Report errors in the flows, captures and loggers of a part."""
     traffic = part.model.traffic
     if not traffic and part.checked.intact("traffic"):
         part.checked.report(("traffic",), "traffic is empty; it needs at least one flow")
     counts_vary = {f"traffic.{flow.label}.count" for flow in traffic} & part.setters.keys()
     if traffic and not counts_vary and all(flow.count == 0 for flow in traffic):
-        part.checked.report(("traffic", 0, "count"), "count: no flow is left; at least one must remain")
+        part.checked.report(("traffic", 0, "count"), "count: all flows have count 0; at least one must run")
     for index, flow in enumerate(traffic):
         at = ("traffic", index)
         _check_count(part, at, flow)
@@ -40,7 +40,7 @@ def _check_count(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
     testbed, varies = part.testbed, f"traffic.{flow.label}.count" in part.setters
     plural = testbed is not None and any(keys.is_plural(testbed, end) for end in (flow.from_end, flow.to_end))
     if flow.every_s and flow.count is None and not plural and not varies:
-        message = f"flow '{flow.label}' is one flow; add count, or remove every"
+        message = f"flow '{flow.label}' is a single flow; add count, or remove every"
         part.checked.report((*where, "every"), message, key=True)
     if flow.arrivals is not None and not plural and varies:
         message = f"flow '{flow.label}' has arrivals; its count cannot be a factor"
@@ -55,12 +55,12 @@ def _check_end(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
 
 
 def _has_end(part: PartToCheck, flow: keys.Flow) -> bool:
-    """Return whether a flow has an end of its own, by its keys or by a level."""
+    """Return whether a key of the flow or a level gives it an end: a size, duration or until."""
     return any(part.values_of(f"traffic.{flow.label}.{key}") for key in keys.FLOW_ENDS)
 
 
 def _check_durations(part: PartToCheck, flow: keys.Flow) -> None:
-    """Report durations that a generator cannot keep; formulas are checked when they are evaluated."""
+    """Report durations that are no multiple of the generator's step. Formulas are checked in the plan."""
     owner, system = f"traffic.{flow.label}", next(iter(part.systems_of(f"traffic.{flow.label}")), "")
     durations: Sequence[PartValue] = part.values_of(f"{owner}.duration")
     if not _has_end(part, flow):
@@ -70,19 +70,20 @@ def _check_durations(part: PartToCheck, flow: keys.Flow) -> None:
             known = name in part.catalogue.names("generator", system)
             step_s = part.catalogue.duration_step_s("generator", name, system) if known else None
             if step_s and isinstance(one.value, int | float) and not is_whole(one.value, step_s):
-                message = f"{format_duration(one.value)} of flow '{flow.label}': {name} counts in steps of"
-                part.checked.report(one.where, f"{message} {format_duration(step_s)}; use a multiple of it")
+                message = f"flow '{flow.label}' cannot last {format_duration(one.value)}"
+                advice = f"{name} needs a multiple of {format_duration(step_s)}"
+                part.checked.report(one.where, f"{message}: {advice}")
                 break
 
 
 def is_whole(duration_s: float, step_s: float) -> bool:
-    """Return whether a duration is a whole number of steps, at least one."""
+    """Return whether a duration is a multiple of a step, and not zero."""
     steps = round(duration_s / step_s)
     return steps > 0 and abs(duration_s - steps * step_s) < TOLERANCE_S
 
 
 def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Capture | keys.Logger]) -> None:
-    """Report captures and loggers at hosts or interfaces without traffic, and duplicates."""
+    """Report duplicate captures and loggers, hosts without interfaces, and unknown interfaces."""
     seen: set[tuple[str, str]] = set()
     for index, one in enumerate(recorders):
         where = (key, index)
@@ -107,7 +108,7 @@ def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Captu
 
 
 def _check_intervals(part: PartToCheck, logger: keys.Logger) -> None:
-    """Report intervals that a logger's recipe cannot keep; formulas are not checked."""
+    """Report intervals below the least that a logger's recipe accepts. Formulas are not checked."""
     for system in part.systems_of(f"loggers.{logger.logger}"):
         recipe = keys.recorder_of(part.catalogue, logger, system) or ""
         info = (part.catalogue.parameters("logger", recipe, system) or {}).get("interval_s")
@@ -119,7 +120,7 @@ def _check_intervals(part: PartToCheck, logger: keys.Logger) -> None:
 
 
 def _recorder(part: PartToCheck, one: keys.Capture | keys.Logger, host: str) -> str:
-    """Return what records at a host: the recipe of a logger, or the interface of a capture."""
+    """Return the recipe that runs at a host for a logger, or the interface of a capture."""
     if isinstance(one, keys.Capture) or part.testbed is None:
         return getattr(one, "interface", None) or ""
     system = part.testbed.hosts[host].system
@@ -130,7 +131,7 @@ def _recorder(part: PartToCheck, one: keys.Capture | keys.Logger, host: str) -> 
 
 
 def check_path(part: PartToCheck) -> None:
-    """Report what is wrong with the path of a part."""
+    """Report errors in the path of a part."""
     testbed, path = part.testbed, part.model.path or keys.NetworkPath()
     if part.model.path is None and not any(target.startswith("path.") for target in part.setters):
         return
@@ -150,7 +151,7 @@ def check_path(part: PartToCheck) -> None:
     selectors = [(one.flow, one.from_end, one.to_end) for one in path.classes]
     for index, selector in enumerate(selectors):
         if selectors.index(selector) != index:
-            message = "another class is for the same packets already; merge them"
+            message = "another class selects the same packets already; merge the two"
             part.checked.report(("path", "classes", index), message)
     for one in part.values_of("path.buffer"):
         if isinstance(one.value, Buffer):
@@ -158,7 +159,7 @@ def check_path(part: PartToCheck) -> None:
 
 
 def _check_router_only(part: PartToCheck, link: str) -> None:
-    """Report keys of the path that the device of a link, which is the bottleneck, does not have."""
+    """Report keys of the path that need a router, while the bottleneck is the device of a link."""
     known = keys.keys_of(keys.NetworkPath)
     takes = [*(key for key in known if key not in keys.ROUTER_ONLY), *keys.DEVICE_PARAMETERS]
     refused = f"needs a router; the bottleneck is link '{link}', which takes {', '.join(takes)}"
@@ -170,7 +171,7 @@ def _check_router_only(part: PartToCheck, link: str) -> None:
 
 
 def _check_needed(part: PartToCheck, key: str) -> None:
-    """Report a key of the path that neither the path nor every level of a factor gives."""
+    """Report a missing key of the path, unless every level of a factor sets it."""
     target = f"path.{key}"
     setters = part.setters_of(target)
     if not setters:
@@ -179,12 +180,12 @@ def _check_needed(part: PartToCheck, key: str) -> None:
     for factor in setters:
         for index, level in enumerate(factor.levels):
             if target not in level.texts:
-                message = f"level '{level.label}' has no {target}, and path no {key}; add one of them"
+                message = f"level '{level.label}' has no {target}, and path has no {key}; add one of them"
                 part.checked.report(("factors", factor.name, "levels", index), message)
 
 
 def _without_effect(part: PartToCheck, path: keys.NetworkPath) -> Iterator[tuple[str, str]]:
-    """Yield the keys that have no effect without another key, with messages."""
+    """Yield keys of the path without effect because another key is missing, each with a message."""
     if not isinstance(path.rate_bps, Directional) and path.rate_bps and "path.rate" not in part.setters:
         for key, value in (("buffer", path.buffer), ("aqm", path.aqm)):
             if isinstance(value, Directional) and value.up is not None:
@@ -198,7 +199,7 @@ def _without_effect(part: PartToCheck, path: keys.NetworkPath) -> Iterator[tuple
 
 
 def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
-    """Yield fixed numbers that cannot be combined. Computed numbers are checked when trials are planned."""
+    """Yield fixed values of the path that contradict each other. The plan checks levels and formulas."""
     delay_varies = {"path.rtt", "path.delay"} & part.setters.keys()
     for direction in ("down", "up"):
         fixed = {
@@ -221,7 +222,7 @@ def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
 
 
 def _check_buffer(part: PartToCheck, one: PartValue, buffer: Buffer) -> None:
-    """Report a buffer in a unit that its queue discipline does not accept. Formulas give both units."""
+    """Report a buffer in a unit that its queue discipline does not accept; formulas give both units."""
     if None not in (buffer.packets, buffer.bytes):
         return
     if part.device_link:
@@ -238,7 +239,7 @@ def _check_buffer(part: PartToCheck, one: PartValue, buffer: Buffer) -> None:
     (needed, _), (instead, example) = BUFFER_UNITS[unit], BUFFER_UNITS[other]
     aqms = part.texts_of("path.aqm", one.level)
     unable = [aqm for aqm in aqms if instead in takes.get(aqm, {}) and needed not in takes[aqm]]
-    with_all = one.level is None or "path.aqm" in one.level.texts  # another level's may accept it
+    with_all = one.level is None or "path.aqm" in one.level.texts  # the aqm of another level may accept it
     if unable and (with_all or len(unable) == len(aqms)):
         able = sorted(name for name, parameters in takes.items() if needed in parameters)
         message = f"aqm {unable[0]} counts {other}; give the buffer as {example} or 1 BDP"

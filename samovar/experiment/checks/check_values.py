@@ -1,7 +1,7 @@
 """Check each value of a part: the key is known, the value is readable, names exist, the recipe accepts it.
 
-Values of a part and values of its levels are checked in the same way, and so are the settings of hosts in
-config.yaml and testbeds.
+The values of levels are checked like the part's own values. Settings of hosts in config.yaml and testbeds are
+checked here as well.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
     (keys.Logger, "logger"): "logger",
     (keys.Logger, "prefer"): "preferred logger",
 }
-"""What the values of these keys name."""
+"""Keys whose values are names, and what each names."""
 Refusal = tuple[Loc, bool, str]
-"""The place of a problem in a part, whether the key rather than the value is at fault, and the message."""
+"""A problem: its place in the part, whether the key rather than the value is wrong, and the message."""
 
 
 def check_values(part: PartToCheck) -> None:
@@ -49,7 +49,7 @@ def check_values(part: PartToCheck) -> None:
         group = one.target.partition(".")[0]
         known = one.factor is None or keys.is_target(one.target, part.model)
         if group in ("traffic", "loggers") and not known and not part.checked.intact(group):
-            continue  # its flow or logger may be the one that was left out
+            continue  # its flow or logger may have been left out as invalid
         incomplete = one.factor is not None and not part.checked.intact("factors", one.factor.name)
         refusals = _setting_of_part(part, one) if one.of_hosts else _refusals(part, one)
         for place, at_key, message in refusals:
@@ -58,7 +58,7 @@ def check_values(part: PartToCheck) -> None:
 
 
 def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Yield why a value is refused: because of its key, otherwise because of the value itself."""
+    """Yield what is wrong with a value: its key, or if the key is right, the value."""
     recipes = part.recipes_of(one.owner, one.level) if one.of_recipe else []
     if one.factor is not None and not keys.is_target(one.target, part.model):
         yield *one.key_place, _unknown_factor(part, one.target)
@@ -73,19 +73,19 @@ def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
 
 
 def _is_off(part: PartToCheck, one: PartValue) -> bool:
-    """Return whether a value turns off a switch that a recipe of another level has."""
+    """Return whether a value is `off` for a switch that only the recipe of another level has."""
     parameters = [known[one.key] for _, known in part.recipes_of(one.owner) if one.key in known]
     return keys.is_off(one.value) and any(info.type == "switch" for info in parameters)
 
 
 def _unreadable(one: PartValue) -> Iterator[Refusal]:
-    """Yield the errors of reading a value, if that failed."""
+    """Yield the errors of a value that could not be read."""
     for steps, message, at_key in errors_of(one.value) if isinstance(one.value, ValueError) else ():
         yield (*one.where, *steps), at_key, message if at_key else f"{one.target}: {message}"
 
 
 def _refused_by_recipes(one: PartValue, name: str, recipes: Iterable[Parameters]) -> Iterator[Refusal]:
-    """Yield why recipes refuse the text of a known parameter."""
+    """Yield the error of each recipe that does not accept the text of a parameter."""
     for known in recipes:
         if isinstance(one.value, str) and name in known:
             try:
@@ -95,7 +95,7 @@ def _refused_by_recipes(one: PartValue, name: str, recipes: Iterable[Parameters]
 
 
 def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, Parameters]]) -> str:
-    """Return the message for a parameter that a recipe does not have, naming recipes that have it."""
+    """Return the message for a parameter that a recipe lacks, with the recipes that have it."""
     name, known = next((name, known) for name, known in recipes if one.key not in known)
     kind = RECIPE_KINDS[one.owner.partition(".")[0]]
     able = {
@@ -106,9 +106,9 @@ def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, P
     }
     if able or (kind == "generator" and one.key in GENERATOR_KEYS):
         others = ", ".join(sorted(able)) or "none here"
-        per_host = "; or settings: {cc: {HOST: ...}} for all flows of a host" if one.key == "cc" else ""
+        per_host = "; or use settings: {cc: {HOST: ...}} for all flows of a host" if one.key == "cc" else ""
         exclude = _exclusion(part, one, kind, name)
-        able_ones = f"set it with one that does: {others}{per_host}{exclude}"
+        able_ones = f"{kind}s that take it: {others}{per_host}{exclude}"
         return f"{kind} {name} does not take {one.key}; {able_ones}"
     own = keys.keys_of(one.model) if one.model and one.level is None else keys.varied_keys(one.owner)
     refused = keys.ROUTER_ONLY if part.device_link and kind == "aqm" else ()
@@ -116,7 +116,7 @@ def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, P
 
 
 def _exclusion(part: PartToCheck, one: PartValue, kind: str, recipe: str) -> str:
-    """Return the advice to exclude a level together with that of another factor, which names the recipe."""
+    """Return the advice to exclude this level in combination with the level that names the recipe."""
     for other in part.values_of(f"{one.owner}.{kind}", one.level):
         if other.value == recipe and one.factor and one.level and other.factor and other.level:
             pair = f"{other.factor.name}: {other.level.label}, {one.factor.name}: {one.level.label}"
@@ -125,10 +125,10 @@ def _exclusion(part: PartToCheck, one: PartValue, kind: str, recipe: str) -> str
 
 
 def _unknown_factor(part: PartToCheck, target: str) -> str:
-    """Return the message for an unknown factor, with the nearest known one."""
+    """Return the message for an unknown factor, with the most similar known factor."""
     flow, dot, _ = target.removeprefix("traffic.").rpartition(".arrivals.")
     if dot and flow in part.flow_labels:
-        return f"flow '{flow}' has no arrivals; add such as arrivals: {{poisson: 2/s, until: 60s}} to it"
+        return f"flow '{flow}' has no arrivals; add them, such as arrivals: {{poisson: 2/s, until: 60s}}"
     settings = setting_parameters(part.catalogue, *part.systems)
     every = list(keys.owners_of(part.model))
     factors = {f"{owner}.{name}".removeprefix(".") for owner in every for name in keys.varied_keys(owner)}
@@ -141,7 +141,7 @@ def _unknown_factor(part: PartToCheck, target: str) -> str:
 
 
 def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Yield a refusal of a host, flow or recipe that a value names and that does not exist."""
+    """Yield a problem if a value names a host, flow or recipe that does not exist."""
     name, what = str(one.value), NAMES.get((one.model, one.key))
     known: dict[str, Collection[str] | None] = {}
     if what == "flow":
@@ -161,7 +161,7 @@ def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
 
 
 def _unknown_logger(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
-    """Yield the message for each system that has neither a logger nor a quantity of this name."""
+    """Yield a message for each system that has neither a logger nor a quantity of this name."""
     for system in part.systems_of(owner):
         quantities = part.catalogue.quantities(system)
         names = part.catalogue.names("logger", system)
@@ -177,11 +177,11 @@ def _unknown_logger(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
 
 
 def _unknown_recorder(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
-    """Yield the message for a preferred recipe that does not record what the logger names."""
+    """Yield a message if the recipe in `prefer` does not record the quantity that the logger names."""
     logger, systems = owner.partition(".")[2], part.systems_of(owner)
     known = set[str]().union(*keys.recorders_by_system(part.catalogue, logger, systems).values())
     if not known and any(logger in part.catalogue.names("logger", system) for system in systems):
-        yield f"`logger: {logger}` is a recipe; prefer needs what is recorded, such as `logger: tcp-state`"
+        yield f"`logger: {logger}` is a recipe; prefer needs a quantity, such as `logger: tcp-state`"
     elif known and name not in known:
         yield unknown(f"logger that records {logger}", name, known)
 
@@ -192,7 +192,7 @@ def _unknown_recorder(part: PartToCheck, owner: str, name: str) -> Iterator[str]
 def check_site(
     testbed: keys.Testbed, config: keys.Config | None, catalogue: keys.RecipeCatalogue
 ) -> Iterator[Problem]:
-    """Yield the problems of the settings of config.yaml, of a testbed and of its hosts."""
+    """Yield the problems in the settings of config.yaml, of a testbed and of its hosts."""
     every, tree = list(testbed.hosts), testbed.written
     layers: list[tuple[Map | None, Loc, Mapping[str, str | PerHost[str]], list[str]]] = [
         (tree, (), testbed.settings, every),
@@ -217,10 +217,10 @@ def check_site(
 
 
 def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Return why a setting is refused.
+    """Yield what is wrong with a setting of a part or level.
 
-    A level's setting is refused if any of its hosts lacks it, a part's if all do. A level sets the hosts that
-    it names, or the ends of flows.
+    A part's setting must exist on at least one host. A level's setting must exist on every host that the
+    level sets: the hosts that it names, or else all that the setting is for (cc: the senders).
     """
     testbed, traffic = part.testbed, part.model.traffic
     groups = [part.systems]
@@ -247,9 +247,9 @@ def _setting_refusals(
     names: Collection[str] | None,
     catalogue: keys.RecipeCatalogue,
 ) -> Iterator[Refusal]:
-    """Yield why a setting of hosts is refused: its host, its key or its value.
+    """Yield what is wrong with a setting of hosts: an unknown host, an unknown key or the value.
 
-    In each group of systems, one must have the setting.
+    In each of the groups, at least one system must have the setting.
     """
     if one.step and names is not None and one.step not in names:
         yield one.where, True, unknown("host or role", one.step, names)
@@ -277,7 +277,7 @@ def _beyond_links(one: PartValue, testbed: keys.Testbed, hosts: Iterable[str]) -
 
 
 def setting_parameters(catalogue: keys.RecipeCatalogue, *systems: str) -> dict[str, keys.ParameterInfo]:
-    """Return RECIPE.PARAMETER for every parameter of setting recipes that a file may set on some systems."""
+    """Return the parameters of setting recipes that files may set on these systems, by RECIPE.PARAMETER."""
     return {
         f"{recipe}.{name}": info
         for system in systems

@@ -1,4 +1,4 @@
-"""A part of an experiment for its checks: every value that each key may have, and the recipes it uses."""
+"""What the checks read of a part: every value that a key has in some trial, and the recipes it uses."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from samovar.experiment.values import Directional, PerHost, Written
 
 Parameters = Mapping[str, keys.ParameterInfo]
 RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}
-"""Keys that name the recipe of a path, a flow or a logger; each is also the kind of recipe."""
+"""The key with the recipe of a path, flow or logger. It is also the kind of the recipe."""
 GENERATOR_KEYS = ("cc", "dscp")
-"""Keys of a flow that its generator must have as a parameter."""
+"""Keys of a flow that a flow may have only if its generator has a parameter of this name."""
 
 
 @dataclass(frozen=True)
 class PartValue:
-    """A value that a key of a part may have, given by the part or set by a level.
+    """A value that a key of a part has in some trial, from the part itself or from a level.
 
-    `target` names the key as a factor does, `place` is the path from the part to the value. A value for one
-    direction or host has the direction or host as its `step`. A text that cannot be read has the error as its
-    value. `model` has the key; parameters of recipes and settings of hosts have none.
+    `target` is the key as a factor names it, `place` the path from the part to the value. A value for one
+    direction or host has the direction or host as its `step`. `value` is the error if the text cannot be
+    read. `model` declares the key, or for a parameter of a recipe, the recipe; settings of hosts have none.
     """
 
     target: str
@@ -37,28 +37,28 @@ class PartValue:
 
     @property
     def owner(self) -> str:
-        """The target without its last word: path, traffic.LABEL, loggers.NAME, a recipe of settings."""
+        """The target without its last word: path, traffic.LABEL, loggers.NAME or a setting recipe."""
         return self.target.removesuffix(self.key).removesuffix(".")
 
     @property
     def key(self) -> str:
-        """The last word of the target; misspelt parameters of recipes may contain dots."""
+        """The last word of the target. A misspelt parameter of a recipe may contain dots."""
         last = str(self.place[-1])
         return last if self.target.endswith(f".{last}") else self.target.rpartition(".")[2]
 
     @property
     def where(self) -> Loc:
-        """The place of this value, which may be for one direction or host."""
+        """The place of this value, including its direction or host."""
         return (*self.place, self.step) if self.step else self.place
 
     @property
     def of_hosts(self) -> bool:
-        """Whether this is a setting of hosts."""
+        """Whether the target is a setting of hosts."""
         return self.place[0] == "settings" or (self.factor is not None and is_setting(self.target))
 
     @property
     def of_recipe(self) -> bool:
-        """Whether the recipe that the owner names must have a parameter of this name."""
+        """Whether the key must be a parameter of the recipe of its path, flow or logger."""
         if self.model is None or not issubclass(self.model, keys.WithParameters):
             return False
         of_generator = self.model is keys.Flow and self.key in GENERATOR_KEYS
@@ -66,7 +66,7 @@ class PartValue:
 
     @property
     def key_place(self) -> tuple[Loc, bool]:
-        """The place where the target is named, and whether that is a key."""
+        """The place where the file names the target, and whether it does so as a key, not as a value."""
         factor = self.factor
         if factor is None or isinstance(self.place[-1], str):
             return self.place, True
@@ -77,7 +77,7 @@ class PartValue:
         return ("factors", factor.name), True
 
     def split(self) -> Iterator[PartValue]:
-        """Yield the value for each direction or host, or this value if it is for all."""
+        """Yield one PartValue for each direction or host, or this one if it does not differ between them."""
         steps: Mapping[str, object] = {"": self.value}
         if isinstance(self.value, Directional):
             steps = {"down": self.value.down, "up": self.value.up}
@@ -90,7 +90,7 @@ class PartValue:
 
 @dataclass(frozen=True)
 class PartToCheck:
-    """One part of an experiment. Its testbed is None if unknown; places in `checked` start at the part."""
+    """One part of an experiment, its testbed (None if unknown), and `checked`, which gets the problems."""
 
     checked: Validation[keys.Experiment]
     testbed: keys.Testbed | None
@@ -104,12 +104,12 @@ class PartToCheck:
 
     @cached_property
     def end_names(self) -> list[str] | None:
-        """The names of hosts and roles that an end of a flow may have; None without a testbed."""
+        """Names of hosts and roles that a flow may run from or to; None without a testbed."""
         return list(self.testbed.hosts_by_name) if self.testbed else None
 
     @cached_property
     def values(self) -> Mapping[str, Sequence[PartValue]]:
-        """Every value that each key may have."""
+        """The values that each key has in some trial, by key."""
         found: dict[str, list[PartValue]] = {}
         for one in part_values(self.model):
             found.setdefault(one.target, []).append(one)
@@ -117,18 +117,19 @@ class PartToCheck:
 
     @cached_property
     def setters(self) -> Mapping[str, Sequence[keys.Factor]]:
-        """The factors that set each key."""
+        """The factors that set each key, by key."""
         return setters_of(self.model)
 
     def setters_of(self, *targets: str) -> list[keys.Factor]:
-        """Return the factors that set one of some keys."""
+        """Return the factors that set at least one of these keys."""
         found = [factor for target in targets for factor in self.setters.get(target, ())]
         return [factor for factor in self.model.factors.values() if factor in found]
 
     def values_of(self, target: str, level: keys.Level | None = None) -> Sequence[PartValue]:
-        """Return the values that a key may have: the given level's, or those of all levels, or as written.
+        """Return the values of a key: those that levels set, or without such levels those of the part.
 
-        Of all levels, those are left out that `exclude` never combines with the given one.
+        With `level`, return only the values of that level, or if it does not set the key, of the levels that
+        occur in one treatment with it.
         """
         every = self.values.get(target, ())
         of_levels = [one for one in every if one.level is not None]
@@ -140,19 +141,19 @@ class PartToCheck:
         return [one for one in of_levels if self._combined(factor, level, one)]
 
     def _combined(self, factor: keys.Factor | None, level: keys.Level, other: PartValue) -> bool:
-        """Return whether a treatment has both a level of a factor and that of another one."""
+        """Return whether some treatment has this level of a factor and the level of another value."""
         if factor is None or other.factor is None or other.level is None or factor is other.factor:
             return True
         return keys.occur_together(self.model, {factor.name: level, other.factor.name: other.level})
 
     def texts_of(self, target: str, level: keys.Level | None = None) -> list[str]:
-        """Return the texts that a key may have, each once."""
+        """Return the values of a key (see values_of) as texts, each once."""
         return list(dict.fromkeys(str(one.value) for one in self.values_of(target, level)))
 
     def recipes_of(self, owner: str, level: keys.Level | None = None) -> list[tuple[str, Parameters]]:
-        """Return the name and settable parameters of each recipe that an owner's parameters are passed to.
+        """Return name and parameters of each recipe of a path, flow or logger: parameters that files may set.
 
-        These are all recipes that levels name, or only the recipe of the given level.
+        With `level`, return only recipes that occur with that level; otherwise those of all levels.
         """
         kind = RECIPE_KINDS[owner.partition(".")[0]]
         if kind == "aqm" and self.device_link:
@@ -169,7 +170,7 @@ class PartToCheck:
         ]
 
     def systems_of(self, owner: str, *, receivers: bool = False) -> list[str]:
-        """Return the systems whose recipes an owner uses: of the router, of senders, of a logger's hosts."""
+        """Return the systems that run recipes of a path (the router), flow (senders) or logger (hosts)."""
         bottleneck = self.testbed.bottleneck if self.testbed else None
         names = [bottleneck.router] if bottleneck and owner == "path" else []
         for flow in self.model.traffic:
@@ -179,7 +180,7 @@ class PartToCheck:
         return self.systems_at(*names)
 
     def systems_at(self, *names: str) -> list[str]:
-        """Return the systems of the hosts that some names of hosts and roles mean, each once."""
+        """Return the systems of the hosts with these names or roles, each once."""
         hosts = keys.places_of(self.testbed, names) if self.testbed else ()
         return list(dict.fromkeys(self.testbed.hosts[host].system for host in hosts)) if self.testbed else []
 
@@ -190,7 +191,7 @@ class PartToCheck:
 
     @cached_property
     def flow_labels(self) -> set[str]:
-        """The labels of flows, including each flow that an entry may expand to."""
+        """The labels of flows: of the entries of `traffic`, and of each flow that an entry may expand to."""
         labels = {flow.label for flow in self.model.traffic}
         if self.testbed is None:
             return labels
@@ -204,7 +205,7 @@ class PartToCheck:
 
 
 def part_values(part: keys.Part) -> Iterator[PartValue]:
-    """Yield every value that a key of a part may have, one by one for directions and hosts."""
+    """Yield every value that the keys of a part have in some trial, one for each direction and host."""
     yield from _values_in(part, "", ())
     if part.path is None and any(target.startswith("path.") for target in setters_of(part)):
         yield from _values_in(keys.NetworkPath(), "path.", ("path",))
@@ -224,11 +225,11 @@ def setting_values(settings: Mapping[str, str | PerHost[str]]) -> Iterator[PartV
 
 
 def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue]:
-    """Yield the values of a model's keys and recipe parameters, and those of the models within it."""
+    """Yield the values of a model's keys and recipe parameters, and those of models in its fields."""
     for name, key in keys.keys_of(type(model)).items():
         value = getattr(model, key.attribute)
         if name == "rtt" and isinstance(model, keys.NetworkPath) and model.delay_s is not None:
-            continue  # zero is only its default
+            continue  # rtt has only its default, zero
         many = isinstance(value, tuple)
         for index, one in enumerate(value if many else (value,)):
             at = (*place, name, index) if many else (*place, name)
@@ -249,13 +250,13 @@ def _typed(target: str, text: Written | PerHost[str]) -> object:
 
 
 def part_levels(part: keys.Part) -> Iterator[tuple[keys.Factor, keys.Level, Loc]]:
-    """Yield every level of a part, also those that include lines add, with its factor and place."""
+    """Yield every level of a part with its factor and place, also levels that only `include` has."""
     for name, factor in part.factors.items():
         for index, level in enumerate(factor.levels):
             yield factor, level, ("factors", name, "levels", index)
     for index, line in enumerate(part.include):
         for name in part.factors.keys() & line.keys():
-            with suppress(ValueError):  # is reported with the include lines
+            with suppress(ValueError):  # check_design reports it
                 level = keys.included_level(part, name, line[name])
                 if level not in part.factors[name].levels:
                     yield part.factors[name], level, ("include", index, name)

@@ -26,14 +26,18 @@ _MUST_BE = {
         ("model_type", "mapping_type", "dict_type", "model_attributes_type"), "must be a mapping"
     ),
 }
-"""What a value must be, by the type of pydantic's error."""
+"""Text of the message for a type of pydantic's errors."""
 _MOST_ROUNDS = 50
-_STAND_INS = {("experiment",), ("testbed",)}  # names that the rest can be checked without
+_STAND_INS = {("experiment",), ("testbed",)}  # if missing, the rest is checked with the name `unnamed`
 
 
 @dataclass
 class Validation(Generic[M]):
-    """The result for one tree: the model (None if too much is invalid), its tree, and the problems."""
+    """The result for one tree: the model (None if too much is invalid), the valid tree, the problems.
+
+    `left_out` are the places of invalid values that the tree no longer has. `reported` are the places of
+    problems that later checks have found.
+    """
 
     model: M | None
     tree: Map
@@ -43,23 +47,23 @@ class Validation(Generic[M]):
     prefix: Loc = ()
 
     def below(self, *prefix: int | str) -> Validation[M]:
-        """Return this validation with places relative to nested keys."""
+        """Return this validation for checks of a subtree: `prefix` is put before the places they give."""
         return replace(self, prefix=prefix)
 
     def intact(self, *loc: int | str) -> bool:
-        """Return whether nothing below a place was left out."""
+        """Return whether no value at or below a place was left out as invalid."""
         place = (*self.prefix, *loc)
         return not any(one[: len(place)] == place for one in self.left_out)
 
     def valid(self, *loc: int | str) -> bool:
-        """Return whether nothing below a place was left out or reported, so that it can be referred to."""
+        """Return whether no value at or below a place was left out, and no problem reported there."""
         place = (*self.prefix, *loc)
         return not any(one[: len(place)] == place for one in (*self.left_out, *self.reported))
 
     def report(
         self, loc: Sequence[int | str], message: str, *, key: bool = False, once: bool = False
     ) -> None:
-        """Add a problem at the value, or at the key, of a place; with `once`, only the first there."""
+        """Add a problem about the value (or `key`) at a place. With `once`, add only the first there."""
         self.reported.append((*self.prefix, *loc))
         problem = position_at(self.tree, self.reported[-1], key=key).problem(message)
         place = problem.file, problem.line, problem.column
@@ -69,7 +73,7 @@ class Validation(Generic[M]):
     def check_name(
         self, loc: Loc, what: str, name: str, known: Collection[str] | None, *, key: bool = False
     ) -> bool:
-        """Return whether a name is known, and report it if not; nothing is unknown if `known` is None."""
+        """Return whether a name is known, and report an unknown name. If `known` is None, every name is."""
         if known is None or name in known:
             return True
         self.report(loc, unknown(what, name, known), key=key)
@@ -77,7 +81,7 @@ class Validation(Generic[M]):
 
 
 def validate(model: type[M], tree: Map) -> Validation[M]:
-    """Validate a tree; invalid values are reported and left out until the rest is valid."""
+    """Validate a tree again and again, each time without the values that were invalid, until it is valid."""
     checked: Validation[M] = Validation(None, tree, [])
     for _ in range(_MOST_ROUNDS):
         try:
@@ -85,7 +89,7 @@ def validate(model: type[M], tree: Map) -> Validation[M]:
             return checked
         except ValidationError as error:
             every = error.errors(include_url=False)
-            new = [one for one in every if checked.intact(*_place_of(one))]  # else it only follows
+            new = [one for one in every if checked.intact(*_place_of(one))]  # others follow from them
             own = [one for one in new if not _is_explained(one, every)]
             checked.problems += [_problem(one, model, checked.tree) for one in own]
             if not _leave_out(checked, every):
@@ -94,7 +98,7 @@ def validate(model: type[M], tree: Map) -> Validation[M]:
 
 
 def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
-    """Remove invalid values from the tree; return whether something is left to validate."""
+    """Remove invalid values from the tree. Return False if the tree as a whole is invalid."""
     nameless = {one["loc"] for one in errors if one["type"] == "missing" and one["loc"] in _STAND_INS}
     for loc in nameless:
         checked.tree = checked.tree.copied()
@@ -113,12 +117,12 @@ def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
 
 
 def _place_of(error: ErrorDetails) -> Loc:
-    """Return the place of the value that an error is about. A missing key is an error of its mapping."""
+    """Return the place of the invalid value; for a missing key, this is the mapping that lacks it."""
     return error["loc"][:-1] if error["type"] == "missing" else error["loc"]
 
 
 def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """Return whether another error explains this one: at its key, in its list, or at a similar key."""
+    """Return whether this error follows from another: at its key, in its list, or at a misspelt key."""
     loc, kind = error["loc"], error["type"]
     if kind == "too_short":
         return any(one["loc"][: len(loc)] == loc for one in every if one is not error)
@@ -130,7 +134,7 @@ def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
 
 
 def _without(node: Node, loc: Loc) -> Node:
-    """Return a tree without the value at nested keys. The other nodes are shared, not copied."""
+    """Return a copy of a tree without the value at nested keys; it shares all other nodes."""
     changed: Any = node.copied() if isinstance(node, Map) else Seq(list(cast(Seq, node)), node.position)
     if len(loc) == 1:
         del changed[loc[0]]
@@ -140,18 +144,18 @@ def _without(node: Node, loc: Loc) -> Node:
 
 
 def position_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Position:
-    """Return the position of a value (or of its key); keys that the tree lacks are skipped."""
+    """Return the position of a value (or its key), or of the innermost mapping or list that exists."""
     key_position, node = _last(tree, loc)
     return key_position if key else node.position
 
 
 def _last(tree: Map, loc: Sequence[int | str]) -> tuple[Position, Node]:
-    """Return the innermost value that the tree has at nested keys, with the position of its key."""
+    """Return the innermost value that exists on the way along nested keys, and its key's position."""
     return [(tree.position, cast(Node, tree)), *((at, node) for _, at, node in _walk(tree, loc))][-1]
 
 
 def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Position, Node]]:
-    """Yield each nested key that the tree has, its position (in a list the item's), and its value."""
+    """Yield key, position of the key (or of the list's item) and value along nested keys that exist."""
     node: Node = tree
     for step in loc:
         if isinstance(node, Map) and step in node:
@@ -166,7 +170,7 @@ def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Posi
 
 
 def _problem(error: ErrorDetails, model: type[Strict], tree: Map) -> Problem:
-    """Return the problem of one error, at its place in the file."""
+    """Convert an error of pydantic to a problem with a position in the file."""
     kind, loc = error["type"], error["loc"]
     name = next((str(step) for step in reversed(loc) if isinstance(step, str) and step != "[key]"), "")
     if kind == "extra_forbidden":
@@ -184,7 +188,7 @@ def _problem(error: ErrorDetails, model: type[Strict], tree: Map) -> Problem:
 
 
 def _sentence(error: ErrorDetails, model: type[Strict]) -> str:
-    """Return what is wrong with a value, and what it must be."""
+    """Return the message for an invalid value: what it must be, and what it is."""
     kind, value = error["type"], error["input"]
     if kind == "value_error":
         return str(error.get("ctx", {}).get("error", error["msg"]))
@@ -202,7 +206,7 @@ def _sentence(error: ErrorDetails, model: type[Strict]) -> str:
 
 
 def _keys_at(annotation: Any, loc: Loc) -> frozenset[str]:
-    """Return the known keys of the model at nested keys of a type; none if there is no model."""
+    """Return the keys of the model at nested keys below a type; empty if no model is there."""
     plain = bare(annotation)
     options = get_args(plain) if is_union(plain) else (plain,)
     model = next((one for one in options if isinstance(one, type) and issubclass(one, Strict)), None)

@@ -1,4 +1,4 @@
-"""The keys of experiment, testbed, study and configuration files, with their types."""
+"""Declare the keys of experiment, testbed, study and configuration files, with types and descriptions."""
 
 from samovar.experiment.keys.config_file import Config as Config
 from samovar.experiment.keys.congestion_controls import CC_PARAMETERS as CC_PARAMETERS

@@ -34,7 +34,9 @@ class SshDefaults(Strict):
 class System(Strict):
     """Defaults of the hosts of one operating system."""
 
-    settings: Settings = entry("Settings of its hosts, which override those of every host.", {})
+    settings: Settings = entry(
+        "Settings of hosts with this system, which override the settings of every host.", {}
+    )
 
 
 class Uml(Strict):
@@ -58,7 +60,7 @@ class Notify(Strict):
 
     command: Annotated[tuple[str, ...], PROGRAM] = entry("Program with arguments, run without a shell.")
     on: tuple[Annotated[Occasion, choice("occasion", *OCCASIONS)], ...] = entry(
-        "When to send: at the end of each run, at trouble (failures, and what stops the run).", OCCASIONS
+        "When to run it. end: when a run ends; trouble: at failures, and when a run stops early.", OCCASIONS
     )
     timeout_s: Duration = entry("Longest time that the command may take.", 30.0)
 
@@ -70,22 +72,24 @@ class Config(SourceFile):
     testbed: Name = entry("Testbed of commands that do not name a testbed.", "lab")
     ssh: SshDefaults = entry("Time limits of SSH.", SshDefaults.model_construct())
     lab: Labs = entry("Virtual labs on this machine.", Labs.model_construct())
-    step_timeout_s: Duration = entry("Longest time of one remote step without traffic.", 60.0)
+    step_timeout_s: Duration = entry("Longest time that a step on a host may take, apart from traffic.", 60.0)
     clock_tolerance_s: Duration = entry("Largest difference between a host's clock and this machine's.", 1.0)
     calibrate: Calibrate = entry(
-        "Whether new paths are measured before a trial; auto: except in labs.", "auto"
+        "Whether to measure each path before its first trial; auto: on, but off in labs.", "auto"
     )
     retries: Seed = entry("How often a failed or invalid trial is repeated within one run.", 2)
     backoff_s: Pause = entry("Pause before a trial is repeated; it doubles up to backoff_most.", 5.0)
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
-    quarantine: Positive = entry("Failed trials in a row after which the host at fault is no longer used.", 3)
+    quarantine: Positive = entry(
+        "Number of failed trials in a row after which the host at fault is no longer used.", 3
+    )
     host_wait_s: Duration = entry("How long to wait for a lost host before the next trial.", 120.0)
     free_space: Size = entry(
-        "Disk space that the next trial must leave free, here and on hosts.", 200_000_000
+        "Disk space that must stay free during the next trial, on this machine and on hosts.", 200_000_000
     )
     notify: Notify | None = entry("Command to run when a run ends and when trouble occurs.", None)
     verdict: Thresholds = entry("Limits of the verdict.", Thresholds.model_construct())
     settings: Settings = entry("Settings of every host, which testbeds, hosts and experiments override.", {})
     os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = entry(
-        "Settings of hosts by operating system, which override those of every host.", {}
+        "Settings of hosts by operating system, which override the settings of every host.", {}
     )

@@ -1,7 +1,7 @@
-"""Names of congestion controls and of their parameters, as far as the kernels' own are known.
+"""Names and parameters of the congestion controls that Linux and FreeBSD ship.
 
-Linux 4.4 to 6.12: module_param() in net/ipv4/tcp_NAME.c, of those with a file in /sys/module. FreeBSD 11 to
-14: sysctl net.inet.tcp.cc.NAME. Other congestion controls, such as bbr of a patched kernel, are not listed.
+Linux 4.4 to 6.12: module_param() in net/ipv4/tcp_NAME.c, if it has a file in /sys/module. FreeBSD 11 to 14:
+sysctl net.inet.tcp.cc.NAME. Other congestion controls, such as bbr of a patched kernel, are not listed.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ CC_PARAMETERS: Mapping[str, Mapping[str, Collection[str]]] = {
         "vegas": ["alpha", "beta"],
     },
 }
-"""The parameters of congestion controls by system; `reno` stands for newreno."""
+"""The parameters of each congestion control, by system. `reno` also means FreeBSD's newreno."""
 
 
 def canonical_cc(name: str) -> str:
-    """Return one name for a congestion control that systems name differently: reno for newreno."""
+    """Return `reno` for newreno, which is the name of the same algorithm on FreeBSD; else the name."""
     return "reno" if name == "newreno" else name
 
 
 def unknown_to_all(parameter: str) -> bool:
-    """Return whether no listed congestion control of any system has a parameter."""
+    """Return whether no congestion control in CC_PARAMETERS has a parameter of this name."""
     return all(parameter not in names for known in CC_PARAMETERS.values() for names in known.values())

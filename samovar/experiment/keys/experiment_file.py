@@ -1,4 +1,4 @@
-"""Models of experiment and study files, and the flows that entries of `traffic` expand to."""
+"""Models of experiment and study files; expand entries of `traffic` to single flows."""
 
 from __future__ import annotations
 
@@ -25,18 +25,21 @@ class Order(Strict):
     """The order in which the trials of a part run."""
 
     kind: Annotated[str, choice("order", "sequential", "shuffled", "blocked")] = entry(
-        "sequential: as written; shuffled: at random; blocked: at random in blocks of all treatments.",
+        "sequential: as written; shuffled: at random; blocked: in blocks, each with one trial of every "
+        "treatment at random.",
         "blocked",
     )
     seed: types.Seed = entry("Seed of all random choices; the same seed gives the same plan.", 1)
 
 
 class PartKeys(Strict):
-    """Keys of a part, which it inherits from the top level of its file."""
+    """Keys of a part. At the top level of a file, they give values that every part inherits."""
 
     factors: Factors = entry("Factors with their levels; every combination of levels is run.", {})
     exclude: tuple[Excluded, ...] = entry("Treatments to leave out, {factor: level or list}.", ())
-    include: tuple[Included, ...] = entry("Treatments to add: for every factor a level, old or new.", ())
+    include: tuple[Included, ...] = entry(
+        "Treatments to add: {factor: level} with every factor; a level may be new.", ()
+    )
     replicates: Positive = entry("Number of trials of every treatment.", 1)
     settings: Settings = entry("Settings of hosts: cc, rwnd, mtu, txd or RECIPE.PARAMETER.", {})
     duration_s: Annotated[float | Formula, types.TIME_OR_FORMULA] | None = entry(
@@ -48,19 +51,19 @@ class PartKeys(Strict):
     captures: tuple[Capture, ...] = entry("Packet captures.", ())
     loggers: tuple[Logger, ...] = entry("Loggers that run during the traffic.", ())
 
-    # Merged before this model reads it.
-    use: types.Names = entry("Fragments to extend; later fragments override earlier fragments.", ())
+    # layers/reuse.py merges the fragments before this model reads the tree.
+    use: types.Names = entry("Fragments to take values from; later fragments override earlier fragments.", ())
 
 
 class Part(PartKeys):
-    """One matrix of the experiment, with everything that it inherits filled in."""
+    """One part of the experiment, complete with the values that it inherits."""
 
     title: Sentence = entry("Title of the part in tables and figures.", "")
     traffic: tuple[Flow, ...] = entry("The flows of every trial.")
 
 
 class Expect(Strict):
-    """One line of the scorecard: the expected value of a metric, in its own unit."""
+    """One line of the scorecard: the expected value of a metric."""
 
     NEEDED = (("equals", "below", "above", "between"),)
     COMPANIONS = {"within": "equals"}  # noqa: RUF012
@@ -68,14 +71,18 @@ class Expect(Strict):
     say: Sentence = entry("The expectation in words.")
     metric: Annotated[str, types.METRIC] = entry("Metric to compare; the bounds are in its unit.")
     part: Name | None = entry("Part whose trials count; by default all parts.", None)
-    flow: Name | None = entry("Label of the flow; by default, the median over a trial's flows.", None)
-    where: Mapping[Word, Levels] = entry("Levels whose trials count, {factor: level or list}.", {})
-    relative_to: Mapping[Word, Word] | None = entry("Trials to divide by; bounds are then ratios.", None)
+    flow: Name | None = entry(
+        "Label of the flow to measure; by default, the median of a trial's flows.", None
+    )
+    where: Mapping[Word, Levels] = entry("Levels of the trials that count, {factor: level or list}.", {})
+    relative_to: Mapping[Word, Word] | None = entry(
+        "Levels of the trials to divide by; bounds are then ratios.", None
+    )
     equals: types.Number | None = entry("Expected value.", None)
     within: Annotated[str, types.WITHIN] | None = entry("Tolerance around equals, such as 2% or 5.", None)
     below: types.Number | None = entry("Upper bound.", None)
     above: types.Number | None = entry("Lower bound.", None)
-    between: tuple[types.Number, types.Number] | None = entry("Least and greatest value.", None)
+    between: tuple[types.Number, types.Number] | None = entry("Smallest and largest accepted value.", None)
     source: Sentence | None = entry("Source of the expectation.", None)
     differs: Sentence | None = entry("Why the value may differ here; printed if it does.", None)
 
@@ -102,9 +109,9 @@ def _named(kind: str) -> BeforeValidator:
 
 
 class Experiment(PartKeys, SourceFile):
-    """One experiment file; `parts` holds every matrix complete, with top-level values filled in."""
+    """One experiment file. Each of its `parts` is complete: it contains the values of the top level."""
 
-    name: Name = entry("Name of the experiment, the same as the file's.", alias="experiment")
+    name: Name = entry("Name of the experiment, equal to the name of its file.", alias="experiment")
     title: Sentence = entry("Title of the report.", "")
     source: Sentence = entry("Publication that the experiment repeats or follows.", "")
     description: Sentence = entry("Purpose of the experiment, in a paragraph.", "")
@@ -121,17 +128,19 @@ class Experiment(PartKeys, SourceFile):
     verdict: Thresholds = entry(
         "Limits of the verdict, which override those of config.yaml.", Thresholds.model_construct()
     )
-    calibrate: Calibrate | None = entry("Whether to measure new paths; by default as in config.yaml.", None)
+    calibrate: Calibrate | None = entry(
+        "Whether to measure each path before its first trial; by default as in config.yaml.", None
+    )
     profiles: Mapping[Name, Free] = entry("Changes that --profile NAME applies, by name.", {})
 
-    # Merged into the file before this model reads it.
+    # layers/reuse.py merges these before this model reads the tree.
     extends: Name | None = entry("Experiment of the same folder that this experiment extends.", None)
-    fragments: Mapping[Name, Free] = entry("Named pieces of experiments and parts, for `use`.", {})
+    fragments: Mapping[Name, Free] = entry("Groups of keys by name, for `use` in experiments and parts.", {})
 
 
 @dataclass(frozen=True)
 class Member:
-    """One flow of a group: its index counts from 0, its port is None when the plan chooses one."""
+    """One flow of an entry of `traffic`. `index` counts from 0. If `port` is None, the plan chooses one."""
 
     label: str
     group: str
@@ -142,9 +151,9 @@ class Member:
 
 
 def number_of(flow: Flow, testbed: Testbed) -> int | None:
-    """Return how many flows an entry makes; None for one flow with the entry's own label.
+    """Return how many numbered flows an entry expands to, or None for one flow with the entry's own label.
 
-    Random arrivals without a count become a random number of flows; here they count as one.
+    Random arrivals without a count count as one flow, since their number is not known here.
     """
     if flow.count is not None:
         return flow.count
@@ -157,7 +166,7 @@ def number_of(flow: Flow, testbed: Testbed) -> int | None:
 def members_of(flow: Flow, testbed: Testbed, number: int | None = None) -> Iterator[Member]:
     """Yield the flows that an entry expands to, assigned to the hosts of plural roles in turn.
 
-    `number` is the number of random arrivals. Nothing is yielded if an end names no host.
+    `number` replaces number_of(), for random arrivals. Nothing is yielded if an end names no host.
     """
     sources, sinks = hosts_of(testbed, flow.from_end), hosts_of(testbed, flow.to_end)
     counted = number if number is not None else number_of(flow, testbed)
@@ -188,20 +197,20 @@ class Section(Strict):
     follows: Sentence | None = entry(
         "Section of the source that this section repeats, such as section V-B.", None
     )
-    text: Sentence | None = entry("What was done, and what it shows, in a paragraph.", None)
+    text: Sentence | None = entry("Text of the section, in a paragraph.", None)
     deviation: Sentence | None = entry("How this section differs from the source.", None)
     figures: tuple[Word, ...] | None = entry(
-        "Figures to print here; by default all that no section names.", None
+        "Figures to print here; by default those that no section names.", None
     )
     tables: tuple[Word, ...] | None = entry(
-        "Tables to print here; by default all that no section names.", None
+        "Tables to print here; by default those that no section names.", None
     )
 
 
 class StudyReport(Strict):
     """Several experiments in one report."""
 
-    study: Name = entry("Name of the study, the same as the file's.")
+    study: Name = entry("Name of the study, equal to the name of its file.")
     title: Sentence = entry("Title of the report.")
     source: Sentence | None = entry("Publication that the study repeats or follows.", None)
     authors: Sentence | None = entry("Authors of that publication.", None)

@@ -1,6 +1,6 @@
-"""Keys of what a part sets up: hosts, the path, the flows and when they stop, captures and loggers.
+"""Keys of a part that can be factors: of host settings, path and flows; and keys of captures and loggers.
 
-A key with VARIES can be a factor, whose levels have the type of the key.
+A key with VARIES can be a factor; its levels then have the type of the key.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ VariedName = Annotated[str, types.NAME, VARIES]
 VariedTime = Annotated[Real, types.TIME_OR_FORMULA, VARIES]
 FlowCount = Annotated[int, types.FLOW_COUNT, VARIES]
 FLOW_ENDS = ("size", "duration", "until")
-"""Keys that end a flow: it has at most one of them."""
+"""Keys that end a flow. A flow may have at most one of them."""
 
 
 class PlainFactors(Strict):
-    """Factors of one word: host settings, each with a recipe of the same name, and the duration of flows."""
+    """Factors of one word: settings that recipes of the same name apply to hosts, and the flows' duration."""
 
     cc: Annotated[str, types.ALGORITHM.of(types.PER_HOST), VARIES] = entry(
-        "Congestion control of hosts that send."
+        "Congestion control of sending hosts."
     )
     rwnd: Annotated[int | Formula, types.SIZE_OR_FORMULA.of(types.PER_HOST), VARIES] = entry(
-        "Largest window that hosts that receive advertise, such as 200KB."
+        "Largest window that receiving hosts advertise, such as 200KB."
     )
     mtu: Annotated[int, types.MTU.of(types.PER_HOST), VARIES] = entry(
         "MTU in bytes of testbed interfaces, such as 1500."
     )
     txd: Annotated[int, types.DESCRIPTORS.of(types.PER_HOST), VARIES] = entry(
-        "Transmit descriptors of hosts that send."
+        "Number of transmit descriptors of sending hosts."
     )
     duration: Annotated[float | Formula, types.TIME_OR_FORMULA, VARIES] = entry(
         "Duration of flows that have no end of their own, such as 90s."
@@ -60,11 +60,11 @@ class PathClass(Strict):
     from_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets come from.", None)
     to_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets go to.", None)
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] | None = entry(
-        "Delay of the round trip, half in each direction, instead of the path's.", None
+        "Delay of the round trip, half in each direction; replaces the path's rtt.", None
     )
-    delay_s: BothDelays | None = entry("One-way delays, instead of the path's.", None)
+    delay_s: BothDelays | None = entry("One-way delays; they replace the path's delay.", None)
     loss: Annotated[Real, types.SHARE_OR_FORMULA, VARIES] | None = entry(
-        "Share of packets lost downstream, instead of the path's.", None
+        "Share of packets lost downstream; replaces the path's loss.", None
     )
 
     @property
@@ -74,9 +74,9 @@ class PathClass(Strict):
 
 
 class NetworkPath(WithParameters):
-    """Rate, delay, loss and queue of the bottleneck; None where a factor must set the value.
+    """Rate, delay, loss and queue of the bottleneck. A value is None if a factor must set it.
 
-    A plain rate, buffer, aqm, jitter or share applies downstream only; see Directional.
+    A single rate, buffer, aqm, jitter or share applies downstream only; see Directional.
     """
 
     EXCLUSIVE = (("rtt", "delay"),)
@@ -102,7 +102,7 @@ class NetworkPath(WithParameters):
         "Share of packets that arrive twice; one value applies downstream.", 0.0
     )
     aqm: Annotated[str | Directional[str], types.NAME.of(PER_DIRECTION), VARIES, ROUTER] = entry(
-        "Queue discipline of the bottleneck; keys that are not listed here are its parameters.", "pfifo"
+        "Queue discipline of the bottleneck; path keys that are not listed here are its parameters.", "pfifo"
     )
     buffer: Annotated[Buffers | None, types.BUFFER_OR_FORMULA.of(PER_DIRECTION), VARIES] = entry(
         "Size of the bottleneck's queue, such as 546packets, 819KB or 1 BDP.", None
@@ -117,16 +117,16 @@ ROUTER_ONLY = tuple(name for name, key in keys_of(NetworkPath).items() if key.ro
 
 
 def least_burst_packets(loss: float) -> float:
-    """Return the least mean burst length that can produce a share of losses below 1: loss / (1 - loss).
+    """Return the smallest mean length of loss bursts, in packets, for a share of losses: loss / (1 - loss).
 
-    Shorter bursts would have to begin more often than at every packet that is not lost. The result is rounded
-    to nine digits, because with the binary 0.9 a burst of 9 packets would be too short.
+    Between two bursts, at least one packet is delivered, which limits how many shorter bursts fit. Rounding
+    to nine digits makes the result for 0.9 exactly 9, in spite of binary fractions.
     """
     return round(loss / (1 - loss), 9)
 
 
 class Arrivals(Strict):
-    """Flows that begin at random times, as those of independent users do."""
+    """Flows that begin at random times, like the flows of independent users."""
 
     EXCLUSIVE = (("until", "count"),)
     NEEDED = (("until", "count"),)
@@ -142,7 +142,7 @@ class Arrivals(Strict):
         until_s, per_s = self.until_s, self.poisson_per_s
         if isinstance(until_s, float) and isinstance(per_s, float) and until_s * per_s > types.MOST_FLOWS:
             number = round(until_s * per_s)
-            raise ValueError(f"about {number} flows begin; expected at most {types.MOST_FLOWS}")
+            raise ValueError(f"about {number} flows would begin; expected at most {types.MOST_FLOWS}")
         return self
 
 
@@ -152,22 +152,25 @@ class Flow(WithParameters):
     EXCLUSIVE = (FLOW_ENDS, ("arrivals", "count"), ("arrivals", "every"))
 
     label: Name = entry("Label of the flow in factors, tables and figures.", alias="flow")
-    generator: VariedName = entry("Recipe of the traffic program; keys not listed here are its parameters.")
+    generator: VariedName = entry(
+        "Recipe of the traffic program; flow keys not listed here are its parameters."
+    )
     from_end: VariedName = entry("Host or role that sends; a plural role means each of its hosts.")
     to_end: VariedName = entry("Host or role that receives; a plural role means each of its hosts.")
     start_s: Annotated[Real | Distribution, types.DELAY_OR_FORMULA.of(types.RANDOM), VARIES] = entry(
-        "Time in the trial at which the flow or its arrivals begin, such as 5s or {uniform: [0s, 5s]}.", 0.0
+        "Time from the trial's start to that of the flow or its arrivals, such as 5s or {uniform: [0s, 5s]}.",
+        0.0,
     )
     port: Port | None = entry(
         "Port at the receiver; counted flows use this port and the following ports.", None
     )
     size_bytes: Annotated[Amount | Distribution | None, types.SIZE_OR_FORMULA.of(types.RANDOM), VARIES] = (
-        entry("Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when all are sent.", None)
+        entry("Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None)
     )
     duration_s: Annotated[Real | Distribution, types.TIME_OR_FORMULA.of(types.RANDOM), VARIES] | None = entry(
         "How long the flow lasts, such as 90s or {uniform: [5s, 20s], step: 1s}.", None
     )
-    until: VariedName | None = entry("Label of the flow whose end also ends this flow.", None)
+    until: VariedName | None = entry("Label of another flow; this flow ends when that flow ends.", None)
     cc: Annotated[str, types.ALGORITHM, VARIES] | None = entry(
         "Congestion control, if the generator can set it.", None
     )
@@ -186,7 +189,7 @@ class Flow(WithParameters):
     @model_validator(mode="after")
     def _check_label_and_start(self) -> Flow:
         if self.label.endswith(".arrivals"):
-            raise ValueError(f"flow '{self.label}' must not end in .arrivals, which names a key")
+            raise ValueError(f"label '{self.label}' must not end in .arrivals, the name of a key")
         if self.arrivals is not None and isinstance(self.start_s, Distribution):
             raise ValueError("arrivals and a random start exclude each other; expected one of them")
         return self
@@ -195,7 +198,7 @@ class Flow(WithParameters):
 class Stop(Strict):
     """When the traffic of a trial ends, even if flows still run.
 
-    Flows without an end of their own end then.
+    With `stop`, a flow needs no end of its own.
     """
 
     NEEDED = (("after", "when"),)
@@ -205,7 +208,7 @@ class Stop(Strict):
 
 
 class Capture(Strict):
-    """One packet capture; its interface defaults to the one that faces the traffic."""
+    """One entry of `captures`: packet captures at one or more hosts."""
 
     at: Places = entry("Where to capture: a host, a role, a plural role such as senders, or a list.")
     interface: Interface | None = entry("Interface; by default the interface that faces the traffic.", None)
@@ -213,12 +216,12 @@ class Capture(Strict):
 
 
 class Logger(WithParameters):
-    """One logger at one host."""
+    """One entry of `loggers`: a logger at one or more hosts."""
 
     logger: Name = entry(
-        "What to record, such as tcp-state, or a recipe; keys that are not listed here are parameters."
+        "Quantity to record, such as tcp-state, or a recipe; keys not listed here are its parameters."
     )
     at: Places = entry("Where to log: a host, a role, a plural role such as senders, or a list.")
     interface: Interface | None = entry("Interface; by default the interface that faces the traffic.", None)
     interval_s: VariedTime | None = entry("Time between samples; by default the recipe's interval.", None)
-    prefer: Names = entry("Recipes to prefer on hosts with several recipes for the quantity.", ())
+    prefer: Names = entry("Recipes to prefer on hosts where several recipes record the quantity.", ())

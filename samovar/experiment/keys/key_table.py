@@ -1,8 +1,8 @@
-"""The table of keys: each key of a model with its type, default, description, and whether levels may set it.
+"""The table of keys: type, default and description of each key, and whether levels of factors may set it.
 
-The models are the table. A key stands in one place, as a field such as
-`rate_bps: Annotated[int, RATE, VARIES] = entry("Rate of the bottleneck.")`; factors, `--set`, explanations,
-editor schemas and the reference pages are derived from it.
+The pydantic models are the table: each key is declared once, as a field such as
+`rate_bps: Annotated[int, RATE, VARIES] = entry("Rate of the bottleneck.")`. Factors, `--set`, explanations,
+editor schemas and reference pages are derived from the fields.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from samovar.experiment.keys.value_types import ValueType, Word
 from samovar.experiment.yaml_tree import Map
 
 VARIES = "varies"
-"""Metadata of a key that levels may set: it can be a factor."""
+"""Marks the field of a key that can be a factor."""
 ROUTER = "router"
-"""Metadata of a key of the path that only a router supports, not a device such as an adapter."""
+"""Marks the field of a path key that needs a router as bottleneck, not a device such as an adapter."""
 
 
 def entry(description: str, default: Any = PydanticUndefined, **options: Any) -> Any:
-    """Return the field of a key with its sentence and its default. Without a default, the key is required.
+    """Return the field of a key with its description and default. Without a default, the key is required.
 
-    A default that is a model is made by `model_construct`; otherwise validators would be built at every
-    start.
+    Make a default that is a model with `model_construct`: otherwise pydantic would build validators at every
+    start of the command.
     """
     return Field(default, description=description, **options)
 
 
 def key_name(attribute: str) -> str:
-    """Return the key of an attribute, without its unit: `rate_bps` is `rate`, and `from_end` is `from`."""
+    """Return the key in files for an attribute: `rate` for `rate_bps`, `from` for `from_end`."""
     return re.sub(r"(?:_per_s|_s|_bps|_bytes|_packets|_ppm|_end)$", "", attribute)
 
 
@@ -62,19 +62,19 @@ class Strict(BaseModel):
                 raise ValueError(f"{' and '.join(found)} exclude each other; expected one of them")
         for group in self.NEEDED:
             if not given.intersection(group):
-                raise ValueError(f"expected {', '.join(group[:-1])} or {group[-1]}")
+                raise ValueError(f"expected the key {', '.join(group[:-1])} or {group[-1]}")
         for key, companion in self.COMPANIONS.items():
             if key in given and companion not in given:
                 raise ValueError(f"{key} needs {companion} beside it")
         return self
 
     def under(self, over: Self) -> Self:
-        """Return this model, overridden by the keys that `over` gives."""
+        """Return this model, with the values of keys that `over` sets."""
         return self.model_copy(update={name: getattr(over, name) for name in over.model_fields_set})
 
 
 class SourceFile(Strict):
-    """A file that knows the tree it was read from."""
+    """A model of a whole file that keeps the tree from which it was read."""
 
     _written: Map | None = PrivateAttr(None)
     _complete: Map | None = PrivateAttr(None)
@@ -86,20 +86,22 @@ class SourceFile(Strict):
 
     @property
     def complete(self) -> Map | None:
-        """The tree of an experiment with the profile and overrides merged, every part complete."""
+        """The tree of an experiment after profile and overrides are merged and every part is complete."""
         return self._complete
 
     def with_source(self, tree: Map, complete: Map | None = None) -> Self:
-        """Return this file with the trees it was read from."""
+        """Return a copy of this file that keeps these trees (see `written` and `complete`)."""
         copy = self.model_copy()
         copy._written, copy._complete = tree, complete
         return copy
 
 
 class WithParameters(Strict):
-    """A model whose other keys are parameters of the recipe it names."""
+    """A model that names a recipe. Keys that the model does not declare are the recipe's parameters."""
 
-    parameters: Mapping[str, Word] = entry("Parameters of the recipe, as texts; its header types them.", {})
+    parameters: Mapping[str, Word] = entry(
+        "Parameters of the recipe as text; the recipe's header has their types.", {}
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -124,12 +126,12 @@ class Key:
 
     @property
     def description(self) -> str:
-        """The sentence that describes it."""
+        """The sentence that describes the key in the reference."""
         return self.field.description or ""
 
     @property
     def default(self) -> str | None:
-        """Its default as a file would write it; None if the key has no default."""
+        """The default as text in a file, such as 10s; None if the key has no default or an empty one."""
         default = self.field.default
         if default in (None, "", (), {}, PydanticUndefined) or isinstance(default, BaseModel):
             return None
@@ -155,7 +157,7 @@ def keys_of(model: type[Strict]) -> Mapping[str, Key]:
 
 
 def metadata_of(annotation: Any) -> list[Any]:
-    """Return the metadata of an annotation, also inside `X | None`."""
+    """Return the metadata of an annotation, including those of X in `X | None`."""
     options = (annotation, *(get_args(annotation) if is_union(annotation) else ()))
     return [one for option in options for one in getattr(option, "__metadata__", ())]
 
@@ -166,12 +168,12 @@ def is_union(annotation: Any) -> bool:
 
 
 def type_in(annotation: Any) -> ValueType | None:
-    """Return the value type in the metadata of an annotation, if it has one."""
+    """Return the ValueType in the metadata of an annotation, or None."""
     return next((one for one in metadata_of(annotation) if isinstance(one, ValueType)), None)
 
 
 def bare(annotation: Any) -> Any:
-    """Return an annotation without Annotated and without None."""
+    """Return the type X of an annotation: X for Annotated[X, …] and for `X | None`."""
     if hasattr(annotation, "__metadata__"):
         return bare(get_args(annotation)[0])
     if is_union(annotation):

@@ -1,6 +1,7 @@
-"""Targets of levels: everything that the level of a factor may set, such as path.rate or cc, with its type.
+"""Targets: the keys and parameters that levels of factors may set, such as path.rate or cc, with their types.
 
-Each parameter of a setting recipe is a target, and so is each key that factor_keys.py declares with VARIES.
+A target is a key that factor_keys.py declares with VARIES, or a parameter of a recipe. Its last word is the
+key, and the words before are its owner: path, traffic.bulk, loggers.queue; cc and duration have the owner "".
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from samovar.experiment.keys.experiment_file import Part
 
 NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
-"""First words of the targets that are not settings of hosts."""
+"""First words of dotted targets that are not settings of hosts."""
 
 
 def _parameter(text: str) -> str:
@@ -39,27 +40,27 @@ def _parameter(text: str) -> str:
 
 
 PARAMETER = replace(types.WORD, name="parameter", parse=_parameter)
-"""The type of recipe parameters while the recipe is unknown. The recipe's header has their types."""
+"""The type of every recipe parameter here. The recipe's header, which has the real type, is checked later."""
 PLAIN_FACTORS = tuple(keys_of(PlainFactors))
 SETTINGS: Mapping[str, Parser] = {
     name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"
 }
-"""Settings that are keys themselves. Each is also the name of the setting recipe that applies it."""
+"""Parsers of cc, rwnd, mtu and txd. Each is also the name of the setting recipe that applies it."""
 PATH_FIELDS, CLASS_FIELDS, FLOW_FIELDS, ARRIVALS_FIELDS, STOP_FIELDS = (
     {name: key.attribute for name, key in keys_of(model).items() if key.varies}
     for model in (NetworkPath, PathClass, Flow, Arrivals, Stop)
 )
-"""The attributes that hold the keys that levels may set, by key."""
+"""For each model: the keys that levels may set, with the attributes that hold their values."""
 
 
 def varied_keys(owner: str) -> Mapping[str, Key]:
-    """Return the keys that levels may set below an owner such as path, traffic.bulk or '' (plain factors)."""
+    """Return the keys of an owner that levels may set; of the owner "" these are cc, rwnd, mtu and others."""
     model = model_of(owner)
     return {} if model is None else {name: key for name, key in keys_of(model).items() if key.varies}
 
 
 def model_of(owner: str) -> type[Strict] | None:
-    """Return the model of an owner (a target without its last word); None if it has no model."""
+    """Return the model that declares the keys of an owner, or None, as for recipes."""
     group, _, name = owner.partition(".")
     if not name:
         known: Mapping[str, type[Strict]] = {"": PlainFactors, "path": NetworkPath, "stop": Stop}
@@ -73,7 +74,7 @@ def model_of(owner: str) -> type[Strict] | None:
 
 @cache
 def type_of(target: str) -> types.ValueType | None:
-    """Return the type of a target's values; None when no key or parameter has this name."""
+    """Return the type of a target's values, or None if the name cannot be a target."""
     owner, _, key = target.rpartition(".")
     model = model_of(owner)
     if model is None:
@@ -93,7 +94,7 @@ def is_target(target: str, part: Part) -> bool:
 
 
 def owners_of(part: Part) -> Iterator[str]:
-    """Yield the owners of a part's targets: "" (plain), path, classes, stop, flows, arrivals, loggers."""
+    """Yield the owners of a part's targets: "", path, stop, path.classes.X, traffic.X, loggers.X."""
     yield from ("", "path", "stop")
     for one in part.path.classes if part.path else ():
         if one.label is not None:
@@ -106,9 +107,10 @@ def owners_of(part: Part) -> Iterator[str]:
 
 
 def read_target(target: str, written: Written | PerHost[str]) -> object:
-    """Return the value of a level or setting: typed, a Formula, Distribution, Directional or PerHost.
+    """Convert the value of a level or setting from text to the type of its target.
 
-    Raises ValueError, or pydantic's ValidationError with the places of errors.
+    Values may be Formula, Distribution, Directional or PerHost. Raises ValueError; pydantic's ValidationError
+    (a ValueError) has the places of several errors.
     """
     found = type_of(target)
     if found is None:

@@ -1,4 +1,4 @@
-"""Factors and their levels as an experiment writes them, ranges of levels, and the treatments of a part."""
+"""Read factors, their levels and ranges of levels; tell which treatments `exclude` and `include` leave."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender: cubic, sender2: cdg}"
 MOST_LEVELS = 1000
 MOST_COUNTED = 20_000
-"""Treatments that are tried to see whether the exclude lines leave any."""
+"""Most treatments that are tried to find out whether the exclude lines leave any."""
 RANGE_KEYS = ("from", "to", "step")
 A_RANGE = "{from: 50KB, to: 1MB, step: 50KB}"
 
@@ -37,9 +37,9 @@ A_RANGE = "{from: 50KB, to: 1MB, step: 50KB}"
 class Level:
     """One level of a factor.
 
-    `label` is its text in tables, ids and figures. `texts` maps targets (path.rate, cc) to the values as
-    written, `values` to the typed values. A target whose text cannot be read is missing from `values`; the
-    checks report it.
+    `label` is its name in tables, trial ids and figures. `texts` maps targets (path.rate, cc) to text from
+    the file, `values` maps them to typed values. A target whose text cannot be read is missing from `values`;
+    the checks report it.
     """
 
     label: str
@@ -48,7 +48,7 @@ class Level:
 
     @classmethod
     def of(cls, label: str, texts: Mapping[str, Written]) -> Level:
-        """Return a level with typed values."""
+        """Return a level with these texts, and with the values that can be read from them."""
         values: dict[str, object] = {}
         for target, text in texts.items():
             with suppress(ValueError):
@@ -58,7 +58,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor with its levels. `recipe`, `parameter`, `at` and `sets` are its keys of these names."""
+    """One factor with its levels; see FactorKeys for `recipe`, `parameter`, `at` and `sets`."""
 
     name: str
     levels: tuple[Level, ...]
@@ -69,17 +69,17 @@ class Factor:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of its levels."""
+        """The labels of the factor's levels."""
         return tuple(level.label for level in self.levels)
 
     @property
     def linked(self) -> bool:
-        """Whether each level sets several targets: the name is free, and levels are mappings of targets."""
+        """Whether levels are mappings from targets to values, because the factor's name is not a target."""
         return self.recipe is None and not self.sets and is_free(self.name)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Targets of levels that do not name any: the factor's name, RECIPE.PARAMETER, or all of `sets`."""
+        """What the levels set unless they are mappings of targets: the factor's name, a recipe, or `sets`."""
         if self.recipe is None:
             return self.sets or (self.name,)
         return (f"{self.recipe}.{self.parameter}" if self.parameter else self.recipe,)
@@ -89,7 +89,7 @@ class Factor:
         return next((level for level in self.levels if level.label == label), None)
 
     def read(self, written: object) -> Level:
-        """Read a level; raises ValueError, or pydantic's ValidationError with the places of errors."""
+        """Read a level of this factor. Raises ValueError; a ValidationError has the places of errors."""
         if isinstance(written, str):
             text = str(written)
             placed: Written = dict.fromkeys(self.at, text) if self.at else text
@@ -126,27 +126,27 @@ def _read_sets(written: object) -> tuple[str, ...]:
 
 
 class FactorKeys(Strict):
-    """A factor that names what its levels set: several keys, or a parameter of a setting recipe."""
+    """Keys of a factor that names what its levels set: several keys, or a parameter of a recipe."""
 
     EXCLUSIVE = (("sets", "recipe"),)
     COMPANIONS = {"parameter": "recipe"}  # noqa: RUF012
 
-    levels: Any = entry("A level, a list of levels, or a range.")
+    levels: Any = entry("One level, a list of levels, or a range.")
     sets: Annotated[tuple[str, ...], PlainValidator(_read_sets)] = entry(
         "Keys that every level sets, such as [traffic.there.rate, traffic.back.rate].", ()
     )
-    recipe: Name | None = entry("Setting recipe of the levels.", None)
-    parameter: Name | None = entry("Parameter of the recipe.", None)
-    at: Places = entry("Hosts or roles that the levels are for.", ())
+    recipe: Name | None = entry("Setting recipe that the levels are for.", None)
+    parameter: Name | None = entry("Parameter of the recipe that the levels set.", None)
+    at: Places = entry("Hosts or roles to which the levels apply.", ())
 
 
 def is_free(name: str) -> bool:
-    """Return whether a factor's name is a free word, not a target."""
+    """Return whether a factor's name is an invented word such as `home`, not a target such as cc."""
     return "." not in name and name not in PLAIN_FACTORS
 
 
 def texts_of(written: Any) -> Iterator[str]:
-    """Yield the texts of a value: those of its directions or hosts, or the words of a distribution."""
+    """Yield the texts within a value, which become its label: 30ms and 10ms of {down: 30ms, up: 10ms}."""
     if isinstance(written, str):
         yield written
     elif isinstance(written, list):
@@ -159,7 +159,7 @@ def texts_of(written: Any) -> Iterator[str]:
 
 
 def read_value(written: object) -> Written:
-    """Read a text or a mapping, whose entries are read with the type of the target."""
+    """Return a level's value as text or as a mapping of texts; read_target converts it later."""
     if isinstance(written, str):
         return str(written)
     if not isinstance(written, Mapping) or not written:
@@ -183,7 +183,7 @@ def _read_factors(written: object) -> Mapping[str, Factor]:
 
 
 def read_factor(name: str, written: object) -> Factor:
-    """Read a factor; raises ValueError, or pydantic's ValidationError with the places of errors."""
+    """Read a factor. Raises ValueError; a ValidationError has the places of errors."""
     errors = ErrorCollector()
     factor, levels = Factor(name, ()), written
     loc: tuple[str, ...] = ()
@@ -205,7 +205,7 @@ def read_factor(name: str, written: object) -> Factor:
 
 
 def _listed(levels: object) -> list[tuple[tuple[int, ...], object]]:
-    """Return the written levels with their places in the list."""
+    """Return the levels as in the file, each with its place: the index in a list, or ()."""
     if isinstance(levels, str):
         return [((), levels)]
     if isinstance(levels, list) and len(levels) > MOST_LEVELS:
@@ -231,7 +231,7 @@ Included = Annotated[Mapping[Word, Free], Field(min_length=1)]
 
 
 def is_range(written: Mapping[str, object]) -> bool:
-    """Return whether a mapping is meant as a range of levels."""
+    """Return whether a mapping is meant as a range of levels, {from: …, to: …, step: …}."""
     is_distribution = bool(written.keys() & {*DISTRIBUTIONS})
     return not is_distribution and ("step" in written or {"from", "to"} <= written.keys())
 
@@ -239,7 +239,7 @@ def is_range(written: Mapping[str, object]) -> bool:
 def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
     """Return the levels of a range as texts, both ends included, all in the unit of `from`.
 
-    Raises ValueError, or pydantic's ValidationError with the places of the errors.
+    Raises ValueError; a ValidationError has the places of errors.
     """
     errors = ErrorCollector()
     for key in written:
@@ -253,7 +253,7 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
     errors.raise_any()
     start, stop, step = (number * scale for number, _, scale, _ in ends)
     if len({kind for *_, kind in ends}) > 1 or start >= stop or step <= 0:
-        raise ValueError(f"expected one quantity in from, a greater to, and a step, such as {A_RANGE}")
+        raise ValueError(f"expected a greater to, a step above zero and units of one kind, such as {A_RANGE}")
     count = (stop - start) / step
     if count != int(count):
         reached = f"{written['to']}; expected a step that reaches it"
@@ -267,7 +267,7 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _range_end(text: object) -> tuple[Fraction, str, int, units.Kind | None]:
-    """Return the number of a range's end or step, its unit, the unit's scale, and the kind of quantity."""
+    """Return number, unit, scale of the unit and kind of quantity of a range's `from`, `to` or `step`."""
     if not isinstance(text, str):
         raise ValueError("expected one value")
     split = units.split_quantity(text)
@@ -277,22 +277,22 @@ def _range_end(text: object) -> tuple[Fraction, str, int, units.Kind | None]:
     return Fraction(number), unit, kind.scales[kind.unit(unit) or unit] if kind else 1, kind
 
 
-# Treatments: every combination of levels, without the excluded and with the included combinations.
+# Treatments: all combinations of levels that `exclude` does not remove, and those that `include` adds.
 
 Treatment = Mapping[str, Level]
 
 
 def matches(line: Mapping[str, tuple[str, ...]], treatment: Treatment) -> bool:
-    """Return whether a treatment has the levels that a line gives for some of its factors."""
+    """Return whether a treatment matches a line of `exclude`: it has one of the levels for each factor."""
     return all(name in treatment and treatment[name].label in wanted for name, wanted in line.items())
 
 
 def occur_together(part: Part, levels: Treatment) -> bool:
-    """Return whether a treatment may have some levels, one for each of some factors.
+    """Return whether some treatment of a part has all these levels, each of another factor.
 
-    Of the exclude lines that can match, the product of all other factors that they name is tried.
+    To find out, combinations of all other factors in matching exclude lines are tried, up to MOST_COUNTED.
     """
-    with suppress(ValueError, KeyError):  # a line with an error, which is reported
+    with suppress(ValueError, KeyError):  # check_design reports lines with errors
         for included in included_treatments(part):
             if all(included[name].label == level.label for name, level in levels.items()):
                 return True
@@ -319,9 +319,9 @@ def included_treatments(part: Part) -> Iterator[Treatment]:
 
 
 def included_level(part: Part, name: str, written: object) -> Level:
-    """Return the level of an include line: an existing level with this label, or a new level.
+    """Return the level of a factor in an include line: the level with this label, or a new level.
 
-    Raises ValueError, or pydantic's ValidationError, for a level that cannot be read.
+    Raises ValueError for a level that cannot be read.
     """
     factor = part.factors[name]
     known = factor.level(written) if isinstance(written, str) else None

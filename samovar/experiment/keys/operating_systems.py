@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class OperatingSystem:
-    """An operating system: its title, and the folders below templates/ with its recipes, in order.
+    """An operating system. `folders` below templates/ have its recipes; earlier folders take precedence.
 
     `packages` maps programs of generators to packages, and `install` is the command that installs a package.
     """

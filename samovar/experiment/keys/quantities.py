@@ -1,4 +1,4 @@
-"""Quantities: a logger of an experiment may name what is recorded, such as tcp-state, instead of a recipe."""
+"""Find the recipes for a logger that names a quantity to record, such as tcp-state, instead of a recipe."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from samovar.experiment.keys.recipe_parameters import ParameterInfo, RecipeCatal
 
 
 def recorder_of(catalogue: RecipeCatalogue, logger: Logger, os: str) -> str | None:
-    """Return the recipe that a logger of an experiment runs on hosts of a system; None if there is none.
+    """Return the recipe that a logger of an experiment runs on a system, or None if there is none.
 
-    It is the recipe of that name, or a recipe that records the quantity of that name: the first of `prefer`
-    that the system has, otherwise the system's default.
+    If the logger names a quantity, this is the first recipe of `prefer` that records the quantity on the
+    system, otherwise the system's default. If it names a recipe, this is the recipe.
     """
     recorders = catalogue.quantities(os).get(logger.logger, ())
     if not recorders:
@@ -24,9 +24,9 @@ def recorder_of(catalogue: RecipeCatalogue, logger: Logger, os: str) -> str | No
 def recorders_by_system(
     catalogue: RecipeCatalogue, quantity: str, systems: Iterable[str] = ()
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return by system the recipes that record a quantity, the default first.
+    """Return by system the recipes that record a quantity, the default recipe first.
 
-    The systems are all operating systems, and the releases in `systems`.
+    The systems are all operating systems, and those in `systems`, such as freebsd-11.
     """
     every = dict.fromkeys((*OPERATING_SYSTEMS, *systems))
     found = {os: catalogue.quantities(os).get(quantity, ()) for os in every}
@@ -34,7 +34,7 @@ def recorders_by_system(
 
 
 def logger_parameters(catalogue: RecipeCatalogue, name: str, os: str) -> dict[str, ParameterInfo] | None:
-    """Return the parameters that an experiment may set of a logger; None if there is no such logger.
+    """Return the parameters of a logger that an experiment may set, or None if there is no such logger.
 
     A quantity accepts the parameters of all recipes that record it on any system. Each host uses the
     parameters that its own recipe has.

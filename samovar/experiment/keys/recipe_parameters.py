@@ -1,4 +1,4 @@
-"""Parameters of recipes, read with the types in the recipe's header. samovar.recipes has the catalogue."""
+"""Read parameters of recipes with the types in the recipe's header; say which an experiment may set."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PARAMETER_TYPES: Mapping[str, types.ValueType] = {
     "number": types.NUMBER,
     "switch": types.SWITCH,
 }
-"""The types of parameters by their names in headers of recipes. Any other name means text."""
-# Parameters that samovar itself gives recipes: an experiment cannot set them.
+"""The types of parameters by their names in recipe headers. Any other name means text."""
+# Parameters that samovar sets itself; an experiment cannot set them.
 _INTERNAL = frozenset(
     {"interface", "interval_s", "port", "to_address", "from_address", "start_s", "duration_s", "size_bytes"}
 )
@@ -32,10 +32,10 @@ _INTERNAL_OF: Mapping[str, frozenset[str]] = {
     "aqm": frozenset({"buffer_packets", "buffer_bytes", "rate_bps", "frame_bytes"}),
     "setting": frozenset(
         {"interfaces", "peers", "mtu_bytes", "txd", "algorithm", "parameters"}
-        | {"from_interface", "to_interface", "directions"}  # of the path's own recipe, bottleneck
-        | {"link", "keys"}  # of that for a link's adapters
-        | {"buffer_bytes"}  # of that for receive windows, measured
-        | {"buffer_kib"}  # of that for captures
+        | {"from_interface", "to_interface", "directions"}  # of recipe bottleneck, for the path
+        | {"link", "keys"}  # of the recipe for adapters of a link
+        | {"buffer_bytes"}  # of the recipe for receive windows, from calibration
+        | {"buffer_kib"}  # of the recipe for captures
     ),
 }
 
@@ -43,7 +43,7 @@ _INTERNAL_OF: Mapping[str, frozenset[str]] = {
 def parse_type(text: str) -> str:
     """Read the type of a parameter in a recipe's header. Raises UnitError for a misspelt type.
 
-    Types that are not listed are the recipe's own words for text, such as list of interfaces.
+    A header may call the type of a text as it likes, such as `list of interfaces`.
     """
     if text not in PARAMETER_TYPES and nearest(text, PARAMETER_TYPES):
         raise UnitError(f"{unknown('type', text, PARAMETER_TYPES)}, or other words for a text")
@@ -51,18 +51,18 @@ def parse_type(text: str) -> str:
 
 
 class ParameterInfo(Strict):
-    """A parameter that a recipe or a device takes."""
+    """The declaration of a parameter of a recipe or device."""
 
     type: Annotated[Word, AfterValidator(parse_type)]
     description: Sentence
-    unit: Word | None = None  # of the value that is passed to the recipe
+    unit: Word | None = None  # of the number in the recipe
     default: Word | None = None
-    least: Word | None = None  # the smallest value that the recipe can keep
-    choices: tuple[Word, ...] = ()  # the accepted texts; empty if every text of the type is
+    least: Word | None = None  # the smallest value that the recipe accepts
+    choices: tuple[Word, ...] = ()  # the accepted texts; empty if all texts of the type are accepted
 
 
 class RecipeCatalogue(Protocol):
-    """The recipes of every operating system; kinds are setting, aqm, generator and logger."""
+    """Interface of samovar.recipes.Catalogue. Kinds of recipes are setting, aqm, generator and logger."""
 
     def names(self, kind: str, os: str) -> frozenset[str]:
         """Return the names of the recipes of a kind for a system."""
@@ -71,7 +71,7 @@ class RecipeCatalogue(Protocol):
         """Return the parameters of a recipe, or None if there is no such recipe."""
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        """Return the step in seconds of which durations must be multiples, None if there is none."""
+        """Return the step in seconds of which durations must be multiples, or None if any will do."""
 
     def transport(self, generator: str, os: str) -> str:
         """Return the transport of a generator's data, tcp, udp or icmp; tcp for an unknown generator."""
@@ -80,31 +80,31 @@ class RecipeCatalogue(Protocol):
         """Return the ports of a generator as offsets from its flow's port; () for an unknown generator."""
 
     def change(self, name: str, os: str) -> str:
-        """Return what a change of a setting needs: none (also if unknown), interface-reset or reboot."""
+        """Return what a host needs after a setting changes: none (the default), interface-reset or reboot."""
 
     def quantities(self, os: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the loggers of a system by the quantity that they record, the default logger first."""
+        """Return for each quantity the logger recipes of a system that record it, the default first."""
 
 
 def parse_parameter(info: ParameterInfo, text: str, *, formulas: bool = False) -> object:
-    """Read a parameter's text by its type: bytes, bit/s, seconds, fraction, 1 or 0. Other types stay text.
+    """Convert a parameter's text to the type in its header: bytes, bit/s, seconds, a fraction, 1 or 0, text.
 
-    With `formulas`, the text may be a formula, which is returned. Raises UnitError, also for a text that is
-    not one of the recipe's choices.
+    With `formulas`, the text may be a formula; it is returned as a Formula, not evaluated. Raises UnitError
+    for a text of the wrong type, below `least` or not in `choices`.
     """
     if info.choices and text not in info.choices:
-        raise UnitError(f"'{text}' is not one of its choices; expected one of {', '.join(info.choices)}")
+        raise UnitError(f"'{text}' is not a choice here; expected one of {', '.join(info.choices)}")
     known = PARAMETER_TYPES.get(info.type)
     if known is None:
         return text
     value = (known if formulas else known.plain or known).parse(text)
     if below_least(info, value):
-        raise UnitError(f"{text} is below {info.least}, the least that is possible")
+        raise UnitError(f"{text} is below {info.least}, the smallest possible value")
     return value
 
 
 def below_least(info: ParameterInfo, value: object) -> bool:
-    """Return whether a value is a number below the least that a recipe can keep."""
+    """Return whether a value is a number below the smallest that the recipe accepts."""
     if info.least is None or not isinstance(value, int | float):
         return False
     least = PARAMETER_TYPES[info.type].parse(info.least)
@@ -112,7 +112,7 @@ def below_least(info: ParameterInfo, value: object) -> bool:
 
 
 def is_off(text: object) -> bool:
-    """Return whether the text of a parameter says `off`, which is true for a recipe without such a switch."""
+    """Return whether a parameter is `off`. A recipe that has no such switch may ignore it then."""
     return text == "off"
 
 

@@ -1,4 +1,4 @@
-"""Keys of a testbed file: hosts, access to them and their power, links, devices and the bottleneck."""
+"""Keys of a testbed file: hosts with SSH access and power control, links and the bottleneck; find routes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _address(text: str) -> IPv4Interface | IPv6Interface:
     network = interface.network
     if network.num_addresses > 2 and interface.ip in (network.network_address, network.broadcast_address):
         what = "the network's own or broadcast address"
-        raise UnitError(f"{quoted(text)} is {what}; expected a host's in {network}")
+        raise UnitError(f"{quoted(text)} is {what}; expected the address of a host in {network}")
     return interface
 
 
@@ -58,10 +58,10 @@ def _control_address(text: str) -> str:
 
 
 class ProgramType(types.ValueType):
-    """The type of a program with its arguments; `parse` checks each word."""
+    """The type of a program with its arguments. `parse` checks each word."""
 
     def read(self, written: object) -> tuple[str, ...]:
-        """Return the words of a list, or of one text as a shell would split it; raises UnitError."""
+        """Return the words of a list, or split a text into words like a shell. Raises UnitError."""
         expected = f"expected a program and its arguments, such as {self.examples[-1]}"
         words = written
         if isinstance(written, str):
@@ -83,7 +83,7 @@ def _command_word(word: str) -> str:
     try:
         names = [name for _, name, _, _ in Formatter().parse(word) if name is not None]
     except ValueError:
-        raise UnitError(f"{quoted(word)} has a single brace; write {{{{ or }}}} for a literal one") from None
+        raise UnitError(f"{quoted(word)} has a single brace; double braces that are literal") from None
     for name in names:
         if name not in PLACEHOLDERS:
             raise UnitError(unknown("placeholder", name, PLACEHOLDERS))
@@ -136,8 +136,8 @@ class Lab(Strict):
     """Options of a testbed that is a virtual lab."""
 
     kernel: Annotated[str, types.choice("kernel", "auto", "uml", "native", "vm")] = entry(
-        "Kernel of hosts without an image: uml: user-mode Linux; native: the machine's own; "
-        "auto: native where possible; vm: all hosts have images.",
+        "Kernel of hosts without an image. uml: user-mode Linux; native: this machine's kernel; "
+        "auto: native if possible, otherwise uml; vm: none, as all hosts have images.",
         "auto",
     )
     memory_bytes: Annotated[int, types.MEMORY] = entry(
@@ -146,26 +146,26 @@ class Lab(Strict):
 
 
 class NetworkInterface(Strict):
-    """An interface on the testbed's own network."""
+    """An interface of a host on a link of the testbed (not the control network)."""
 
     address: Annotated[IPv4Interface | IPv6Interface, ADDRESS] = entry("Address, such as 172.16.10.2/24.")
     link: Name = entry("Link of the interface; a cable or a switch connects all interfaces of a link.")
 
 
 class Adapter(Strict):
-    """A pair of adapters, such as powerline ones, with a queue of frames in front of a slower medium."""
+    """A pair of powerline or similar adapters, each with a queue of frames in front of a slower medium."""
 
     rate_bps: Rate = entry("Rate of the medium, such as 40Mbit.")
-    buffer: Annotated[Buffer, types.BUFFER] = entry("Queue of each adapter, such as 2720packets.")
+    buffer: Annotated[Buffer, types.BUFFER] = entry("Size of the queue in each adapter, such as 2720packets.")
     delay_s: Annotated[float, types.DELAY] = entry("One-way delay of the idle medium.", 0.0)
     medium: Annotated[str, types.choice("medium", *MEDIA)] = entry(
         "simplex: both directions share the rate; duplex: each direction has the full rate.", "duplex"
     )
     flow_control: Annotated[bool, types.SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
     pause_quanta: Annotated[int, QUANTA] = entry(
-        "Pause that one frame requests, in units of 512 bit times.", LARGEST_QUANTA
+        "Pause that one PAUSE frame requests, in units of 512 bit times.", LARGEST_QUANTA
     )
-    drift: Share = entry("How far the medium's rate drifts over time, such as 5%.", 0.0)
+    drift: Share = entry("Share by which the medium's rate drifts over time, such as 5%.", 0.0)
 
 
 class Wlan(Strict):
@@ -185,13 +185,15 @@ class Link(Strict):
     subnet: Annotated[IPv4Network | IPv6Network, SUBNET] | None = entry(
         "Subnet of the interfaces, such as 172.16.10.0/24; by default the subnet of their addresses.", None
     )
-    adapter: Adapter | None = entry("Pair of adapters between two hosts; a path overrides its values.", None)
+    adapter: Adapter | None = entry(
+        "Pair of adapters between two hosts; keys of path override its values.", None
+    )
     wlan: Wlan | None = entry("A wireless network of the hosts on this link.", None)
     description: Sentence = entry("Description of the link, for the report.", "")
 
 
 class Ipmi(Strict):
-    """A machine's management controller, used with ipmitool over the network."""
+    """A machine's management controller, which ipmitool reaches over the network."""
 
     address: Annotated[str, CONTROL_ADDRESS] = entry("Address or name of the management controller.")
     user: User = entry("User to log in as.")
@@ -234,9 +236,9 @@ class MachineOptions(Strict):
 
 
 class Host(Strict):
-    """One machine: `address` is on the control network, its interfaces are on the testbed's.
+    """One machine. `address` is on the control network, `interfaces` are on links of the testbed.
 
-    Recipes for the release of its system take precedence over recipes for the system.
+    Recipes for its release take precedence over recipes for its operating system.
     """
 
     COMPANIONS = {"machine": "image"}  # noqa: RUF012
@@ -253,14 +255,14 @@ class Host(Strict):
     address: Annotated[str, CONTROL_ADDRESS] = entry(
         "Address or host name on the control network, for SSH; in a lab an address."
     )
-    interfaces: Mapping[Interface, NetworkInterface] = entry("Interfaces on the testbed's network.", {})
+    interfaces: Mapping[Interface, NetworkInterface] = entry("Interfaces on the testbed's links.", {})
     ssh: Ssh = entry("SSH settings of this host, which override the testbed's.", Ssh.model_construct())
     settings: Settings = entry("Settings of this host, which override the testbed's.", {})
     image: Word | None = entry(
         "Disk image, qcow2 or raw, from which a lab boots this host as a virtual machine.", None
     )
     machine: MachineOptions = entry("Options of that virtual machine.", MachineOptions.model_construct())
-    boot_timeout_s: Duration = entry("Longest time until the host answers after a reboot.", 300.0)
+    boot_timeout_s: Duration = entry("Longest time to wait for the host after a reboot.", 300.0)
     power: Power | None = entry(
         "How to switch the host on and off, if it does not return from a reboot.", None
     )
@@ -268,22 +270,22 @@ class Host(Strict):
 
     @property
     def system(self) -> str:
-        """The system in the catalogue of recipes: linux, or freebsd-11 for release 11.4."""
+        """The system in the catalogue of recipes: os, or with a release os-MAJOR, such as freebsd-11."""
         return f"{self.os}-{self.release.partition('.')[0]}" if self.release else self.os
 
 
 class Bottleneck(Strict):
-    """A router's queue. Data enters at one interface and queues at the egress of the other interface."""
+    """A router's queue: data enters by one interface, and is queued where it leaves by the other."""
 
-    router: Name = entry("Host that holds the queue.")
+    router: Name = entry("Router that has the queue.")
     from_interface: Interface = entry("Interface of the router at which data enters.", alias="from")
-    to_interface: Interface = entry("Interface at whose egress data queues.", alias="to")
+    to_interface: Interface = entry("Interface by which data leaves; its egress has the queue.", alias="to")
 
 
 class LinkBottleneck(Strict):
-    """The queue of a device between two hosts, such as an adapter: the bottleneck is a link."""
+    """The queue of a device between two hosts, such as an adapter. The bottleneck is then a link."""
 
-    link: Name = entry("Link whose adapters hold the queue.")
+    link: Name = entry("Link whose adapters have the queue.")
 
 
 def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
@@ -306,14 +308,16 @@ USER_MODE_MTU = 9000
 class Testbed(SourceFile):
     """One testbed file."""
 
-    name: Name = entry("Name of the testbed, the same as the file's.", alias="testbed")
+    name: Name = entry("Name of the testbed, equal to the name of its file.", alias="testbed")
     description: Sentence = entry("Description of the testbed, for the report.", "")
-    lab: Lab | None = entry("Makes the testbed a virtual lab on this machine.", None)
+    lab: Lab | None = entry(
+        "Options of a virtual lab; with this key, the testbed is a lab on this machine.", None
+    )
     ssh: Ssh = entry("How to log in to every host.", Ssh.model_construct())
     hosts: Mapping[Name, Host] = entry("Machines by name.", min_length=1)
     links: Mapping[Name, Link] = entry("Links by name, if they have a subnet, a device or a description.", {})
     place: Annotated[Bottleneck | LinkBottleneck | None, WrapValidator(_bottleneck)] = entry(
-        "Where the queue is; without it, experiments have no path.", None, alias="bottleneck"
+        "Where the queue is; without this key, experiments cannot have a path.", None, alias="bottleneck"
     )
     settings: Settings = entry("Settings of every host, which experiments override.", {})
     verdict: Thresholds = entry(
@@ -323,23 +327,23 @@ class Testbed(SourceFile):
 
     @property
     def bottleneck(self) -> Bottleneck | None:
-        """The router that holds the queue; None if there is no bottleneck or a device holds the queue."""
+        """The router with the queue; None without a bottleneck, or if a device has the queue."""
         return self.place if isinstance(self.place, Bottleneck) else None
 
     @property
     def bottleneck_link(self) -> str | None:
-        """The link whose device holds the queue; None otherwise."""
+        """The link whose device has the queue; None without a bottleneck, or if a router has the queue."""
         return self.place.link if isinstance(self.place, LinkBottleneck) else None
 
     @property
     def device(self) -> Adapter | None:
-        """The device that holds the queue."""
+        """The device that has the queue, or None."""
         link = self.links.get(self.bottleneck_link or "")
         return link.adapter if link else None
 
     @cached_property
     def hosts_by_name(self) -> Mapping[str, tuple[str, ...]]:
-        """The hosts that each name in experiments means: sender, sender2, the host's own name, senders."""
+        """The hosts that a name in an experiment means: sender, sender2, the host's own name, senders."""
         numbered: dict[str, tuple[str, ...]] = {}
         plural: dict[str, tuple[str, ...]] = {}
         for role in ROLES:
@@ -351,12 +355,12 @@ class Testbed(SourceFile):
         return single | {name: hosts for name, hosts in plural.items() if name not in single}
 
     def names_of(self, host: str) -> tuple[str, ...]:
-        """Return the names that mean a host, the most specific first: its own, sender2, senders."""
+        """Return the names that experiments have for a host, most specific first: own, sender2, senders."""
         every = (name for name, hosts in self.hosts_by_name.items() if host in hosts and name != host)
         return (host, *every)
 
     def value_at(self, host: str, values: Mapping[str, T]) -> T | None:
-        """Return a host's value in a mapping by host or role, of the most specific name; or None."""
+        """Return a host's value in a mapping by host or role, or None. The most specific name wins."""
         return next((values[name] for name in self.names_of(host) if name in values), None)
 
     def largest_mtu(self, link: str) -> int | None:
@@ -374,7 +378,7 @@ class Testbed(SourceFile):
         return LARGEST_TAP_MTU if has_taps or (entry and entry.adapter) else None
 
     def ssh_of(self, name: str) -> Ssh:
-        """Return the SSH settings of one host: its own over the testbed's."""
+        """Return the SSH settings of one host: those of the testbed, overridden by its own."""
         return self.ssh.under(self.hosts[name].ssh)
 
 
@@ -389,11 +393,11 @@ DEVICE_PARAMETERS: Mapping[str, ParameterInfo] = {
         ("drift", "share", ()),
     )
 }
-"""Keys of the path of a device, beside rate, rtt, delay, buffer and loss."""
+"""Keys that `path` accepts if the bottleneck is a device, besides rate, rtt, delay, buffer and loss."""
 
 
 def with_device(path: NetworkPath | None, device: Adapter | None) -> NetworkPath | None:
-    """Return a path completed by the values of its device; a plain value applies to both directions."""
+    """Fill in missing values of a path from the bottleneck device, with single values in both directions."""
     if device is None:
         return path
     given = path or NetworkPath()
@@ -411,17 +415,17 @@ def _both(value: object) -> object:
 
 
 def hosts_of(testbed: Testbed, name: str) -> tuple[str, ...]:
-    """Return the hosts that a name means: all of a plural role (senders), or the host with this name."""
+    """Return the hosts that a name means: the host, or all hosts of a plural role such as senders."""
     return testbed.hosts_by_name.get(name, ())
 
 
 def places_of(testbed: Testbed, at: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the hosts at which something is recorded, in the order of their names."""
+    """Return the hosts that the names in `at` of a capture or logger mean, in the order of these names."""
     return tuple(host for name in at for host in hosts_of(testbed, name))
 
 
 def is_plural(testbed: Testbed, name: str) -> bool:
-    """Return whether a name means every host of a role."""
+    """Return whether a name is the plural of a role (senders), which means every host of that role."""
     return name not in testbed.hosts and name.removesuffix("s") in ROLES and name not in ROLES
 
 
@@ -437,9 +441,9 @@ class Hop:
 
 
 def shortest_path(testbed: Testbed, start: str, end: str) -> tuple[Hop, ...] | None:
-    """Return the hops from one host to another (empty to itself), None without a path.
+    """Return the hops from one host to another (none from a host to itself), or None without a route.
 
-    Of equally short paths, the path whose hosts and interfaces come first in the file is returned.
+    Of several shortest routes, return the one whose hosts and interfaces come first in the file.
     """
     paths: dict[str, tuple[Hop, ...]] = {start: ()}
     queue = deque([start])

@@ -17,16 +17,18 @@ class Thresholds(Strict):
     """Limits of the verdict: outside them, a trial is suspect or invalid; see docs/explanation/verdict.md."""
 
     profile: Annotated[str, choice("profile", "emulated")] | None = entry(
-        "Limits for a kind of host, which the other keys override; emulated: late 1s, gap 5s, cpu 100%.",
+        "Named set of limits, which the other keys override. emulated: late 1s, gap 5s, cpu 100%.",
         None,
     )
     late_s: Duration = entry("Largest delay of a flow's start; if larger, suspect.", 0.2)
     duration: Share = entry(
-        "Smallest share of its planned time that a flow lasts; if smaller, invalid.", 0.95
+        "Smallest share of its planned duration that a flow must last; if smaller, invalid.", 0.95
     )
-    window: Share = entry("Smallest share of rwnd that the largest window reaches; if smaller, suspect.", 0.9)
+    window: Share = entry(
+        "Smallest share of rwnd that the largest advertised window must reach; if smaller, suspect.", 0.9
+    )
     bytes_differ: Share = entry(
-        "Largest difference between a flow's bytes and its generator's count; if larger, invalid.",
+        "Largest difference between a flow's captured bytes and its generator's count; if larger, invalid.",
         0.02,
         alias="bytes",
     )
@@ -44,35 +46,44 @@ class Thresholds(Strict):
         0.05,
     )
     stall_s: Duration = entry(
-        "Longest pause of a flow with a pace, less the time between its packets; if longer, suspect.",
+        "Longest pause of a paced flow, beyond the planned time between packets; if longer, suspect.",
         0.2,
     )
     competing: Share = entry(
-        "Largest share of captured bytes of no flow; if larger, suspect; if 10 times as large, invalid.",
+        "Largest share of captured bytes that belong to no flow; if larger, suspect; "
+        "if 10 times as large, invalid.",
         0.001,
     )
     competing_bytes: Size = entry(
-        "Bytes of no flow that are accepted in any case.", 20_000, alias="competing_least"
+        "Captured bytes that belong to no flow, accepted whatever their share.",
+        20_000,
+        alias="competing_least",
     )
-    cpu: Share = entry("Largest share of the traffic's time that a CPU is busy; if larger, suspect.", 0.95)
+    cpu: Share = entry(
+        "Largest share of the time of the traffic in which a CPU is busy; if larger, suspect.", 0.95
+    )
     gap_s: Duration = entry(
-        "Longest time between two samples of the queue, if above three intervals; if longer, suspect.", 2.0
+        "Longest time between two samples of the queue, or three intervals if that is longer; "
+        "if longer, suspect.",
+        2.0,
     )
     clock_step_s: Duration = entry(
         "Largest step of a host's clock; a larger step stops the trial as invalid.", 0.05
     )
     clock_drift_ppm: Annotated[float, types.DRIFT] = entry(
-        "Largest drift of a host's clock against this machine's; if certainly larger, suspect.", 50.0
+        "Largest drift of a host's clock against this machine's; if surely larger, despite the error "
+        "of the measurement, suspect.",
+        50.0,
     )
     disk_bytes: Size = entry(
         "Smallest free space on a host; less space stops the trial as invalid.", 50_000_000
     )
     capture_packets: Positive = entry(
-        "Packets of each capture that the verdict reads; a million take about a second.",
+        "Number of packets that the verdict reads of each capture; a million take about a second.",
         1_000_000,
         alias="capture_packets",
     )
 
     def with_profile(self) -> Self:
-        """Return these thresholds, completed by the profile's where a key was not given."""
+        """Return these thresholds, with those of the profile for all keys that the file does not give."""
         return type(self).model_validate(PROFILES.get(self.profile or "", {})).under(self)

@@ -1,7 +1,8 @@
-"""Types of values: how each is written, read and described. Used by the loader, editors and the reference.
+"""Types of values such as rates and sizes: each with parser, writer, JSON Schema pattern and description.
 
-A type is the metadata of a field (`Annotated[int, RATE]`). Its pattern accepts every text that its parser
-accepts, and refuses what can be refused without computing. Patterns keep to what ECMA 262 and Python share.
+A type is the metadata of a field (`Annotated[int, RATE]`); the loader, editors and the reference use it. Its
+pattern accepts every text that its parser accepts, and some that the parser refuses. Patterns use only syntax
+that is common to ECMA 262 and Python.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from samovar.units import UnitError, quoted
 
 SCALAR = ("string", "number")
 LEAST_MEMORY_BYTES = 128_000_000
-MOST_FLOWS = 10_000  # of one entry of traffic; each has a port of its own
+MOST_FLOWS = 10_000  # of one entry of traffic, as each flow needs a port
 EACH_DIRECTION = "expected {down: ..., up: ...}, one value for each direction"
 
 _WHOLE = "(?:0|[1-9][0-9]{0,17})"
@@ -36,7 +37,7 @@ Writer = Callable[[Any], str]
 
 
 class Form(Enum):
-    """What a file may give instead of a single value, in the words of the reference."""
+    """Forms of a value in files: single, list, per host and so on. The text is shown in the reference."""
 
     ONE = "one value"
     LIST = "one value, or a list"
@@ -53,8 +54,8 @@ ONE, LIST, PER_HOST, PER_DIRECTION, BOTH_DIRECTIONS, RANDOM = Form
 class ValueType:
     """One type of value: its name, meaning and examples for people, its JSON Schema, parser and writer.
 
-    `plain` is the same type without formulas, for a type that accepts formulas. `choices` are the words of a
-    type that accepts only a few words.
+    A type that accepts formulas has in `plain` the same type without formulas. A type that accepts only
+    certain words has these in `choices`.
     """
 
     name: str
@@ -68,15 +69,15 @@ class ValueType:
     choices: tuple[str, ...] = ()
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Validate a field by `read` alone."""
+        """Tell pydantic to validate fields of this type with `read`."""
         return core_schema.no_info_plain_validator_function(self.read)
 
     def of(self, form: Form) -> ValueType:
-        """Return the type in another form."""
+        """Return the type with another form, such as PER_HOST."""
         return replace(self, form=form)
 
     def read(self, written: object) -> Any:
-        """Return the typed value; raises ValueError, or a ValidationError with the places of errors."""
+        """Convert a value from a file. Raises ValueError; a ValidationError has the places of errors."""
         if self.form is Form.LIST:
             return self._read_list(written)
         if self.form is Form.BOTH_DIRECTIONS:
@@ -128,7 +129,7 @@ class ValueType:
         return Directional(found.get("down"), found.get("up"))
 
 
-# Parsers of texts that are not quantities.
+# Parsers of values that are not quantities.
 
 _INTERFACE = "[A-Za-z][A-Za-z0-9._@-]{0,14}"  # IFNAMSIZ is 16 on Linux and FreeBSD
 CODE_POINTS: Mapping[str, int] = {
@@ -188,7 +189,7 @@ def _within(text: str) -> str:
     return text
 
 
-# How types are made.
+# Functions that make types.
 
 
 def text_type(
@@ -200,9 +201,9 @@ def text_type(
     write: Writer = str,
     **schema: Any,
 ) -> ValueType:
-    """Return a type of texts. For a wrong text or type, editors show what is expected."""
+    """Return a type with a pattern. Editors show `expected` for a text that does not match."""
     expected = schema.pop("expected", f"expected {meaning}, such as {examples[0]}")
-    # The type is in a list, as editors then replace their own `Incorrect type` by the message.
+    # `type` is a list, since editors then show errorMessage instead of their own `Incorrect type`.
     whole = {"type": ["string"], **schema, "pattern": f"^(?:{pattern})$"}
     whole |= {"patternErrorMessage": expected, "errorMessage": expected}
     return ValueType(name, meaning, examples, whole, parse, write)
@@ -213,8 +214,8 @@ def named(
 ) -> ValueType:
     """Return a type of names, including names that YAML reads as numbers.
 
-    Without a parser, the pattern decides. A plain ValueError of the parser becomes a message with the meaning
-    and an example.
+    Without a parser, every text that matches the pattern is accepted. If the parser raises a plain
+    ValueError, the message is made of `meaning` and an example.
     """
 
     def read(text: str) -> Any:
@@ -235,7 +236,7 @@ def named(
 def whole_number(
     name: str, meaning: str, example: str, least: int = 0, most: int = units.LARGEST, unit: str = ""
 ) -> ValueType:
-    """Return a type of bare whole numbers from least to most; `unit` may stand behind one."""
+    """Return a type of whole numbers from `least` to `most`, which may be followed by `unit`."""
     bounds = f"from {least} up" if most == units.LARGEST else f"from {least} to {most}"
     pattern = rf"{'[1-9][0-9]{0,17}' if least else _WHOLE}{f'{unit}?' if unit else ''}"
     limits: dict[str, Any] = {"minimum": least} | ({} if most == units.LARGEST else {"maximum": most})
@@ -249,7 +250,7 @@ def whole_number(
 
 
 def choice(what: str, *known: str) -> ValueType:
-    """Return a type of a few words. Messages suggest the most similar word."""
+    """Return a type that accepts only the words in `known`. Messages suggest the most similar word."""
 
     def parse(text: str) -> str:
         if text not in known:
@@ -262,7 +263,7 @@ def choice(what: str, *known: str) -> ValueType:
 
 
 def _units_of(kind: units.Kind) -> str:
-    """Return a pattern of a kind's units, longest first; those of rates in any case."""
+    """Return a pattern of the units of a kind, longest first. Units of rates match in any case."""
     spelt = sorted(kind.scales, key=lambda unit: (-len(unit), unit))
     if kind is units.RATE:
         spelt = ["".join(f"[{letter.upper()}{letter.lower()}]" for letter in unit) for unit in spelt]
@@ -279,11 +280,11 @@ def _quantity(name: str, kind: units.Kind, parse: Parser, write: Writer, *, zero
 _NAMES = "|".join([*map(re.escape, sorted(NAMES, key=len, reverse=True)), r"traffic\.[A-Za-z0-9._-]+"])
 _TOKEN = rf"[-+*/(), ]|[0-9.]+(?![0-9.])[A-Za-z%]*(?![A-Za-z%])|(?:min|max|{_NAMES})(?![A-Za-z0-9._-])"
 _FORMULA = rf"(?=[A-Za-z0-9(])(?=.*[-+*/(]|.*(?:{_NAMES}))(?:{_TOKEN})+"
-"""Numbers, names and operators, with a name or an operator; the loader reads the rest."""
+"""Numbers, names and operators, with at least one name or operator; formula.py checks the syntax."""
 
 
 def _computable(plain_type: ValueType, kind: str, example: str) -> ValueType:
-    """Return a type that also accepts formulas of a kind, which is one of formula.KINDS."""
+    """Return a type that accepts values of `plain_type`, and formulas for `kind`, a key of formula.KINDS."""
     return replace(
         text_type(
             f"{plain_type.name}, or a formula",

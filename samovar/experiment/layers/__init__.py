@@ -1,1 +1,1 @@
-"""Layers of an experiment: base files, fragments, profiles and `--set`, and which of them wins."""
+"""Merge the layers of an experiment: the files it extends, fragments, profiles, `--set`, host settings."""

@@ -1,8 +1,8 @@
-"""Host settings: the value that each host gets for cc, rwnd, mtu, txd, cc.PARAMETER and RECIPE.PARAMETER.
+"""Resolve host settings: the value of cc, rwnd, mtu, txd, cc.PARAMETER and RECIPE.PARAMETER on each host.
 
 Layers, the weakest first: config.yaml, its section for the host's OS, testbed, host, experiment. A factor's
 level overrides all of them when trials are planned. A layer may give one value for all hosts, or a value per
-host or role; a host that it does not name gets the value of the next weaker layer.
+host or role. A host that a layer does not name gets the value of the next weaker layer.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from samovar.units import UnitError
 
 @dataclass(frozen=True)
 class LayerValue:
-    """The value that one layer gives a key, as written.
+    """The value of a key in one layer, as the file has it.
 
-    `layer` is a layer of the experiment, host, testbed, os, site, recipe or default. `place` is the file's
-    `position` as text, or the recipe.
+    `layer` is a layer of the experiment (as in Position.layer), or host, testbed, os, site, recipe, default.
+    `place` is the `position` in the file as text, or the name of the recipe.
     """
 
     text: str
@@ -32,13 +32,13 @@ class LayerValue:
 
     @classmethod
     def of(cls, node: Node, layer: str) -> LayerValue:
-        """Return the value of a node of a file."""
+        """Return the value at a node of a file in this layer."""
         return cls(flow_text(node), layer, str(node.position), node.position)
 
 
 @dataclass(frozen=True)
 class HostSetting:
-    """A setting of one host: its value, and the values of all layers, the strongest first.
+    """A setting of one host: the value that the host gets, and the values in all layers, strongest first.
 
     `value` is typed for cc (a name), rwnd (bytes or a Formula), mtu (bytes) and txd (descriptors); parameters
     of recipes stay texts.
@@ -49,13 +49,13 @@ class HostSetting:
 
 
 SettingsByHost = Mapping[str, Mapping[str, HostSetting]]
-"""Settings by host and key."""
+"""The settings of every host, by host and key."""
 
 
 def resolve_settings(
     experiment: Experiment, part: str, testbed: Testbed, config: Config | None = None
 ) -> SettingsByHost:
-    """Return the settings of all hosts in one part, without factors' levels. Raises DefinitionError."""
+    """Return the settings of all hosts in one part, before factors set any. Raises DefinitionError."""
     own = node_at(experiment.complete, "parts", part, "settings")
     site = config.written if config is not None else None
     found: dict[str, dict[str, HostSetting]] = {}
@@ -76,7 +76,7 @@ def resolve_settings(
 
 
 def _nodes_of_host(settings: Node | None, names: tuple[str, ...]) -> Iterator[tuple[str, Text]]:
-    """Yield the key and text of each value that a layer gives a host, and of values that it overrides."""
+    """Yield key and text of each setting in a layer for the host with these names, weaker values after."""
     if not isinstance(settings, Map):
         return
     for key in settings:

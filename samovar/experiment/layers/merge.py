@@ -1,8 +1,8 @@
 """Merge layers of an experiment: base experiments, fragments, the file itself, a profile, `--set`.
 
-Mappings are merged key by key, anything else is replaced. Flows and loggers may also be given as a mapping
-from names to changes; a name that the list lacks is added if the change is complete. Replaced values are kept
-beside the new value (Map.overridden), so that `explain` can show them.
+Mappings are merged key by key; any other value is replaced by that of the stronger layer. A layer may change
+flows and loggers by name ({bulk: {size: 1GB}}), and add one if it gives all keys that are needed. Replaced
+values stay beside the new value (Map.overridden), so that `fab explain` can show them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ FRAGMENT_KEYS = tuple(sorted({*PROFILE_KEYS, "expect", "profiles", "title", "use
 MAIN = "main"
 """Name of the only part of an experiment without `parts`."""
 LISTED: Mapping[str, tuple[str, str]] = {"traffic": ("flow", "generator"), "loggers": ("logger", "at")}
-"""Lists whose entries can be changed by name, with the key that has the name and a key that a new entry
-needs."""
+"""Lists whose entries layers can change by name: the key with the name, and a key that new entries need."""
 ENTRY_KINDS = {"parts": "part", "traffic": "flow", "loggers": "logger"}
-"""The words for entries of these mappings."""
+"""What an entry of the mapping or list is called in messages."""
 ALTERNATIVES: Mapping[str, tuple[str, ...]] = {"flow": FLOW_ENDS, "path": NetworkPath.EXCLUSIVE[0]}
 """Alternative keys. A layer that gives one of them removes the others from weaker layers."""
 
 
 def nested_keys(key: str) -> tuple[str, ...]:
-    """Return the nested keys of a dotted key; names of flows, loggers and settings keep their dots."""
+    """Split a dotted key into nested keys; names of flows, loggers and settings keep their dots."""
     first, _, rest = key.partition(".")
     if first in LISTED and "." in rest:
         name, _, own = rest.rpartition(".")
@@ -42,16 +41,16 @@ def nested_keys(key: str) -> tuple[str, ...]:
 
 
 def nodes_at(node: Node | None, steps: Sequence[str]) -> list[Node]:
-    """Return the values that the layers give at a path of nested keys, the strongest first."""
+    """Return the values at nested keys in all layers, the strongest first."""
     if node is None:
         return []
-    if not steps or (isinstance(node, Text) and tuple(steps) == ("down",)):  # a plain value is for downstream
+    if not steps or (isinstance(node, Text) and tuple(steps) == ("down",)):  # a single value means downstream
         return [node]
     return [found for one in values_below(node, steps[0]) for found in nodes_at(one, steps[1:])]
 
 
 def values_below(node: Node | None, key: str) -> list[Node]:
-    """Return the values of a key of a mapping, or the entries of a list for a flow or logger."""
+    """Return a key's values in a mapping, weaker ones too, or entries of a list for a flow or logger."""
     if isinstance(node, Seq):
         return [one for one in node if isinstance(one, Map) and key in (one.get("flow"), one.get("logger"))]
     if not isinstance(node, Map):
@@ -60,7 +59,7 @@ def values_below(node: Node | None, key: str) -> list[Node]:
 
 
 def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part") -> Map:
-    """Return a mapping merged over a weaker one; `kind` is part, flow, logger or the mapping's own key."""
+    """Return `over` merged over the weaker `base`. `kind` is part, flow, logger or the mappings' own key."""
     result = base.copied()
     for key, value in over.items():
         was, new = base.get(key), value
@@ -72,7 +71,7 @@ def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part"
         elif isinstance(value, Map):
             was = _by_direction(base, key, value) if kind == "path" else was
             new = merge_maps(was, value, problems, own_kind) if isinstance(was, Map) else value
-        remembers = new is not value and kind != "factors"  # a merged value remembers what it replaced
+        remembers = new is not value and kind != "factors"  # a merged mapping has `overridden` of its own
         replaced = (result[key],) if key in result and not remembers else ()
         chain = (*over.overridden.get(key, ()), *replaced, *result.overridden.get(key, ()))
         if chain:
@@ -90,7 +89,7 @@ def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part"
 
 
 def _with_targets(was: Node | None, value: Node) -> Node:
-    """Return new levels of a factor with the earlier `sets` or `recipe`, unless they give their own."""
+    """Return a factor with new levels that keeps the earlier `sets` or `recipe`, unless it has its own."""
     if not isinstance(was, Map) or not {"sets", "recipe"} & was.keys():
         return value
     if isinstance(value, Map) and {"levels", "sets", "recipe"} & value.keys():
@@ -102,9 +101,9 @@ def _with_targets(was: Node | None, value: Node) -> Node:
 
 
 def _by_direction(path: Map, key: str, over: Map) -> Node | None:
-    """Return a value of the path by direction if the stronger layer gives it by direction.
+    """Return a value of the path as {down: …, up: …} if the stronger layer gives it in that form.
 
-    A single value applies downstream; a queue's value applies to both directions if both have a rate.
+    A single value becomes `down`. A single aqm or buffer becomes `down` and `up` if both have a rate.
     """
     was = path.get(key)
     if not isinstance(was, Text) or not over.keys() <= {"down", "up"}:
@@ -118,7 +117,7 @@ def _by_direction(path: Map, key: str, over: Map) -> Node | None:
 
 
 def _change_entries(key: str, entries: Seq, changes: Map, problems: list[Problem]) -> Seq:
-    """Return a list of flows or loggers with changes by name applied, and complete ones added."""
+    """Return a list of flows or loggers with changes by name applied, and new complete entries added."""
     what = LISTED[key][0]
     result = Seq(list(entries), entries.position)
     for name, change in changes.items():
@@ -141,12 +140,12 @@ def _change_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
 
 
 def _is_complete(key: str, change: Node) -> bool:
-    """Return whether a change of an entry could be a new entry."""
+    """Return whether a change of an entry has the key that a new entry needs."""
     return isinstance(change, Map) and LISTED[key][1] in change
 
 
 def _not_a_change(what: str, name: str) -> str:
-    return f"{name}: must be a mapping with the keys of a {what}; a list has entries, [{{{what}: NAME, …}}]"
+    return f"{name}: must be a mapping with keys of a {what}; a list is written [{{{what}: NAME, …}}]"
 
 
 def entry_names(key: str, entries: Node | None) -> list[str]:
@@ -159,7 +158,7 @@ def entry_names(key: str, entries: Node | None) -> list[str]:
 
 
 def merge_layer(base: Map, layer: Map, problems: list[Problem]) -> Map:
-    """Return an experiment with a layer merged over it. Top-level keys of the layer change the parts too."""
+    """Return `base` with `layer` merged over it. Top-level keys of the layer also change the parts."""
     parts = base.get("parts")
     holders = [base, *(parts.values() if isinstance(parts, Map) else ())]
     for key in LISTED.keys() & layer.keys():
@@ -178,7 +177,7 @@ def merge_layer(base: Map, layer: Map, problems: list[Problem]) -> Map:
 def _check_changes(key: str, changes: Node, lists: Sequence[Node | None], problems: list[Problem]) -> None:
     """Report changes of flows and loggers that neither the top level nor any part has."""
     known = [name for one in lists for name in entry_names(key, one)]
-    if not isinstance(changes, Map) or (key == "traffic" and not known):  # reported elsewhere
+    if not isinstance(changes, Map) or (key == "traffic" and not known):  # the checks report these
         return
     for name, change in changes.items():
         if name not in known and not _is_complete(key, change):
@@ -188,7 +187,7 @@ def _check_changes(key: str, changes: Node, lists: Sequence[Node | None], proble
 
 
 def _applicable(base: Map, over: Map) -> Map:
-    """Return a layer without changes of flows and loggers that the base does not have."""
+    """Return a layer without its changes to flows and loggers that the base does not have."""
     result = over.copied()
     for key in LISTED.keys() & over.keys():
         changes, known = over[key], entry_names(key, base.get(key))
@@ -201,7 +200,7 @@ def _applicable(base: Map, over: Map) -> Map:
 
 
 def merge_layers(layers: Sequence[Map], problems: list[Problem]) -> Map:
-    """Return the experiment of all layers, weakest first, with inherited values filled into every part."""
+    """Merge layers, given weakest first, and fill the values of the top level into every part."""
     with_parts = [_with_main_part(layer) for layer in layers] if "parts" not in layers[0] else list(layers)
     result = with_parts[0].copied()
     for layer in with_parts[1:]:
@@ -219,7 +218,7 @@ def merge_layers(layers: Sequence[Map], problems: list[Problem]) -> Map:
 
 
 def _with_lists(tree: Map, problems: list[Problem]) -> Map:
-    """Return an experiment or part whose flows and loggers by name are lists."""
+    """Return an experiment or part in which mappings of flows or loggers by name have become lists."""
     result = tree.copied()
     for key in LISTED.keys() & tree.keys():
         entries = tree[key]
@@ -229,7 +228,7 @@ def _with_lists(tree: Map, problems: list[Problem]) -> Map:
 
 
 def _with_main_part(tree: Map) -> Map:
-    """Return a layer of an experiment without parts, with its factors moved to the part `main`."""
+    """Return a layer with factors, exclude and include moved to the part `main`, if it has no parts."""
     result = _only(tree, [key for key in tree if key not in DESIGN])
     parts = result.get("parts", Map(tree.position))
     own = parts.get(MAIN, Map(tree.position)) if isinstance(parts, Map) else None

@@ -1,4 +1,4 @@
-"""Overrides from the command line, `--set KEY=VALUE`: one layer each, merged over the profile.
+"""Turn `--set KEY=VALUE` options into layers, to be merged over the experiment and its profile.
 
 KEY is written like the name of a factor: duration, path.rate, traffic.bulk.size, loggers.queue.interval, cc,
 tcp.sack; or parts.PART.KEY for one part. If KEY is a factor, VALUE replaces its levels.
@@ -22,7 +22,7 @@ FIXED_KEYS = (
 )
 """Keys of experiments that --set cannot change."""
 DOTTED_KEYS = {f"path.{key}" for key in PATH_FIELDS} | {f"order.{key}" for key in keys_of(Order)}
-"""Keys that are suggested when only their last word is given; keys of flows are suggested too."""
+"""Keys that are suggested when --set names only their last word: path.rate for rate."""
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
@@ -40,7 +40,7 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
 def override_layers(tree: Map, overrides: Mapping[str, str], problems: list[Problem]) -> list[Map]:
     """Return the layers of all overrides, to be merged over an experiment.
 
-    Keys that cannot be set are reported.
+    Unreadable values, and keys that --set cannot change, are added to `problems`.
     """
     made = list[Map]()
     for key, value in overrides.items():
@@ -63,14 +63,14 @@ def _position(argument: str, column: int) -> Position:
 
 
 def _layer(steps: Steps, value: Node, position: Position) -> Map:
-    """Return nested mappings that hold one value."""
+    """Return a tree with a single value, at nested keys."""
     holder = Map(position)
     holder.put(steps[0], _layer(steps[1:], value, position) if steps[1:] else value, position)
     return holder
 
 
 def _refusal(tree: Map, key: str) -> str | None:
-    """Return why a key cannot be set, None if it can."""
+    """Return why --set cannot change a key, or None if it can."""
     part, rest = _split_part(key)
     factors = _factors(tree)
     if part is not None and part not in factors:
@@ -89,14 +89,14 @@ def _refusal(tree: Map, key: str) -> str | None:
     if first in FIXED_KEYS:
         return f"'{first}' cannot be set; use --testbed, --profile or a file that extends this one"
     if rest in merge.DESIGN:
-        return f"'{rest}' belongs to the parts; write parts.PART.{rest}=..."
+        return f"'{rest}' is a key of each part; write parts.PART.{rest}=..."
     flows = merge.entry_names("traffic", node_at(tree, "traffic"))
     of_flows = {f"traffic.{flow}.{key}" for flow in flows for key in FLOW_FIELDS}
     return unknown("key", rest, known | DOTTED_KEYS | of_flows, known)
 
 
 def _setter(factors: Map, key: str) -> str | None:
-    """Return the factor with another name whose levels set a key."""
+    """Return a factor whose levels set a key that is not its own name, or None."""
     for name, factor in factors.items():
         sets, levels = node_at(factor, "sets"), node_at(factor, "levels") or factor
         linked = [one for one in (levels if isinstance(levels, Seq) else [levels]) if isinstance(one, Map)]
@@ -106,7 +106,7 @@ def _setter(factors: Map, key: str) -> str | None:
 
 
 def _targets(tree: Map, key: str, value: Node) -> Iterator[Steps]:
-    """Yield where a value is set: at the factor of this name in parts that have it, otherwise at the key."""
+    """Yield the nested keys to set: the factor in parts where the key is a factor, elsewhere the key."""
     part, rest = _split_part(key)
     factors = _factors(tree)
     name = rest.removeprefix("factors.")
@@ -134,7 +134,7 @@ def _split_part(key: str) -> tuple[str | None, str]:
 
 
 def _factors(tree: Map) -> dict[str, Map]:
-    """Return the factors of each part: its own, merged over the top level's."""
+    """Return the factors of each part by its name: its own, merged over those of the top level."""
     shared = map_at(tree, "factors") or Map(tree.position)
     if "parts" not in tree:
         return {merge.MAIN: shared}

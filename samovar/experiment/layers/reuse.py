@@ -1,6 +1,6 @@
-"""What an experiment reuses: the experiment it extends, the fragments it uses, and its profiles.
+"""Read and merge what an experiment reuses: the experiment it extends and its fragments; read its profiles.
 
-Later layers override earlier ones, and top-level keys of a layer change the parts of weaker layers as well.
+Later layers override earlier ones, and top-level keys of a layer also change the parts of weaker layers.
 Every node keeps the position in the file that it comes from.
 """
 
@@ -16,14 +16,14 @@ from samovar.experiment.yaml_tree import Map, Position, Seq, Text, map_at, read_
 
 REUSE_KEYS = ("extends", "use", "fragments")
 NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")
-"""A part needs one of these keys to be new; `parts: {windw: {duration: 5s}}` is probably a typing error."""
+"""Keys of which a new part needs one. `parts: {windw: {duration: 5s}}` is taken as a misspelt `window`."""
 
 
 @dataclass(frozen=True)
 class MergedExperiment:
-    """A tree that needs no other file, and the files that it was made from (the experiment first).
+    """The tree of an experiment that needs no other file, and its `sources`, the experiment's file first.
 
-    It is not `complete` if a file or fragment is missing, which may cause further errors in the tree.
+    `complete` is false if a file or fragment is missing. Other errors in the tree may follow from that.
     """
 
     tree: Map
@@ -32,19 +32,19 @@ class MergedExperiment:
 
 
 def merge_reused(tree: Map, path: Path, problems: list[Problem]) -> MergedExperiment:
-    """Return an experiment merged over what it extends and uses. Errors are added to `problems`."""
+    """Merge an experiment over its base and its fragments. Errors are added to `problems`."""
     reuse = _Reuse(path, problems)
     merged = reuse.merge_file(tree, path, (path.stem,))
     return MergedExperiment(merged, tuple(dict.fromkeys(reuse.sources)), not reuse.missing)
 
 
 class _Reuse:
-    """Reads and merges the files of one experiment. `missing` is whether a file or fragment is missing."""
+    """Reads and merges the files of one experiment. `missing` is true if a file or fragment is missing."""
 
     def __init__(self, path: Path, problems: list[Problem]) -> None:
         self.folder, self.sources, self.problems, self.missing = path.parent, [path], problems, False
         self.fragments = Map(Position(str(path), 1, 1))
-        """Fragments of the files merged so far; those of the folder fragments/ are added when used."""
+        """Fragments of the files merged so far. Fragments in the folder fragments/ are read when used."""
         self._open: list[str] = []
 
     def merge_file(self, tree: Map, path: Path, trail: tuple[str, ...]) -> Map:
@@ -60,7 +60,7 @@ class _Reuse:
         return result
 
     def _refuse(self, position: Position, message: str) -> None:
-        """Report a missing file or fragment. Values that depend on it are then not checked."""
+        """Report a missing or invalid file or fragment. The merged tree is then not checked."""
         self.problems.append(position.problem(message))
         self.missing = True
 
@@ -71,7 +71,7 @@ class _Reuse:
         return tree
 
     def _read_base(self, tree: Map, trail: tuple[str, ...]) -> Map | None:
-        """Return the merged tree of the experiment that a file extends, None if it extends none."""
+        """Return the merged tree of the experiment that a file extends, or None if it extends none."""
         name = tree.get("extends")
         if name is None:
             return None
@@ -90,7 +90,7 @@ class _Reuse:
         return None
 
     def _check_new_parts(self, base: Map, layer: Map) -> None:
-        """Report parts of a layer that the base lacks and that are incomplete, so probably misspelt."""
+        """Report parts of a layer whose names are probably misspelt: unknown to the base, and incomplete."""
         known, parts = base.get("parts"), layer.get("parts")
         if not isinstance(known, Map) or not isinstance(parts, Map):
             return
@@ -102,7 +102,7 @@ class _Reuse:
                 self.problems.append(problem)
 
     def _add_fragments(self, tree: Map) -> None:
-        """Add the fragments of a file to those of its base. Anything that is not a fragment is reported."""
+        """Add the fragments of a file to those of its base. Report invalid fragments."""
         own = tree.get("fragments")
         if isinstance(own, Map):
             self.fragments = merge_maps(self.fragments, own, self.problems)
@@ -118,7 +118,7 @@ class _Reuse:
         return _only_known("key of a fragment", fragment, FRAGMENT_KEYS, self.problems)
 
     def _used_by(self, tree: Map) -> Iterator[Map]:
-        """Yield the fragments that a mapping uses, in order, each merged over those that it uses in turn."""
+        """Yield the fragments that a mapping uses, in order, each merged over those in its own `use`."""
         use = tree.get("use")
         if isinstance(use, Seq) and not use:
             self._refuse(use.position, "use: is empty; it needs at least one")
@@ -152,10 +152,7 @@ class _Reuse:
         return _without_keys(result, ("use",))
 
     def _find(self, name: Text) -> Map | None:
-        """Return a fragment from the files or the folder fragments/.
-
-        A missing fragment is reported, and None returned.
-        """
+        """Return a fragment from the merged files or the folder fragments/; report it if it is missing."""
         folder = self.folder / "fragments"
         in_folder = set(yaml_names(folder))
         if name not in self.fragments and name in in_folder:
@@ -166,7 +163,7 @@ class _Reuse:
             return None
         if name in in_folder:
             position = self.fragments.key_positions[name]
-            message = f"fragment '{name}' is both in {position.file} and a file of fragments/; rename one"
+            message = f"fragment '{name}' is in {position.file} and also a file in fragments/; rename one"
             self.problems.append(position.problem(message))
         return map_at(self.fragments, name)
 
@@ -191,16 +188,16 @@ def _without_keys(tree: Map, keys: Iterable[str]) -> Map:
 
 
 def _only_known(what: str, tree: Map, known: Collection[str], problems: list[Problem]) -> Map:
-    """Return a mapping without unknown keys, and report these."""
+    """Return a mapping without its unknown keys, and report the unknown keys."""
     others = [key for key in tree if key not in known]
     problems += [tree.key_positions[key].problem(unknown(what, key, known)) for key in others]
     return _without_keys(tree, others)
 
 
 def read_profiles(tree: Map, problems: list[Problem]) -> dict[str, Map]:
-    """Return the profiles of an experiment by name.
+    """Return the profiles of an experiment by name, without keys that profiles cannot change.
 
-    Keys that a profile cannot change are reported and left out.
+    Such keys are added to `problems`.
     """
     found: dict[str, Map] = {}
     names = list(map_at(tree, "parts") or ["?"]) if "parts" in tree else [MAIN]

@@ -229,7 +229,7 @@ def test_an_invalid_formula_is_refused_with_the_column(
         (
             value_types.TIME_OR_FORMULA.parse,
             "5 * duration",
-            "'5 * duration': duration has no value here; expected one, as a value or a factor",
+            "'5 * duration': duration has no value here (set it, or make it a factor)",
         ),
     ],
 )

@@ -276,7 +276,7 @@ def test_a_profile_overrides_all_files_and_may_use_fragments(folder: Folder) -> 
         ),
         (
             "extends: base\ntraffic: {bulk: 1s}\n",
-            "study.yaml:3:17: bulk: must be a mapping with the keys of a flow; a list has entries, [{flow: NAME, …}]",
+            "study.yaml:3:17: bulk: must be a mapping with keys of a flow; a list is written [{flow: NAME, …}]",
         ),
         (
             "extends: base\nloggers: {quue: {interval: 1s}}\n",
@@ -328,7 +328,7 @@ def test_a_fragment_that_is_defined_twice_is_refused(folder: Folder) -> None:
     folder.write("fragments/slow", "duration: 1s\n")
     text = "experiment: study\nextends: base\nuse: slow\nfragments: {slow: {duration: 2s}}\n"
     assert folder.mistakes("study", text) == [
-        "study.yaml:4:13: fragment 'slow' is both in study.yaml and a file of fragments/; rename one"
+        "study.yaml:4:13: fragment 'slow' is in study.yaml and also a file in fragments/; rename one"
     ]
 
 

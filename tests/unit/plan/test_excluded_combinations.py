@@ -76,6 +76,6 @@ def test_a_combination_that_only_some_lines_exclude_is_refused(tmp_path: Path) -
         planned(tmp_path, factors + "exclude: [{path.aqm: pfifo, path.ecn: on, cc: cubic}]\n")
     assert str(caught.value).replace(f"{tmp_path}/", "") == (
         "study.yaml:6:11: aqm pfifo does not take ecn; "
-        "set it with one that does: choke, codel, fq_codel, fq_pie, pie, red; "
+        "aqms that take it: choke, codel, fq_codel, fq_pie, pie, red; "
         "or exclude the combination: {path.aqm: pfifo, path.ecn: on}"
     )
