@@ -6,7 +6,7 @@ that the tool accepts, and the form that it prints after the kernel has rounded 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -165,8 +165,18 @@ def dn_rate(rate_bps: int) -> int:
     return round(rate_bps / step) * step
 
 
+def dn_after_queue_ms(stages: Sequence[DelayStage]) -> int:
+    """Return how many ms of a direction's delay dummynet adds behind the queue: one, if every packet has it.
+
+    Packets that `reorder` lets overtake need a stage that still delays the others.
+    """
+    least_us = 2000 if any(stage.reorder for stage in stages) else 1000
+    every_packet = any(not stage.matches for stage in stages)
+    return int(every_packet and all(stage.delay_us >= least_us for stage in stages))
+
+
 _OF_TC = (netem, u32, tc_rate, tc_time, tc_us, tc_size)
-_OF_IPFW = (dn_us, dn_time, dn_red, dn_pie, dn_rate)
+_OF_IPFW = (dn_us, dn_time, dn_red, dn_pie, dn_rate, dn_after_queue_ms)
 FILTERS: Mapping[str, Callable[..., Any]] = {
     **{function.__name__: function for function in (*_OF_TC, *_OF_IPFW, window_floor)},
     "codel_time": partial(tc_time, shift=CODEL_SHIFT),

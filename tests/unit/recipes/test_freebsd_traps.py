@@ -17,8 +17,10 @@ import pytest
 from samovar.campaign.host_state import parse_state, unmet
 from samovar.campaign.verdict.traces import read_queue_samples
 from samovar.experiment.keys.recipe_parameters import settable
+from samovar.plan import DirectionPlan
 from tests.unit.recipes.freebsd_sample import (
     CATALOGUE,
+    PATH,
     PLAIN,
     TRACES,
     bottleneck,
@@ -313,9 +315,8 @@ def test_foreign_pipes_are_not_read() -> None:
 
 def test_a_rate_is_always_given_in_bits_and_read_back_because_ipfw_takes_any_unit() -> None:
     assert told("14.0", "ipfw pipe 3 config bw 8mbitbits/s", 0, "stderr") == ""
-    assert "config bw 40000000bit/s queue 546" in setting("bottleneck", "set", **bottleneck(PLAIN)).replace(
-        " $queue", " queue 546"
-    )
+    script = setting("bottleneck", "set", **bottleneck(PLAIN)).replace(" $queue", " queue 546")
+    assert "config bw 40000000bit/s delay 1ms queue 546" in script
     assert "pipe.20999.rate=40000000" in setting("bottleneck", "wanted").splitlines()
 
 
@@ -873,11 +874,42 @@ def test_features_that_dummynet_lacks_are_refused_by_name(what: str) -> None:
 
 def test_half_milliseconds_go_to_direction_up_and_smaller_parts_are_refused() -> None:
     text = setting("bottleneck", "set", **bottleneck(PLAIN))
-    assert re.findall(r"config delay (\d+)ms", text) == ["7", "8"]
+    assert re.findall(r"delay (\d+)ms", text) == ["6", "1", "7", "1"]
     down = PLAIN.down.model_copy(update={"delay_s": 0.0001})
     path = PLAIN.model_copy(update={"down": down})
     done = replay(setting("bottleneck", "set", **bottleneck(path)), {"sysctl -n kern.hz": "1000"})
     assert "dummynet delays by whole milliseconds" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "change", "before", "after"),
+    [
+        (0.02, {}, 19, 1),
+        (0.001, {}, 0, 1),
+        (0.002, {"reorder": 0.01}, 1, 1),
+        (0.001, {"reorder": 0.01}, 1, 0),
+        (0.02, {"rate_bps": None, "aqm": None, "buffer_packets": None}, 20, None),
+    ],
+)
+def test_one_ms_of_the_delay_follows_the_queue_so_that_no_packet_overtakes_after_a_late_tick(
+    delay_s: float, change: dict[str, object], before: int, after: int | None
+) -> None:
+    down = DirectionPlan(interface="em2", rate_bps=4_000_000, delay_s=delay_s, aqm="pfifo", buffer_packets=40)
+    path = PLAIN.model_copy(update={"down": down.model_copy(update=change)})
+    wanted = parse_state(setting("bottleneck", "wanted", **bottleneck(path)))
+    assert wanted["pipe.20001.delay"] == str(before)
+    assert wanted.get("pipe.20999.delay") == (None if after is None else str(after))
+    script = setting("bottleneck", "set", **bottleneck(path))
+    assert f"pipe 20001 config delay {before}ms " in script
+    assert f" delay {after}ms $queue" in script or after is None
+
+
+def test_packets_of_no_class_keep_a_delay_of_zero() -> None:
+    """Only a delay that every packet of the direction has may be split."""
+    down = PATH.down.model_copy(update={"delay_s": 0.0, "loss": 0.0, "reorder": 0.0})
+    path = PATH.model_copy(update={"down": down})
+    wanted = parse_state(setting("bottleneck", "wanted", **bottleneck(path)))
+    assert (wanted["pipe.20001.delay"], wanted["pipe.20999.delay"]) == ("50", "0")
 
 
 def test_a_router_whose_clock_ticks_too_slowly_is_refused() -> None:
