@@ -1,5 +1,5 @@
 [ 0 -le 65535 ] && [ 1 -ge 1 ] || fail "siftr: a port of 0 to 65535, and 1 or more packets a line"
-launch src-siftr 21 src-siftr.csv sh -c 'folder=$1 ready=$2 log=$1/$3 ppl=$4 port=$5 hashes=$6
+launch src-siftr 21 src-siftr.csv sh -c 'folder=$1 ready=$2 log=$1/$3 ppl=$4 port=$5 hashes=$6 failed=
 say() { echo "$*" >&2; exit 1; }
 now() { sysctl -n "net.inet.siftr.$1" 2>/dev/null; }
 put() {
@@ -8,18 +8,15 @@ put() {
 finish() {
   trap "" TERM INT HUP
   kill "$!" 2>/dev/null # timeout(1) ends everything that it has started
-  sysctl net.inet.siftr.enabled=0 >/dev/null
+  sysctl net.inet.siftr.enabled=0 ${was_port:+net.inet.siftr.port_filter="$was_port"} ${was_hashes:+net.inet.siftr.genhashes="$was_hashes"} \
+    net.inet.siftr.ppl="$was_ppl" net.inet.siftr.logfile="$was_log" >/dev/null || failed=yes
   left=100
   until [ ! -e "$log" ] || tail -n 1 "$log" | grep -q "^disable_time_secs="; do
     left=$((left - 1))
-    [ "$left" -gt 0 ] || { echo "siftr: the log has no footer" >&2; break; }
+    [ "$left" -gt 0 ] || { echo "siftr: the log has no footer" >&2; exit 1; }
     sleep 0.05
   done
-  [ -z "$was_port" ] || put port_filter "$was_port"
-  [ -z "$was_hashes" ] || put genhashes "$was_hashes"
-  put ppl "$was_ppl"
-  put logfile "$was_log"
-  [ "$left" -gt 0 ] || exit 1
+  [ -z "$failed" ] || exit 1
   exit 0
 }
 kldstat -q -m siftr || kldload -n siftr || { dmesg | tail -n 2 >&2; say "siftr: its module cannot be loaded; it needs alq"; }

@@ -643,7 +643,9 @@ class Siftr:
         program.write_text(f"""#!/bin/sh
 cd '{folder}/oids'
 case $1 in -n) name=${{2##*.}}; [ -e "$name" ] || {{ echo "sysctl: unknown oid '$2'" >&2; exit 1; }}; cat "$name"; exit ;; esac
-echo "$1" >>'{folder}/asked'
+echo "$*" >>'{folder}/asked'
+for one; do
+set -- "$one"
 name=${{1%%=*}}; name=${{name##*.}} value=${{1#*=}}
 [ -e "$name" ] || {{ echo "sysctl: unknown oid 'net.inet.siftr.$name'" >&2; exit 1; }}
 case $name in
@@ -653,6 +655,7 @@ case $name in
 esac
 echo "net.inet.siftr.$name: $(cat "$name") -> $value"
 echo "$value" >"$name"
+done
 """)
         program.chmod(0o755)
         for name in ("kldstat", "kldload", "dmesg"):
@@ -691,6 +694,9 @@ def test_siftr_writes_header_and_footer_to_one_file_and_is_restored(release: str
     assert (tmp_path / "src-siftr.csv").read_text() == "enable_time_secs=1\ndisable_time_secs=2\n"
     assert {path.name: path.read_text() for path in (tmp_path / "oids").iterdir()} == before
     assert ("genhashes" in before) is (release == "13.2")
+    # A slow host needs 0.2 s to start a program, and timeout(1) leaves two seconds.
+    last = (tmp_path / "asked").read_text().splitlines()[-1].split()
+    assert (last[0], last[-1]) == ("net.inet.siftr.enabled=0", "net.inet.siftr.logfile=/var/log/siftr.log")
 
 
 def test_a_port_that_siftr_would_wrap_is_refused(tmp_path: Path) -> None:
