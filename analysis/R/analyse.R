@@ -13,7 +13,7 @@
 #' @param part Trials to analyse, if not all: a list of `picked` (how they were picked, as text), `options` (of the command) and `trials` (ids). It is
 #'   written to `analysis.json`; measurements of the other trials stay in the cache.
 #' @param project Folder `analysis/` of a project, whose `outputs.yaml` and R files add metrics, figures and tables; or NULL.
-#' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `sender`, `pauses`, `closeup`, `left_out`.
+#' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `sender`, `pauses`, `closeup`, `notes`, `left_out`.
 #' @export
 analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE, project = NULL,
                              part = NULL) {
@@ -23,6 +23,7 @@ analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.
   tables <- lapply(as.list(campaign$plan$tables), as_entry, kind = "table")
   check_entries(campaign, c(entries, tables))
   results <- gather(campaign, measure_all(campaign, cores))
+  for (line in note_lines(results$notes)) emit_event("warning", text = line)
   undrawn <- draw_all(results, entries, tables, cores)
   if (is.null(part)) store_prune(cache_folder(folder), used_paths(folder, results$keys))
   write_analysis(results, undrawn, file.path(folder, "bundle"))
@@ -117,6 +118,8 @@ summary_of <- function(campaign, metrics) {
   rbindlist(c(list(summarise_metrics(metrics, campaign$factors)), derived), fill = TRUE, use.names = TRUE)
 }
 
+note_lines <- function(notes) if (nrow(notes) == 0) character() else sprintf("%s: %s", notes$trial, notes$note)
+
 write_analysis <- function(results, undrawn, bundle) {
   packages <- c("samovar", "data.table", "ggplot2", "Rcpp", "jsonlite")
   left <- results$left_out
@@ -126,6 +129,7 @@ write_analysis <- function(results, undrawn, bundle) {
     packages = lapply(stats::setNames(nm = packages), \(p) as.character(utils::packageVersion(p))),
     trials_used = I(results$campaign$trials$id),
     trials_left_out = lapply(seq_len(nrow(left)), \(i) list(id = left$id[i], reason = left$reason[i])),
-    figures_left_out = unname(undrawn)
+    figures_left_out = unname(undrawn),
+    notes = I(note_lines(results$notes))
   ), if (!is.null(part)) list(part = part)), file.path(bundle, "analysis.json"))
 }

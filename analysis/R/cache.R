@@ -73,7 +73,7 @@ store_prune <- function(folder, used) {
 
 # Measurements of trials, cached under a hash of their inputs: docs/decisions/0018-derived-tables.md.
 
-derived_tables <- c("metrics", "cycles", "rtt", "series", "jitter", "sender", "pauses", "closeup")
+derived_tables <- c("metrics", "cycles", "rtt", "series", "jitter", "sender", "pauses", "closeup", "notes")
 
 cache_folder <- function(folder) file.path(folder, "tables", "cache")
 

@@ -136,7 +136,7 @@ describe_match <- function(rtt, match, ref, flows) {
   if (match$pairs$floored > nrow(rtt) / 2) {
     cli::cli_warn(
       "most round-trip times are negative: {.arg ref} must be the capture at the sender of {.val {flows[1L]}}",
-      class = "samovar_warning_direction"
+      class = c("samovar_warning_direction", "samovar_warning")
     )
   }
   rtt[]

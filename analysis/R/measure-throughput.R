@@ -59,13 +59,15 @@ tcpstat_windows <- function(capture, width_s) {
 #' Delivered bytes, retransmissions and goodput of a flow
 #'
 #' A packet is a retransmission if any of its bytes was in the capture before. In the receiver's capture a packet that repairs a loss is
-#' therefore out of order, not a retransmission. SYN and FIN do not count; sequence numbers may wrap. If ports are reused, a SYN with another number
+#' therefore out of order, not a retransmission. SYN and FIN do not count; sequence numbers may wrap. While the receiver's
+#' window is 0, a segment of one new byte is a probe of the window (RFC 9293, section 3.8.6.1), neither data nor a retransmission; if the byte is
+#' acknowledged, it counts as delivered. If ports are reused, a SYN with another number
 #' starts another connection, whose bytes are added.
 #'
 #' @param capture A table of [read_pcap()].
 #' @param flow Name of the flow that carries the data.
 #' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
-#'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `acked_bytes` (between the first
+#'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `window_probes`, `acked_bytes` (between the first
 #'   and the highest acknowledgement of each connection), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
 #'   (unique bytes between these two times). Counts of data are NA if the payload of a packet of the flow is unknown, because the snapshot length cut
 #'   the packet's header before the data offset, or because the packet is a fragment.

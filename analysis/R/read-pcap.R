@@ -6,7 +6,8 @@
 #' each with its own resolution, offset and link type (enhanced, simple and obsolete packet blocks; other blocks and
 #' options are skipped). Plain files are mapped into memory, gzip and zstd streams are decompressed as they are read.
 #' Link types: Ethernet with VLAN tags (802.1Q, 802.1ad), null and loop, raw IP, SLL, SLL2. A truncated or damaged file gives the complete packets
-#' before the damage, and attribute `truncated`.
+#' before the damage, attribute `truncated`, and a warning of class `samovar_warning_truncated`. Packets below MPLS, PPPoE or SNAP headers, or of an
+#' unknown link type, are not decoded: they have no flow, and a warning of class `samovar_warning_undecoded` counts them.
 #'
 #' @param path One capture file.
 #' @param columns NULL for the usual columns, "all", or names of columns; the name "usual" stands for the usual columns. Columns that are not
@@ -17,7 +18,7 @@
 #' - `frame_bytes` (length on the wire as captured by the kernel, without FCS),
 #' - `ip_bytes` (IP total length, RFC 791, or 40 plus the payload length of RFC 8200; if that is 0, the frame less its
 #'   link header; NA without IP),
-#' - `proto` (factor: tcp, udp, icmp, icmp6, ip, pause, pfc, mac-control, arp, other),
+#' - `proto` (factor: tcp, udp, icmp, icmp6, ip, pause, pfc, mac-control, arp, mpls, pppoe, snap, other),
 #' - `flow` (factor "a.b.c.d:p > e.f.g.h:q", IPv6 in brackets, without ports if there are none; NA without
 #'   IP),
 #' - `src`, `dst` (factor), `sport`, `dport` (integer; fragments other than the first have no ports: they get flow and ports of the first fragment, NA
@@ -51,7 +52,7 @@
 #' (data.table `interface`, `name`, `link_type`, `snaplen_bytes`, `precision`, `offset_s`, `interface_drops`,
 #' `system_drops`: packets that were not captured, NA if unknown), `class_pauses` (data.table of PFC: `t_ns`,
 #' `interface`, `priority`, `quanta`), `cut_packets` (whose headers were not captured completely), `untimed_packets` (without a time),
-#' `unknown_packets` (of an unknown link type: `proto` is other), `truncated` (TRUE if reading stopped before
+#' `undecoded_packets` (number of packets below `mpls`, `pppoe` and `snap` headers, and of an `unknown link type`, whose `proto` is other), `truncated` (TRUE if reading stopped before
 #' the end of the file) and `truncated_note` (the reason, and the byte of the decompressed file).
 #' @source pcap-savefile(5); draft-ietf-opsawg-pcap; draft-ietf-opsawg-pcapng; the list of link types at tcpdump.org.
 #' @export
@@ -59,7 +60,8 @@ read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
   path <- check_capture_path(path)
   wanted <- columns_wanted(columns)
   mtu_bytes <- check_count(mtu_bytes, "mtu_bytes")
-  as_capture(of_capture(path, decode_capture(path.expand(path), wanted, mtu_bytes)), path)
+  capture <- as_capture(of_capture(path, decode_capture(path.expand(path), wanted, mtu_bytes)), path)
+  warn_incomplete(capture)
 }
 
 #' Process a capture that is too large for memory, part by part
@@ -81,8 +83,10 @@ read_pcap_parts <- function(path, measure, packets = 1e6, columns = NULL, mtu_by
   repeat {
     part <- as_capture(of_capture(path, decode_capture_part(parts, wanted, packets)), path)
     if (nrow(part) > 0L) results <- c(results, list(measure(part)))
-    if (nrow(part) < packets) return(results)
+    if (nrow(part) < packets) break
   }
+  warn_incomplete(part)
+  results
 }
 
 check_capture_path <- function(path) {
@@ -127,6 +131,22 @@ as_capture <- function(decoded, path) {
   for (name in c("interfaces", "class_pauses")) setDT(decoded[[name]])
   for (name in setdiff(names(decoded), "table")) setattr(capture, name, decoded[[name]])
   setattr(capture, "path", path)
+  capture
+}
+
+# Warn of packets that the table lacks or that are not decoded, which would otherwise look like loss.
+warn_incomplete <- function(capture) {
+  path <- attr(capture, "path")
+  if (attr(capture, "truncated")) {
+    cli::cli_warn("{.path {path}}: {attr(capture, 'truncated_note')}; the packets before were read",
+                  class = c("samovar_warning_truncated", "samovar_warning"))
+  }
+  undecoded <- attr(capture, "undecoded_packets")
+  undecoded <- undecoded[undecoded > 0]
+  if (length(undecoded) > 0) {
+    cli::cli_warn("{.path {path}}: not decoded: {.val {paste(undecoded, names(undecoded))}} packets",
+                  class = c("samovar_warning_undecoded", "samovar_warning"))
+  }
   capture
 }
 

@@ -8,9 +8,18 @@
 #'   `share`, `rtt_ms`), `jitter` (quantiles of jitter: `flow`, `share`, `jitter_ms`), `sender` (quantiles of what the sender's TCP reports: `flow`,
 #'   `quantity`, `unit`, `share`, `value`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`,
 #'   `high`), `pauses` (per flow and episode of PAUSE frames), `closeup` (cwnd and PAUSE frames around one episode: `flow`, `quantity`, `t_s`,
-#'   `value`). Times are seconds since the start of traffic.
+#'   `value`), `notes` (`note`: what the traces lack, such as the end of a truncated capture). Times are seconds since the start of traffic.
 #' @export
 measure_trial <- function(folder, manifest) {
+  notes <- character()
+  measures <- withCallingHandlers(measures_of(folder, manifest), samovar_warning = \(w) {
+    notes <<- c(notes, gsub(paste0(folder, "/trials/", manifest$id, "/"), "", cli::ansi_strip(conditionMessage(w)), fixed = TRUE))
+    invokeRestart("muffleWarning")
+  })
+  c(measures, list(notes = data.table(note = unique(notes))))
+}
+
+measures_of <- function(folder, manifest) {
   manifest$resolved$mtu_bytes <- manifest$resolved$mtu_bytes %||% ethernet_mtu_bytes
   traces <- open_traces(folder, manifest)
   flows <- lapply(manifest$resolved$flows, \(f) measure_flow(f, traces, manifest))

@@ -9,6 +9,9 @@ namespace samovar {
 namespace {
 
 constexpr uint16_t type_ipv4 = 0x0800, type_ipv6 = 0x86DD, type_arp = 0x0806, type_mac_control = 0x8808;
+constexpr uint16_t type_mpls = 0x8847, type_mpls_multicast = 0x8848, type_pppoe = 0x8864;  // RFC 5332, RFC 2516
+// Up to here the field is a length (IEEE 802.3), followed by LLC; these service access points announce SNAP (RFC 1042).
+constexpr uint16_t longest_802_3 = 1500, snap_service_points = 0xAAAA;
 constexpr uint16_t opcode_pause = 0x0001;  // IEEE 802.3 annex 31B
 constexpr uint16_t opcode_pfc = 0x0101;    // IEEE 802.3 annex 31D, 802.1Qbb
 constexpr uint8_t number_icmp = 1, number_tcp = 6, number_udp = 17, number_icmp6 = 58;
@@ -75,6 +78,7 @@ const char* name_of_link(uint32_t link_type) {
   decode_link(record.link_type, {record.data, record.captured_bytes}, row);
   row.header_cut = cut_now_;
   cut_ += cut_now_;
+  if (row.proto >= mpls && row.proto <= snap) ++undecoded_[static_cast<size_t>(row.proto - mpls)];
   ++decoded_;
   if (record.timed) return;
   ++untimed_;
@@ -85,6 +89,7 @@ FlowTable::Renumbering Decoder::absorb(Decoder& later) {
   cut_ += later.cut_;
   untimed_ += later.untimed_;
   unknown_ += later.unknown_;
+  for (size_t k = 0; k < undecoded_.size(); ++k) undecoded_[k] += later.undecoded_[k];
   class_pauses_.insert(class_pauses_.end(), later.class_pauses_.begin(), later.class_pauses_.end());
   later.class_pauses_.clear();
   const FlowTable::Renumbering numbers = flows_.absorb(later.flows_);
@@ -126,6 +131,10 @@ void Decoder::decode_type(uint16_t type, Bytes bytes, Row& row) {
   if (type == type_ipv4 || type == type_ipv6) return decode_ip(bytes, row);
   if (type == type_arp) row.proto = arp;
   if (type == type_mac_control) decode_mac_control(bytes, row);
+  // What follows may carry IP, which is not decoded.
+  if (type == type_mpls || type == type_mpls_multicast) row.proto = mpls;
+  if (type == type_pppoe) row.proto = pppoe;
+  if (type <= longest_802_3 && bytes.has(2) && net16(bytes.at) == snap_service_points) row.proto = snap;
 }
 
 void Decoder::decode_mac_control(Bytes bytes, Row& row) {

@@ -1,6 +1,7 @@
 // Decodes the bytes of a frame into columns.
 #pragma once
 
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -13,9 +14,9 @@ namespace samovar {
 constexpr int missing_int = std::numeric_limits<int>::min();
 double missing_double();
 
-enum Proto { tcp = 1, udp, icmp, icmp6, ip, pause, pfc, mac_control, arp, other };
-inline const char* const proto_names[] = {"tcp",   "udp", "icmp",        "icmp6", "ip",
-                                          "pause", "pfc", "mac-control", "arp",   "other"};
+enum Proto { tcp = 1, udp, icmp, icmp6, ip, pause, pfc, mac_control, arp, mpls, pppoe, snap, other };
+inline const char* const proto_names[] = {"tcp",         "udp", "icmp", "icmp6", "ip",   "pause", "pfc",
+                                          "mac-control", "arp", "mpls", "pppoe", "snap", "other"};
 
 // One decoded packet; ?read_pcap describes the fields.
 struct Row {
@@ -131,6 +132,8 @@ class Decoder {
   size_t untimed_packets() const { return untimed_; }
   // Packets of an unknown link type, which are not decoded.
   size_t unknown_packets() const { return unknown_; }
+  // Packets below a header that is not decoded: mpls, pppoe or snap.
+  size_t undecoded_packets(Proto proto) const { return undecoded_[static_cast<size_t>(proto - mpls)]; }
   std::vector<ClassPause> take_class_pauses() { return std::move(class_pauses_); }
   // Pauses since the last call, with the number of packets decoded before each.
   std::vector<Fragment> take_fragments() { return std::exchange(fragments_, {}); }
@@ -173,6 +176,7 @@ class Decoder {
 
   int mtu_bytes_;
   size_t decoded_ = 0, cut_ = 0, untimed_ = 0, unknown_ = 0;
+  std::array<size_t, snap - mpls + 1> undecoded_{};
   bool cut_now_ = false;
   std::vector<ClassPause> class_pauses_;
   std::vector<Fragment> fragments_;

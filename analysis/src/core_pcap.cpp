@@ -41,12 +41,15 @@ class ClassicCapture final : public Capture {
     // The upper bits give the length of a frame check sequence.
     interface.link_type = file32(at + 20) & 0x03FFFFFF;
     interface.resolution_exponent = fraction_ns_ == 1 ? 9 : 6;
+    // The lengths of a record were in the other order before version 2.3, and in either in 2.3, as libpcap's sf-pcap.c reads them.
+    const int version = 100 * file16(at + 4) + file16(at + 6);
+    order_ = version < 203 ? Order::frame_first : version == 203 ? Order::either : Order::captured_first;
     longest_ = std::min(std::max(interface.snaplen_bytes, longest_record), longest_announced_record);
     source_.skip(file_header_bytes);
   }
 
   ClassicCapture(const ClassicCapture& other, Source& source)
-      : Capture(other, source), fraction_ns_(other.fraction_ns_), longest_(other.longest_) {}
+      : Capture(other, source), order_(other.order_), fraction_ns_(other.fraction_ns_), longest_(other.longest_) {}
 
   const char* format() const override { return "pcap"; }
   std::unique_ptr<Capture> fork(Source& source) const override {
@@ -57,7 +60,7 @@ class ClassicCapture final : public Capture {
   size_t pass(size_t limit) override {
     size_t passed = Capture::pass(std::min<size_t>(limit, 1));
     while (passed > 0 && passed < limit && source_.ensure(record_header_bytes)) {
-      const uint32_t captured = file32(source_.cursor() + 8);
+      const uint32_t captured = captured_bytes(source_.cursor());
       if (captured > longest_ || !source_.ensure(record_header_bytes + captured)) break;
       source_.skip(record_header_bytes + captured);
       ++passed;
@@ -77,7 +80,7 @@ class ClassicCapture final : public Capture {
       if (source_.available() == 0 && source_.damage().empty()) return false;
       return stop("the file ends inside a record header");
     }
-    const uint32_t captured = file32(source_.cursor() + 8);
+    const uint32_t captured = captured_bytes(source_.cursor());
     if (captured > longest_)
       return stop("a record claims an impossible length of " + std::to_string(captured) + " bytes");
     if (!source_.ensure(record_header_bytes + captured)) return stop("the file ends inside a record");
@@ -87,7 +90,7 @@ class ClassicCapture final : public Capture {
     __builtin_prefetch(at + prefetched_bytes + 64);
     set_time(record, file32(at), int64_t{file32(at + 4)} * fraction_ns_);
     record.captured_bytes = captured;
-    record.frame_bytes = file32(at + 12);
+    record.frame_bytes = frame_bytes(at);
     record.link_type = interfaces_.front().link_type;
     record.data = at + record_header_bytes;
     source_.skip(record_header_bytes + captured);
@@ -95,19 +98,26 @@ class ClassicCapture final : public Capture {
   }
 
  private:
+  bool swapped_lengths(const uint8_t* record) const {
+    return order_ == Order::frame_first || (order_ == Order::either && file32(record + 8) > file32(record + 12));
+  }
+  uint32_t captured_bytes(const uint8_t* record) const { return file32(record + (swapped_lengths(record) ? 12 : 8)); }
+  uint32_t frame_bytes(const uint8_t* record) const { return file32(record + (swapped_lengths(record) ? 8 : 12)); }
+
   // Lengths that lead from record to record, each with a valid fraction of a second.
   bool seems_record(const uint8_t* at, const uint8_t* end) const {
     for (int seen = 0; seen < enough_records && at != end; ++seen) {
       if (end - at < static_cast<ptrdiff_t>(record_header_bytes)) return false;
-      const uint32_t captured = file32(at + 8);
+      const uint32_t captured = captured_bytes(at);
       if (file32(at + 4) >= 1000000000 / fraction_ns_ || captured == 0 || captured > longest_ ||
-          captured > file32(at + 12) || end - at - static_cast<ptrdiff_t>(record_header_bytes) < captured)
+          captured > frame_bytes(at) || end - at - static_cast<ptrdiff_t>(record_header_bytes) < captured)
         return false;
       at += record_header_bytes + captured;
     }
     return true;
   }
 
+  enum class Order { captured_first, frame_first, either } order_ = Order::captured_first;
   int64_t fraction_ns_ = 1000;
   uint32_t longest_ = longest_record;
 };

@@ -204,6 +204,14 @@ double snaplen_of(const std::vector<samovar::Interface>& interfaces) {
   return least == R_PosInf ? 0 : least;
 }
 
+Rcpp::NumericVector undecoded_of(const samovar::Decoder& decoder) {
+  Rcpp::NumericVector counts;
+  for (samovar::Proto proto : {samovar::mpls, samovar::pppoe, samovar::snap})
+    counts.push_back(static_cast<double>(decoder.undecoded_packets(proto)), samovar::proto_names[proto - 1]);
+  counts.push_back(static_cast<double>(decoder.unknown_packets()), "unknown link type");
+  return counts;
+}
+
 // The table and the attributes of the capture so far.
 Rcpp::List described(Rcpp::List table, samovar::Reader& reader) {
   samovar::Capture& capture = reader.capture();
@@ -222,7 +230,7 @@ Rcpp::List described(Rcpp::List table, samovar::Reader& reader) {
       Rcpp::_["interfaces"] = table_of(capture.interfaces()),
       Rcpp::_["cut_packets"] = static_cast<double>(decoder.cut_packets()),
       Rcpp::_["untimed_packets"] = static_cast<double>(decoder.untimed_packets()),
-      Rcpp::_["unknown_packets"] = static_cast<double>(decoder.unknown_packets()),
+      Rcpp::_["undecoded_packets"] = undecoded_of(decoder),
       Rcpp::_["class_pauses"] = table_of(decoder.take_class_pauses()),
       Rcpp::_["truncated"] = !capture.truncation().empty(), Rcpp::_["truncated_note"] = capture.truncation());
 }

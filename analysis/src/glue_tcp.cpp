@@ -34,6 +34,8 @@ class Conversation {
     uint32_t seq, ack;
     int flags, window, payload_bytes;
     bool has(int flag) const { return flags & flag; }
+    // Whether this packet of the receiver closes its window: until it opens, the sender may only probe it (RFC 9293, section 3.8.6.1).
+    bool closes_window() const { return window == 0 || !(has(flag_ack) || has(flag_syn)); }
   };
   template <typename Visit>
   void each(Visit visit) const {
@@ -99,7 +101,7 @@ Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::stri
       rtt_ms.push_back(static_cast<double>(sample.rtt_ns) / 1e6);
       bytes.push_back(static_cast<double>(sample.bytes));
     }
-    if (!p.has(flag_rst)) closed = p.window == 0 || !(p.has(flag_ack) || p.has(flag_syn));
+    if (!p.has(flag_rst)) closed = p.closes_window();
   });
   return Rcpp::List::create(Rcpp::_["t_ns"] = t_ns, Rcpp::_["rtt_ms"] = rtt_ms, Rcpp::_["bytes"] = bytes);
 }
@@ -131,8 +133,10 @@ Rcpp::List connection_numbers(const Rcpp::LogicalVector& out, const Rcpp::Numeri
 Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back) {
   samovar::SequenceSpace space;
   samovar::Unwrapper unwrap;
-  double data = 0, payload = 0, again = 0, again_bytes = 0, out_of_order = 0, first_ns = NA_REAL,
+  double data = 0, payload = 0, again = 0, again_bytes = 0, out_of_order = 0, probes = 0, first_ns = NA_REAL,
          last_ns = NA_REAL;
+  bool closed = false;
+  int64_t probed = -1;  // the byte of the last probe, which counts as data if it is acknowledged
   int64_t first_acked = 0, acked = 0, acked_before = 0;
   bool any_acked = false, unknown = false;
   Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
@@ -147,8 +151,13 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
     }
     // A SYN takes one number before its data (RFC 9293, section 3.4).
     const int64_t first = p.out ? unwrap(p.seq) + p.has(flag_syn) : 0;
+    const int64_t top = space.top(first);
+    if (p.out && closed && p.payload_bytes == 1 && first >= top) {
+      ++probes;
+      probed = first;
+      return;
+    }
     if (p.out && p.payload_bytes > 0) {
-      const int64_t top = space.top(first);
       const int64_t known = space.add(first, first + p.payload_bytes);
       again += known > 0;
       again_bytes += static_cast<double>(known);
@@ -162,13 +171,19 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
       if (!any_acked) first_acked = acked = number;
       any_acked = true;
       acked = std::max(acked, number);
+      if (probed >= 0 && number > probed) {
+        payload += static_cast<double>(1 - space.add(probed, probed + 1));
+        probed = -1;
+      }
     }
+    if (!p.out && !p.has(flag_rst)) closed = p.window != NA_INTEGER && p.closes_window();
   });
   const auto known = [&](double x) { return unknown ? NA_REAL : x; };
   return Rcpp::List::create(
       Rcpp::_["unique_bytes"] = known(payload - again_bytes), Rcpp::_["payload_bytes"] = known(payload),
       Rcpp::_["data_packets"] = known(data), Rcpp::_["retransmitted_packets"] = known(again),
       Rcpp::_["retransmitted_bytes"] = known(again_bytes), Rcpp::_["out_of_order_packets"] = known(out_of_order),
+      Rcpp::_["window_probes"] = known(probes),
       Rcpp::_["acked_bytes"] = static_cast<double>(acked_before + acked - first_acked),
       Rcpp::_["first_ns"] = known(first_ns), Rcpp::_["last_ns"] = known(last_ns));
 }

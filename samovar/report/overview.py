@@ -237,7 +237,7 @@ def _looser_text(bounds: Json) -> str:
 
 
 def _notes(campaign: Campaign) -> Iterator[str]:
-    """Yield sentences on looser verdicts, repeated attempts, earlier plans, and the plan's warnings."""
+    """Yield sentences on looser verdicts, repeated attempts, earlier plans, and warnings."""
     yield from dict.fromkeys(
         _looser_text(one["bounds"]) for one in campaign.manifests.values() if "bounds" in one
     )
@@ -252,3 +252,4 @@ def _notes(campaign: Campaign) -> Iterator[str]:
         results = f"{counted(unused, 'result')} of trials that an earlier plan had"
         yield f"In the campaign’s folder but not analysed: {results}."
     yield from (f"Warning of the plan: {warning}" for warning in campaign.plan.warnings)
+    yield from (f"Warning of the analysis: {note}" for note in campaign.analysis.get("notes") or [])

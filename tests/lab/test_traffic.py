@@ -47,7 +47,7 @@ GIVEN: Mapping[str, Mapping[str, str]] = {
     "incast": {"response": "20KB", "period": "500ms"},
     "command": {"run": "exec iperf3 -c $TO -p $PORT -t $DURATION_S -b 1M", "serve": "exec iperf3 -s -p $PORT", "listens": "yes"},
 }  # fmt: skip
-SLOW = {"scp": 6.0, "tcpreplay": 4.0}
+SLOW = {"scp": 8.0, "tcpreplay": 6.0}
 """Where an SSH connection or a capture takes long to begin, all hosts being one processor."""
 SIZED = {"iperf3", "iperf", "nuttcp"}
 

@@ -48,21 +48,26 @@ pause_frame <- function(quanta) {
   c(as.raw(c(0x01, 0x80, 0xc2, 0, 0, 1)), raw(6), big(0x8808, 2), big(1, 2), big(quanta, 2), raw(42))
 }
 
-# `frames`: a list of raw vectors; `t_ns` since `epoch_s`; `wire_bytes`: their length before truncation to `snaplen`.
+# `frames`: a list of raw vectors; `t_ns` since `epoch_s`; `wire_bytes`: their length before truncation to `snaplen`; `minor`: version of the format,
+# 2.2 has the lengths in the other order.
 capture_bytes <- function(frames, t_ns = seq_along(frames) * 1e6, epoch_s = 1700000000, link = 1,
-                          precision = "ns", order = "little", snaplen = 262144, wire_bytes = lengths(frames)) {
+                          precision = "ns", order = "little", snaplen = 262144, wire_bytes = lengths(frames), minor = 4) {
   word <- \(x) if (order == "little") rev(big(x, 4)) else big(x, 4)
   half <- \(x) if (order == "little") rev(big(x, 2)) else big(x, 2)
   magic <- if (precision == "ns") 0xa1b23c4d else 0xa1b2c3d4
   records <- Map(\(frame, t, wire) {
     kept <- frame[seq_len(min(length(frame), snaplen))]
     fraction <- (t %% 1e9) %/% (if (precision == "ns") 1 else 1000)
-    c(word(epoch_s + t %/% 1e9), word(fraction), word(length(kept)), word(wire), kept)
+    sizes <- if (minor < 3) c(wire, length(kept)) else c(length(kept), wire)
+    c(word(epoch_s + t %/% 1e9), word(fraction), word(sizes[1]), word(sizes[2]), kept)
   }, frames, t_ns, wire_bytes)
-  c(word(magic), half(2), half(4), raw(8), word(snaplen), word(link), unlist(records))
+  c(word(magic), half(2), half(minor), raw(8), word(snaplen), word(link), unlist(records))
 }
 
 write_capture <- function(frames, ..., compressed = FALSE) write_bytes(capture_bytes(frames, ...), compressed)
+
+# Read a capture that is truncated or not decoded completely, as the test expects.
+read_incomplete <- function(...) suppressWarnings(read_pcap(...), classes = c("samovar_warning_truncated", "samovar_warning_undecoded"))
 
 write_bytes <- function(bytes, compressed = FALSE) {
   path <- tempfile(fileext = ".pcap")

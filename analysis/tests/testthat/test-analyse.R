@@ -51,6 +51,25 @@ test_that("progress is printed as one JSON object per line", {
   expect_true(all(vapply(events, \(s) s$event, "") == "analysed"))
 })
 
+test_that("a truncated capture is named among the notes, also when measures come from the cache", {
+  folder <- small_campaign()
+  trial <- trial_named(folder, "buffer")
+  capture <- list.files(file.path(trial, "traces"), "^src.*pcap", full.names = TRUE)[1]
+  writeBin(readBin(capture, "raw", floor(file.size(capture) * 0.9)), capture)
+  edit_json(file.path(trial, "manifest.json"), \(m) {
+    at <- which(vapply(m$files, \(f) basename(f$path) == basename(capture), TRUE))
+    m$files[[at]][c("sha256", "bytes")] <- list(as.character(samovar:::sha256_file(capture)), file.size(capture))
+    m
+  })
+  for (time in 1:2) {
+    lines <- utils::capture.output(results <- analyse_campaign(folder, figures = list(), cores = 2L))
+    expect_equal(results$notes$trial, basename(trial))
+    expect_match(results$notes$note, paste0("^.?traces/", basename(capture), ".*stream.*; the packets before were read"))
+    expect_match(lines, paste0('"warning","text":"', basename(trial), ": .*the packets before were read"), all = FALSE)
+    expect_match(jsonlite::fromJSON(file.path(folder, "bundle", "analysis.json"))$notes, basename(trial))
+  }
+})
+
 test_that("the bundle lists its figures with captions, data and trials", {
   folder <- small_campaign()
   quietly(analyse_campaign(folder, cores = 1L))

@@ -7,14 +7,14 @@ test_that("a zstd stream gives the same table as a plain file, also if it is cut
   expect_equal(read_pcap(packed, "all"), whole, ignore_attr = "path")
   bytes <- readBin(packed, "raw", file.size(packed))
   for (share in c(0.6, 0.8, 0.99)) {
-    x <- read_pcap(write_bytes(bytes[seq_len(floor(length(bytes) * share))]), "all")
+    x <- read_incomplete(write_bytes(bytes[seq_len(floor(length(bytes) * share))]), "all")
     expect_true(attr(x, "truncated"))
     expect_match(attr(x, "truncated_note"), "zstd stream ends before its end mark \\(byte [0-9]+\\)")
     expect_equal(x$id, whole$id[seq_len(nrow(x))])
   }
   expect_gt(nrow(x), 0)
   bytes[floor(length(bytes) * 0.9) + 0:20] <- as.raw(0xa5)
-  expect_match(attr(read_pcap(write_bytes(bytes)), "truncated_note"), "zstd stream is damaged")
+  expect_match(attr(read_incomplete(write_bytes(bytes)), "truncated_note"), "zstd stream is damaged")
 })
 
 test_that("consecutive zstd frames and gzip members are one stream", {

@@ -138,14 +138,38 @@ test_that("SYN options are read, and the window scale is limited to 14", {
   expect_equal(x$wscale, c(7L, 14L, NA))
 })
 
-test_that("a file that is cut anywhere in its last record has the packets before it", {
+test_that("the lengths of old files, in the other order, are read", {
+  frames <- rep(list(ethernet(one_tcp)), 40)
+  now <- read_pcap(write_capture(frames, snaplen = 48), "all")
+  for (minor in 2:3) {
+    for (order in c("little", "big")) {
+      old <- read_pcap(write_capture(frames, snaplen = 48, minor = minor, order = order), "all")
+      expect_equal(old, now, ignore_attr = "path", info = paste(minor, order))
+    }
+  }
+  swapped_2.3 <- capture_bytes(frames, snaplen = 48, minor = 2)
+  swapped_2.3[7] <- as.raw(3)
+  expect_equal(read_pcap(write_bytes(swapped_2.3), "all"), now, ignore_attr = "path")
+})
+
+test_that("packets below MPLS, PPPoE and SNAP headers are named and counted", {
+  snap <- c(as.raw(c(0xAA, 0xAA, 3, 0, 0, 0)), big(0x0800, 2), one_tcp)
+  frames <- list(ethernet(one_tcp), ethernet(c(raw(4), one_tcp), 0x8847), ethernet(c(raw(4), one_tcp), 0x8848),
+                 vlan(c(raw(8), one_tcp), 0x8864), ethernet(snap, length(snap)), ethernet(as.raw(c(0x42, 0x42, 3)), 3))
+  expect_warning(x <- read_pcap(write_capture(frames)), '"2 mpls", "1 pppoe", and "1 snap" packets', class = "samovar_warning_undecoded")
+  expect_equal(as.character(x$proto), c("tcp", "mpls", "mpls", "pppoe", "snap", "other"))
+  expect_equal(attr(x, "undecoded_packets"), c(mpls = 2, pppoe = 1, snap = 1, "unknown link type" = 0))
+  expect_no_warning(read_pcap(write_capture(frames[c(1, 6)])))
+})
+
+test_that("a file that is cut anywhere in its last record has the packets before it, and a warning", {
   bytes <- capture_bytes(list(ethernet(one_tcp), ethernet(one_tcp), ethernet(one_tcp)))
   record <- 16 + 14 + length(one_tcp)
   whole <- read_pcap(write_bytes(bytes))
   expect_false(attr(whole, "truncated"))
   for (kept in seq(length(bytes) - record + 1, length(bytes) - 1)) {
     for (compressed in c(FALSE, TRUE)) {
-      x <- read_pcap(write_bytes(bytes[seq_len(kept)], compressed))
+      expect_warning(x <- read_pcap(write_bytes(bytes[seq_len(kept)], compressed)), "the packets before were read", class = "samovar_warning_truncated")
       expect_equal(nrow(x), 2L)
       expect_true(attr(x, "truncated"))
     }
@@ -158,7 +182,7 @@ test_that("a gzip stream that is cut has the packets before the cut", {
   bytes <- readBin(path, "raw", file.size(path))
   whole <- read_pcap(path)
   for (share in c(0.1, 0.5, 0.9, 0.9999)) {
-    x <- read_pcap(write_bytes(bytes[seq_len(floor(length(bytes) * share))]))
+    expect_warning(x <- read_pcap(write_bytes(bytes[seq_len(floor(length(bytes) * share))])), "gzip stream", class = "samovar_warning_truncated")
     expect_true(attr(x, "truncated"))
     expect_match(attr(x, "truncated_note"), "gzip stream")
     expect_gt(nrow(x), 0.8 * share * nrow(whole))
@@ -193,7 +217,7 @@ test_that("a record with an impossible length ends the reading without ending R"
   bytes <- capture_bytes(list(ethernet(one_tcp), ethernet(one_tcp)))
   second <- 24 + 16 + 14 + length(one_tcp)
   bytes[second + 9:12] <- as.raw(0xff)
-  x <- read_pcap(write_bytes(bytes))
+  x <- read_incomplete(write_bytes(bytes))
   expect_equal(nrow(x), 1L)
   expect_match(attr(x, "truncated_note"), sprintf("impossible length of 4294967295 bytes \\(byte %d\\)", second))
 })

@@ -93,7 +93,7 @@ test_that("a damaged pcapng file gives its intact packets and where it ends", {
   n <- ng()
   head <- c(n$section(), n$interface(), n$enhanced(packet, 1))
   after <- \(bytes, why) {
-    x <- read_pcap(write_bytes(c(head, bytes)))
+    x <- read_incomplete(write_bytes(c(head, bytes)))
     expect_equal(nrow(x), 1L)
     expect_match(attr(x, "truncated_note"), sprintf("%s.*\\(byte %d\\)", why, length(head)))
   }
@@ -126,9 +126,9 @@ test_that("packets of an unknown link type are counted, and a file with only suc
   n <- ng()
   head <- c(n$section(), n$interface(189), n$enhanced(packet, 1e6))
   expect_error(read_pcap(write_bytes(head)), "link type 189; expected Ethernet", class = "samovar_error_capture")
-  x <- read_pcap(write_bytes(c(head, n$interface(1), n$enhanced(packet, 2e6, 1))))
+  x <- read_incomplete(write_bytes(c(head, n$interface(1), n$enhanced(packet, 2e6, 1))))
   expect_equal(as.character(x$proto), c("other", "tcp"))
-  expect_equal(attr(x, "unknown_packets"), 1)
+  expect_equal(attr(x, "undecoded_packets")[["unknown link type"]], 1)
   expect_equal(attr(x, "link_type"), "unknown (189), ethernet")
 })
 

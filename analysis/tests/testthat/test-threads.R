@@ -34,14 +34,14 @@ as_stream <- function(path, columns = "all") {
   to <- gzfile(packed, "wb", compression = 1)
   writeBin(readBin(path, "raw", file.size(path)), to)
   close(to)
-  setattr(read_pcap(packed, columns), "path", path)
+  setattr(read_incomplete(packed, columns), "path", path)
 }
 
 test_that("a capture gives the same table with one thread, with several and as a stream", {
   for (path in c(long_capture(), many_interfaces())) {
-    one <- of_threads(1, read_pcap(path, "all"))
+    one <- of_threads(1, read_incomplete(path, "all"))
     expect_gt(nrow(one), 65536)
-    expect_identical(of_threads(3, read_pcap(path, "all")), one)
+    expect_identical(of_threads(3, read_incomplete(path, "all")), one)
     expect_identical(as_stream(path), one)
   }
 })
@@ -84,7 +84,7 @@ test_that("a capture whose packet sizes change is read completely", {
 })
 
 test_that("flows are numbered in the order in which they appear in the capture, with any number of threads", {
-  capture <- of_threads(4, read_pcap(long_capture(), c("flow", "src", "header_cut")))
+  capture <- of_threads(4, read_incomplete(long_capture(), c("flow", "src", "header_cut")))
   expect_identical(unique(as.character(capture$flow)), levels(capture$flow))
   expect_identical(unique(as.character(capture$src[1:80000])), paste0("10.0.0.", c(1, 2, 9, 3, 4)))
   expect_identical(attr(capture, "cut_packets"), 2)

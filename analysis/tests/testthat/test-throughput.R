@@ -179,3 +179,19 @@ test_that("a flow whose headers were cut before the data offset has the metrics 
   expect_equal(found[c("loss_share", "reordered_share")], expected[c("loss_share", "reordered_share")])
   for (lacking in c("throughput_payload_bps", "goodput_bps", "retransmissions_packets", "flow_completion_s")) expect_true(is.na(found[[lacking]]), info = lacking)
 })
+
+test_that("probes of a closed window are neither data nor retransmissions, and an acknowledged probe is delivered once", {
+  steps <- list(
+    list(seq = 1, bytes = 100), list(from = "b", seq = 1, ack = 101, window = 0),
+    list(seq = 101, bytes = 1, id = 2), list(from = "b", seq = 1, ack = 101, window = 0),
+    list(seq = 101, bytes = 1, id = 3), list(from = "b", seq = 1, ack = 102, window = 900),
+    list(seq = 102, bytes = 100, id = 4), list(seq = 102, bytes = 100, id = 5)
+  )
+  x <- goodput(read_pcap(write_capture(conversation(steps))), flow_a)
+  expect_equal(unlist(x[, .(window_probes, data_packets, retransmitted_packets, retransmitted_bytes, unique_bytes, payload_bytes)], use.names = FALSE),
+               c(2, 3, 1, 100, 201, 301))
+  refused <- steps[c(1:5)]
+  later <- list(list(from = "b", seq = 1, ack = 101, window = 900), list(seq = 101, bytes = 100, id = 4))
+  x <- goodput(read_pcap(write_capture(conversation(c(refused, later)))), flow_a)
+  expect_equal(unlist(x[, .(window_probes, data_packets, retransmitted_packets, unique_bytes)], use.names = FALSE), c(2, 2, 0, 200))
+})

@@ -279,6 +279,15 @@ def test_a_planned_figure_without_data_is_listed_with_the_reason(tmp_path: Path,
     assert reason in (folder / "bundle" / "README.txt").read_text()
 
 
+def test_what_the_analysis_missed_in_a_trial_is_among_the_omissions(tmp_path: Path, figures: Path) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    analysis = json.loads((folder / "bundle" / "analysis.json").read_text())
+    analysis["notes"] = ["window-r1: traces/src.pcap.gz: the gzip stream ends early"]
+    (folder / "bundle" / "analysis.json").write_text(json.dumps(analysis))
+    text = " ".join(pdf_text(make_bundle(folder, silent)[0]).split())
+    assert "Warning of the analysis: window-r1: traces/src.pcap.gz: the gzip stream ends early" in text
+
+
 def test_a_figure_that_could_not_be_made_is_between_those_before_and_after_it_in_the_plan(
     tmp_path: Path, figures: Path
 ) -> None:
