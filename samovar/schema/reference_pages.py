@@ -96,9 +96,9 @@ class Page:
         return self._table(model)
 
     def _other_keys(self, _: str) -> Iterator[str]:
-        """Yield the models of the page's file that have no block of their own."""
+        """Yield the models of the page's file without a block of their own, and without the thresholds."""
         for name, model in self._models.items():
-            if name not in self._anchors:
+            if name not in self._anchors and model is not keys.Thresholds:
                 yield from (f"### {spaced(name)}", "", document_of(model), "", *self._table(model), "")
 
     def _table(self, model: type[keys.Strict]) -> Iterator[str]:
