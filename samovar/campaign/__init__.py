@@ -1,7 +1,7 @@
-"""Campaigns: a plan run on testbeds, with the journal and the folder that record it.
+"""Run a plan on testbeds as a campaign, and record it in a folder with a journal.
 
-The names below are imported when they are first used: commands that only read a campaign's journal start
-without the modules that run trials.
+Each name below is imported when it is first used. Commands that only read a campaign's journal therefore
+start fast: they do not load the modules that run trials.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ _MODULES = (
     *("interrupts", "folder", "notifier", "past_campaigns", "policy", "provenance_json", "recovery", "run"),
     *("retries", "dry_run"),
 )
-"""Modules in the order in which they are searched for a name. Those that import little come first."""
+"""Modules in the order in which __getattr__ searches them for a name. Modules that import little come first,
+because a search loads every module up to the one that has the name."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of the public face; the import system itself imports modules."""
+    """Return a public name of the package, imported at this first use. Raises AttributeError."""
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:
         for module in map(import_module, (f"{__name__}.{one}" for one in _MODULES)):
             if hasattr(module, name):

@@ -1,4 +1,4 @@
-"""Clocks of the hosts against the controller's: offset and drift, each with bounds."""
+"""Estimate offset and drift of each host's clock against the controller's, with bounds."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from samovar.hosts import ScriptResult, Session, Sessions, clock_offset
 
 FIRST_READINGS = 3
 DRIFT = 100e-6
-"""The assumed largest drift between two clocks: that of crystals, and about the most that ntpd corrects."""
+"""The assumed largest drift between two clocks (100 ppm). Uncorrected crystals stay within it."""
 STALE_SHARE = 0.5
-"""A clock is read again once it may have drifted by this share of its offset's error."""
+"""A clock is read again once it may have drifted by half of the error of its estimated offset."""
 STEERED_PPM = 500.0
-"""The most by which NTP changes the rate of a clock, either way (adjtimex(2), ADJ_FREQUENCY)."""
+"""NTP makes a clock at most this much faster or slower (adjtimex(2), ADJ_FREQUENCY)."""
 WANDER_PPM = 5.0
-"""The assumed largest deviation of a clock's rate from its mean, such as a crystal's over a day's
-temperatures."""
+"""The assumed largest deviation of a clock's rate from its mean. The rate of a crystal varies about as much
+with the temperatures of a day."""
 MOST_READINGS = 20
 LEAST_READINGS = 4
-"""At least this many readings, since any three fit some drift and one step."""
+"""A drift is estimated from at least this many readings: three always fit some drift with one step."""
 DEADLINE_S = 20.0
 
 
@@ -58,7 +58,7 @@ class Drift:
 
     @property
     def least_ppm(self) -> float:
-        """The smallest possible drift, either way."""
+        """The smallest drift that the bounds allow, as an absolute value; 0 if they allow no drift."""
         return max(self.low_ppm, -self.high_ppm, 0.0)
 
     def __str__(self) -> str:
@@ -79,8 +79,8 @@ class ClockOffset:
     def correction_s(self) -> float:
         """Seconds to add to the controller's time to get the host's.
 
-        An offset within its error is not corrected. Otherwise clocks would be moved apart that NTP keeps
-        together, or that are the same clock.
+        The correction is 0 if the offset is within its error: the two clocks may then be the same clock, or
+        NTP may keep them closer together than the estimate is accurate.
         """
         return self.offset_s if abs(self.offset_s) > self.error_s else 0.0
 
@@ -121,7 +121,7 @@ class Clocks:
             self.readings[host] = [*self.readings.get(host, ()), *readings][-MOST_READINGS:]
 
     def forget(self) -> None:
-        """Drop all readings: those from before a reboot do not hold after it."""
+        """Drop all readings, as after a reboot, which may change the offset of a host's clock."""
         self.readings.clear()
 
     def _is_stale(self, host: str, now_s: float) -> bool:
@@ -132,13 +132,13 @@ class Clocks:
         return offset.stepped or DRIFT * (now_s - readings[-1].t_s) > STALE_SHARE * offset.error_s
 
     def offsets(self, hosts: Iterable[str]) -> Mapping[str, ClockOffset]:
-        """Return the estimated offset of each host's clock now, and its drift."""
+        """Return the estimated present offset of each host's clock, with its drift."""
         now_s = time.time()
         estimates = {host: estimate(host, self.readings[host], now_s) for host in hosts}
         return {host: replace(one, drift=drift_of(self.readings[host])) for host, one in estimates.items()}
 
     def longest_s(self) -> float:
-        """Return how long the slowest of the latest readings took, in seconds."""
+        """Return the largest duration among the latest readings of all clocks, in seconds."""
         return max((readings[-1].took_s for readings in self.readings.values()), default=0.0)
 
 
@@ -149,10 +149,11 @@ def reading_of(result: ScriptResult) -> Reading:
 
 
 def estimate(host: str, readings: list[Reading], now_s: float) -> ClockOffset:
-    """Estimate an offset from as many of the latest readings as have an offset in common.
+    """Estimate the offset of a host's clock from the latest readings that agree with each other.
 
-    The clock was set if the latest reading agrees with no other. Once a later reading agrees with it, the
-    earlier ones no longer count.
+    Readings agree if one offset lies within the bounds of all of them. If the latest reading does not agree
+    with the reading before it, the clock has been set in between, and the offset is marked `stepped`.
+    Readings from before the step are ignored.
     """
     least, greatest = readings[-1].bounds(now_s)
     agreeing = 0
@@ -166,11 +167,12 @@ def estimate(host: str, readings: list[Reading], now_s: float) -> ClockOffset:
 
 
 def drift_of(readings: Sequence[Reading]) -> Drift | None:
-    """Bound the mean drift of a clock that may have been set once; return None if it is unknown.
+    """Return bounds of a clock's mean drift, or None if it is unknown. The clock may have been set once.
 
-    The rate is assumed to stay within WANDER_PPM of its mean, and readings to be in the order in which they
-    were taken. If one step does not explain them, the oldest are left out, at most half. Bounds that allow
-    every rate at which NTP may steer a clock are useless, so None is returned.
+    `readings` must be in the order in which they were taken. The clock's rate is assumed to stay within
+    WANDER_PPM of its mean. If no drift with one step explains all readings, the oldest are left out one by
+    one, at most half of them. The drift is unknown if the bounds include every rate to which NTP may steer a
+    clock.
     """
     most = max(0, min(len(readings) // 2, len(readings) - LEAST_READINGS))
     bounds = (_drift_with_one_step(readings[first:]) for first in range(most + 1))
@@ -179,7 +181,7 @@ def drift_of(readings: Sequence[Reading]) -> Drift | None:
 
 
 def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
-    """Return every drift that explains the readings with at most one step between two of them."""
+    """Return bounds of the drifts that explain the readings with at most one step of the clock."""
     before, after = _even_drifts(readings), _even_drifts(readings[::-1])[::-1]
     both = [early & late for early, late in zip(before[:-1], after[1:], strict=True)] or before
     possible = [drift for drift in both if drift.possible]
@@ -190,10 +192,10 @@ def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
 
 
 def _even_drifts(readings: Sequence[Reading]) -> list[Drift]:
-    """Bound the drift by the first reading, by the first two, and so on.
+    """Return bounds of the drift without steps: from the first reading alone, from the first two, and so on.
 
-    Pairs of readings suffice: if each pair of intervals is met by a line of some slope, one such line meets
-    them all (Helly's theorem).
+    It is enough to compare pairs of readings. If a line of a given slope passes through every two of the
+    offset intervals, one line of that slope passes through all of them (Helly's theorem).
     """
     drifts: list[Drift] = []
     for count, last in enumerate(readings):

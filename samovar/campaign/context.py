@@ -1,4 +1,4 @@
-"""What the trials of a campaign share on one testbed: folder, sessions, journal, clocks, policy, records."""
+"""Campaign context: the folder, SSH sessions, journal, clocks and policy that trials on one testbed share."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from samovar.recipes import Catalogue
 class CampaignContext:
     """The context of a campaign on one testbed.
 
-    `last_states` maps each host to the state in which the last trial left it, and the script that read it.
-    `networks` maps each host to its MTU and routes before the first trial, except those that trials set.
-    `boots` maps hosts that were rebooted in this run to their boot ids. `shared` is whether several testbeds
-    share the campaign; then events carry the name of this one. `entries` returns the events of the journal
-    so far.
+    `last_states` maps each host to the script that last read its state, and the state that it printed.
+    `networks` maps each host to its MTUs and routes as first read in this run; the state before each trial is
+    compared with them. `boots` maps hosts that were rebooted in this run to their boot ids. `shared` is
+    whether several testbeds share the campaign; then every event carries the name of its testbed. `entries`
+    returns the events of the journal so far.
     """
 
     campaign: str
@@ -58,29 +58,29 @@ class CampaignContext:
         return self.testbed if self.shared else ""
 
     def report(self, event: str, **values: object) -> None:
-        """Append an event to the journal and emit it."""
+        """Append an event to the journal, and emit it to the progress display."""
         self.note(event, **values)
         self.emit(Event(event, values))
 
     def pause(self, seconds: float) -> None:
-        """Wait. Raises KeyboardInterrupt if the campaign is interrupted meanwhile."""
+        """Wait for some seconds. Raises KeyboardInterrupt as soon as the campaign is interrupted."""
         if self.interrupt.requested.wait(seconds):
             raise KeyboardInterrupt
 
     def record_scripts(self, folder: Path | None) -> None:
-        """Start recording in a folder every script that runs on a host, or stop recording."""
+        """Record every script that runs on a host in `folder` from now on; None stops recording."""
         recorder = discard_result if folder is None else Recorder(folder)
         for session in self.sessions:
             session.record = recorder
 
     @property
     def in_progress(self) -> Path:
-        """The folder of trials that are not complete yet."""
+        """The folder that holds the folders of trials that are not complete yet."""
         return self.folder / "in-progress"
 
     @property
     def trials(self) -> Path:
-        """The folder of complete trials."""
+        """The folder that holds the folders of complete trials."""
         return self.folder / "trials"
 
 
@@ -93,7 +93,10 @@ class Recorder:
         folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, done: ScriptResult) -> None:
-        """Write one script and its result; called from the thread of its host."""
+        """Write one script and its result.
+
+        Several threads may call this at the same time, one for each host.
+        """
         stem = f"{next(self._numbers):03d}-{done.host}-{done.step.replace(' ', '-')}"
         (self._folder / f"{stem}.sh").write_text(redacted(done.script, os.environ), encoding="utf-8")
         record = {

@@ -1,4 +1,4 @@
-"""Disk space reserved in a campaign's folder, so that its end can be recorded when the disk is full."""
+"""Reserve disk space in a campaign's folder, so that the end of the run can be recorded on a full disk."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ def is_disk_error(error: BaseException) -> bool:
 
 
 class DiskReserve:
-    """A file that occupies disk space until a write fails. `lost` is the first error of a write."""
+    """A file that occupies disk space until a write fails.
+
+    `lost` is the message of the first write that failed, otherwise empty.
+    """
 
     def __init__(self) -> None:
         self._reserve: Path | None = None
         self.lost = ""
 
     def hold(self, folder: Path) -> None:
-        """Occupy the reserve. Raises CampaignError if there is not even that much space."""
+        """Occupy RESERVE_BYTES of the disk. Raises CampaignError if the disk has less space."""
         self._reserve = folder / RESERVE
         try:
             with self._reserve.open("wb") as out:
@@ -38,15 +41,15 @@ class DiskReserve:
             raise CampaignError(f"{folder}: cannot be written: {error.strerror}") from error
 
     def fail(self, error: BaseException) -> None:
-        """Store the error of a write, and free the reserve so that the error can be recorded."""
+        """Store the error of a failed write, and free the reserve, so that the error can be recorded."""
         self.lost = self.lost or str(error)
         self.release()
 
     def release(self) -> None:
-        """Free the reserve."""
+        """Free the disk space that `hold` has occupied."""
         if self._reserve is not None:
             try:
                 self._reserve.unlink(missing_ok=True)
-            except OSError as error:  # of a failing disk, which has nothing to free
+            except OSError as error:  # the disk fails, so no space can be freed on it
                 self.lost = self.lost or str(error)
             self._reserve = None

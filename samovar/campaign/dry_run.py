@@ -1,4 +1,7 @@
-"""The scripts that a trial would run, by phase and host, with placeholders for what only a run knows."""
+"""Render the scripts that a trial would run, by phase and host, without running them.
+
+Values that only a run determines, such as the state of a host, are placeholders like `<start, in ns>`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ CAMPAIGN = "<campaign>"
 
 
 class Phase(NamedTuple):
-    """A phase of a trial: its name, its script in host_phases, and when it runs, if not always."""
+    """A phase of a trial: its name, the key of its script in host_phases(), and a note on when it runs.
+
+    `note` is empty if the phase runs in every trial.
+    """
 
     name: str
     script: str
@@ -24,22 +30,27 @@ class Phase(NamedTuple):
 BEFORE_BOOT = (
     Phase("read lasting", "read lasting", "settings that need a reboot"),
     Phase("set lasting", "set lasting", "unless the host has them already"),
-    Phase("reboot", "reboot", "after a change of these"),
+    Phase("reboot", "reboot", "after these settings have changed"),
 )
 SETTINGS = (
     Phase("read", "read"),
     Phase("guard", "restore without a controller", "the host runs it if its controller disappears"),
     Phase("set", "set"),
 )
-FIT = Phase("fit", "", "where the kernel derives windows from the buffer, as Linux 6.7 and later")
+FIT = Phase("fit", "", "where the kernel derives windows from the buffer (Linux 6.7 and later)")
 RECORDERS = (Phase("offer", "offer"), Phase("arm", "arm"))
 CLOCKS = (Phase("clock", "clock", "several times"),)
 TRAFFIC = (Phase("traffic", "traffic"), Phase("restore", "finish"), Phase("stop", "stop"))
-AFTER_BOOT = (Phase("restore lasting", "restore lasting", "after the last trial with these; then a reboot"),)
+AFTER_BOOT = (
+    Phase("restore lasting", "restore lasting", "after the last trial with these settings, then a reboot"),
+)
 
 
 class HostScript(NamedTuple):
-    """One script of a trial; `note` says when it runs, if not simply in its turn."""
+    """One script of a trial; `note` says when it runs, and is empty if it runs in every trial.
+
+    `must_print` has the lines that the output of the script must contain.
+    """
 
     trial: str
     phase: str
@@ -50,13 +61,13 @@ class HostScript(NamedTuple):
 
 
 class AsFound(dict[str, str]):
-    """The state of a host before a trial: a placeholder for each value."""
+    """A placeholder of a host's state before a trial: it returns `<KEY as found>` for every key."""
 
     def __missing__(self, key: str) -> str:
         return f"<{key} as found>"
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the placeholder of a key; no key is missing."""
+        """Return the placeholder of a key. `default` is never used."""
         return self[key]
 
     def __contains__(self, key: object) -> bool:
@@ -64,7 +75,7 @@ class AsFound(dict[str, str]):
 
 
 class StartTime(int):
-    """Second 0 of a trial's traffic in ns, or a time after it, which is printed as a placeholder."""
+    """A placeholder of the time at which traffic starts, in ns; adding to it gives a later time."""
 
     def __add__(self, other: int) -> StartTime:
         return StartTime(int(self) + other)
@@ -74,10 +85,10 @@ class StartTime(int):
 
 
 class FittedBuffer(int):
-    """A receive buffer in bytes that a calibration gives, which is printed as a placeholder."""
+    """A placeholder of a receive buffer in bytes that a calibration determines during the campaign."""
 
     def __new__(cls) -> FittedBuffer:
-        """Return a size that no default exceeds."""
+        """Return a placeholder with the value 1 GiB, above the minimum buffer (4096 B) that `fit` sets."""
         return super().__new__(cls, 2**30)
 
     def __str__(self) -> str:
@@ -85,9 +96,10 @@ class FittedBuffer(int):
 
 
 def render_trial(trial: Trial, catalogue: Catalogue, policy: Policy) -> Iterator[HostScript]:
-    """Yield the scripts of a trial in the order in which they run, if nothing fails; raises RecipeError.
+    """Yield the scripts of a trial in the order in which they run if nothing fails. Raises RecipeError.
 
-    Paths and windows that are measured once in a campaign are not part of a trial.
+    The scripts that calibrate paths and windows are left out: a campaign runs them only once, not in every
+    trial.
     """
     scripts, was = TrialScripts(trial, catalogue, CAMPAIGN), AsFound()
     hosts, limits = tuple(trial.resolved.hosts), policy.thresholds

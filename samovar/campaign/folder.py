@@ -1,4 +1,4 @@
-"""The folder of a campaign: create it, find the campaign that a plan resumes, read and replace its plan."""
+"""Create the folder of a campaign, find the campaign that a plan resumes, and read or replace its plan."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ EARLIER = "plans"
 TESTBEDS = "testbeds"
 TIME_FORMAT = "%Y%m%d-%H%M%S"
 IDENTITY = ("schema", "experiment", "profile", "testbed", "overrides")
-"""Keys of plan.json that identify a campaign. A changed plan in which they are equal resumes the campaign."""
+"""Keys of plan.json that identify a campaign. A plan resumes a campaign if these keys are equal in both, even
+if their trials differ."""
 
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """The campaign that a plan resumes, and the work that is left. `folder` is None for a new campaign.
+    """The campaign that a plan resumes, and the trials that are left to run.
 
-    If trials were `picked`, the comparison has these only; None if the run is about the whole plan.
+    `folder` is None if the plan starts a new campaign. `comparison` and `picked` have only the trials that
+    the user picked; `picked` is None if the run is about the whole plan.
     """
 
     folder: Path | None
@@ -44,10 +46,10 @@ class ResumePoint:
 
 
 def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick | None = None) -> ResumePoint:
-    """Compare a plan with the newest campaign that it can resume; `new` ignores existing campaigns.
+    """Compare a plan with the newest campaign that it can resume; with `new`, ignore existing campaigns.
 
-    Raises DefinitionError or PlanError for a `pick` that the plan does not have, CampaignError if trials are
-    to run again without a campaign.
+    Raises DefinitionError or PlanError if `pick` selects trials that are not in the plan. Raises
+    CampaignError if trials are to run again and no campaign exists.
     """
     folder = None if new else find_campaign(plan, results)
     if pick and pick.again and folder is None:
@@ -82,7 +84,7 @@ def find_campaign(plan: Plan, results: Path) -> Path | None:
 
 
 def read_head(file: Path) -> Mapping[str, object]:
-    """Return the keys of a plan.json of any schema as plain values; empty if it is not a JSON object."""
+    """Return the content of a plan.json of any schema version; empty if the file is not a JSON object."""
     try:
         head = json.loads(file.read_bytes())
     except (OSError, ValueError):
@@ -93,8 +95,8 @@ def read_head(file: Path) -> Mapping[str, object]:
 def begin_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit: Emit) -> Path:
     """Create the folder of a new campaign with its plan and definition files, and return it.
 
-    `sources` maps file names in the folder to their content. Raises CampaignError if a campaign of the same
-    name was started in this second.
+    `sources` maps names of definition files in the folder to their content. Raises CampaignError if the
+    folder exists because another campaign of this experiment and profile was created in the same second.
     """
     home = results / plan.experiment
     folder = home / f"{plan.profile or 'full'}-{datetime.now(UTC).astimezone():{TIME_FORMAT}}"
@@ -111,7 +113,7 @@ def begin_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit
 
 
 def point_latest(folder: Path) -> None:
-    """Make the link `latest` point to a campaign."""
+    """Make the symbolic link `latest`, which is beside the campaign's folder, point to this campaign."""
     fresh = folder.parent / f".{LATEST}-{folder.name}"
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(folder.name)
@@ -136,12 +138,12 @@ def _read_plan(file: Path) -> Plan:
 
 
 def testbeds_of(names: str) -> tuple[str, ...]:
-    """Return the testbeds in a plan's key `testbed`, in which they are separated by commas."""
+    """Split the value of a plan's key `testbed` at commas; return the names of the testbeds."""
     return tuple(names.split(","))
 
 
 def testbeds_in(folder: Path) -> tuple[str, ...]:
-    """Return the testbeds of a campaign, whatever the schema of its plan."""
+    """Return the names of a campaign's testbeds. Plans of earlier schema versions are accepted too."""
     return testbeds_of(str(read_head(folder / PLAN).get("testbed", "")))
 
 
@@ -156,7 +158,10 @@ def run_command(plan: Plan) -> str:
 
 
 def read_plans(folder: Path, testbed: str = "") -> Iterator[Plan]:
-    """Read the plan of a campaign, or of one of its testbeds, then its earlier plans, newest first."""
+    """Yield the present plan of a campaign and then its earlier plans, newest first.
+
+    If several testbeds share the campaign, `testbed` selects the one whose plans are read.
+    """
     name = f"{TESTBEDS}/{testbed}/{PLAN}" if testbed else PLAN
     numbers = sorted(_earlier_numbers(folder), reverse=True)
     for home in (folder, *(folder / EARLIER / str(number) for number in numbers)):
@@ -165,13 +170,16 @@ def read_plans(folder: Path, testbed: str = "") -> Iterator[Plan]:
 
 
 def read_state(folder: Path) -> CampaignState:
-    """Return the state of a campaign; the state of an empty journal if it has not started."""
+    """Return the state of a campaign as its journal records it. Without a journal, no trial has run."""
     journal = folder / JOURNAL
     return fold(read_journal(journal)) if journal.exists() else fold(())
 
 
 def trial_statuses(state: CampaignState) -> dict[str, str]:
-    """Return for each trial in a journal whether it is done, or else how its last attempt ended."""
+    """Return the status of each trial in a journal by id: DONE, or how the last attempt ended.
+
+    A trial is DONE if it completed and its verdict is not invalid.
+    """
     status = {"completed": "invalid", "in flight": "interrupted"}
     return {
         id_: status.get(trial.status, trial.status) if is_open(trial) else DONE
@@ -182,11 +190,11 @@ def trial_statuses(state: CampaignState) -> dict[str, str]:
 def replace_plan(
     folder: Path, plan: Plan, sources: Mapping[str, bytes], note: Note, state: CampaignState
 ) -> bool:
-    """Replace the plan and definition files of a campaign; return whether any of them differed.
+    """Replace the plan and definition files of a campaign; return whether any file differed.
 
-    The previous files, and the provenance of the trials that were made with them, are kept in plans/N. The
-    journal records what the change means for trials. The plan is written last, because it makes the change
-    effective.
+    The previous version of each changed file, and the provenance.json of the trials that were run with them,
+    are kept in plans/N. The journal records how many results remain valid and how many trials must run. The
+    plan is written last, so that after a crash the old plan is still in force.
     """
     fresh = {**sources, PLAN: plan.to_json()}
     differing = {name: data for name, data in fresh.items() if _content(folder / name) != data}
@@ -194,7 +202,7 @@ def replace_plan(
         return False
     comparison = compare(plan, read_plan(folder), trial_statuses(state))
     number = max(_earlier_numbers(folder), default=0)
-    # After a crash before the plan was replaced, the number is used again.
+    # If an earlier controller crashed before it replaced the plan, its number N is used again.
     if not number or _content(folder / EARLIER / str(number) / PLAN) != _content(folder / PLAN):
         number += 1
     kept = f"{EARLIER}/{number}"

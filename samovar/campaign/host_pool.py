@@ -1,4 +1,4 @@
-"""The hosts of a testbed during a campaign: wait for lost ones, restore them, check disks, quarantine."""
+"""Keep the hosts of a testbed usable during a campaign: wait for lost hosts, restore or quarantine them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from samovar.plan import Trial
 POLL_S = 1.0
 PROBE_DEADLINE_S = 10.0
 RESTORE_ATTEMPTS = 2
-"""How often to try to restore a host that answers. It may be lost again during a try."""
+"""A host that answers but cannot be restored is quarantined after this many attempts."""
 PATIENCE_SHARE = 0.5
-"""The share of host_wait after which the power of a lost host is switched."""
+"""The power of a lost host is cycled once this share of host_wait has passed."""
 POWER_CYCLES = 3
-"""How often the power of a host may be switched in one run. A host that needs more is not reliable."""
+"""The power of a host is cycled at most this many times in one run. A host that needs more is unreliable."""
 
 
 @dataclass
@@ -44,10 +44,10 @@ class _SuspectHost:
 
 
 class HostPool:
-    """The hosts that a campaign uses on one testbed, and their repair between trials.
+    """The hosts that a campaign uses on one testbed; lost or changed hosts are repaired between trials.
 
-    `quarantined` maps the hosts that this run no longer uses to the reasons. `systems` maps hosts
-    to their operating systems, `treatments` is the number of treatments of the plan.
+    `quarantined` maps each host that this run no longer uses to the reason. `systems` maps hosts to their
+    operating systems. `treatments` is the number of treatments in the plan.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class HostPool:
         self._systems, self._machines, self._treatments = systems, machines, treatments
         self.quarantined: Mapping[str, str] = {}
         self._probation: frozenset[str] = frozenset()
-        self._failures: dict[str, list[Hashable]] = {}  # treatments of the failed trials in a row, by host
+        self._failures: dict[str, list[Hashable]] = {}  # by host, the treatments of consecutive failed trials
         self._power_cycles: Counter[str] = Counter()
         self._suspects: dict[str, _SuspectHost] = {}
 
     def restore_all(self, unreachable: Mapping[str, str]) -> None:
-        """Restore what earlier controllers changed.
+        """Restore all hosts that earlier controllers of this campaign left changed.
 
-        Quarantine hosts that do not answer or cannot be restored.
+        Quarantines the `unreachable` hosts, each with its reason, and the hosts that cannot be restored.
         """
         state = self._context.state()
         self._probation = state.probation
@@ -86,7 +86,7 @@ class HostPool:
                 self._boot_settings.adopt(one for one in saved if one.lasting)
 
     def trial_completed(self, hosts: Iterable[str]) -> None:
-        """Forget the failures of hosts on which a trial has completed."""
+        """Reset the failure counts of hosts on which a trial has completed, and end their probation."""
         for host in hosts:
             self._failures.pop(host, None)
             if host in self._probation:
@@ -94,12 +94,13 @@ class HostPool:
                 self._context.report("host-released", host=host)
 
     def trial_failed(self, trial: Trial, blamed: Mapping[str, str]) -> None:
-        """Count a trial that failed for good against the hosts that caused it, each with a reason.
+        """Count a failed trial against the hosts that caused its failure, and quarantine unreliable hosts.
 
-        A host is quarantined after `quarantine` such trials in a row. If the plan has several treatments, the
-        trials must be of at least two, because a treatment that runs nowhere is not the fault of a host. One
-        failure is enough on a host that an earlier run had quarantined and on which no trial has completed
-        since.
+        The trial is not retried any more; `blamed` maps the hosts to reasons. A host is quarantined after
+        `quarantine` failed trials in a row (config.yaml). If the plan has several treatments, these trials
+        must be of at least two treatments, because a treatment that fails on every host is not the fault of
+        one host. A host that an earlier run quarantined, and on which no trial has completed since, is
+        quarantined after one failed trial.
         """
         for host, reason in blamed.items():
             failures = self._failures.setdefault(host, [])
@@ -111,16 +112,17 @@ class HostPool:
                 self._quarantine(host, f"{len(failures)} trials in a row: {reason}")
 
     def check_before_next_trial(self, blamed: Mapping[str, str]) -> None:
-        """Have `make_ready` check the hosts that caused a trial's failure and those that it left changed."""
+        """Mark for make_ready() the hosts that made a trial fail, and those that are not restored."""
         unrestored = self._context.state().unrestored.items()
         changed = [host for host, saved in unrestored if any(not one.lasting for one in saved)]
         names = [host for host in (*blamed, *changed) if host in self._context.sessions.hosts]
         self._suspects = {host: _SuspectHost(blamed.get(host, "not restored")) for host in names}
 
     def make_ready(self, needed_bytes: Mapping[str, int]) -> None:
-        """Wait for lost hosts and restore them. Quarantine hosts that do not come back or whose disk is full.
+        """Wait for lost hosts and restore them before the next trial; quarantine hosts that stay unusable.
 
-        `needed_bytes` maps hosts to the disk space that the next trial needs there.
+        A host is quarantined if it does not come back, if it cannot be restored, or if its disk has less
+        space than the trial needs. `needed_bytes` maps hosts to that space.
         """
         self._await_suspects()
         if self._context.policy.config.free_space:
@@ -143,7 +145,7 @@ class HostPool:
                 self._context.pause(POLL_S)
 
     def _restore_answering(self, suspects: dict[str, _SuspectHost], started_s: float) -> None:
-        """Restore the suspect hosts that answer, and clear the suspicion where this succeeds."""
+        """Restore the suspect hosts that answer, and remove from `suspects` each host that was restored."""
         away: Mapping[str, TestbedError] = {}
         try:
             self._context.sessions.run(dict.fromkeys(suspects, ":\n"), "probe", PROBE_DEADLINE_S)
@@ -163,7 +165,11 @@ class HostPool:
                     self._context.report("host-back", host=host, seconds=seconds)
 
     def _cycle_power(self, host: str, suspect: _SuspectHost) -> None:
-        """Switch a silent host off and on if this is possible; it then has its boot_timeout to answer."""
+        """Cycle the power of a host that does not answer, and give it its boot_timeout to answer.
+
+        Does nothing if the testbed has no power command for the host, if it was power-cycled before for this
+        failure, or if it was power-cycled POWER_CYCLES times in this run.
+        """
         machine = self._machines.get(host)
         if machine is None or not machine.power or not suspect.silent:
             return
@@ -180,9 +186,10 @@ class HostPool:
             suspect.until_s = time.monotonic() + machine.boot_timeout_s
 
     def _restore(self, host: str, suspect: _SuspectHost) -> bool:
-        """Restore a host that answers to the state in the journal.
+        """Restore a host that answers to its state in the journal; return whether this succeeded.
 
-        The host may have been rebooted meanwhile.
+        The host may have rebooted since it was lost, so its boot id is read again and clock readings are
+        dropped.
         """
         suspect.restore_attempts += 1
         context = self._context

@@ -1,4 +1,4 @@
-"""The state of a host as key=value lines: parse it, compare it with requested lines or an earlier state."""
+"""Parse the state of a host, key=value lines, and compare it with wanted values or an earlier state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StateComparison:
-    """A key, its wanted and its observed value (None if missing), and whether the values match."""
+    """A key's wanted value, its observed value (None if missing), and whether the two match."""
 
     key: str
     wanted: str
@@ -21,19 +21,26 @@ class StateComparison:
 
 
 def parse_state(text: str) -> dict[str, str]:
-    """Read key=value lines; other lines are ignored, and runs of blanks count as one."""
+    """Return the key=value lines of a script's output as a mapping. Other lines are ignored.
+
+    Each run of blanks in a value becomes one blank, so that values can be compared.
+    """
     pairs = (line.partition("=") for line in text.splitlines())
     return {key: " ".join(value.split()) for key, equals, value in pairs if equals and key and " " not in key}
 
 
 def parse_named(text: str, word: str) -> dict[str, str]:
-    """Read lines of `word NAME VALUE` that a script printed; return the values by name."""
+    """Return the values by name from those lines `WORD NAME VALUE` that begin with `word`."""
     lines = (line.split(" ", 2) for line in text.splitlines() if line.startswith(f"{word} "))
     return {name: " ".join(value) for _, name, *value in lines}
 
 
 def compare_state(wanted: Iterable[str], state: Mapping[str, str]) -> Iterator[StateComparison]:
-    """Compare a state with wanted lines: `key=value` must be equal, `key*=text` must contain the text."""
+    """Compare a state with wanted lines.
+
+    A line `key=value` matches if the state has exactly this value. A line `key*=text` matches if the value in
+    the state contains the text.
+    """
     for line in wanted:
         name, _, value = line.partition("=")
         key = name.rstrip("*")
@@ -43,11 +50,11 @@ def compare_state(wanted: Iterable[str], state: Mapping[str, str]) -> Iterator[S
 
 
 def unmet(wanted: Iterable[str], state: Mapping[str, str]) -> tuple[StateComparison, ...]:
-    """Return the wanted lines that a state does not satisfy."""
+    """Return the comparisons of the wanted lines that a state does not match; see compare_state()."""
     return tuple(one for one in compare_state(wanted, state) if not one.met)
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[StateComparison, ...]:
-    """Return every key whose value differs between two states."""
+    """Return a comparison for every key whose value differs between two states, or is in only one of them."""
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     return tuple(StateComparison(key, before.get(key, "nothing"), after.get(key), False) for key in keys)

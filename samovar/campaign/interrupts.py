@@ -1,13 +1,13 @@
-"""Ctrl-C: what happens at the first and at the second one.
+"""Handle Ctrl-C: the first ends a command in good order, the second ends it at once.
 
 The first Ctrl-C (SIGINT), SIGTERM or SIGHUP raises KeyboardInterrupt in the main thread, and the command ends
-in good order: programs of the running trial are stopped on its hosts, the files that they have written so far
-are fetched (`salvage` in collection/), the hosts are restored, the journal gets the outcome `interrupted`,
-the incomplete trial moves to set-aside/, leases are released, and the exit code is 130. Where several
-testbeds share a campaign, each runs its trials in a thread, to which the main thread passes the interrupt.
-The second SIGINT or SIGTERM ends the process at once: `unrestored_lines` reports which hosts are still
-changed. Each of them restores itself once it has lost its controller, and `fab restore` makes sure. Either
-way, the command that resumes the campaign is printed.
+in good order. It stops the programs of the running trial on its hosts, fetches the files that they have
+written so far (`salvage` in collection/), and restores the hosts. The journal gets the outcome `interrupted`,
+the incomplete trial moves to set-aside/, leases are released, and the exit code is 130. If several testbeds
+share a campaign, each runs its trials in a thread of its own, and the main thread interrupts these threads.
+The second SIGINT or SIGTERM ends the process at once, after printing which hosts are still changed
+(`unrestored_lines`). Each of these hosts restores itself once it has lost its controller; `fab restore`
+restores those that could not. In both cases, the command that resumes the campaign is printed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ if TYPE_CHECKING:  # every command imports this module at its start
 EXIT_CODE = 130
 """The exit code that shells report for a command that was terminated by Ctrl-C."""
 TWICE_S = 0.5
-"""Signals within this time count as one: a terminal signals a whole job, and a wrapper passes it on."""
+"""Signals within this time count as one, because one Ctrl-C may arrive twice: a terminal sends it to every
+process of a job, and a wrapper such as `make` or `timeout` may pass it on to its child."""
 FIRST_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECOND_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Without SIGHUP, which a terminal that is closed may send more than once."""
+"""Signals that end the process at once after a first one. SIGHUP is not among them, because closing a
+terminal may send it more than once."""
 NOTICE = b"\ninterrupted: ending in good order; interrupt again to end at once\n"
 POLL_S = 0.2
 
 
 class Interrupts:
-    """While active: raise KeyboardInterrupt in the main thread at the first signal, exit at the second.
+    """Context manager that raises KeyboardInterrupt at the first signal, and ends the process at the second.
 
-    `last_words` is called before the process exits at the second signal, to report what has not been
-    restored.
+    `last_words` is called just before the process ends at the second signal. It prints which hosts have not
+    been restored.
     """
 
     def __init__(self, last_words: Callable[[], None]) -> None:
@@ -82,7 +84,7 @@ class Interrupts:
 
 
 def _detach_from_terminal() -> None:
-    """Discard further output to a closed terminal, so that a failing write cannot stop the clean-up."""
+    """Discard all further output to the terminal, which is closed: a failing write would end the clean-up."""
     for fd in (1, 2):
         if stat.S_ISCHR(os.fstat(fd).st_mode):
             with open(os.devnull, "wb") as nowhere:
@@ -90,9 +92,9 @@ def _detach_from_terminal() -> None:
 
 
 class TrialInterrupt:
-    """Interrupt the trials of one testbed from another thread, unless they are already being cleaned up.
+    """Interrupt the running trial of one testbed from another thread, unless it is already being cleaned up.
 
-    Once `requested` is set, the running trial ends before its next phase.
+    Once `requested` is set, the trial ends before its next phase.
     """
 
     def __init__(self) -> None:
@@ -100,7 +102,10 @@ class TrialInterrupt:
         self._lock, self._cleans_up = threading.Lock(), False
 
     def end_scripts(self, sessions: Sessions, emit: Emit) -> None:
-        """Stop what runs on the hosts, except the clean-up. Warn of hosts that do not answer."""
+        """Stop the script that runs on each host, unless it cleans up.
+
+        Hosts that do not answer give a warning.
+        """
         with self._lock:
             if not self._cleans_up:
                 try:
@@ -110,7 +115,7 @@ class TrialInterrupt:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Protect the clean-up that runs in this context from being interrupted."""
+        """While the context is active, keep `end_scripts` from stopping the scripts, which clean up."""
         with self._lock:
             self._cleans_up = True
         try:
@@ -123,11 +128,11 @@ class TrialInterrupt:
 def run_in_threads(
     jobs: Sequence[tuple[CampaignContext, Callable[[], object]]], stop: Callable[[str], object]
 ) -> None:
-    """Run the job of each testbed in a thread until all have ended. Raises the error of a job that failed.
+    """Run the job of each testbed in a thread of its own, and return when all jobs have ended.
 
-    `stop` is called with a reason when a job has failed or at Ctrl-C, which only the main thread gets; it
-    keeps all jobs from starting another trial. On Ctrl-C every job ends its trial and cleans up; then
-    KeyboardInterrupt is raised.
+    When a job fails or the user presses Ctrl-C, `stop` is called with the reason, so that no job starts
+    another trial. After Ctrl-C, which only the main thread receives, every job ends its trial and cleans up;
+    then KeyboardInterrupt is raised. If jobs failed, the first error is raised.
     """
     errors: list[BaseException] = []
 
@@ -164,7 +169,7 @@ def run_in_threads(
 
 
 def unrestored_lines(folder: Path | None, resume: str) -> Iterator[str]:
-    """Return what to print when a command exits at once: the hosts of its campaign that are still changed.
+    """Yield the lines to print before a command ends at once: the hosts of its campaign not restored yet.
 
     `resume` is the command that resumes the campaign.
     """

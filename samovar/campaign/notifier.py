@@ -1,4 +1,4 @@
-"""Notify the user of trouble and of the end of a campaign by running the command that config.yaml names."""
+"""Notify the user of failures and of the end of a run by executing the `notify` command of config.yaml."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from samovar.events import Emit, Event
 from samovar.experiment import Notify, Occasion, redacted
 
 MAX_OUTPUT = 300
-"""How many characters of the command's output a warning about its failure shows."""
+"""If the command fails, the warning shows at most this many characters of its output."""
 TROUBLE = {
     "host-quarantined": "{host} is not used any more: {reason}",
     "campaign-stopped": "{reason}",
     "trial-failed": "{id} failed: {reason}",
 }
-"""Events that are trouble, with their messages; of failed trials, only the first of a run is notified."""
+"""Events that are notified as trouble, with their messages. Only the first failed trial of a run is
+notified."""
 
 
 class Notifier:
-    """Passes events on to `emit`, and runs the user's command for those that are trouble."""
+    """Passes every event on to `emit`, and runs the user's command for events in TROUBLE."""
 
     def __init__(self, notify: Notify | None, campaign: Path, emit: Emit) -> None:
         self._notify, self._campaign, self._emit = notify, campaign, emit
         self._failed = False
 
     def __call__(self, event: Event) -> None:
-        """Pass an event on; notify the user if it is trouble."""
+        """Pass an event on to `emit`; notify the user if the event is in TROUBLE."""
         self._emit(event)
         if event.name in TROUBLE and not (event.name == "trial-failed" and self._failed):
             self._failed = self._failed or event.name == "trial-failed"
@@ -39,15 +40,16 @@ class Notifier:
             self.notify("trouble", TROUBLE[event.name].format_map(values), values)
 
     def end(self, done: int, asked: int, failed: int) -> None:
-        """Notify the user of the end of a run, with the numbers of its trials."""
+        """Notify the user of the end of a run: how many of its trials are done, and how many failed."""
         left = f", {failed} failed or not run" if failed else ""
         values = {"done": str(done), "asked": str(asked), "failed": str(failed)}
         self.notify("end", f"{done} of {asked} trials done{left}", values)
 
     def notify(self, occasion: Occasion, text: str, values: Mapping[str, str]) -> None:
-        """Run the user's command if it is configured for this occasion. Its failure is a warning.
+        """Run the user's command if it is configured for this occasion. If the command fails, emit a warning.
 
-        The command gets the message on its standard input, and the values as variables SAMOVAR_NAME.
+        The command gets the message on its standard input, and each value in an environment variable such as
+        SAMOVAR_HOST.
         """
         notify = self._notify
         if notify is None or occasion not in notify.on:
@@ -66,7 +68,7 @@ class Notifier:
 
 @contextmanager
 def notifying(notify: Notify | None, campaign: Path, emit: Emit) -> Iterator[Notifier]:
-    """Yield a notifier; an error that ends the campaign early is notified as trouble too."""
+    """Yield a notifier. If an error ends the campaign within this context, notify it as trouble."""
     notifier = Notifier(notify, campaign, emit)
     try:
         yield notifier
@@ -76,7 +78,7 @@ def notifying(notify: Notify | None, campaign: Path, emit: Emit) -> Iterator[Not
 
 
 def _run(notify: Notify, message: bytes, environment: Mapping[str, str]) -> str:
-    """Run the command in a process group of its own; return what went wrong, or an empty string."""
+    """Run the user's command in its own process group; return why it failed, or an empty string."""
     try:
         process = subprocess.Popen(
             notify.command,

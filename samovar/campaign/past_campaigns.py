@@ -1,4 +1,4 @@
-"""The campaigns of a results folder: find one by name, and measure how long steps took in recent ones."""
+"""Find a campaign in a results folder by name, and measure how long steps took in recent campaigns."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from samovar.plan import MeasuredTimes, Repeats, StepTime
 
 TRAFFIC = "traffic"
 LATEST_CAMPAIGNS, CANDIDATES = 4, 24
-"""Durations are taken from at most this many campaigns of a testbed, among this many of the latest campaigns
-of any."""
+"""Durations are taken from the latest 4 campaigns on a testbed. They are searched for among the latest 24
+campaigns on all testbeds."""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """The campaigns in one folder."""
+    """The campaigns in the folder `results`."""
 
     results: Path
 
     def measured_times(self, testbed: str) -> MeasuredTimes:
-        """Return the median overhead, reboot and path calibration time in recent campaigns on a testbed.
+        """Return median overhead, reboot time and path calibration time of recent campaigns on a testbed.
 
-        Only recent campaigns count: older ones were run by other versions.
+        Older campaigns are ignored, because other versions of samovar ran them.
         """
         found = _Durations()
         for plan in islice(self._plans_on(testbed), LATEST_CAMPAIGNS):
@@ -43,7 +43,7 @@ class Archive:
         )
 
     def _plans_on(self, testbed: str) -> Iterator[Path]:
-        """Yield the plans of recent campaigns on a testbed that have started, the latest first."""
+        """Yield the plan.json of each recent campaign on a testbed that has a journal, the latest first."""
         for plan in islice(reversed(self.plans()), CANDIDATES):
             if testbed in testbeds_in(plan.parent) and plan.with_name(JOURNAL).is_file():
                 yield plan
@@ -55,13 +55,14 @@ class Archive:
             journal = plan.with_name(JOURNAL)
             return max(file.stat().st_mtime for file in (plan, journal) if file.exists())
 
-        # The links `latest` lead to plans that are found anyway.
+        # resolve() makes the path through a link `latest` equal to the campaign's own path.
         return sorted({plan.resolve() for plan in self.results.glob(f"*/*/{PLAN}")}, key=last_change_s)
 
     def find(self, name: str) -> Path:
-        """Return a campaign's folder by its path, experiment/campaign or experiment; the latest if empty.
+        """Return the folder of the campaign that `name` means, or of the latest campaign if it is empty.
 
-        Raises CampaignError that lists campaigns.
+        `name` is a path, EXPERIMENT/CAMPAIGN, or EXPERIMENT for its latest campaign. Raises CampaignError,
+        which lists the known campaigns, if there is no such campaign.
         """
         home = self.results / name
         for place in [Path(name), home, home / LATEST] if name else []:
@@ -80,8 +81,9 @@ class Archive:
 class _Durations:
     """Durations in seconds from the journals of campaigns.
 
-    `overheads_s` are the overheads of trials, `lost_s` the durations of attempts that were repeated, and
-    `done_s` those of the last attempts at completed trials.
+    `overheads_s` has the overhead of each completed trial, `boots_s` the duration of each reboot, `paths_s`
+    of each path calibration. For trials that are not open any more, `done_s` has the duration of the last
+    attempt, and `lost_s` the durations of the attempts before it.
     """
 
     overheads_s: list[float] = field(default_factory=list)
@@ -91,7 +93,10 @@ class _Durations:
     done_s: list[float] = field(default_factory=list)
 
     def add(self, folder: Path, testbed: str) -> None:
-        """Add the durations of a testbed. Traffic that took longer than planned counts as overhead."""
+        """Add the durations on a testbed from a campaign's journal.
+
+        Traffic beyond its planned time is overhead.
+        """
         entries = read_journal(folder / JOURNAL)
         planned_s = {trial.id: trial.resolved.duration_s for trial in read_plan(folder).trials}
         trials = {id_: one for id_, one in fold(entries).trials.items() if one.testbed in ("", testbed)}

@@ -1,4 +1,8 @@
-"""Campaign policy: verdict thresholds, retry limits, calibration, and the addresses that checks refer to."""
+"""Campaign policy: verdict thresholds, retry limits, path calibration, and where the addresses of hosts are.
+
+The verdict's checks use the addresses: how many routers are between two of them, and which are behind the
+bottleneck.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,18 @@ from samovar.experiment import Config, Experiment, Testbed, keys
 
 DEFAULT_THRESHOLDS = keys.Thresholds()
 LOOSER_BELOW = frozenset({"duration", "window", "disk_bytes", "capture_packets"})
-"""Thresholds of the verdict that are looser when smaller. The others are looser when larger."""
+"""Thresholds for which a smaller value is less strict. For all other thresholds, a larger value is."""
 ONE_ATTEMPT = Config.model_construct(retries=0, backoff_s=0.0, backoff_most_s=0.0, free_space=0)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The policy of a campaign on one testbed: `config` as overridden by `thresholds` and `calibrate`.
+    """The policy of a campaign on one testbed.
 
-    `routers` is the number of routers between two addresses of the testbed; `behind` has the addresses that
-    each direction of the bottleneck, `down` and `up`, leads to. `boots` has the boot id of each host.
-    `control_ports` carry SSH, which is not traffic of the experiment.
+    `config` is config.yaml; `thresholds` and `calibrate` are used in place of its keys `verdict` and
+    `calibrate`. `routers` maps pairs of addresses to the number of routers between them. `behind` maps each
+    direction of the bottleneck, `down` and `up`, to the addresses on its receiving side. `boots` maps hosts
+    to boot ids. `control_ports` are the ports of SSH, whose packets are not traffic of the experiment.
     """
 
     config: Config = ONE_ATTEMPT
@@ -33,7 +38,7 @@ class Policy:
 
     @property
     def loosened(self) -> Mapping[str, object]:
-        """The verdict's profile, and its thresholds looser than the defaults, as in manifest.json."""
+        """The verdict's profile and the thresholds less strict than the defaults, as in manifest.json."""
         bounds = {}
         for key, one in keys.keys_of(keys.Thresholds).items():
             bound, default = (getattr(own, one.attribute) for own in (self.thresholds, DEFAULT_THRESHOLDS))
@@ -43,12 +48,12 @@ class Policy:
         return {**profile, "loosened": bounds} if profile or bounds else {}
 
     def pause_s(self, attempts: int) -> float:
-        """Return the pause in seconds after so many attempts at a trial: it doubles up to its limit."""
+        """Return the pause in seconds before the next attempt; it doubles with each attempt up to a limit."""
         return min(self.config.backoff_most_s, self.config.backoff_s * 2.0 ** min(attempts - 1, 62))
 
 
 def _text(attribute: str, bound: float) -> str:
-    """Return a threshold of the verdict as it is written in files."""
+    """Return the value of a threshold as text with its unit, as a YAML file states it."""
     if attribute.endswith("_s"):
         return units.format_duration(bound)
     if attribute.endswith("_ppm"):
@@ -64,7 +69,7 @@ DEFAULT_POLICY = Policy()
 def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: Mapping[str, str]) -> Policy:
     """Return the policy of an experiment on a testbed.
 
-    The experiment overrides the testbed, which overrides config.yaml.
+    Thresholds in the experiment override those in the testbed, which override those in config.yaml.
     """
     calibrate = experiment.calibrate or config.calibrate
     return Policy(
@@ -79,7 +84,7 @@ def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: M
 
 
 def _routers(testbed: Testbed) -> Iterator[tuple[tuple[str, str], int]]:
-    """Yield the number of routers between each pair of hosts, with the addresses at both ends of the path."""
+    """Yield the addresses of each pair of hosts, and the number of routers between them."""
 
     def address(host: str, interface: str) -> str:
         return str(testbed.hosts[host].interfaces[interface].address.ip)
@@ -93,7 +98,7 @@ def _routers(testbed: Testbed) -> Iterator[tuple[tuple[str, str], int]]:
 
 
 def _behind(testbed: Testbed) -> Mapping[str, frozenset[str]]:
-    """Return the addresses that each direction of the bottleneck leads to."""
+    """Return for each direction of the bottleneck, `down` and `up`, the addresses on its receiving side."""
     place = testbed.bottleneck
     if place is None:
         return {}

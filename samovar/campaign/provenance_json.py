@@ -1,4 +1,4 @@
-"""The file provenance.json: the versions, recipes and hosts that a campaign was run with."""
+"""Make the content of provenance.json: the versions, recipes and hosts that a campaign was run with."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def provenance_of(
 ) -> Mapping[str, object]:
     """Return the content of provenance.json.
 
-    `testbeds` maps the name of each testbed that takes part to its `lab` (None for real machines) and the
-    facts of its `hosts`.
+    `testbeds` maps the name of each testbed of the campaign to its keys `lab` (None for real machines) and
+    `hosts` (facts by host).
     """
     (name, own), *others = testbeds.items()
     content = {
@@ -55,7 +55,7 @@ def _git_state(root: Path) -> Mapping[str, object]:
 
 
 def recipe_digests(plan: Plan, catalogue: Catalogue) -> Mapping[str, str]:
-    """Return the digest of each recipe file that trials of a plan use; raises RecipeError."""
+    """Return the digest of each recipe file that trials of a plan use, by file name. Raises RecipeError."""
     files = {one.path for one in used_recipes(plan, catalogue)}
     return digest_recipe_files(sorted(files), catalogue.folders)
 
@@ -66,6 +66,6 @@ def changed_recipes(plan: Plan, resume: ResumePoint, catalogue: Catalogue) -> Se
         return ()
     recorded = read_head(resume.folder / PROVENANCE).get(RECIPES)
     if not isinstance(recorded, Mapping):
-        return ()  # written by a release that did not record them
+        return ()  # written by a release that did not record recipes
     digests = recipe_digests(plan, catalogue)
     return [name for name, digest in digests.items() if recorded.get(name, digest) != digest]

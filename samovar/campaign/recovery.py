@@ -1,4 +1,4 @@
-"""Recover after a crash of the controller: restore hosts, close open trials, set aside incomplete trials."""
+"""Recover after a crash of the controller: restore hosts, record an end for open trials, set files aside."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from samovar.plan import Trial
 from samovar.recipes import Catalogue, TrialScripts
 
 ScriptsOf = Callable[[str], TrialScripts]
-"""Return the scripts of a trial by its id."""
+"""A function that returns the scripts of the trial with a given id."""
 
 
 class Recovery:
-    """Recovery of one campaign, on the hosts of one testbed and in the campaign's folder."""
+    """Restores the hosts of one testbed, and closes the incomplete trials of one campaign."""
 
     def __init__(self, context: CampaignContext, scripts_of: ScriptsOf) -> None:
         self._context, self._scripts_of = context, scripts_of
 
     def restore_host(self, state: CampaignState, host: str) -> None:
-        """Remove files of unfinished trials from a host, and restore its state, last change first.
+        """Remove files of unfinished trials from a host, and restore its state, newest change first.
 
         Settings that need a reboot are left to BootSettings. Raises TestbedError.
         """
@@ -49,7 +49,7 @@ class Recovery:
         scripts, host = self._scripts_of(saved.id), saved.host
         self._run(host, "sweep", scripts.sweep(host))
         printed = self._run(host, "restore", scripts.restore(host, saved.state))
-        self._run(host, "sweep", scripts.sweep(host))  # the script ran in the trial's folder, made anew
+        self._run(host, "sweep", scripts.sweep(host))  # the restore script has made the trial's folder again
         differences = [str(difference) for difference in changed(saved.state, parse_state(printed))]
         if differences:
             self._context.note("restore-failed", id=saved.id, host=host, differences=differences)
@@ -63,12 +63,12 @@ class Recovery:
         return self._context.sessions[host].run(script, step=step, deadline_s=limit_s).text
 
     def close_trials(self, state: CampaignState) -> None:
-        """Set aside the files of incomplete trials, and record an end for those still open in the journal."""
+        """Move the folders of incomplete trials to set-aside/, and record the end of these trials."""
         for folder in sorted(self._context.in_progress.glob("*/")):
             self.set_aside_trial(folder)
         cut_off = TrialResult("interrupted", "invalid", ("its controller was cut off",), 0.0)
         for trial in state.with_status("in flight"):
-            # A trial with a manifest is complete; only its end was not recorded.
+            # A trial in trials/ with a manifest is complete; only its end is missing in the journal.
             self.note_end(trial.id, read_result(self._context.trials / trial.id) or cut_off)
 
     def note_end(self, id_: str, result: TrialResult) -> Mapping[str, object]:
@@ -84,7 +84,7 @@ class Recovery:
         return values
 
     def set_aside_trial(self, folder: Path) -> None:
-        """Move the folder of a trial to set-aside/, so that the next attempt can use its place."""
+        """Move the folder of a trial to set-aside/, so that the next attempt can use its path."""
         aside = set_aside(folder, self._context.folder / "set-aside")
         where = str(aside.relative_to(self._context.folder))
         self._context.note("trial-set-aside", id=folder.name, folder=where, **sums_digest(aside))
@@ -92,14 +92,17 @@ class Recovery:
 
 @dataclass
 class Restored:
-    """The result of `fab restore`: the restored hosts of each campaign, and the problems."""
+    """The result of `fab restore`: the restored hosts by campaign, and the errors of those not restored."""
 
     hosts: dict[str, tuple[str, ...]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
 def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
-    """Return by testbed (or `only` one) the campaigns with hosts to restore, newest first."""
+    """Return for each testbed the folders of campaigns that left hosts changed, newest first.
+
+    If `only` names a testbed, the others are left out.
+    """
     found: dict[str, list[Path]] = {}
     for folder in (plan.parent for plan in reversed(Archive(results).plans())):
         for testbed in testbeds_in(folder):
@@ -109,13 +112,13 @@ def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
 
 
 def _mark(testbed: str, folder: Path) -> str:
-    """Return the testbed that the campaign's events name; empty for a campaign on only one testbed."""
+    """Return the testbed as the campaign's events name it: empty if the campaign has only one testbed."""
     return testbed if len(testbeds_in(folder)) > 1 else ""
 
 
 @dataclass(frozen=True)
 class Restorer:
-    """Restores the hosts of a testbed to the states in journals without running a campaign: `fab restore`."""
+    """Implements `fab restore`: restores the hosts of a testbed to the states that journals recorded."""
 
     testbed: str
     sessions: Sessions
@@ -125,7 +128,10 @@ class Restorer:
     force: bool = False
 
     def run(self, folders: list[Path]) -> Restored:
-        """Restore every changed host of some campaigns; a problem with one does not prevent the others."""
+        """Restore the changed hosts of the campaigns in `folders`.
+
+        After an error, continue with the next host.
+        """
         restored = Restored()
         for folder in folders:
             try:
@@ -175,10 +181,10 @@ class Restorer:
 
 
 def find_trial(folder: Path, id_: str, testbed: str = "") -> Trial:
-    """Return a trial of a campaign's plan or of an earlier plan of it.
+    """Return a trial of a campaign by its id, from the present plan or an earlier one.
 
-    `testbed` is where it ran, empty for a campaign on only one testbed. Raises CampaignError for an unknown
-    trial.
+    `testbed` is the testbed on which the trial ran, or empty if the campaign has only one. Raises
+    CampaignError if no plan has the trial.
     """
     for plan in read_plans(folder, testbed):
         for trial in plan.trials:

@@ -1,12 +1,13 @@
-"""Run trials on one testbed: when a trial is retried, how often, and when the run gives up.
+"""Run the trials of a queue on one testbed, and retry trials whose verdict is invalid.
 
 A trial whose verdict is invalid is retried before any other trial runs, up to `retries` times, after pauses
-that double from `backoff` to `backoff_most` (policy.py). It is not retried if calibration refuses its path,
-or if this machine can no longer write files. Before each attempt, the hosts that made the last attempt fail
-are awaited and restored. A host that does not come back, or that makes too many trials in a row fail, is
-quarantined (host_pool.py); trials that need it return to the queue for another testbed, or stay open. The
-whole run gives up when the disk here is too small for the next trial, and with --fail-fast at the first
-failed trial (trial_queue.py). The next run of the campaign tries every open trial again.
+that double from `backoff` to `backoff_most` (policy.py). It is not retried if path calibration has refused
+its path, or if the controller can no longer write files. Before each attempt, the runner waits for the hosts
+that made the last attempt fail, and restores them. A host that does not come back, or that makes too many
+trials in a row fail, is quarantined (host_pool.py). Trials that need a quarantined host return to the queue
+for another testbed, or stay open. The whole run ends early when the controller's disk is too small for the
+next trial, or with --fail-fast at the first failed trial (trial_queue.py). The next run of the campaign tries
+every open trial again.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from samovar.recipes import TrialScripts
 
 @dataclass(frozen=True)
 class TestbedSetup:
-    """A testbed that takes part in a campaign, with the plan as it is on this testbed.
+    """A testbed that takes part in a campaign, with the plan as resolved for this testbed.
 
-    `blocked` maps trials to the reasons why this testbed cannot run them, `unreachable` maps hosts to the
-    reason why they cannot be used. `machines` know how hosts boot and are switched.
+    `blocked` maps trials to the reasons why this testbed cannot run them. `unreachable` maps hosts that did
+    not answer to the reason. `machines` maps hosts to their boot timeouts and power commands.
     """
 
     testbed: str
@@ -48,7 +49,7 @@ class TestbedSetup:
 
 
 class TestbedRunner:
-    """Runs trials on one testbed."""
+    """Runs the trials of a queue on one testbed; see the module's documentation for its rules."""
 
     def __init__(self, context: CampaignContext, setup: TestbedSetup) -> None:
         self.context, self.setup = context, setup
@@ -64,14 +65,14 @@ class TestbedRunner:
         self.calibration = Calibration(context)
 
     def can_run(self, trial: Trial) -> bool:
-        """Return whether the testbed can run a trial: not blocked, and no host that it needs quarantined."""
+        """Return whether a trial is not blocked here and needs no quarantined host."""
         return (
             trial.id not in self.setup.blocked
             and not self._needed_hosts[trial.id] & self.hosts.quarantined.keys()
         )
 
     def run_trials(self, queue: TrialQueue) -> None:
-        """Run trials until none is left for this testbed, or the campaign is stopped."""
+        """Run trials of the queue until none is left for this testbed, or the queue is stopped."""
         context, testbed = self.context, self.setup.testbed
         while (trial := queue.take(testbed)) is not None:
             needed_bytes = availability.needed_here(self._own_trial(trial).resolved, context.catalogue)
@@ -91,9 +92,9 @@ class TestbedRunner:
             context.report("testbed-idle")
 
     def _run_with_retries(self, trial: Trial, queue: TrialQueue) -> TrialEnd:
-        """Run a trial until its verdict is not invalid, at most `retries` + 1 times.
+        """Run a trial until its verdict is valid or suspect, at most `retries` + 1 times.
 
-        A refused path is not retried.
+        Stops early, and the trial has failed, if path calibration refuses the path of the trial.
         """
         context = self.context
         policy, last = context.policy, context.policy.config.retries + 1
@@ -128,9 +129,10 @@ class TestbedRunner:
         return self._failed(trial, result.reasons, result.blamed)
 
     def _failed(self, trial: Trial, reasons: Sequence[str], blamed: Mapping[str, str]) -> TrialEnd:
-        """Count a failed trial against the hosts that caused it.
+        """Count a failed trial against the hosts that caused its failure; return how the trial ended here.
 
-        If one is quarantined, the trial is `returned`.
+        Returns "returned" if a needed host is now quarantined, so that another testbed may run the trial;
+        otherwise "failed".
         """
         self.context.emit(Event("trial-failed", {"id": trial.id, "reason": "; ".join(reasons)}))
         self.hosts.trial_failed(trial, blamed)
@@ -142,7 +144,7 @@ class TestbedRunner:
         if earlier.exists():
             result = read_result(earlier)
             if result is None or result.verdict != "invalid":
-                # Recorded first: after a crash the journal must not call a moved trial complete.
+                # Recorded before the folder moves: after a crash the trial must not count as complete.
                 context.note("trial-reopened", id=trial.id)
             self.recovery.set_aside_trial(earlier)
         without = {"without": sorted(self.hosts.quarantined)} if self.hosts.quarantined else {}
@@ -151,7 +153,7 @@ class TestbedRunner:
         context.emit(Event("trial-started", values))
         try:
             result = TrialRun(context, trial, attempt, self.boot_settings, self.calibration).run()
-        except KeyboardInterrupt:  # maybe only after the trial was complete
+        except KeyboardInterrupt:  # the trial may have been committed just before
             interrupted = TrialResult("interrupted", "invalid", ("interrupted by the user",), 0.0)
             self._record_end(trial, read_result(context.trials / trial.id) or interrupted)
             raise
@@ -168,7 +170,10 @@ class TestbedRunner:
             self.recovery.set_aside_trial(incomplete)
 
     def restore_boot_settings(self, folder: Path) -> None:
-        """Restore settings that need a reboot. A setting that cannot be restored stays in the journal."""
+        """Restore settings that need a reboot, and record the scripts in `folder`.
+
+        If this fails, a warning is emitted; the journal then still lists the hosts as not restored.
+        """
         if not self.boot_settings.hosts:
             return
         self.context.record_scripts(folder)
@@ -178,7 +183,7 @@ class TestbedRunner:
             self.context.emit(Event("warning", {"text": str(error)}))
 
     def _own_trial(self, trial: Trial) -> Trial:
-        """Return a trial as it is on this testbed, without the hosts that are quarantined."""
+        """Return a trial as resolved for this testbed, without quarantined hosts."""
         return availability.without_hosts(self._own_trials.get(trial.id, trial), self.hosts.quarantined)
 
     def _scripts(self, id_: str) -> TrialScripts:

@@ -1,4 +1,4 @@
-"""Run a campaign: every trial of its plan that is not complete, on one testbed or several."""
+"""Run a campaign: all trials of its plan that are not complete, on one testbed or several."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ OWN_FILES = (
     *("plan.json", "provenance.json", "*.yaml", "definition/**/*"),
     *("testbeds/**/*", "plans/**/*", "calibration/*"),
 )
-"""Files of a campaign other than those of trials; the journal keeps their checksums."""
+"""Patterns of the files of a campaign that do not belong to one trial. The journal records their
+checksums."""
 
 
 @dataclass(frozen=True)
 class Summary:
     """What a campaign has achieved so far.
 
-    `trials` and `done` count the trials that the run was about and those that are complete. `failed` and
-    `blocked` map trials that failed or that no testbed can run to reasons, `quarantined` maps hosts to
-    reasons. `stopped` is what ended the run early. `part` says how much of the plan has run if only a part
-    was picked.
+    `trials` is the number of trials that the run was about, `done` how many of them are complete. `failed`
+    maps the other trials to the reasons of their last attempt, except `blocked` trials, which no testbed can
+    run. `quarantined` maps hosts to reasons. `stopped` is the reason why the run ended early, otherwise
+    empty. `part` states how much of the plan has run if only a part was picked.
     """
 
     folder: Path
@@ -59,10 +60,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class CampaignRun:
-    """One run of a campaign by one controller; each of `testbeds` has the plan as it is there.
+    """One run of a campaign by one controller. Each entry of `testbeds` has the plan as resolved for it.
 
-    Only trials that were `picked` run, all if it is None. With `fail_fast`, the first failed trial ends the
-    run. With `force`, leases of other campaigns are taken over.
+    If `picked` is not None, only the trials in it run. With `fail_fast`, the first failed trial ends the run.
+    With `force`, leases that other campaigns have on the hosts are taken over.
     """
 
     folder: Path
@@ -80,8 +81,9 @@ class CampaignRun:
     def run(self, provenance: Mapping[str, object]) -> Summary:
         """Run every open trial; `provenance` is the content of provenance.json.
 
-        A trial that fails does not end the run. Raises KeyboardInterrupt after the running trial was
-        interrupted, its hosts restored and both recorded, and CampaignError if the folder cannot be written.
+        A trial that fails does not end the run. On Ctrl-C, the running trial is ended and its hosts are
+        restored, and then KeyboardInterrupt is raised. Raises CampaignError if the campaign's folder cannot
+        be written.
         """
         try:
             with Journal(self.folder / JOURNAL) as journal, ExitStack() as stack:
@@ -108,7 +110,7 @@ class CampaignRun:
         for runner in runners:
             runner.hosts.restore_all(runner.setup.unreachable)
         runners[0].recovery.close_trials(state)
-        # The plan is only replaced after recovery, which may need the earlier one.
+        # The plan is replaced after recovery, because recovery may need trials of the previous plan.
         replace_plan(self.folder, self.plan, self.sources, note, fold(journal.entries))
         point_latest(self.folder)
         blocked = self._blocked_everywhere()
@@ -144,7 +146,10 @@ class CampaignRun:
         return summary
 
     def _context(self, journal: Journal, setup: TestbedSetup) -> CampaignContext:
-        """Make the context of a testbed; if there are several, events are marked with its name."""
+        """Return the context of a testbed.
+
+        If the campaign has several, its events carry the testbed's name.
+        """
         note: Note = journal.note
         emit, shared = self.emit, len(self.testbeds) > 1
 
@@ -169,7 +174,7 @@ class CampaignRun:
         )
 
     def _blocked_everywhere(self) -> Mapping[str, Sequence[str]]:
-        """Return the trials that no testbed can run, with the reasons of all testbeds."""
+        """Return the ids of trials that no testbed can run, each with the reasons from all testbeds."""
         first, *others = [setup.blocked for setup in self.testbeds]
         ids = set(first).intersection(*others)
         return {id_: [why for one in (first, *others) for why in one[id_]] for id_ in first if id_ in ids}
@@ -177,7 +182,7 @@ class CampaignRun:
     def _open_trials(
         self, runners: Sequence[TestbedRunner], blocked: Collection[str], state: CampaignState
     ) -> TrialQueue:
-        """Return the queue of trials that are open and not blocked, and emit how many there are."""
+        """Return the queue of trials that are open and not blocked, and emit an event with their number."""
         trials, again = _picked_trials(self.plan, self.picked), self.picked is not None and self.picked.again
         open_trials = [trial for trial in trials if again or is_open(state.trials.get(trial.id))]
         runnable = [trial for trial in open_trials if trial.id not in blocked]
@@ -200,9 +205,10 @@ def _changed_hosts(context: CampaignContext) -> Collection[str]:
 
 
 def note_pick(picked: Picked | None, state: CampaignState, note: Note) -> None:
-    """Record in the journal that a run is about a part of the plan, or again about all of it.
+    """Record in the journal which trials a run is about, if this differs from what the journal says.
 
-    Trials that run again were picked before, or had been requested with all others.
+    `picked` is None for a run of the whole plan. Trials that are run again (`picked.again`) are not recorded,
+    because an earlier run was already about them.
     """
     text, ids = (picked.text, picked.ids) if picked else ("", ())
     known = text in state.picks and state.picked.issuperset(ids) if text else not state.picks
@@ -224,7 +230,7 @@ def _completed(plan: Plan, state: CampaignState) -> int:
 def adopt_plan(
     folder: Path, plan: Plan, sources: Mapping[str, bytes], picked: Picked | None = None
 ) -> Summary:
-    """Adopt a plan without open trials as the plan of a campaign. No host is contacted."""
+    """Store a changed plan that has no open trials in its campaign, without contacting any host."""
     with Journal(folder / JOURNAL) as journal:
         state = fold(journal.entries)
         note_pick(picked, state, journal.note)
@@ -237,7 +243,7 @@ def adopt_plan(
 
 
 def summarise(folder: Path, plan: Plan, state: CampaignState, picked: Picked | None = None) -> Summary:
-    """Count complete trials, and give for each other trial the reason from its last attempt."""
+    """Return the summary of a campaign: the number of complete trials, and why each other trial is not."""
     trials = _picked_trials(plan, picked)
     missing = [trial for trial in trials if is_open(state.trials.get(trial.id))]
     blocked = {trial.id: state.blocked[trial.id] for trial in missing if trial.id in state.blocked}

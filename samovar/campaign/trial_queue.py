@@ -1,4 +1,4 @@
-"""The open trials of a campaign, distributed to the testbeds that run it."""
+"""Distribute the open trials of a campaign among the testbeds that run it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Literal
 from samovar.plan import Trial
 
 CanRun = Callable[[Trial], bool]
-"""Return whether a testbed can run a trial in the present condition of its hosts."""
+"""A function that returns whether a testbed can run a trial with the hosts that are usable now."""
 TrialEnd = Literal["done", "failed", "returned"]
-"""How a trial ended on the testbed that took it. A returned trial may run on another testbed."""
+"""How a trial ended on the testbed that took it. "returned" means that another testbed may run it."""
 LOOKAHEAD = 64
-"""The number of open trials among which treatments are balanced between testbeds."""
+"""Treatments are balanced between testbeds among this many of the next open trials."""
 
 
 def treatment_of(trial: Trial) -> Hashable:
-    """Return a key of the treatment of a trial."""
+    """Return a hashable key that is equal for two trials if their treatments are equal."""
     return trial.part, *sorted(trial.treatment.items())
 
 
 def choose(
     ready: Sequence[Trial], here: Mapping[Hashable, int], elsewhere: Mapping[Hashable, int]
 ) -> Trial | None:
-    """Choose the next trial of one testbed among several, from the first block that is open.
+    """Choose the next trial for one of several testbeds, from the first block that has open trials.
 
-    `here` and `elsewhere` count the trials of each treatment that this testbed and the others have run. The
-    treatment that this testbed has run least often compared with the others comes first. If trials were taken
-    in order, two testbeds would each get the same half of the treatments in every block.
+    `here` counts the trials of each treatment that this testbed has run, `elsewhere` those that the other
+    testbeds have run. The treatment with the smallest difference (`here` minus `elsewhere`) is chosen. If
+    trials were taken in order, two testbeds would each get the same half of the treatments in every block.
     """
     if not ready:
         return None
@@ -40,10 +40,10 @@ def choose(
 
 
 class TrialQueue:
-    """The open trials; each testbed takes and finishes them from its own thread.
+    """The open trials of a campaign. Each testbed takes trials and reports their end from its own thread.
 
-    `attempts` has the number of attempts at each trial in earlier runs. With `fail_fast`, the first trial
-    that fails stops the queue. `stopped` is the reason why no further trial is handed out, otherwise empty.
+    `attempts` maps trials to the number of attempts in earlier runs. With `fail_fast`, the first failed trial
+    stops the queue. Once stopped, the queue hands out no trials, and `stopped` is the reason.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class TrialQueue:
         self._attempts = dict(attempts)
         self._fail_fast = fail_fast
         self._can_run: dict[str, CanRun] = {}
-        self._ran: dict[str, Counter[Hashable]] = {}  # how many trials of each treatment a testbed has run
+        self._ran: dict[str, Counter[Hashable]] = {}  # by testbed, the number of trials run of each treatment
         self._running: dict[str, Trial] = {}
         self._change = threading.Condition()
         self.stopped = ""
@@ -63,10 +63,10 @@ class TrialQueue:
         self._can_run[testbed], self._ran[testbed] = can_run, Counter()
 
     def take(self, testbed: str) -> Trial | None:
-        """Return the next trial for a testbed, or None if it has none left.
+        """Return the next trial for a testbed, or None if no trial is left that it can run.
 
-        Waits while another testbed runs a trial that it may return to the queue and that this testbed can
-        run.
+        While another testbed runs a trial that this testbed could run, waits for its end, because the other
+        testbed may return the trial to the queue.
         """
         with self._change:
             while not self.stopped:
@@ -88,7 +88,7 @@ class TrialQueue:
         return choose(list(islice(ready, LOOKAHEAD)), self._ran[testbed], sum(others, Counter()))
 
     def count_attempt(self, trial: Trial) -> int:
-        """Return the number of the next attempt at a trial; attempts of earlier runs count."""
+        """Count a new attempt at a trial and return its number; attempts in earlier runs count too."""
         with self._change:
             self._attempts[trial.id] = self._attempts.get(trial.id, 0) + 1
             return self._attempts[trial.id]
@@ -106,7 +106,7 @@ class TrialQueue:
             self._change.notify_all()
 
     def stop(self, reason: str) -> None:
-        """Hand out no more trials."""
+        """Stop handing out trials. The first reason is kept if the queue is stopped several times."""
         with self._change:
             self.stopped = self.stopped or reason
             self._change.notify_all()

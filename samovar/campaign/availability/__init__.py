@@ -1,4 +1,4 @@
-"""Whether hosts can be used: what a plan needs of them, leases, disk space, reboots, quarantine."""
+"""Check whether hosts can be used for a plan: what they lack, leases, disk space, reboots."""
 
 from samovar.campaign.availability.disk_space import free_here as free_here
 from samovar.campaign.availability.disk_space import needed_here as needed_here

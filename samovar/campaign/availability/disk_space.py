@@ -1,4 +1,4 @@
-"""Free disk space, here and on hosts, compared with what the next trial needs."""
+"""Compare free disk space, on the controller and on hosts, with what trials need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
 
 
 def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
-    """Return why a disk lacks space for `needed_bytes` plus `floor_bytes`; empty if it has enough."""
+    """Return why a disk has no room for `needed_bytes` if `floor_bytes` must stay free; empty if it has."""
     if free_bytes >= floor_bytes + needed_bytes:
         return ""
     free, floor, needed = (format_bytes(size, 3) for size in (free_bytes, floor_bytes, needed_bytes))
@@ -28,12 +28,12 @@ def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
 
 
 def needed_here(resolved: Resolved, catalogue: RecipeCatalogue) -> int:
-    """Estimate the bytes that a trial needs here: its files, and a second copy of those being fetched."""
+    """Estimate the bytes that a trial needs on the controller: room for its files twice while fetching."""
     return stored_bytes(resolved, catalogue) + sum(host_bytes(resolved, catalogue).values())
 
 
 def nearest_folder(path: Path) -> Path:
-    """Return a path, or the nearest folder above it that exists."""
+    """Return `path` if it exists, otherwise the nearest folder above it that exists."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
@@ -48,7 +48,10 @@ def unusable(results: Path) -> str | None:
 
 
 def free_here(folder: Path) -> int:
-    """Return the free bytes of the disk of a folder, which need not exist yet. Raises CampaignError."""
+    """Return the free bytes of the controller's disk that holds a folder, or will hold it once it exists.
+
+    Raises CampaignError if the free space cannot be read.
+    """
     try:
         disk = os.statvfs(nearest_folder(folder))
     except OSError as error:
@@ -59,7 +62,7 @@ def free_here(folder: Path) -> int:
 def full_disks(
     plan: Plan, catalogue: RecipeCatalogue, facts: Mapping[str, HostFacts], floor_bytes: int
 ) -> Iterator[Finding]:
-    """Compare the bytes that a trial writes on each host with the free disk space there."""
+    """Yield a finding for each host with too little free disk space for the files of a trial."""
     groups = plan.groups(TRAFFIC_AND_RECORDING)
     needed: dict[str, dict[int, int]] = {}
     for number, group in enumerate(groups):
@@ -78,7 +81,7 @@ def _room(free_bytes: int, floor_bytes: int) -> str:
 
 
 def space_here(cost: Cost, results: Path, floor_bytes: int = 0) -> Iterator[Finding]:
-    """Compare what all trials write to the results folder with the free disk space there."""
+    """Yield a finding if the disk of the results folder has too little space for the files of all trials."""
     free_bytes = free_here(results)
     if cost.controller_bytes and cost.controller_bytes > free_bytes - floor_bytes:
         needed, room = format_bytes(cost.controller_bytes, 3), _room(free_bytes, floor_bytes).rstrip(",")

@@ -1,4 +1,4 @@
-"""Findings of the preflight: what hosts lack for a plan, and which trials cannot run because of that."""
+"""Preflight findings: what hosts lack for a plan, and which trials cannot run because of that."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from samovar.errors import TestbedError
 from samovar.plan import Plan
 
 HERE = "this machine"
-"""The host of findings about the controller."""
+"""The `host` of findings that are about the controller."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a host lacks or does differently, and its remedy; `stops` if the trials cannot run.
+    """Something that a host lacks or does differently than needed, and how to remedy it.
 
-    `trials` has the ids of the trials concerned; it is empty if all are.
+    `trials` has the ids of the trials concerned; if it is empty, all trials are. `stops` is True if these
+    trials cannot run.
     """
 
     host: str
@@ -32,7 +33,10 @@ class Finding:
 
 
 def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:
-    """Return the ids of the trials that cannot run, each with the reasons."""
+    """Return the trials that cannot run by id, each with the reasons.
+
+    Findings about all trials are left out.
+    """
     blocked: dict[str, list[str]] = {}
     for finding in findings:
         if finding.stops:
@@ -42,7 +46,7 @@ def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:
 
 
 def findings_of(findings: Iterable[Finding], ids: Collection[str]) -> list[Finding]:
-    """Return the findings that concern some trials, by their ids, with these only."""
+    """Return the findings that concern the trials in `ids`. Other trials are removed from the findings."""
     wanted = set(ids)
     found = []
     for finding in findings:
@@ -68,7 +72,10 @@ def combine_findings(by_testbed: Mapping[str, Sequence[Finding]]) -> Sequence[Fi
 
 
 def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator[Finding]:
-    """Separate the trials that run on no testbed from those that run on another one."""
+    """Split a finding: one stops the trials that no testbed can run, the other is for the other trials.
+
+    The second finding does not stop its trials, because another testbed runs them.
+    """
     named = finding if finding.host == HERE else replace(finding, host=f"{testbed}: {finding.host}")
     elsewhere = tuple(id_ for id_ in finding.trials if id_ not in nowhere)
     if not finding.stops or not elsewhere:
@@ -85,10 +92,10 @@ def require_runnable(
     allow_partial: bool,
     picked: Collection[str] | None = None,
 ) -> list[dict[str, list[str]]]:
-    """Return for each testbed the trials to leave out there, with reasons; of a plan or of `picked` trials.
+    """Return for each testbed the trials that it cannot run, with reasons, unless the plan must be refused.
 
-    Raises TestbedError if some trials run on no testbed and a partial campaign is not allowed, or if no trial
-    runs.
+    Raises TestbedError if no testbed can run some of the trials, unless `allow_partial` is True and another
+    trial is left. The trials are those of the plan, or those in `picked`.
     """
     findings = combine_findings(by_testbed)
     stops = [finding for finding in findings if finding.stops]

@@ -1,6 +1,6 @@
-"""Leases of hosts: one campaign uses a machine at a time, and when another may take over a lease.
+"""Take and release leases of hosts, so that only one campaign uses a machine at a time.
 
-The rules are in docs/decisions/0019-lease-and-silence.md.
+docs/decisions/0019-lease-and-silence.md has the rules for taking over the lease of another campaign.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from samovar.hosts import Claim, Lease, LeaseError, Session, Sessions, raise_hos
 from samovar.units import format_duration
 
 SILENT_S = 600.0
-"""A controller that was silent for this long does not use a host again that has restored itself."""
+"""A controller that has sent no heartbeat for this long will not use a host that has restored itself."""
 FORCED = "forced.jsonl"
-"""The file of a results folder that records which campaigns `--force` disturbed, one JSON object a line."""
+"""The file in a results folder that lists the campaigns that `--force` has disturbed, a JSON object per
+line."""
 SPOILS_TRIAL = "wait for its end, or use --force, which spoils the trial that runs there"
 
 
 def this_process() -> dict[str, str]:
-    """Return an identity of this process that no other process with its pid, earlier or elsewhere, has."""
+    """Return values that identify this process among all processes of all machines, past and present."""
     try:
         space = os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -47,12 +48,12 @@ def this_process() -> dict[str, str]:
 
 
 def holder_of(lease: Lease) -> dict[str, str]:
-    """Return the process that holds a lease, described as this_process() describes itself."""
+    """Return the values that identify the process that holds a lease, with the keys of this_process()."""
     return {key: lease.values.get(key, "") for key in this_process()}
 
 
 def holder_is_gone(lease: Lease) -> bool:
-    """Return whether the holder of a lease has certainly ended; False if that cannot be determined here."""
+    """Return whether the process that holds a lease has ended; False if this machine cannot tell."""
     holder, here = holder_of(lease), this_process()
     if not holder["machine"] or holder["machine"] != here["machine"]:
         return False
@@ -77,7 +78,7 @@ def _first_line(file: str) -> str:
 
 @dataclass(frozen=True)
 class LeaseRequest:
-    """A controller's request for the hosts of a testbed, for a campaign whose journal it has locked."""
+    """A controller's request to use the hosts of a testbed for a campaign, whose journal it has locked."""
 
     folder: Path
     testbed: str
@@ -90,7 +91,7 @@ class LeaseRequest:
         return secrets.token_hex(16)
 
     def claim(self, host: str) -> Claim:
-        """Return the content of a host's lease, which other controllers will read."""
+        """Return the claim to write to a host's lease; it tells other controllers who uses the host."""
         who = {
             "owner": f"{getpass.getuser()}@{socket.gethostname()}",
             "command": self.command,
@@ -102,7 +103,7 @@ class LeaseRequest:
         return Claim(self.token, {**who, **this_process()})
 
     def right(self, lease: Lease) -> str:
-        """Return why a lease may be taken over, or an empty string if it may not."""
+        """Return the reason why this request may take over a lease, or an empty string if it may not."""
         is_here = holder_of(lease)["machine"] == this_process()["machine"]
         if is_here and lease.values.get("folder") == str(self.folder.resolve()):
             return "the same campaign, whose journal no other controller has open"
@@ -118,7 +119,7 @@ class LeaseRequest:
 
 
 def _nothing_changed(lease: Lease) -> bool:
-    """Return whether the holder's campaign is on this machine and its journal has the host restored."""
+    """Return whether the holder's journal is on this machine and records the host as restored."""
     journal = Path(lease.values.get("folder", "")) / JOURNAL
     try:
         return lease.values.get("host", "") not in fold(read_journal(journal)).unrestored
@@ -127,7 +128,7 @@ def _nothing_changed(lease: Lease) -> bool:
 
 
 class Leases:
-    """The leases of a testbed's hosts for one request."""
+    """Takes and releases the leases of a testbed's hosts for one request."""
 
     def __init__(self, sessions: Sessions, request: LeaseRequest, note: Note, emit: Emit) -> None:
         self._sessions, self._request, self._note, self._emit = sessions, request, note, emit
@@ -136,11 +137,11 @@ class Leases:
     def held(
         self, hosts: Collection[str] | None = None, changed: Callable[[], Iterable[str]] = tuple
     ) -> Iterator[None]:
-        """Hold the leases of all hosts, or of some.
+        """Hold the leases of `hosts`, or of all hosts if it is None, while the context is active.
 
-        At the end, release them except on hosts that are still `changed`. A host that cannot be
-        reached at the end keeps its lease too. Raises LeaseError or HostsError, which name the holder, if a
-        lease cannot be taken; then no lease is held.
+        At the end, the leases are released, except of the hosts that `changed` then returns, because these
+        are not restored yet. A host that cannot be reached at the end keeps its lease. If a lease cannot be
+        taken, all leases are released, and LeaseError or HostsError is raised, which name the holder.
         """
         wanted = self._sessions.hosts if hosts is None else hosts
         try:
@@ -155,7 +156,10 @@ class Leases:
                 self._emit(Event("warning", {"text": str(error)}))
 
     def take(self, session: Session) -> None:
-        """Take the lease of one host. A takeover from another campaign is recorded in the journal."""
+        """Take the lease of one host; raises LeaseError if another holder keeps it.
+
+        If the lease of another campaign is taken over, the journal records this.
+        """
         claim = self._request.claim(session.host)
         lease = session.claim(claim)
         reason = self._request.right(lease) if lease else ""
@@ -177,7 +181,10 @@ class Leases:
 
 
 def leases_of(sessions: Sessions) -> Mapping[str, Lease]:
-    """Return the leases of the hosts that answer. A host that does not answer is reported when it is used."""
+    """Return the leases on the hosts that answer.
+
+    A host that does not answer is left out without an error.
+    """
 
     def lease_of(session: Session) -> Lease | None:
         try:
@@ -189,15 +196,16 @@ def leases_of(sessions: Sessions) -> Mapping[str, Lease]:
 
 
 def require_free(sessions: Sessions, request: LeaseRequest) -> None:
-    """Raise LeaseError or HostsError if a campaign could not take over the leases of all hosts."""
+    """Raise LeaseError or HostsError if another campaign has hosts whose leases may not be taken over."""
     leases = leases_of(sessions).items()
     raise_host_errors({host: _refusal(host, lease) for host, lease in leases if not request.right(lease)})
 
 
 def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -> Mapping[str, Lease]:
-    """Refuse a command that would disturb a running campaign; with `force`, record it in forced.jsonl.
+    """Raise an error if a command would disturb a running campaign; with `force`, only record this.
 
-    Returns the leases of the campaigns that are disturbed. Raises LeaseError or HostsError.
+    With `force`, each disturbed campaign is recorded in forced.jsonl, and the leases of these campaigns are
+    returned by host. Without it, raises LeaseError or HostsError.
     """
 
     busy = {
@@ -219,7 +227,10 @@ def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -
 
 
 def _refusal(host: str, lease: Lease, advice: str = "") -> LeaseError:
-    """Return the error for a held host: who holds it, since when, last sign of life, and the remedy."""
+    """Return the error for a host whose lease another process holds.
+
+    It tells who holds the lease, for how long, when the last heartbeat came, and what to do.
+    """
     known = {key: lease.values.get(key) or "?" for key in ("command", "owner", "pid", "campaign", "testbed")}
     who = "{command} of {owner} (process {pid}), campaign {campaign} on testbed {testbed}".format_map(known)
     age, silent = (format_duration(round(seconds), 2) for seconds in (lease.age_s, lease.silent_s))

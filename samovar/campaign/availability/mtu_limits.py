@@ -1,4 +1,4 @@
-"""MTUs of a plan that an interface of a host does not accept."""
+"""Find MTUs in a plan that are larger than the driver of an interface accepts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from samovar.plan import Plan
 
 
 def mtus_beyond_limits(plan: Plan, facts: Mapping[str, HostFacts]) -> Iterator[Finding]:
-    """Yield the MTUs that are larger than an interface's driver accepts, with the trials that set them."""
+    """Yield a finding with its trials for each MTU that the driver of an interface does not accept."""
     for host, known in facts.items():
         limits = {one.name: one.max_mtu_bytes for one in known.interfaces if one.max_mtu_bytes is not None}
         for group in plan.groups({f"hosts.{host}": attrgetter("mtu_bytes", "interfaces")}):

@@ -1,4 +1,4 @@
-"""The hosts that a trial needs, and the hosts that an error names as its cause."""
+"""Find the hosts that a trial needs, and the hosts that caused an error."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, PathPlan, Plan, Reso
 
 
 def blamed(error: BaseException) -> dict[str, str]:
-    """Return the hosts that an error is about, each with the reason."""
+    """Return the hosts that caused an error, each with its own message; empty if none is named."""
     return {host: str(one) for host, one in errors_by_host(error).items()}
 
 
 def errors_by_host(error: BaseException) -> Mapping[str, TestbedError]:
-    """Return the errors by host that an error consists of; empty if it names no host."""
+    """Return by host the single errors of which an error consists; empty if it names no host."""
     if isinstance(error, HostsError):
         return error.errors
     return {error.host: error} if isinstance(error, TestbedError) and error.host else {}
@@ -55,7 +55,7 @@ def _hosts_of(entries: Sequence[CapturePlan | LoggerPlan]) -> frozenset[str]:
 
 
 def without_hosts(trial: Trial, gone: Collection[str]) -> Trial:
-    """Return a trial without some hosts of its testbed, with the same id."""
+    """Return a copy of a trial, with the same id, whose resolved values lack the hosts in `gone`."""
     resolved = trial.resolved
     if not set(gone) & resolved.hosts.keys():
         return trial

@@ -28,8 +28,9 @@ class Reboots:
     def run(self, script: Callable[[str], str], hosts: Sequence[str]) -> None:
         """Reboot hosts at the same time and wait until each answers with a new boot id.
 
-        The other hosts are reconnected, because some testbeds boot as a whole. A host that is already off is
-        switched on. Raises TestbedError if a host does not come back, not even after its power was switched.
+        All other hosts of the testbed are reconnected too, because in some testbeds all hosts boot together.
+        A host that is off is switched on first. Raises TestbedError if a host does not come back, even after
+        a power cycle.
         """
         context, sessions = self._context, self._context.sessions
         power_on_silent(sessions, self._machines, context.emit)
@@ -62,7 +63,7 @@ class Reboots:
             raise
 
     def _await_boot(self, session: Session, before: str) -> str:
-        """Wait for a boot id other than `before`, and return it; power-cycle the host if it stays away."""
+        """Wait for a boot id other than `before`, if need be with a power cycle, and return it."""
         host = session.host
         machine = self._machine(host)
         boot_id = self._new_boot_id(session, before)
@@ -78,13 +79,13 @@ class Reboots:
         return boot_id
 
     def _new_boot_id(self, session: Session, before: str) -> str | None:
-        """Wait until a host answers with a boot id other than before; return None if it does not in time."""
+        """Return the boot id once it differs from `before`, or None after the host's boot_timeout."""
         until_s = time.monotonic() + self._machine(session.host).boot_timeout_s
         while time.monotonic() < until_s and not self._given_up.is_set():
             try:
                 now = self._boot_id(session)
                 self._last_errors.pop(session.host, None)
-            except TestbedError as error:  # it goes down, or is not up yet: only the timeout can tell
+            except TestbedError as error:  # shutting down, booting, or dead: only the timeout can tell
                 now, self._last_errors[session.host] = before, str(error)
             if now != before:
                 return now

@@ -1,4 +1,4 @@
-"""Requirements of a plan on each host, from the headers of its recipes, and those that hosts do not meet."""
+"""Derive from recipe headers what a plan needs on each host, and find what the hosts lack."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from samovar.recipes import Catalogue, Header, Recipe, TrialScripts, calibration
 
 PARAMETER = "parameter of "
 FEATURE = "kernel feature"
-"""Queue disciplines and other kernel modules, by their names in the headers of recipes."""
+"""The kind of need for a queue discipline or other kernel module, which a header names under `modules`."""
 INTERFACES = {"ring": "transmit ring (for txd) at", "pause": "adjustable flow control at"}
 SET_CLOCK = "set the clocks by hand or with chrony or ntpd before a campaign"
 
 
 class Need(NamedTuple):
-    """Something that trials need of a host: a program, a congestion control, a kernel feature, a ring."""
+    """Something that trials need on a host: its kind (such as "program" or "congestion control") and name."""
 
     what: str
     name: str
 
 
 class Alternative(NamedTuple):
-    """A recipe that an experiment may use instead of a recipe whose needs a host does not meet.
+    """Another recipe that the user may choose in place of one whose needs a host does not meet.
 
-    The `kind` is generator or logger.
+    `kind` is "generator" or "logger". `needs` is what this recipe itself needs.
     """
 
     kind: str
@@ -42,10 +42,10 @@ class Alternative(NamedTuple):
 
 @dataclass(frozen=True)
 class HostNeeds:
-    """What a plan needs of one host: each need with the ids of the trials that have it.
+    """What a plan needs on one host.
 
-    `notes` explains missing kernel features. `alternatives` are generators or loggers that can replace
-    those with an unmet need.
+    `trials` maps each need to the ids of the trials that have it. `notes` maps kernel features to the
+    explanation to show if they are missing. `alternatives` maps needs to recipes that do without them.
     """
 
     system: str
@@ -60,15 +60,15 @@ class HostNeeds:
 
     @property
     def probed_programs(self) -> frozenset[str]:
-        """The programs that the trials and the alternatives need."""
+        """The names of programs to look for on the host: those that the trials or the alternatives need."""
         others = {need for every in self.alternatives.values() for one in every for need in one.needs}
         return self.names("program") | {need.name for need in others if need.what == "program"}
 
 
 def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> dict[str, HostNeeds]:
-    """Return what a plan's recipes need of each host.
+    """Return what a plan's recipes need on each host.
 
-    With `calibrates`, recipes that measure paths are included.
+    With `calibrates`, the recipes that calibrate paths count too.
     """
     hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
     return {host: _host_needs(plan, host, catalogue, calibrates) for host in hosts}
@@ -100,7 +100,7 @@ def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -
 
 
 def recipes_view(host: str) -> View:
-    """Return the part of a trial that decides which recipes and features a host needs."""
+    """Return a view of trials. Trials that are equal in it need the same recipes and features on a host."""
     return {
         "path": lambda path: path and (path.router, path.router == host and (path.down.aqm, path.up.aqm)),
         f"hosts.{host}": _host_kind,
@@ -135,14 +135,17 @@ def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
 
 
 def _own_needs(header: Header, end: str | None = None) -> Iterator[Need]:
-    """Yield the programs, tracepoints and kernel features that a recipe needs, at one end of a flow."""
+    """Yield the programs, tracepoints and kernel features that a recipe needs.
+
+    With `end`, the programs that a generator needs at this end of a flow are included.
+    """
     yield from (Need("program", name) for name in (*header.needs, *header.needs_of(end)))
     yield from (Need("tracepoint", name) for name in header.tracepoints)
     yield from (Need(FEATURE, name) for name in header.modules)
 
 
 def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alternative]]:
-    """Yield alternatives to the generators and loggers of a host that have this need."""
+    """Yield each need of a host's generators and loggers with a recipe that does without it."""
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
     for program in scripts.processes(host):
         header = scripts.recipe_of(host, program).header
@@ -156,7 +159,7 @@ def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alte
 
 
 def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
-    """Yield the recipes that a host needs for a trial."""
+    """Yield the recipes from which the scripts of a host for a trial are made."""
     system, catalogue, path = scripts.resolved.hosts[host].system, scripts.catalogue, scripts.resolved.path
     steps = ("prelude", "listening", "sweep", "clock", "watch")
     for step in (*steps, "reboot") if scripts.settings(host, True) else steps:
@@ -168,7 +171,10 @@ def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
 
 
 def used_recipes(plan: Plan, catalogue: Catalogue) -> Iterator[Recipe]:
-    """Yield the recipes that trials of a plan use, some repeatedly; raises RecipeError or DefinitionError."""
+    """Yield the recipes that trials of a plan use, some more than once.
+
+    Raises RecipeError, DefinitionError.
+    """
     hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
     for host in hosts:
         for group in plan.groups(recipes_view(host)):
@@ -177,7 +183,7 @@ def used_recipes(plan: Plan, catalogue: Catalogue) -> Iterator[Recipe]:
 
 
 def check_recipes(plan: Plan, catalogue: Catalogue) -> None:
-    """Read every recipe that a run of a plan may use; raises RecipeError, or DefinitionError with places."""
+    """Read every recipe that a run of a plan may use. Raises RecipeError, DefinitionError."""
     for _ in used_recipes(plan, catalogue):
         pass
     hosts = plan.trials[0].resolved.hosts.values() if len(plan.trials) else ()
@@ -188,7 +194,7 @@ def check_recipes(plan: Plan, catalogue: Catalogue) -> None:
 
 
 def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the congestion controls, by Linux names, and the kernel features that a plan needs anywhere."""
+    """Return the congestion controls (Linux names) and the kernel features that a plan needs on any host."""
     needs = host_needs(plan, catalogue).values()
     return (
         frozenset(linux_cc(name) for need in needs for name in need.names("congestion control")),
@@ -204,9 +210,10 @@ def find_missing(
     calibrates: bool = False,
     floor_bytes: int = 0,
 ) -> Sequence[Finding]:
-    """Return what each host lacks for a plan.
+    """Return a finding for everything that a host lacks for a plan; findings that stop trials come first.
 
-    Findings that stop trials come first; `floor_bytes` of each disk stay free.
+    A clock that differs from the controller's by more than `clock_tolerance_s` is a finding too.
+    `floor_bytes` of each disk must stay free.
     """
     found = [
         finding
@@ -241,7 +248,7 @@ def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s
 
 
 def _replacements(need: Need, needs: HostNeeds, facts: HostFacts) -> Iterator[str]:
-    """Yield the remedies for a missing program: what to use instead, and how to install it."""
+    """Yield remedies for an unmet need: recipes to use in its place, and how to install a missing program."""
     usable: dict[str, dict[str, None]] = {}
     for one in needs.alternatives.get(need, ()):
         if all(other.name in (_offered(other.what, facts) or ()) for other in one.needs):
@@ -253,7 +260,10 @@ def _replacements(need: Need, needs: HostNeeds, facts: HostFacts) -> Iterator[st
 
 
 def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
-    """Return what a host offers of one kind of need; None if unknown, as for a module that is not loaded."""
+    """Return the names that a host offers for a kind of need; None if they are unknown.
+
+    The parameters of a congestion control are unknown as long as its module is not loaded.
+    """
     if what.startswith(PARAMETER):
         cc = what.removeprefix(PARAMETER)
         return facts.cc_parameters.get(cc, facts.cc_parameters.get(linux_cc(cc)))

@@ -1,4 +1,4 @@
-"""Commands that need root on hosts where another user logs in, and the lines of sudoers(5) for them."""
+"""Find which commands need root on a host where another user logs in, and print sudoers(5) lines for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from samovar.hosts import HostFacts
 from samovar.recipes import Recipe, SudoCommand, allowed_commands, lasting_commands
 
 ROOT_COMMAND, ROOT_LOGIN = "command as root", "root login"
-"""Kinds of needs: a command that runs as root, or root as the user who logs in."""
+"""Kinds of needs: a command that sudo must allow, and a recipe that works only if root logs in."""
 ABOUT = (
     "# Lines for /etc/sudoers.d/samovar of each host (sudo 1.9.10 or later): edit it with `visudo -f`, and",
     "# check the result with `fab check`.",
@@ -16,7 +16,7 @@ ABOUT = (
 
 
 def root_needs(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield each thing that a recipe needs root for, as kind and name."""
+    """Yield the kind and the name of each need for root that a recipe has."""
     header = recipe.header
     for pattern in (*header.root, *lasting_commands(header.root_lasting)):
         yield ROOT_COMMAND, pattern
@@ -25,7 +25,7 @@ def root_needs(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def refusal(what: str, name: str, interfaces: Iterable[str], facts: HostFacts) -> tuple[str, str]:
-    """Return the root access that the user of a host lacks, and the remedy: a line of sudoers(5)."""
+    """Return a message on root access that a host's user lacks, and the remedy, a line of sudoers(5)."""
     assert facts.sudo  # root is refused nothing
     user, paths = facts.sudo.user, facts.sudo.paths
     if what == ROOT_LOGIN:

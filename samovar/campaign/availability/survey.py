@@ -1,4 +1,4 @@
-"""Survey the hosts before a campaign: power on those that are silent, gather facts, note the unreachable."""
+"""Survey the hosts before a campaign: power on hosts that do not answer, and gather the facts of all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLL_S = 0.5
 
 @dataclass(frozen=True)
 class HostSurvey:
-    """The facts of the hosts that answer; `unreachable` maps the other hosts to the reason."""
+    """The facts of the hosts that answer; `unreachable` maps each other host to the reason."""
 
     facts: Mapping[str, HostFacts] = field(default_factory=dict)
     unreachable: Mapping[str, str] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class HostSurvey:
 def survey_hosts(
     sessions: Sessions, facts_of: Callable[[Sequence[str]], Mapping[str, HostFacts]]
 ) -> HostSurvey:
-    """Connect to every host and gather the facts of those that answer."""
+    """Connect to every host, and gather the facts of the hosts that answer with `facts_of`."""
     unreachable: dict[str, str] = {}
     while left := [host for host in sessions.hosts if host not in unreachable]:
         try:
@@ -52,9 +52,10 @@ def require_reachable(
     fail_fast: bool,
     picked: Collection[str] | None = None,
 ) -> None:
-    """Raise TestbedError for unreachable hosts if no trial can run without them, or with `fail_fast`.
+    """Raise TestbedError if hosts are unreachable and no trial can run without them.
 
-    The trials are those of the plan, or those that were `picked`, by their ids.
+    With `fail_fast`, raises it for any unreachable host. The trials are those of the plan, or the ids in
+    `picked`.
     """
     reasons = [reason for one in surveys for reason in one.unreachable.values()]
     if not reasons:
@@ -67,10 +68,10 @@ def require_reachable(
 
 
 def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: Emit) -> None:
-    """Connect to every host, and switch on those that do not answer and have a power switch.
+    """Connect to every host, and switch on the hosts that do not answer and have a power command.
 
-    Each of these has its boot_timeout to answer. A host that stays silent causes an error when it is first
-    used, not here.
+    Waits until each of these answers, at most its boot_timeout. A host that stays silent is no error here;
+    the first script that is to run on it raises the error.
     """
     given_up = threading.Event()
     try:
@@ -85,7 +86,10 @@ def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: E
 
 
 def silent_hosts(error: TestbedError) -> frozenset[str]:
-    """Return the hosts that did not answer at all, according to an error. A host that refuses a key is up."""
+    """Return the hosts in an error that did not answer at all.
+
+    A host that refused the SSH key is not silent.
+    """
     errors = errors_by_host(error).items()
     return frozenset(host for host, one in errors if isinstance(one, UnreachableError))
 

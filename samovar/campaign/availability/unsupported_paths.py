@@ -1,4 +1,4 @@
-"""Find what recipes do not support: paths of a router or adapter, durations of a generator."""
+"""Find paths that a router or adapter does not support, and durations that a generator does not support."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from samovar.units import format_duration
 BOTTLENECK = "bottleneck"
 NANOSECOND_S = 1e-9
 Refusal = tuple[str, str, str]
-"""A host, what it cannot do, and what it can do instead."""
+"""A host, what it cannot do, and which value it would accept."""
 
 
 def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
-    """Return what hosts cannot do according to their recipes, with the trials that need it."""
+    """Return a finding for each path or duration that a recipe does not support, with its trials."""
     view: View = {
         "run": lambda run: run.mtu_bytes,
         "path": None,
@@ -40,7 +40,7 @@ def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
 
 
 def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Find what generators, and the router or the adapters of the bottleneck, cannot do."""
+    """Yield the durations and the path of a trial that generators, router or adapters do not support."""
     yield from _durations_between_steps(resolved, catalogue)
     path = resolved.path
     if path is None:
@@ -62,7 +62,7 @@ def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
 
 
 def _durations_between_steps(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Find durations, given or computed, that are not whole multiples of the step of a flow's generator."""
+    """Yield the flow durations that are not whole multiples of the time step of the flow's generator."""
     for flow in resolved.flows:
         step_s = catalogue.duration_step_s("generator", flow.generator, resolved.hosts[flow.from_host].system)
         if step_s and flow.duration_s is not None and not is_whole(flow.duration_s, step_s):
@@ -74,7 +74,7 @@ def _durations_between_steps(resolved: Resolved, catalogue: Catalogue) -> Iterat
 def _missing_impairments(
     path: PathPlan, host: HostPlan, header: Header, catalogue: Catalogue
 ) -> Iterator[Refusal]:
-    """Find impairments that the bottleneck recipe of a router's operating system lacks."""
+    """Yield the impairments of a path that the bottleneck recipe of the router's operating system lacks."""
     for direction in (path.down, path.up):
         values = {
             "jitter": direction.jitter_s,
@@ -93,7 +93,7 @@ def _missing_impairments(
 
 
 def _delays_between_steps(path: PathPlan, host: HostPlan, header: Header) -> Iterator[Refusal]:
-    """Find round-trip times that are not whole multiples of the step of the bottleneck recipe."""
+    """Yield the round-trip times that are not whole multiples of the router's delay step."""
     step_s = header.delay_step_s
     if step_s is None:
         return

@@ -1,4 +1,4 @@
-"""Measurements of a testbed that a campaign makes once: paths, and the buffers that give receive windows."""
+"""Calibrate a testbed once per campaign: measure its paths, and find receive buffers for wanted windows."""
 
 from samovar.campaign.calibration.calibration import Calibration as Calibration
 from samovar.campaign.calibration.rwnd_calibration import render_fit as render_fit

@@ -1,4 +1,4 @@
-"""Cached calibration results: files of a campaign, each named after a hash of everything it depends on."""
+"""Cache calibration results in files of a campaign, each named after a hash of its inputs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from samovar.campaign.context import CampaignContext
 
 FOLDER = "calibration"
 ATTEMPTS = 3
-"""A measurement is repeated at most this often. The first may have been disturbed by other work on the
-machine."""
+"""A measurement is made at most this many times. It is repeated because other work on the machine may have
+disturbed it."""
 
 
 class CalibrationCache:
@@ -24,12 +24,15 @@ class CalibrationCache:
         self._context = context
 
     def key(self, inputs: Mapping[str, object]) -> str:
-        """Return the hash of a measurement's inputs, with the testbed if several share the campaign."""
+        """Return the hash of a measurement's inputs.
+
+        If several testbeds share the campaign, its name is an input.
+        """
         inputs = {**inputs, **({"testbed": self._context.testbed} if self._context.shared else {})}
         return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]
 
     def boot_id(self, host: str) -> str:
-        """Return the id of a host's current boot; measurements of earlier boots are invalid."""
+        """Return the id of a host's current boot. As an input of keys, it makes old results invalid."""
         return self._context.boots.get(host) or self._context.policy.boots.get(host, "")
 
     def read(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The calibrations of one testbed in a campaign."""
+"""Hold the path calibration and the receive-window calibration of one testbed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from samovar.campaign.context import CampaignContext
 
 
 class Calibration:
-    """Path and receive-window calibration: each result is measured once and holds until a host reboots."""
+    """The path and receive-window calibration of one testbed; results stay valid until a host reboots."""
 
     def __init__(self, context: CampaignContext) -> None:
         self.paths, self.windows = PathCalibration(context), WindowCalibration(context)

@@ -1,4 +1,4 @@
-"""Measure each distinct path of a campaign once, before its first trial."""
+"""Measure each path of a campaign once, before the first trial that uses it, and refuse paths far off."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class Endpoints:
 
 @dataclass(frozen=True)
 class PathResult:
-    """The result for one path: checks, omitted measurements with reasons, measured values by direction."""
+    """The calibration result of one path.
+
+    `left_out` has a reason for each measurement that was not made. `measured` has the values by direction.
+    """
 
     checks: tuple[Check, ...]
     left_out: tuple[str, ...] = ()
@@ -36,7 +39,7 @@ class PathResult:
 
     @property
     def refusal(self) -> tuple[str, ...]:
-        """Why no trial can run on this path; empty if trials can."""
+        """The reasons why no trial may run on this path; empty if trials may run."""
         invalid = (check for check in self.checks if check.verdict == "invalid")
         return tuple(f"the path differs too much from the request: {check.reason}" for check in invalid)
 
@@ -47,7 +50,10 @@ class PathResult:
 
 
 def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None:
-    """Return the ends of a flow that passes the bottleneck; `behind` has the addresses on the far side."""
+    """Return a sender and a receiver that are on different sides of the bottleneck, or None.
+
+    They are the ends of a flow of the trial. `behind` has the addresses on the receiving side.
+    """
     for flow in resolved.flows:
         sender, receiver = flow.from_address in behind, flow.to_address in behind
         if receiver and not sender:
@@ -58,7 +64,7 @@ def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None
 
 
 class PathCalibration:
-    """The calibrated paths of one testbed. A result holds until one of the hosts is rebooted."""
+    """The calibrated paths of one testbed. A result stays valid until one of the hosts reboots."""
 
     def __init__(self, context: CampaignContext) -> None:
         self._context, self._cache = context, CalibrationCache(context)
@@ -69,7 +75,10 @@ class PathCalibration:
         return self._is_calibrated(resolved) and self.result(resolved) is None
 
     def result(self, resolved: Resolved) -> PathResult | None:
-        """Return the result for a trial's path; None if missing, or refused by an earlier controller."""
+        """Return the result for a trial's path, or None if it must be measured.
+
+        A path that an earlier controller refused is measured again.
+        """
         if not self._is_calibrated(resolved):
             return None
         key = self._key(resolved)
@@ -81,18 +90,18 @@ class PathCalibration:
         return self._results.get(key)
 
     def refusal(self, resolved: Resolved) -> tuple[str, ...]:
-        """Return why a trial cannot run on its path; empty if it can, or the path is not yet measured."""
+        """Return why calibration has refused a trial's path; empty if it is accepted or not yet measured."""
         result = self.result(resolved)
         return result.refusal if result is not None else ()
 
     def measure(self, scripts: recipes.TrialScripts) -> None:
-        """Measure both directions of a trial's path, which must be configured, and store the result.
+        """Measure both directions of a trial's path, which must already be set up; store the result.
 
-        The round-trip time is measured with `down`; `up` is skipped if it has neither rate nor loss. Raises
-        TestbedError.
+        The round-trip time is measured together with `down`. `up` is not measured if it has neither a rate
+        limit nor loss. Raises TestbedError.
         """
         resolved, path = scripts.resolved, scripts.resolved.path
-        assert path is not None  # it is due
+        assert path is not None  # is_due() is True
         started_s = time.time()
         parts = [self._measure_direction(scripts, path, "down")]
         if path.up.rate_bps is not None or path.up.loss:
@@ -142,7 +151,7 @@ class PathCalibration:
         return self._cache.key(inputs)
 
     def _measure_direction(self, scripts: recipes.TrialScripts, path: PathPlan, name: str) -> PathResult:
-        """Measure one direction, repeatedly while a check fails, and return the best result.
+        """Measure one direction, up to ATTEMPTS times while a check fails; return the best result.
 
         Raises TestbedError.
         """

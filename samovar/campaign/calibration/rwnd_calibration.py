@@ -1,9 +1,10 @@
-"""Find the socket buffer that gives a requested receive window, on kernels that derive one from the other.
+"""Find the receive buffer that gives a requested receive window, on kernels that derive window from buffer.
 
-Linux from 6.7 on advertises a share of the receive buffer, in 256ths: the payload of a segment divided by the
-memory that the segment takes (net/ipv4/tcp_input.c, tcp_measure_rcv_mss). The setting `rwnd` limits the
-window by a route, as on older kernels. One connection then measures the share (`step/window`), and block
-`fit` of `rwnd` sets the buffer whose share is the requested window.
+Linux from 6.7 on advertises a share of the receive buffer as window. The share is the payload of a segment
+divided by the memory that the segment takes, in 256ths (net/ipv4/tcp_input.c, tcp_measure_rcv_mss). The
+setting `rwnd` first limits the window by a route, as on older kernels. Then one connection measures the share
+(recipe `step/window`), and the block `fit` of the recipe `rwnd` sets the buffer of which this share is the
+requested window.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ from samovar.campaign.context import CampaignContext
 from samovar.recipes import ProbeScripts, TrialScripts, window_floor
 
 WHOLE = 256
-"""The share of the buffer is in units of 1/256."""
+"""The denominator of the share: kernels count it in 256ths of the buffer."""
 FIRST_PORT = 5301
 PROBE_BYTES = 1 << 14
-"""About the first flight of a connection. Its first full segment determines the share."""
+"""A probe sends this many bytes, about an initial congestion window. The first full segment determines the
+share."""
 LEFT_OUT = "left out: "
 REPORT = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
 WAITS = 4
-"""An end may wait for the other this many times within the time limit of a step."""
+"""Sender and receiver of a probe may wait for each other this many times within the time limit of a step."""
 ROUTE_WINDOW = 0
-"""The ratio of a kernel that offers the route's window, whatever the buffer."""
+"""The ratio that stands for a kernel that advertises the route's window whatever the size of the buffer."""
 
 
 @dataclass(frozen=True)
 class WindowProbe:
-    """A receive window between two hosts, and the addresses between which it is probed."""
+    """A requested receive window, and the two hosts and addresses between which a connection probes it."""
 
     sender: str
     receiver: str
@@ -44,12 +46,12 @@ class WindowProbe:
 
     @property
     def target_bytes(self) -> int:
-        """The largest window that can be advertised and does not exceed the requested one."""
+        """The largest window that does not exceed the requested one and that window scaling can express."""
         return window_floor(self.window_bytes)
 
 
 def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
-    """Return the windows of a trial that may need a fitted buffer, one for each pair of addresses."""
+    """Return a probe for each pair of addresses whose receive window may need a fitted buffer."""
     probes: dict[tuple[str, str], WindowProbe] = {}
     for flow, recipe in ((ends.flow, ends.recipe) for ends in scripts.flows):
         window_bytes = scripts.resolved.window_bytes(flow)
@@ -62,7 +64,7 @@ def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
 
 
 def window_share(clamp_bytes: int, buffer_bytes: int) -> int | None:
-    """Return the share of a buffer that a kernel counts as window, in 256ths; None if it is not a share."""
+    """Return which share of the buffer the window is, in 256ths; None if the share is not a whole number."""
     share = round(clamp_bytes * WHOLE / buffer_bytes) if buffer_bytes > 0 else 0
     exact = 0 < share < WHOLE and buffer_bytes * share // WHOLE == clamp_bytes
     return share if exact else None
@@ -71,10 +73,10 @@ def window_share(clamp_bytes: int, buffer_bytes: int) -> int | None:
 def render_window_probe(
     scripts: TrialScripts, probe: WindowProbe, limit_s: float, before: Mapping[str, Mapping[str, str]]
 ) -> ProbeScripts:
-    """Return the scripts of a probe: one connection, on a port that no flow of the trial uses.
+    """Return the scripts of a window probe: one connection, on a port that no flow of the trial uses.
 
-    Either end waits for the other for at most limit_s. Both hosts, whose state was `before`, then forget what
-    the connection has taught their TCP.
+    Each end waits for the other at most `limit_s`. Afterwards both hosts clear the TCP metrics that they have
+    cached from the connection. `before` has the states of hosts before the trial.
     """
     used = {ends.flow.port + offset for ends in scripts.flows for offset in ends.recipe.header.ports}
     values: Mapping[str, object] = {
@@ -103,10 +105,10 @@ def render_window_probe(
 
 
 def fit_buffers(shares: Mapping[WindowProbe, int]) -> dict[str, int]:
-    """Return the receive buffer in bytes of each receiving host that fits the measured shares.
+    """Return for each receiver the receive buffer in bytes that gives the requested windows.
 
-    `shares` maps the probes of a trial to the share of the buffer that is window, in 256ths. A host has one
-    buffer for all senders: the smallest, so that no window exceeds the requested one.
+    `shares` maps each probe to the measured share of the buffer that the kernel advertises, in 256ths. A host
+    has the same buffer for all senders; the smallest is taken, so that no window exceeds the requested one.
     """
     buffers: dict[str, int] = {}
     for probe, share in shares.items():
@@ -123,7 +125,10 @@ def render_fit(scripts: TrialScripts, host: str, buffer_bytes: int) -> str:
 
 @dataclass(frozen=True)
 class WindowResult:
-    """The result of one probe: window by buffer in 256ths, or None and the reason in `left_out`."""
+    """The result of one probe. `ratio` is window divided by buffer in 256ths.
+
+    If the probe failed, `ratio` is None and `left_out` has the reason.
+    """
 
     ratio: int | None
     left_out: str = ""
@@ -133,7 +138,7 @@ class WindowResult:
 
 
 def parse_window(probe: WindowProbe, text: str) -> WindowResult:
-    """Read the receiver's report of a closed connection, a line `window CLAMP BUFFER SEGMENT`."""
+    """Parse the line `window CLAMP BUFFER SEGMENT` that the receiver prints after a probe."""
     report = REPORT.search(text)
     if report is None:
         return _left_out(probe.receiver, text)
@@ -157,25 +162,28 @@ class WindowCalibration:
         self._tries = Counter[str]()
 
     def probes(self, scripts: TrialScripts) -> dict[str, WindowProbe]:
-        """Return the windows of a trial that depend on a buffer, by the name of their calibration file."""
+        """Return the window probes of a trial, by the name of the calibration file for their result."""
         return {self._name(scripts, probe): probe for probe in window_probes(scripts)}
 
     def due(self, probes: Mapping[str, WindowProbe]) -> list[str]:
-        """Return the names of the windows that must be probed, except those that failed too often."""
+        """Return the names of the probes without a result that have failed fewer than ATTEMPTS times."""
         for name in probes:
             if name not in self._ratios and (stored := self._cache.read(name)) is not None:
                 self._ratios[name] = int(stored["ratio"])
         return [name for name in probes if name not in self._ratios and self._tries[name] < ATTEMPTS]
 
     def buffers(self, probes: Mapping[str, WindowProbe]) -> dict[str, int]:
-        """Return the receive buffer in bytes of each host on which it must be set before a server listens."""
+        """Return the receive buffer in bytes to set on each receiver before its servers start listening."""
         ratios = {probe: self._ratios.get(name) for name, probe in probes.items()}
         return fit_buffers({probe: ratio for probe, ratio in ratios.items() if ratio})
 
     def measure(
         self, scripts: TrialScripts, name: str, probe: WindowProbe, before: Mapping[str, Mapping[str, str]]
     ) -> None:
-        """Probe a window on hosts set for a trial, whose state was `before`; raises TestbedError."""
+        """Probe a window on hosts that already have the settings of a trial, and store the result.
+
+        `before` has the states of hosts before the trial. Raises TestbedError.
+        """
         started_s = time.time()
         result = self._probe(scripts, probe, before)
         self._tries[name] += 1
@@ -201,7 +209,7 @@ class WindowCalibration:
         )
 
     def _name(self, scripts: TrialScripts, probe: WindowProbe) -> str:
-        """Return the name of a calibration file: a hash of all that the memory of a segment depends on."""
+        """Return the name of a probe's file, a hash of all that influences a segment's memory."""
         hosts = []
         for host in (probe.sender, probe.receiver):
             plan = scripts.resolved.hosts[host]
@@ -218,7 +226,7 @@ class WindowCalibration:
     def _probe(
         self, scripts: TrialScripts, probe: WindowProbe, before: Mapping[str, Mapping[str, str]]
     ) -> WindowResult:
-        """Send full segments over one connection and read the window that the receiver derived from them."""
+        """Send full segments over one connection; return the window that the receiver derives."""
         limit_s = self._context.policy.config.step_timeout_s
         texts = render_window_probe(scripts, probe, limit_s / WAITS, before)
 

@@ -1,4 +1,4 @@
-"""Collection: the files of a trial fetched from hosts, checked, committed to the campaign, and verified."""
+"""Collect the files of a trial: fetch and check them, commit the trial, and verify whole campaigns."""
 
 from samovar.campaign.collection.checksums import SUMS as SUMS
 from samovar.campaign.collection.checksums import sha256_of as sha256_of

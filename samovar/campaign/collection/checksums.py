@@ -1,4 +1,4 @@
-"""Checksums of a folder's files in the format of sha256sum(1): `sha256sum -c SHA256SUMS` checks them."""
+"""Write and read SHA256SUMS, the checksums of a folder's files in the format of sha256sum(1)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
 def sha256_of(file: Path) -> str:
-    """Return the SHA-256 of a file, hexadecimal. Raises OSError; a symbolic link is not followed."""
+    """Return the SHA-256 of a file in hexadecimal. Raises OSError, also for a symbolic link."""
     with open(file, "rb", buffering=0, opener=_open_plain) as source:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def content_of(file: Path) -> bytes:
-    """Return a file's content, empty for a named pipe. Raises OSError; a symbolic link is not followed."""
+    """Return the content of a file; empty for a named pipe. Raises OSError, also for a symbolic link."""
     with open(file, "rb", opener=_open_plain) as source:
         return source.read() or b""
 
@@ -32,7 +32,7 @@ def _open_plain(path: str, flags: int) -> int:
 
 
 def names_in(folder: Path) -> Iterator[str]:
-    """Yield the relative path of everything below a folder except folders; links are not followed."""
+    """Yield the relative path of every file below a folder. Symbolic links count as files."""
     pending = [("", str(folder))]
     while pending:
         prefix, place = pending.pop()
@@ -45,9 +45,10 @@ def names_in(folder: Path) -> Iterator[str]:
 
 
 def write_sums(folder: Path, known: Mapping[str, str] | None = None) -> None:
-    """Write SHA256SUMS of everything in a folder. Checksums in `known` are not computed again.
+    """Write SHA256SUMS with the checksums of all files below a folder.
 
-    Raises CampaignError if a file cannot be read or listed, or the checksums cannot be written.
+    `known` maps paths to checksums that need not be computed again. Raises CampaignError if a file cannot be
+    read, if its name has several lines, or if SHA256SUMS cannot be written.
     """
     known = known or {}
     try:
@@ -64,7 +65,7 @@ def write_sums(folder: Path, known: Mapping[str, str] | None = None) -> None:
 def read_sums(text: bytes) -> dict[str, str]:
     """Return the checksums in the content of SHA256SUMS, by path.
 
-    Raises ValueError naming a line that is not valid.
+    Raises ValueError with the number of the first invalid line.
     """
     sums = {}
     for number, line in enumerate(os.fsdecode(text).split("\n")[:-1], 1):

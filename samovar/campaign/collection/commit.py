@@ -1,4 +1,4 @@
-"""Commit a complete trial to its campaign by one rename, or set an incomplete one aside."""
+"""Commit a complete trial to its campaign by one rename, or move an incomplete trial to set-aside/."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from samovar.errors import CampaignError
 def commit_trial(in_progress: Path, trials: Path) -> Path:
     """Move a complete trial from in-progress/ID to trials/ID, synced to disk, and return its new path.
 
-    Writes SHA256SUMS of all its files first. Raises CampaignError if it has no manifest, has a file that was
-    not fetched completely, or exists already.
+    Writes SHA256SUMS of all its files first. Raises CampaignError if the trial has no manifest.json, if a
+    file was not fetched completely, or if trials/ID exists already.
     """
     target, manifest = trials / in_progress.name, in_progress / "manifest.json"
     if not manifest.is_file():
@@ -46,7 +46,7 @@ def set_aside(in_progress: Path, home: Path) -> Path:
         try:
             write_sums(in_progress)
         except CampaignError:
-            (in_progress / SUMS).unlink(missing_ok=True)  # half a list would be worse than none
+            (in_progress / SUMS).unlink(missing_ok=True)  # incomplete, but would look complete
     number = 1
     while (target := home / f"{in_progress.name}-{number}").exists():
         number += 1
@@ -54,13 +54,16 @@ def set_aside(in_progress: Path, home: Path) -> Path:
 
 
 def sums_digest(folder: Path) -> Mapping[str, str]:
-    """Return the journal's value `sums_sha256` for a folder: the SHA-256 of its SHA256SUMS, if it has one."""
+    """Return the SHA-256 of a folder's SHA256SUMS, if there is one, as the journal's `sums_sha256`."""
     sums = folder / SUMS
     return {"sums_sha256": sha256_of(sums)} if sums.is_file() else {}
 
 
 def digests(folder: Path, *patterns: str) -> Mapping[str, str]:
-    """Return the SHA-256 of the files below a folder that match, by path. Raises CampaignError."""
+    """Return the SHA-256 of the files below a folder that match glob patterns, by path.
+
+    Raises CampaignError.
+    """
     found = {file for pattern in patterns for file in folder.glob(pattern) if file.is_file()}
     try:
         return {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(found)}

@@ -1,4 +1,4 @@
-"""Fetch the files of a trial: compress and checksum them on the host, copy, verify, and only then remove."""
+"""Fetch the files of a trial from a host: compress, checksum, copy and verify them, and then remove them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from samovar.units import format_bytes
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SIZE = re.compile(r"[0-9]{1,18}")
-MAX_OUTPUT = 300  # characters of a host's output that an error has
+MAX_OUTPUT = 300  # an error quotes at most this many characters of a host's output
 STOP_DEADLINE_S = 20.0
 SALVAGE_DEADLINE_S = 60.0
-"""Time limit for fetching files of an interrupted trial. Files not fetched by then are removed on the
-host."""
+"""Time limit for fetching the files of an interrupted trial. Files that are not fetched by then are lost: the
+clean-up removes them from the host."""
 SPARE_BYTES = 64 * 1024 * 1024
-"""Disk space that stays free on this machine, for the journal and other files that must be written."""
+"""Disk space that stays free on the controller for the journal and other files that must be written."""
 
 
 def packed_name(program: Program) -> str:
-    """Return the name of a program's compressed output. Raises TestbedError if it could lead elsewhere."""
+    """Return the file name of a program's compressed output.
+
+    Raises TestbedError if the name has characters, such as a slash, that could lead to another folder.
+    """
     if not _NAME.fullmatch(program.output):
         raise TestbedError(
             f"{program.name}: {program.output!r} cannot be the name of a collected file; "
@@ -36,18 +39,19 @@ def packed_name(program: Program) -> str:
 
 
 def collected_path(program: Program) -> str:
-    """Return the path of a program's compressed output in the trial's folder here."""
+    """Return the path of a program's compressed output in the trial's folder on the controller."""
     return f"{'logs' if program.kind == 'generator' else 'traces'}/{packed_name(program)}"
 
 
 def collect(
     session: Session, folder: str, programs: Sequence[Program], local: Path, *, deadline_s: float = 600.0
 ) -> list[Mapping[str, object]]:
-    """Fetch what programs of a trial wrote on a host and return the entries of the files for the manifest.
+    """Fetch the output files of a trial's programs from a host; return their entries for the manifest.
 
-    The trial's folder on the host is removed only when every file is on the disk here and verified. After a
-    lost connection, fetching resumes with what has arrived. Raises TestbedError for a file that is missing or
-    was changed on its way, CampaignError if the disk here has no room, and DeadlineError.
+    The trial's folder on the host is removed only when every file is verified and on the controller's disk.
+    After a lost connection, fetching continues where it stopped. Raises TestbedError if a file is missing or
+    its checksum differs. Raises CampaignError if the controller's disk has no room. Raises DeadlineError
+    after `deadline_s`.
     """
     check_folder(folder)
     if not programs:
@@ -101,7 +105,10 @@ def salvage(
 
 
 def check_room(host: str, size_bytes: int, local: Path) -> None:
-    """Raise CampaignError, which blames no host, if the disk here has no room for files of this size."""
+    """Raise CampaignError if the controller's disk has no room for files of this size from a host.
+
+    It is not a TestbedError, so that the host is not blamed for it.
+    """
     free = free_here(local)
     if size_bytes + SPARE_BYTES > free:
         needed, there, spare = (format_bytes(size, 3) for size in (size_bytes, free, SPARE_BYTES))
@@ -110,7 +117,7 @@ def check_room(host: str, size_bytes: int, local: Path) -> None:
 
 
 def check_folder(folder: str) -> None:
-    """Raise TestbedError for a folder that is not a trial's, so that nothing else is ever removed."""
+    """Raise TestbedError unless a path is a trial's folder, so that no other folder is ever removed."""
     parts = folder.split("/")
     if len(parts) < 4 or parts[0] or not all(_NAME.fullmatch(part) for part in parts[1:]):
         raise TestbedError(
@@ -141,8 +148,8 @@ wc -c -- "$@"
 def pack_script(folder: str, programs: Sequence[Program]) -> str:
     """Return the script that compresses files and prints their checksums and sizes.
 
-    Each program is started once for all files. Files that are already compressed are not compressed again.
-    FreeBSD's `sha256 -r` prints the format of sha256sum.
+    gzip, sha256sum and wc are each started only once for all files. Files that are already compressed are not
+    compressed again. FreeBSD's `sha256 -r` prints the format of sha256sum.
     """
     return _PACK.format(
         folder=quote(folder),
@@ -152,10 +159,10 @@ def pack_script(folder: str, programs: Sequence[Program]) -> str:
 
 
 def parse_packed(host: str, text: str, names: Sequence[str]) -> dict[str, tuple[str, int]]:
-    """Return the SHA-256 and the size in bytes of each of `names` that pack_script has printed.
+    """Return the SHA-256 and the size in bytes of each file in `names`, from the output of pack_script().
 
-    It prints a line `sha256 name` and a line `bytes name` for each. Raises TestbedError if a name is missing,
-    printed twice, or unknown.
+    The output has a line `SHA256 NAME` and a line `BYTES NAME` for each file. Raises TestbedError if a line
+    is missing, is there twice, or has another name.
     """
     sums: dict[str, str] = {}
     sizes: dict[str, int] = {}

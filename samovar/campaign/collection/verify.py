@@ -1,7 +1,8 @@
-"""Verify that a campaign's folder still holds what was measured, by checksums that form a chain.
+"""Verify by checksums that no file of a campaign's folder has changed since it was written: `fab verify`.
 
-SHA256SUMS of a trial has the checksums of all its files. The journal has the checksums of each SHA256SUMS, of
-the plan and of the definition files, and at the end of each trial a checksum of the journal itself.
+The checksums form a chain. SHA256SUMS of a trial has the checksums of all its files. The journal has the
+checksums of each SHA256SUMS, of the plan and of the definition files. At the end of each trial, the journal
+gets a checksum of its own lines so far.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from samovar.events import Emit, Event, silent
 
 REPORT_S = 0.2
 UNRECORDED = ("tables/", "in-progress/", "bundle/", "set-aside/", "commands/")
-"""Folders whose files may appear and disappear: the analysis makes them, they are being written, or they are
-verified separately."""
+"""Folders in which a file without a recorded checksum is no problem. The analysis writes to tables/ and
+bundle/, running trials to in-progress/ and commands/, and trials in set-aside/ are verified one by one."""
 GROWING = re.compile(r"journal\.jsonl|journal\.torn-\d+|.*\.part")
 
 
@@ -41,7 +42,7 @@ class FileProblem:
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of a verification; `notes` name what could not be verified, with the reasons."""
+    """The result of a verification. `notes` list what could not be verified, and why."""
 
     findings: Sequence[FileProblem]
     notes: Sequence[str]
@@ -53,8 +54,8 @@ class Verification:
 def verify(folder: Path, emit: Emit = silent) -> Verification:
     """Compare every file of a campaign with its recorded checksum.
 
-    Emits `verifying` {done, of} in bytes. Raises CampaignError if the folder has no journal, or if the
-    journal cannot be read.
+    Emits events `verifying` with the bytes `done` so far `of` all bytes. Raises CampaignError if the folder
+    has no journal, or if the journal cannot be read.
     """
     started_s = time.monotonic()
     if not (folder / JOURNAL).is_file():
@@ -73,7 +74,7 @@ def verify(folder: Path, emit: Emit = silent) -> Verification:
 
 
 def printable(name: str) -> str:
-    """Return a file name as one line without control characters, whatever bytes it has."""
+    """Return a file name as one printable line, with control characters and invalid UTF-8 escaped."""
     escaped = "".join(
         c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in name
     )
@@ -81,11 +82,11 @@ def printable(name: str) -> str:
 
 
 class _Verifier:
-    """Collects the files that a campaign's folder should contain according to its journal, and problems.
+    """Collects from a journal which files the campaign's folder should contain, and reports differences.
 
-    `_folders` maps the paths of trials, complete or set aside, to the SHA-256 of their SHA256SUMS; None for a
-    folder that was set aside when the disk was full. `_own_files` maps the campaign's own files to their
-    SHA-256. `_running` has the trials that were started and not finished.
+    `_folders` maps the folders of trials, complete or set aside, to the SHA-256 of their SHA256SUMS, or to
+    None if a full disk prevented writing it. `_own_files` maps files that do not belong to one trial to their
+    SHA-256. `_running` has the ids of trials that were started and not finished.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -97,7 +98,7 @@ class _Verifier:
         self.notes: list[str] = []
 
     def apply(self, entries: Iterable[Entry]) -> None:
-        """Derive from a journal what the folder should contain."""
+        """Derive from the events of a journal which files the folder should contain."""
         folders, running = self._folders, self._running
         for entry in entries:
             values = entry.values
@@ -140,11 +141,14 @@ class _Verifier:
             self.notes.append("not verified: the bundle, which has no SHA256SUMS before `fab report`")
 
     def _in_sums(self, path: str) -> Iterator[tuple[str, str]]:
-        """Yield the files that the SHA256SUMS of a folder lists, except names that lead out of it."""
+        """Yield path and checksum of each file in a folder's SHA256SUMS.
+
+        A path that leads out is a problem.
+        """
         try:
             sums = read_sums(content_of(self._folder / path / SUMS))
         except OSError:
-            return  # reported where the checksum of this file is compared
+            return  # compare_checksums() reports that SHA256SUMS cannot be read
         except ValueError as error:
             self._add(f"{path}/{SUMS}", str(error))
             return
@@ -155,7 +159,7 @@ class _Verifier:
                 yield f"{path}/{name}", sha256
 
     def _in_unrecorded_folders(self) -> Iterator[tuple[str, str]]:
-        """Yield the files of trials that the journal lacks because their controller runs or was killed."""
+        """Yield the files of trials whose end the journal lacks; their controller runs or was killed."""
         for home in ("trials", "set-aside"):
             place = self._folder / home
             names = [one.name for one in place.iterdir() if one.is_dir()] if place.is_dir() else []
@@ -172,7 +176,7 @@ class _Verifier:
                     yield from self._in_sums(path)
 
     def add_unknown(self, expected: Mapping[str, str]) -> None:
-        """Add the files that are not expected, in folders whose whole content is known."""
+        """Report unexpected files in folders for which the checksums of all files are recorded."""
         recorded = {path for path, sha256 in self._folders.items() if sha256}
         for path in names_in(self._folder):
             is_own = (
@@ -184,7 +188,10 @@ class _Verifier:
                 self._add(path, "was not there when the campaign was written")
 
     def sizes(self, expected: Iterable[str]) -> dict[str, int]:
-        """Return the size in bytes of each expected file; add those that are missing or no plain files."""
+        """Return the size in bytes of each expected file.
+
+        Report files that are missing or not regular files.
+        """
         sizes: dict[str, int] = {}
         for path in expected:
             try:
@@ -199,7 +206,7 @@ class _Verifier:
         return sizes
 
     def compare_journal(self) -> None:
-        """Check the journal's checksums of itself, and compare it with the copy in the bundle."""
+        """Check the journal by the checksums in its lines, and against its copy in bundle/."""
         data = (self._folder / JOURNAL).read_bytes()
         for number in broken_seals(data):
             self._add(JOURNAL, f"line {number}: the lines before it have changed since they were written")
@@ -208,7 +215,10 @@ class _Verifier:
             self._add(JOURNAL, "does not begin with the copy of it in the bundle")
 
     def compare_checksums(self, expected: Mapping[str, str], sizes: Mapping[str, int], emit: Emit) -> None:
-        """Compare checksums on all CPUs, large files first so that none is left alone at the end."""
+        """Compare checksums on all CPUs.
+
+        Large files come first, so that the CPUs finish at about the same time.
+        """
 
         def problem_of(path: str) -> str:
             try:

@@ -1,4 +1,4 @@
-"""The journal of a campaign: its events, the file that holds them, and the state derived from them."""
+"""The journal of a campaign: the file of its events, and the state derived from them."""
 
 from samovar.campaign.journal.campaign_state import STARTS as STARTS
 from samovar.campaign.journal.campaign_state import CampaignState as CampaignState

@@ -1,4 +1,4 @@
-"""The state of a campaign, derived from the events of its journal: trials, unrestored hosts, quarantine."""
+"""Derive the state of a campaign from the events of its journal: trials, unrestored hosts, quarantine."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 class TrialState:
     """The state of one trial.
 
-    `status` is that of the last attempt. It is "in flight" until the attempt finishes, and stays so if the
-    controller crashed. `seconds` and `overhead_s` (the time not spent on traffic) are None until the attempt
-    finishes. `phases` maps phases to seconds. `testbed` is where the last attempt ran. `earlier` is the
-    result of the last attempt that was not interrupted, if a later one was.
+    All values are of the last attempt. `status` is "in flight" until the attempt finishes, and stays "in
+    flight" if the controller crashes. `seconds` and `overhead_s` (time not spent on traffic) are None until
+    the attempt finishes. `phases` maps phases to seconds. `testbed` is where the attempt ran. `set_aside`
+    lists the folders of all earlier attempts. `earlier` is the result of the last attempt that was not
+    interrupted, if a later one was.
     """
 
     id: str
@@ -43,7 +44,7 @@ class TrialState:
 
     @property
     def result(self) -> str:
-        """The verdict of a trial that completed, else how its last attempt ended."""
+        """The verdict if the trial completed, otherwise how its last attempt ended."""
         return (self.verdict or "valid") if self.status == "completed" else self.status
 
     @property
@@ -59,9 +60,10 @@ def is_open(trial: TrialState | None) -> bool:
 
 @dataclass(frozen=True)
 class SavedState:
-    """The state of a host before trial `id` changed it; with `lasting`, before the first of several trials.
+    """The state of a host before trial `id` changed it.
 
-    `testbed` is empty if the campaign has only one.
+    With `lasting`, the change is a setting that needs a reboot, which later trials keep. `testbed` is empty
+    if the campaign has only one.
     """
 
     id: str
@@ -73,15 +75,16 @@ class SavedState:
 
 @dataclass
 class CampaignState:
-    """The state of a campaign. Only `fold` changes it, while it applies events.
+    """The state of a campaign as fold() derives it from the journal's events.
 
-    `unrestored` maps each changed host to its saved states, oldest first. They are restored from the newest
-    to the oldest, which is from before any trial. `blocked` maps trials to the reasons why the testbed could
-    not run them at the last preflight. `quarantined` maps hosts to the reason why this run no longer uses
-    them; `probation` are hosts quarantined by an earlier run on which no trial has completed since. `stopped`
-    is the reason why the last run ended early, `idle` the testbeds that had no trial left to run. `picks`
-    describe the parts of the plan that runs were about, `picked` has their trials; both are empty after a
-    run of the whole plan. Hosts are named HOST@TESTBED where several testbeds share the campaign.
+    `unrestored` maps each changed host to its saved states, oldest first. They are restored newest first; the
+    oldest state is from before any trial. `blocked` maps trials to the reasons why no testbed could run them
+    at the last preflight. `quarantined` maps hosts to the reason why the last run stopped using them.
+    `probation` has hosts that an earlier run quarantined and on which no trial has completed since. `stopped`
+    is the reason why the last run ended early. `idle` has the testbeds that have no trial left to run.
+    `picks` describes the parts of the plan that runs were about, and `picked` has the trials of these parts;
+    both are empty after a run of the whole plan. If several testbeds share the campaign, hosts are named
+    HOST@TESTBED.
     """
 
     trials: dict[str, TrialState] = field(default_factory=dict)
@@ -98,7 +101,7 @@ class CampaignState:
     picked: frozenset[str] = frozenset()
 
     def pick(self, text: str, trials: Collection[str]) -> None:
-        """Note that a run is about some trials only, or for an empty text about the whole plan."""
+        """Add the part of the plan that a run is about; an empty text stands for the whole plan."""
         if text:
             self.picks = tuple(dict.fromkeys((*self.picks, text)))
             self.picked |= frozenset(trials)
@@ -106,11 +109,11 @@ class CampaignState:
             self.picks, self.picked = (), frozenset()
 
     def is_left_for_later(self, id_: str) -> bool:
-        """Return whether a trial has not run because runs were about other parts of the plan only."""
+        """Return whether a trial has not run because all runs were about other parts of the plan."""
         return bool(self.picks) and id_ not in self.picked and id_ not in self.trials
 
     def part_text(self, ids: Collection[str]) -> str:
-        """Return how much of a plan's trials has run, if runs were about a part of it only; else empty.
+        """Return how many trials of a plan were run, if all runs were about parts of it; otherwise empty.
 
         For example: `2 of 6 trials were run (picked: cc=cubic)`.
         """
@@ -120,7 +123,7 @@ class CampaignState:
         return f"{number} of {counted(len(ids), 'trial')} were run (picked: {'; '.join(self.picks)})"
 
     def on(self, testbed: str) -> CampaignState:
-        """Return the state with only the hosts of one testbed, by their own names."""
+        """Return the state with only the hosts of one testbed, named without `@TESTBED`."""
         if not testbed:
             return self
         end = f"@{testbed}"
@@ -144,7 +147,7 @@ class CampaignState:
 
 
 def fold(entries: Iterable[Entry]) -> CampaignState:
-    """Derive a campaign's state from its events, except unknown ones; raises CampaignError."""
+    """Derive a campaign's state from its events. Unknown events are ignored. Raises CampaignError."""
     state = CampaignState()
     for number, entry in enumerate(entries, 1):
         try:
@@ -163,7 +166,7 @@ def _apply_campaign_event(state: CampaignState, entry: Entry) -> None:
     values = entry.values
     match entry.event:
         case event if event in STARTS:
-            # Each run determines this again, so hosts that were quarantined are tried again.
+            # Each run determines these values anew, so it uses hosts again that were quarantined.
             state.controllers += 1
             state.probation |= state.quarantined.keys()
             state.blocked, state.quarantined, state.idle, state.stopped = {}, {}, frozenset(), ""
@@ -191,7 +194,7 @@ def _apply_host_event(state: CampaignState, entry: Entry) -> None:
             saved = SavedState(values["id"], values["host"], values["state"], lasting, testbed)
             state.unrestored[host] = (*state.unrestored.get(host, ()), saved)
         case "state-restored":
-            # Newer states than the one that was restored are void; older ones remain to be restored.
+            # States saved after the restored one are obsolete; states saved before it remain to be restored.
             host, restored = _host_name(values), (values["id"], bool(values.get("lasting")))
             states = state.unrestored.pop(host, ())
             keys = [(one.id, one.lasting) for one in states]

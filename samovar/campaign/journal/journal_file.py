@@ -1,4 +1,4 @@
-"""The file journal.jsonl: one JSON object per event and line, on disk before the next step is taken."""
+"""Read and write journal.jsonl: one event per line, synced to disk before the controller continues."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from samovar.errors import CampaignError
 
 NAME = "journal.jsonl"
 SEALING = frozenset({"trial-finished", "files-recorded", "campaign-finished", "campaign-interrupted"})
-"""Events that get `before`, the SHA-256 of all bytes of the journal before their line."""
+"""Events that are written with a value `before`: the SHA-256 of all bytes of the journal before their
+line."""
 
 
 Note = Callable[..., None]
-"""Append an event to the journal: its name, then its values as keyword arguments."""
+"""A function that appends an event to the journal; it takes the name, and the values as keyword arguments."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One event: when it happened (seconds since the epoch, controller's clock), its name and its values."""
+    """One event of a journal: its time (seconds since the epoch, controller's clock), name and values."""
 
     t_s: float
     event: str
@@ -48,9 +49,10 @@ def read_journal(file: Path) -> list[Entry]:
 
 
 def holder(file: Path) -> int | None:
-    """Return the process on this machine that has a journal open for writing, or None if there is none.
+    """Return the pid of the process on this machine that has locked a journal for writing, or None.
 
-    Reads the kernel's list, proc_locks(5), because an attempt to lock the file could shut out a controller.
+    Reads the kernel's list of locks, proc_locks(5). Trying to lock the file instead could make a controller
+    fail that starts at the same moment.
     """
     try:
         stat = file.stat()
@@ -63,7 +65,7 @@ def holder(file: Path) -> int | None:
 
 
 def broken_seals(data: bytes) -> Iterator[int]:
-    """Yield the numbers, from 1, of the lines whose `before` does not match the journal before them."""
+    """Yield the numbers, from 1, of the lines whose `before` is not the SHA-256 of the lines before them."""
     digest = hashlib.sha256()
     for number, line in enumerate(data.split(b"\n"), 1):
         entry = _entry(line)
@@ -74,10 +76,10 @@ def broken_seals(data: bytes) -> Iterator[int]:
 
 
 class Journal:
-    """A journal open for writing, by one controller at a time.
+    """A journal that is open for writing, and locked so that only one controller writes it.
 
-    An incomplete last line, from a controller that died, is moved to journal.torn-N. Raises CampaignError if
-    another controller has the journal open, or if it cannot be read or written.
+    If a controller died while it wrote the last line, this incomplete line is moved to journal.torn-N. Raises
+    CampaignError if another controller has the journal open, or if the file cannot be read or written.
     """
 
     def __init__(self, file: Path) -> None:
@@ -114,9 +116,10 @@ class Journal:
         self.append(event, round(time.time(), 6), **values)
 
     def append(self, event: str, t_s: float, **values: Any) -> Entry:
-        """Append an event from any thread; return when it is on disk. Events in SEALING get `before`.
+        """Append an event, and return it once it is on disk. Any thread may call this.
 
-        Raises CampaignError if it cannot be written completely; the journal is then unchanged.
+        An event in SEALING gets a value `before`. Raises CampaignError if the event cannot be written
+        completely; the journal is then unchanged.
         """
         with self._lock:
             size_bytes, digest = self._written
@@ -139,7 +142,7 @@ class Journal:
         return entry
 
     def close(self) -> None:
-        """Close the journal and release it for other controllers."""
+        """Close the journal, and release its lock, so that other controllers can open it."""
         os.close(self._fd)
 
     def _repair(self) -> list[Entry]:
@@ -172,7 +175,8 @@ def _parse(file: Path, data: bytes) -> tuple[list[Entry], bytes]:
     for number, line in enumerate(lines, 1):
         entry = _entry(line)
         if entry is None and number == len(lines) and not rest:
-            return entries, line + b"\n"  # only the length of the last block has reached the disk
+            # After a power loss, the file may have its full length without the content of its last block.
+            return entries, line + b"\n"
         if entry is None:
             raise CampaignError(f"{file}:{number}: not an event; must be a JSON object with t_s and event")
         entries.append(entry)

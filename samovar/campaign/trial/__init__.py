@@ -1,4 +1,4 @@
-"""One trial: its phases on the hosts, its traffic, and its result."""
+"""Run one trial: its phases on the hosts, its traffic, and its result."""
 
 from samovar.campaign.trial.boot_settings import BootSettings as BootSettings
 from samovar.campaign.trial.trial_run import TrialResult as TrialResult

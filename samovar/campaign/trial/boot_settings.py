@@ -1,7 +1,8 @@
-"""Settings that need a reboot: applied before the first trial that needs them, restored after the last.
+"""Apply and restore boot settings, host settings that take effect only after a reboot.
 
-A recipe whose change is `reboot` prints the current value of each KEY, and as `planned.KEY` its value after
-the next reboot. A reboot is due if the planned value is the wanted value and the current value is not.
+They are applied before the first trial that needs them, and restored after the last. A recipe with `change:
+reboot` prints the current value of each KEY, and as `planned.KEY` its value after the next reboot. A host
+must be rebooted if the planned value is the wanted one and the current value is not.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ PLANNED = "planned."
 
 
 class BootSettings:
-    """The boot settings that are applied on the hosts of a campaign.
+    """Applies and restores the boot settings of the hosts of a campaign.
 
-    `scripts_of` returns the scripts of a trial by its id. `_saved` has for each host the states before each
-    change, oldest first.
+    `scripts_of` returns the scripts of the trial with a given id. `_saved` maps each changed host to its
+    states from before each change, oldest first.
     """
 
     def __init__(
@@ -38,22 +39,22 @@ class BootSettings:
         return tuple(self._saved)
 
     def adopt(self, states: Iterable[SavedState]) -> None:
-        """Take over what an earlier controller has changed and not restored, oldest first."""
+        """Add saved states, oldest first, to which an earlier controller has not restored the hosts."""
         for state in states:
             self._saved.setdefault(state.host, []).append(state)
 
     def forget(self, host: str) -> None:
-        """Leave a quarantined host as it is. The journal keeps what must be restored on it."""
+        """Do not restore a quarantined host. The journal still lists it as not restored."""
         self._saved.pop(host, None)
 
     def is_due(self, scripts: TrialScripts) -> bool:
-        """Return whether any boot setting is applied now or requested by a trial."""
+        """Return whether a trial requests boot settings, or some that it does not need may be in force."""
         return bool(self._saved) or any(scripts.settings(host, True) for host in scripts.resolved.hosts)
 
     def apply(self, scripts: TrialScripts) -> None:
-        """Apply a trial's boot settings on every host, and restore the settings that it does not request.
+        """Apply a trial's boot settings on its hosts, and restore boot settings that it does not request.
 
-        Hosts that need a reboot are rebooted once, at the same time. Raises TestbedError.
+        The hosts that need a reboot for this are rebooted at the same time, each once. Raises TestbedError.
         """
         wanting = [host for host in scripts.resolved.hosts if scripts.settings(host, True)]
         others = [host for host in self._saved if host not in wanting]
@@ -68,7 +69,7 @@ class BootSettings:
                 raise TestbedError(_message(host, "are not in force after the reboot", missing))
 
     def restore(self) -> None:
-        """Restore all boot settings, with the reboots that this needs. Raises TestbedError."""
+        """Restore the boot settings of all hosts, and reboot where this is necessary. Raises TestbedError."""
         due = [host for host in self.hosts if self._undo(host)]
         if due:
             self._reboots.run(lambda host: self._scripts_of(self._saved[host][0].id).reboot(host), due)
@@ -76,12 +77,12 @@ class BootSettings:
             self._check_restored(host)
 
     def restore_body(self, host: str) -> str:
-        """Return the shell text that restores a host's boot settings if it loses its controller."""
+        """Return the commands that restore a host's boot settings, for its loss of the controller."""
         states = reversed(self._saved.get(host, ()))
         return "".join(self._scripts_of(one.id).restore_body(host, one.state, True) for one in states)
 
     def _set(self, scripts: TrialScripts, host: str) -> bool:
-        """Apply the boot settings of a trial on a host; return whether a reboot is due."""
+        """Apply the boot settings of a trial on a host; return whether the host must be rebooted."""
         state, wanted = self._read(host, scripts), scripts.wanted(host, True)
         if not unmet(wanted, state):
             return False
@@ -99,7 +100,7 @@ class BootSettings:
         return bool(missing)
 
     def _undo(self, host: str) -> bool:
-        """Restore the boot settings of a host; return whether a reboot is due."""
+        """Restore the boot settings of a host; return whether the host must be rebooted."""
         before, differences = self._before(host), changed(self._before(host), self._run_undo(host))
         if failed := [d for d in differences if PLANNED + d.key not in before or d.key.startswith(PLANNED)]:
             self._fail(host, failed)
@@ -108,7 +109,7 @@ class BootSettings:
         return bool(differences)
 
     def _run_undo(self, host: str) -> dict[str, str]:
-        """Undo the changes of a host, the newest first; return the state read after them."""
+        """Undo all changes to a host, newest first; return the state that it then has."""
         after: dict[str, str] = {}
         for saved in reversed(self._saved[host]):
             script = self._scripts_of(saved.id).restore(host, saved.state, lasting=True)
@@ -116,11 +117,11 @@ class BootSettings:
         return after
 
     def _before(self, host: str) -> dict[str, str]:
-        """Return the state of a host from before each key was first changed."""
+        """Return a host's original state: for each key, its value before the first change."""
         return dict(ChainMap(*(dict(saved.state) for saved in self._saved[host])))
 
     def _check_restored(self, host: str) -> None:
-        """Compare a rebooted host with its state from before any change."""
+        """Compare the state of a host after its reboot with its original state. Raises TestbedError."""
         after: dict[str, str] = {}
         for saved in self._saved[host]:
             after |= self._read(host, self._scripts_of(saved.id))

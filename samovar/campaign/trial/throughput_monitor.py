@@ -1,7 +1,8 @@
-"""Show throughput while a trial runs, from the receiving hosts' interface counters.
+"""Report throughput while a trial runs, from the interface counters of the receiving hosts.
 
-A reading is one small file over the existing connection: it starts no program and writes nothing. Hosts
-without such a file are left out. No check uses it.
+A counter is read as a small file over the existing SSH connection, which starts no program on the host. Hosts
+without such a file, as on FreeBSD, are left out. The progress display shows the throughput; the verdict does
+not use it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ COUNTER = "/sys/class/net/{interface}/statistics/rx_bytes"  # sysfs-class-net-st
 def throughput_reports(
     sessions: Sessions, resolved: Resolved, report: Callable[[Mapping[str, float]], None]
 ) -> Iterator[None]:
-    """While the context lasts: report from a thread what each receiving host received lately, in bit/s."""
+    """While the context is active, call `report` every 2 s with the receive rate of each receiver in bit/s.
+
+    A thread calls it. A rate is the mean since the previous report.
+    """
     files = {
         flow.to_host: [COUNTER.format(interface=name) for name in resolved.hosts[flow.to_host].interfaces]
         for flow in resolved.flows

@@ -1,4 +1,4 @@
-"""Run the traffic of a trial: started at one instant on all hosts, watched until it has ended everywhere."""
+"""Run the traffic of a trial: start it on all hosts at the same time, and watch it until it ends on all."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from samovar.hosts import Session, Sessions
 from samovar.recipes import StopRule, TrialScripts
 
 SERVER_GONE_S = 1.0
-"""A client may outlive its server for this long before the server counts as dead."""
+"""If a client still runs this long after its server has exited, the server is considered dead."""
 GRACE_S = 10.0
 FAILURES = frozenset({"failed", "lost", "disk", "clock"})
-"""Keywords that a host's watch prints for a failed generator, logger, disk or clock. Each ends the trial."""
+"""Keywords that the watch script of a host prints: a generator failed, a logger failed, the disk is nearly
+full, or the clock was set. Each of these failures ends the trial."""
 
 
 class Traffic:
-    """The traffic of one trial on all of its hosts; used once.
+    """Runs the traffic of one trial on all of its hosts. An object is used for one run only.
 
-    Each host watches its own programs, disk and clock. This class tells the other hosts of the end of a flow
-    that they wait for, and of a failure, which ends the trial. `failures` lists the failures; `t_end_s` is
-    the end of the traffic by the controller's clock.
+    On each host, a watch script watches the host's own programs, disk and clock, and prints what happens.
+    This class acts on it: when a flow ends for which clients on other hosts are waiting, it stops these
+    clients; when something fails, it stops all hosts. `failures` lists the failures; `t_end_s` is the end of
+    the traffic by the controller's clock.
     """
 
     def __init__(
@@ -42,14 +44,17 @@ class Traffic:
         self.t_end_s = 0.0
 
     def run(self, deadline_s: float) -> None:
-        """Start everything and return once all has ended. Raises TestbedError if a host is lost."""
+        """Start the traffic on all hosts, and return once it has ended.
+
+        Raises TestbedError if a host is lost.
+        """
         self._until = time.monotonic() + deadline_s + GRACE_S
         self._sessions.map(self._watch, self._hosts)
 
     def _watch(self, session: Session) -> None:
-        """Run the watch of one host again and again until the traffic is over."""
+        """Run the watch script of one host, again after each of its reports, until the traffic has ended."""
         host = session.host
-        t0_ns = self._t0_ns.get(host, 0)  # a host without an end of a flow starts nothing
+        t0_ns = self._t0_ns.get(host, 0)  # a host that is not an end of a flow starts nothing
         script = self._scripts.traffic(host, t0_ns, self._limits.disk_bytes, self._limits.clock_step_s) or ""
         try:
             while True:
@@ -65,7 +70,7 @@ class Traffic:
             raise
 
     def _handle(self, host: str, line: str) -> None:
-        """Act on one line of a host's watch."""
+        """Act on one line that the watch script of a host has printed."""
         word, *rest = line.split(" ", 2)
         if word in FAILURES:
             with self._change:
@@ -84,7 +89,7 @@ class Traffic:
                 self._stop()
 
     def _check_client_of(self, server: str) -> None:
-        """Check the client of a server that has exited, unless the flow is just ending."""
+        """Declare the client of an exited server failed, unless it ends within SERVER_GONE_S."""
         client = f"{server.removesuffix('-server')}-client"
         with self._change:
             if self._change.wait_for(lambda: self._over or client in self._ended, SERVER_GONE_S):
@@ -92,7 +97,7 @@ class Traffic:
         self._order(client, "doubt")
 
     def _end(self, clients: Iterable[str]) -> None:
-        """Note the clients that have ended, and stop the clients that were to run until then."""
+        """Record which clients have ended, and stop the clients that were to run only until these end."""
         with self._change:
             self._ended.update(clients)
             due = [rule for rule in self._scripts.rules if rule.when <= self._ended]
@@ -109,7 +114,7 @@ class Traffic:
                 self._sessions[host].order(self._scripts.order(f"{client}.{word}"))
 
     def _stop(self) -> None:
-        """Stop all running programs and let every host's watch end."""
+        """Order every host to stop its programs and to end its watch script."""
         with self._change:
             first, self._over = not self._over, True
             if first:

@@ -1,4 +1,4 @@
-"""The life of one trial: read, guard, set, calibrate, arm, clocks, traffic, restore, stop, collect, judge."""
+"""Run one trial: read, guard, set, calibrate, arm, clocks, traffic, restore, stop, collect, judge."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ Outcome = Literal["completed", "failed", "interrupted"]
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
 LEAD_READINGS = 3.0
-"""How long before second 0 scripts are sent, so that every host has read its script: a fixed time, plus a
-multiple of the time that the slowest host takes to report its clock."""
+"""Scripts are sent to the hosts LEAD_S seconds, plus LEAD_READINGS times the duration of the slowest clock
+reading, before the traffic starts, so that every host has read its script by then."""
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """Outcome and verdict of an attempt with their reasons, and the seconds of each phase.
+    """The outcome and the verdict of an attempt at a trial, with the reasons, and the duration of each phase.
 
-    `overhead_s` is the time that the experiment did not ask for. `blamed` maps each host that caused a
-    failure to the reason.
+    `overhead_s` is the time that was spent neither on traffic nor on reboots or calibration. `blamed` maps
+    each host that caused a failure to the reason.
     """
 
     outcome: Outcome
@@ -63,7 +63,7 @@ class TrialResult:
 
 
 def read_result(folder: Path) -> TrialResult | None:
-    """Read the result of a complete trial from its manifest, or return None without a manifest."""
+    """Return the result of a complete trial from its manifest.json, or None if there is no manifest.json."""
     file = folder / "manifest.json"
     if not file.is_file():
         return None
@@ -72,7 +72,7 @@ def read_result(folder: Path) -> TrialResult | None:
 
 
 class TrialRun:
-    """One attempt at one trial; used once."""
+    """Runs one attempt at one trial. An object is used for one attempt only."""
 
     def __init__(
         self,
@@ -90,10 +90,10 @@ class TrialRun:
         self.evidence = Evidence(self.scripts, self.folder, context.policy)
 
     def run(self) -> TrialResult:
-        """Run the trial to its end and leave the testbed as it was found.
+        """Run the trial, and restore all hosts to the state in which they were before it.
 
-        Any failure becomes the outcome of the trial, even a full disk on this machine. KeyboardInterrupt is
-        raised again after the clean-up.
+        If anything fails, even because the controller's disk is full, the result has the outcome `failed`. On
+        Ctrl-C, the hosts are restored, and then KeyboardInterrupt is raised.
         """
         started = time.monotonic()
         try:
@@ -133,9 +133,9 @@ class TrialRun:
             raise
 
     def _read_states(self) -> None:
-        """Read what the trial will change, and store it before anything is changed."""
+        """Read the state of the hosts that the trial will change, and store it in the journal."""
         with self._phase("read"):
-            # The last trial has just read the state, after it restored the host.
+            # If the last trial read the same keys after it restored the host, its result is used.
             last = self.context.last_states.items()
             known = {host: state for host, (body, state) in last if body == self.scripts.read_body(host)}
             unknown = [host for host in self.hosts if host not in known]
@@ -148,7 +148,7 @@ class TrialRun:
                 self._write_state(host, "before", state)
 
     def _guard(self) -> None:
-        """Hand each host the script that restores it if it loses its controller."""
+        """Store on each host the script with which it restores itself if it loses its controller."""
         before, scripts = self.evidence.before, dict[str, str]()
         with self._phase("guard"):
             for host in self.hosts:
@@ -161,7 +161,7 @@ class TrialRun:
             self.context.sessions.map(lambda s: s.set_on_loss(scripts[s.host]), self.hosts)
 
     def _set(self) -> None:
-        """Apply the settings and read them back."""
+        """Apply the settings on all hosts, and read them back. Raises TestbedError if they differ."""
         problems = []
         with self._phase("set"):
             results = self._on_hosts("set", lambda host: self.scripts.set(host, self.evidence.before[host]))
@@ -173,9 +173,10 @@ class TrialRun:
             raise TestbedError("the hosts do not have the requested settings:\n" + "\n".join(problems))
 
     def _calibrate_path(self) -> None:
-        """Measure the path unless a result is cached.
+        """Measure the path of the trial, unless the campaign has a result for it.
 
-        The checks of the path count towards this trial's verdict.
+        The checks of the measurement become part of this trial's verdict. Raises TestbedError if the path
+        differs too much from the request.
         """
         paths, resolved = self.calibration.paths, self.trial.resolved
         if paths.is_due(resolved):
@@ -188,7 +189,7 @@ class TrialRun:
             self.evidence.calibration = result.checks
 
     def _fit_receive_windows(self) -> None:
-        """Set the receive buffers for the requested windows, on kernels that derive windows from buffers."""
+        """Set the receive buffers for wanted windows, on kernels that derive window from buffer."""
         windows = self.calibration.windows
         probes = windows.probes(self.scripts)
         if due := windows.due(probes):
@@ -204,7 +205,7 @@ class TrialRun:
                         raise TestbedError(f"{host}: requested a receive buffer of {size} B, found {found}")
 
     def _arm(self) -> None:
-        """Start loggers, captures and servers, and read the counters."""
+        """Start loggers, captures and servers, and read the counters as they are before the traffic."""
         with self._phase("arm"):
             offers: dict[str, str] = {}
             for result in self._on_hosts("offer", self.scripts.offer).values():
@@ -226,7 +227,7 @@ class TrialRun:
             self.evidence.clocks = self.context.clocks.offsets(ends)
 
     def _run_traffic(self) -> None:
-        """Start the traffic on all hosts at the same instant, and watch it until it has ended."""
+        """Start the traffic on all hosts at the same time, and wait until it has ended."""
 
         def emit_throughput(received_bps: Mapping[str, float]) -> None:
             self.context.emit(Event("throughput", {"id": self.trial.id, "received_bps": received_bps}))
@@ -242,7 +243,7 @@ class TrialRun:
         self.evidence.failures, self.evidence.t_end_s = traffic.failures, traffic.t_end_s
 
     def _restore(self) -> None:
-        """Read counters and settings as the traffic left them, then restore each host."""
+        """Read counters and settings after the traffic, and then restore each host."""
         with self._phase("restore"):
             before, counters = self.evidence.before, self.evidence.counters
             results = self._on_hosts("restore", lambda host: self.scripts.finish(host, before[host]))
@@ -255,7 +256,7 @@ class TrialRun:
                 self._note_restored(host, parse_state(restored))
 
     def _note_restored(self, host: str, state: dict[str, str]) -> None:
-        """Record a restored host's state, and in the journal whether it equals the state before the trial."""
+        """Store the state of a host after it was restored, and record whether it equals the state before."""
         self._write_state(host, "after", state)
         self.evidence.restored[host] = state
         differences = [str(one) for one in changed(self.evidence.before[host], state)]
@@ -266,15 +267,15 @@ class TrialRun:
             self.context.last_states[host] = (self.scripts.read_body(host), state)
 
     def _collect(self, session: Session) -> list[Mapping[str, object]]:
-        """Fetch the files of a host, also if the connection is lost meanwhile."""
-        # Nothing runs any more and the host is restored, except for settings that need a reboot.
+        """Fetch the files of a host. If the connection is lost, fetching continues over a new one."""
+        # Programs are stopped and the host is restored; only boot settings are left to restore.
         body = self.boot_settings.restore_body(session.host)
         session.set_on_loss(self.scripts.script(session.host, (body,)) if body else None)
         programs = self.scripts.processes(session.host)
         return collect(session, self.scripts.folder, programs, self.folder, deadline_s=COLLECT_DEADLINE_S)
 
     def _judge(self, started: float) -> TrialResult:
-        """Check the trial, write its manifest, and commit it to the campaign."""
+        """Run all checks on the trial, write its manifest, and move it to the campaign's trials/."""
         with self._phase("judge"):
             self.evidence.checks = run_checks(self.evidence)
             verdict, reasons = verdict_of(self.evidence.checks)
@@ -307,7 +308,7 @@ class TrialRun:
         result = TrialResult(outcome, "invalid", tuple(reasons), seconds, phases, hosts)
         try:
             self._write_manifest(result)
-        except OSError as second:  # the journal has the essential part
+        except OSError as second:  # the journal records outcome and reasons
             self._stop_recording(second)
             self.context.emit(Event("warning", {"text": f"{self.trial.id}: no manifest: {second}"}))
         return result
@@ -315,7 +316,7 @@ class TrialRun:
     def _clear(self) -> None:
         """Stop all programs on each host and restore it.
 
-        A host on which a step fails is left out of the next step.         Raises HostsError.
+        If the first step, `sweep`, fails on a host, `restore` is not tried there. Raises HostsError.
         """
         before, failed = self.evidence.before, dict[str, TestbedError]()
 
@@ -337,7 +338,7 @@ class TrialRun:
             raise HostsError(failed)
 
     def _stop_recording(self, error: OSError | CampaignError) -> None:
-        """Continue without records if they cannot be written, because hosts must be restored all the same."""
+        """Stop recording scripts if files cannot be written; the hosts are restored all the same."""
         self.context.record_scripts(None)
         if is_disk_error(error):
             self.context.disk.fail(error)
@@ -372,16 +373,20 @@ class TrialRun:
     def _on_hosts(
         self, step: str, script: Callable[[str], str | None], hosts: Iterable[str] | None = None
     ) -> dict[str, ScriptResult]:
-        """Run a step's script on each host in parallel, except where it is None. Raises TestbedError."""
+        """Run a script on each host in parallel. A host for which `script` returns None is left out.
+
+        Raises TestbedError.
+        """
         texts = ((host, script(host)) for host in (self.hosts if hosts is None else hosts))
         wanted = {host: text for host, text in texts if text is not None}
         return self.context.sessions.run(wanted, step, self.context.policy.config.step_timeout_s)
 
     @contextmanager
     def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:
-        """Time and announce a phase. Its first `lead_s` seconds count as a phase `lead`.
+        """Emit an event at the start of a phase, and record its duration in the journal.
 
-        Raises KeyboardInterrupt if an interrupt was requested, except in the phase that cleans up.
+        With `lead`, the first `lead_s` seconds are recorded as a phase of this name. Raises KeyboardInterrupt
+        at the start of a phase if an interrupt was requested, except for the phase `clear`.
         """
         if self.context.interrupt.requested.is_set() and name != "clear":
             raise KeyboardInterrupt

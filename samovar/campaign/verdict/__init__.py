@@ -1,4 +1,4 @@
-"""The verdict of a trial: valid, suspect or invalid, with reasons. `all_checks.py` lists every check."""
+"""Judge a trial as valid, suspect or invalid, with reasons; all_checks.py lists every check."""
 
 from samovar.campaign.verdict.all_checks import run_checks as run_checks
 from samovar.campaign.verdict.all_checks import run_checks_without_traffic as run_checks_without_traffic

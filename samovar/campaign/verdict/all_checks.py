@@ -1,8 +1,8 @@
-"""Every check of a trial, and the verdict made from them.
+"""List every check of the verdict, run them on a trial, and derive the verdict.
 
 A check function takes the evidence of a trial and yields one `Check` for each comparison. It yields nothing
-if the trial recorded no data for it. To add a check, write such a function in the module of its
-subject and list it in CHECKS; docs/explanation/verdict.md describes each check to users.
+if the trial has recorded no data for the comparison. To add a check, write such a function in the module for
+its subject, list it in CHECKS, and describe it in docs/explanation/verdict.md.
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
     host_checks.check_clock_drift,
     program_checks.check_duration,
 )
-"""Captures come before socket samples, so that the capture's check is kept where both show the same."""
+"""All check functions, in the order in which they run. Of equal checks only the first is kept, so checks of
+captures come before checks of socket samples."""
 
 
 def run_checks(evidence: Evidence) -> list[Check]:
-    """Return every check of a completed trial.
+    """Run all check functions on a completed trial, and return their checks.
 
-    If several sources give an equal check, only the first is kept.
+    Of several checks with the same name, host, requested value and result, only the first is kept.
     """
     unique: dict[tuple[str, str, str, bool], Check] = {}
     for function in CHECKS:
@@ -68,12 +69,12 @@ def run_checks(evidence: Evidence) -> list[Check]:
 
 
 def run_checks_without_traffic(evidence: Evidence) -> list[Check]:
-    """Return the checks that do not need traffic, for an aborted trial."""
+    """Run on an aborted trial the checks that do not need traffic, and return them."""
     return [*evidence.calibration, *host_checks.check_restored_states(evidence)]
 
 
 def verdict_of(checks: Iterable[Check]) -> tuple[Verdict, tuple[str, ...]]:
-    """Return the worst verdict of the checks, and the reason of each failed one, the gravest first."""
+    """Return the worst verdict among the checks, and the reasons of the failed checks, worst first."""
     failed = sorted(
         (check for check in checks if not check.ok), key=lambda check: check.severity != "invalid"
     )

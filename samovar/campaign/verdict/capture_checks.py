@@ -1,4 +1,4 @@
-"""Check a trial by its packet captures: losses, frame sizes, other traffic, handshakes, paths and bytes."""
+"""Check packet captures for losses, frame sizes, foreign traffic, TCP handshakes, routers and byte counts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PROTOCOLS = {"tcp": TCP, "udp": UDP, "icmp": ICMP}
 TCP_IP_HEADER_BYTES = 40
 LARGEST_FIELD = 0xFFFF
 INITIAL_TTLS = (32, 64, 128, 255)
-"""Usual initial times to live, for flows whose sender has no capture."""
+"""Common initial TTLs. They are assumed if no capture at the sender shows the initial TTL."""
 HOUSEKEEPING_PORTS = frozenset({53, 67, 68, 123, 319, 320, 5353})
-"""DNS, DHCP, NTP, PTP, mDNS."""
+"""Ports of DNS, DHCP, NTP, PTP and mDNS, whose packets do not count as competing traffic."""
 SLACK_BYTES = 65_536
-"""Bytes that may be in flight, or belong to a flow without being its data."""
+"""Two byte counts may differ by this much, because of packets in flight or packets without flow data."""
 FULL_FRAME_BYTES = 1514
 TCPDUMP_COUNTS = re.compile(
     r"(\d+) packets? captured[,\s]+(\d+) packets? received by filter[,\s]+(\d+) packets? dropped by kernel"
@@ -42,13 +42,14 @@ def check_capture_drops(evidence: Evidence) -> Iterator[Check]:
         for who in ("kernel", "interface"):
             counts = re.findall(rf"(\d+) packets? dropped by {who}", text)
             if not counts and who == "interface":
-                continue  # not every libpcap counts these
+                continue  # not every libpcap counts packets dropped by the interface
             # The last count is final; earlier ones were printed on request.
             observed = counts[-1] if counts else "no count: tcpdump did not end by itself"
             name = f"packets dropped by {who} in capture {program.name}"
             yield Check(name, host, "0", observed, bool(counts) and int(observed) == 0)
-        # tcpdump prints these at its end and on each request, which comes only after the traffic. A kernel
-        # may hold a packet back for a second, so it is enough that at one of these times all had been read.
+        # tcpdump prints these counts at its end and at each request, which comes only after the traffic.
+        # A kernel may hold a packet back for a second, so it is enough if one of the counts shows that all
+        # packets were read.
         unread = [int(n[1]) - int(n[0]) - int(n[2]) for n in TCPDUMP_COUNTS.findall(text)]
         if unread:
             name = f"packets never read by capture {program.name}"
@@ -71,7 +72,7 @@ def check_captures_complete(evidence: Evidence) -> Iterator[Check]:
 def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
     """Check that no frame exceeds the MTU.
 
-    A larger frame is a super-packet, made by an offload (GSO, TSO or GRO).
+    A frame larger than the MTU is a super-packet that an offload (GSO, TSO or GRO) has made.
     """
     hosts = evidence.resolved.hosts
     for plan, capture in evidence.captures if not evidence.uses_offloads else ():
@@ -85,9 +86,9 @@ def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
-    """Check that almost all traffic belongs to the trial's flows.
+    """Check that almost all captured traffic belongs to the trial's flows.
 
-    The reason names the largest other stream.
+    The observed value names the largest stream that does not belong to a flow.
     """
     limits = evidence.policy.thresholds
     for plan, capture in evidence.captures:
@@ -107,7 +108,7 @@ def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
 
 
 def _is_expected(stream: PacketStream, evidence: Evidence) -> bool:
-    """Return whether a stream belongs to a flow, the testbed's control, or a usual service of a network."""
+    """Return whether a stream is expected: a flow's packets, SSH, multicast, or a service such as DNS."""
     expected_ports = HOUSEKEEPING_PORTS | evidence.policy.control_ports
     control = stream.protocol in (TCP, UDP) and not expected_ports.isdisjoint(stream.ports)
     igmp_or_broadcast = stream.protocol == 2 or stream.destination.endswith(".255")
@@ -117,7 +118,7 @@ def _is_expected(stream: PacketStream, evidence: Evidence) -> bool:
 
 
 def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
-    """Return whether packets are a flow's data or answers, on any port of its generator."""
+    """Return whether a stream has a flow's data or answers, on any port that its generator uses."""
     flow, header = ends.flow, ends.recipe.header
     if {stream.source, stream.destination} != {flow.from_address, flow.to_address}:
         return False
@@ -130,7 +131,7 @@ def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
 
 
 def streams_from(address: str, capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
-    """Return the streams on the transport and port of a flow's data, in the direction from an address."""
+    """Return the streams of a flow's transport protocol and data port that an address has sent."""
     protocol, port = PROTOCOLS[ends.recipe.header.transport], ends.flow.port
     streams = (one for one in capture if (one.source, one.protocol) == (address, protocol))
     on_port = (one for one in streams if protocol == ICMP or port in one.ports or one.ports == (0, 0))
@@ -138,12 +139,15 @@ def streams_from(address: str, capture: CaptureSummary, ends: FlowEnds) -> list[
 
 
 def data_streams(capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
-    """Return the streams of a flow's data."""
+    """Return the streams of a flow's data, from the sender to the receiver."""
     return streams_from(ends.flow.from_address, capture, ends)
 
 
 def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream], list[PacketStream]]]:
-    """Yield each started TCP flow with its data and answers, as captured at the receiver if possible."""
+    """Yield each started TCP flow with the streams of its data and of its answers.
+
+    They are from a capture at the receiver, or at the sender if the receiver has no capture.
+    """
     for ends in evidence.started_flows:
         flow = ends.flow
         captures = evidence.captures_at(flow.to_host) or evidence.captures_at(flow.from_host)
@@ -152,7 +156,7 @@ def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream
 
 
 def check_mss(evidence: Evidence) -> Iterator[Check]:
-    """Check that both ends of each TCP flow offered the MSS of their MTU."""
+    """Check that both ends of each TCP flow offered the MSS that their MTU allows, the MTU minus 40 B."""
     for flow, data, answers in _tcp_flows(evidence):
         for host, streams in ((flow.from_host, data), (flow.to_host, answers)):
             mtu_bytes = evidence.resolved.hosts[host].mtu_bytes
@@ -180,7 +184,7 @@ def check_receive_windows(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_routers(evidence: Evidence) -> Iterator[Check]:
-    """Check how many routers each flow passed, from the time to live of packets at both ends."""
+    """Check how many routers each flow passed, by comparing the TTL of its packets at both ends."""
     for ends in evidence.started_flows:
         flow, received = ends.flow, evidence.captures_at(ends.flow.to_host)
         asked = evidence.policy.routers.get((flow.from_address, flow.to_address))
@@ -201,7 +205,7 @@ def _listed(values: Iterable[int | None]) -> str:
 
 
 def check_flow_bytes(evidence: Evidence) -> Iterator[Check]:
-    """Check the bytes that each generator counted, and the flow's size, against a capture."""
+    """Check the bytes that each generator counted, and the flow's requested size, against captures."""
     if not evidence.is_ipv4:
         return
     for ends in evidence.completed_flows:
@@ -212,11 +216,12 @@ def check_flow_bytes(evidence: Evidence) -> Iterator[Check]:
 
 
 def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) -> Iterator[Check]:
-    """Compare a generator's byte count with a capture: at the receiver, and for UDP at the sender.
+    """Compare the bytes that a generator counted with the bytes in a capture.
 
-    The capture must have at least the received bytes and at most the sent bytes. Retransmitted packets may be
-    in it twice, and a generator does not count the block that it was writing when it ended. A flow that has
-    sent its whole size must have delivered it.
+    The capture is at the receiver for TCP, at the sender for UDP. It must have at least the received bytes
+    and at most the sent bytes. Two allowances are made: retransmitted packets may be captured twice, and a
+    generator does not count the block that it was writing when it ended. If the generator has sent the whole
+    size of a TCP flow, the capture must have the whole size.
     """
     reliable = ends.recipe.header.transport == "tcp"
     host = ends.flow.to_host if reliable else ends.flow.from_host
@@ -238,9 +243,9 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
 
 
 def block_bytes(ends: FlowEnds) -> int:
-    """Return the size of the blocks in which a generator counts bytes, 0 if its recipe does not state it.
+    """Return the size in bytes of the blocks in which a generator counts, 0 if its recipe does not state it.
 
-    A flow with a size ends with a whole block.
+    A flow with a requested size ends with a whole block, so 0 is returned for it.
     """
     counts = ends.recipe.header.counts
     if counts is None or counts.block_bytes is None or ends.flow.size_bytes is not None:
@@ -250,7 +255,7 @@ def block_bytes(ends: FlowEnds) -> int:
 
 
 def _repeated_bytes(evidence: Evidence, sent_bytes: int) -> int:
-    """Return how many bytes may be on the wire more than once: retransmissions and duplicates."""
+    """Estimate how many bytes were captured more than once, as retransmissions or duplicates."""
     path = evidence.resolved.path
     if path is None:
         return 0

@@ -1,4 +1,4 @@
-"""One check of a verdict: the requested value, the observed value, and what a difference means."""
+"""The result of one check: requested value, observed value, and the verdict if they differ."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ Verdict = Literal["valid", "suspect", "invalid"]
 class Check:
     """A requested value compared with the observed one.
 
-    `tolerance`, such as "± 4%", is how far the two may differ. Without a tolerance they must be equal, or
-    `requested` is a bound. `severity` is the verdict if the check fails.
+    `tolerance`, such as "± 4%", states how far the observed value may differ from the requested one. Without
+    a tolerance, either the two must be equal, or `requested` states a bound such as "at most 3 ms".
+    `severity` is the verdict of the trial if this check fails.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Check:
 
     @property
     def reason(self) -> str:
-        """The check as one line for people."""
+        """The check as one line for a person to read."""
         requested = f"{self.requested} {self.tolerance}".rstrip()
         return f"{self.name} at {self.host}: requested {requested}, observed {self.observed}"
 
@@ -50,12 +51,12 @@ class Check:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Check:
-        """Read a check that `as_json` wrote, in which the tolerance is part of `requested`."""
+        """Return a check from the value that as_json() returned; `requested` then includes the tolerance."""
         return cls(
             value["check"], *(value[key] for key in ("host", "requested", "observed", "ok", "severity"))
         )
 
 
 def unreadable(trace: Path, host: str, error: Exception) -> Check:
-    """Return the failed check of a trace that cannot be read."""
+    """Return a failed check for a trace that cannot be read, with the error as the observed value."""
     return Check(f"trace {trace.name}", host, "readable", f"{type(error).__name__}: {error}", False)

@@ -1,4 +1,4 @@
-"""Evidence for the verdict of a trial: states, counters, program endings, clocks and captures."""
+"""Gather the evidence for the verdict of a trial: states, counters, exit codes, clocks and captures."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from samovar.plan import CapturePlan, Resolved
 from samovar.recipes import FlowEnds, Program, TrialScripts
 
 State = Mapping[str, str]
-"""Keys and values that a script printed about its host."""
+"""The state of a host: keys and values that a script printed."""
 STARTED = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
 TRAFFIC_OVER = re.compile(r"^order-stop (\d+\.\d+)$", re.MULTILINE)
 QUEUE, STAGE = "queue.", "stage."
-"""Prefixes of a router's counters: queue disciplines, and the stages that delay packets before them."""
+"""Prefixes of a router's counters: those of queue disciplines, and those of the delay stages before them."""
 NETWORK, SHAPING = "network.", "shaping."
-"""Prefixes of keys that are read with the counters: MTU and routes, and shaping that samovar has not set."""
+"""Prefixes of values that are read together with the counters: MTU and routes, and what shapes packets."""
 UNKNOWN, UNSEEN = "unknown", "unseen"
-"""Keys below these prefixes for what could not be read: a program failed, or the host does not have it."""
+"""Keys after these prefixes: `unknown` if the program that reads the values failed, `unseen` if the host does
+not have the program."""
 MTU_AND_ROUTES = ("network.mtu.", "network.route.")
-"""Prefixes of keys that must not change during a campaign that does not set an MTU."""
+"""Prefixes of keys whose values must stay the same in all trials that do not set an MTU."""
 NOT_OVERHEAD = frozenset({"traffic", "reboot", "calibrate", "windows"})
-"""Phases whose time does not count as overhead: the experiment asked for them."""
+"""Phases whose time does not count as overhead, because the experiment requests what they do."""
 
 
 @dataclass(frozen=True)
 class TrafficFailure:
-    """The failure that ended the traffic early: the keyword printed by a host's watch, the host, details."""
+    """A failure that ended the traffic early: keyword (see trial/traffic.py), host, and details."""
 
     word: str
     host: str
@@ -51,7 +52,7 @@ class TrafficFailure:
 class QueueCounters(NamedTuple):
     """Increase of a queue discipline's counters during the traffic.
 
-    `waiting_packets` were queued at the end.
+    `waiting_packets` is not an increase but the number of packets in the queue after the traffic.
     """
 
     sent_bytes: int
@@ -61,7 +62,7 @@ class QueueCounters(NamedTuple):
 
 
 def with_prefix(state: State, prefix: str | tuple[str, ...]) -> dict[str, str]:
-    """Return the part of a state whose keys have one of the prefixes."""
+    """Return the entries of a state whose keys start with one of the prefixes."""
     return {key: value for key, value in state.items() if key.startswith(prefix)}
 
 
@@ -73,12 +74,12 @@ class CounterSpan:
     after: State
 
     def increase(self, key: str) -> tuple[int, ...]:
-        """Return the increase of each number of a counter; empty if the host does not have the counter."""
+        """Return the increase of each number in a counter's value; empty if the counter is missing."""
         pairs = zip(self.before.get(key, "").split(), self.after.get(key, "").split(), strict=False)
         return tuple(int(late) - int(early) for early, late in pairs)
 
     def queue(self, key: str) -> QueueCounters | None:
-        """Return the counters of a queue discipline, None if the host does not have them."""
+        """Return the counters of a queue discipline, or None if the host did not report them."""
         counted, after = self.increase(key), self.after.get(key, "").split()
         return QueueCounters(*counted[:3], *map(int, after[3:4])) if len(counted) >= 3 else None
 
@@ -94,12 +95,13 @@ class CounterSpan:
 
 @dataclass
 class Evidence:
-    """Everything that the checks of one trial need. The phases of the trial fill it in.
+    """Everything that the checks of one trial need. Each phase of the trial adds what it has found out.
 
-    States of hosts are `before` any change, `as_set`, `found` after the traffic, and `restored`; `counters`
-    were read before and after the traffic, and `network` before the first trial of this run. `halted` names
-    clients that were ended, or never started, as requested. `started` (by client) and `traffic_over` (by
-    host) are in seconds since the epoch by the host's clock. `checks` is the result.
+    Four states of each host were read: `before` any change, `as_set`, `found` after the traffic, and
+    `restored`. `counters` were read before and after the traffic, `network` before the first trial of this
+    run. `halted` has the clients that were stopped, or not even started, because of a stop rule. `started`
+    (by client) and `traffic_over` (by host) are seconds since the epoch by the host's clock. `checks` has the
+    results of the checks.
     """
 
     scripts: TrialScripts
@@ -126,7 +128,7 @@ class Evidence:
     t_end_s: float = 0.0
 
     def add_program_endings(self, results: Mapping[str, ScriptResult]) -> None:
-        """Read what the stop script of each host printed: exit codes, standard error, times."""
+        """Add what the stop script of each host printed: exit codes, standard error and times of programs."""
         for host, result in results.items():
             for line in result.text.splitlines():
                 word, _, rest = line.partition(" ")
@@ -142,12 +144,12 @@ class Evidence:
                 self.traffic_over[host] = t_s + t_s.is_integer()  # some file systems cut off the fraction
 
     def seconds(self, phases: Collection[str]) -> float:
-        """Return how long some phases took together, in seconds."""
+        """Return the total duration of the phases with these names, in seconds."""
         return sum(seconds for name, seconds in self.phases if name in phases)
 
     @property
     def resolved(self) -> Resolved:
-        """The resolved trial: what it sets, runs and records."""
+        """The resolved trial: all settings, flows, captures and loggers."""
         return self.scripts.resolved
 
     @property
@@ -157,18 +159,21 @@ class Evidence:
 
     @property
     def completed_flows(self) -> list[FlowEnds]:
-        """The flows whose client was started and not stopped by request."""
+        """The flows whose client was started and was not stopped by a stop rule."""
         return [ends for ends in self.started_flows if ends.name("client") not in self.halted]
 
     def programs(self, kind: str, recipe: str = "") -> Iterator[tuple[str, Program]]:
-        """Yield the trial's programs of a kind (generator, logger, capture) and recipe, with their hosts."""
+        """Yield the programs of one kind (generator, logger or capture), each with its host.
+
+        If `recipe` is not empty, programs of other recipes are left out.
+        """
         for host in self.resolved.hosts:
             for program in self.scripts.processes(host):
                 if program.kind == kind and (not recipe or program.recipe == recipe):
                     yield host, program
 
     def trace(self, program: Program) -> Path:
-        """Return the compressed trace of a logger or capture in the trial's folder."""
+        """Return the path of the compressed trace of a logger or capture in the trial's folder."""
         return self.folder / collected_path(program)
 
     @property
@@ -178,12 +183,12 @@ class Evidence:
 
     @property
     def uses_offloads(self) -> bool:
-        """Whether an offload is requested on any host, so that frames may be larger than packets."""
+        """Whether the trial enables an offload on any host, so that captured frames may exceed the MTU."""
         hosts = self.resolved.hosts.values()
         return any("on" in plan.settings.get("offloads", {}).values() for plan in hosts)
 
     def client_output(self, ends: FlowEnds) -> str:
-        """Return what a flow's client printed; empty if it cannot be read."""
+        """Return the output of a flow's client; empty if its file cannot be read."""
         try:
             return read_text(self.folder / "logs" / f"{ends.name('client')}.out.gz")
         except UNREADABLE:
@@ -191,11 +196,11 @@ class Evidence:
 
     @cached_property
     def captures(self) -> tuple[tuple[CapturePlan, CaptureSummary], ...]:
-        """Every capture as planned and as read, up to `capture_packets` of the verdict's thresholds."""
+        """Every planned capture with a summary of its first packets, at most `capture_packets`."""
         return tuple((plan, self._read(plan)) for plan in self.resolved.captures)
 
     def capture_file(self, plan: CapturePlan) -> Path:
-        """Return the compressed file of a capture."""
+        """Return the path of the compressed file of a capture."""
         return self.folder / "traces" / f"{plan.host}-{plan.interface}.pcap.gz"
 
     def _read(self, plan: CapturePlan) -> CaptureSummary:
@@ -207,7 +212,7 @@ class Evidence:
     def captures_at(self, host: str, *, whole: bool = False) -> list[CaptureSummary]:
         """Return the readable captures of a host.
 
-        With `whole`, return none unless all were read to their end.
+        With `whole`, returns an empty list if one of them was not read to its end.
         """
         captures = [one for plan, one in self.captures if plan.host == host and not one.error]
         return captures if not whole or all(one.whole for one in captures) else []

@@ -23,17 +23,18 @@ from samovar.campaign.verdict.traces import UNREADABLE
 from samovar.plan import DirectionPlan
 
 CPU, CLOCK = "cpu.", "clock"
-"""Keys of the counters; a CPU's has its number."""
+"""The prefix of the counters of each CPU, which its number follows, and the key of the clock readings."""
 FAILURES = (f"{NETWORK}{UNKNOWN}", f"{SHAPING}{UNKNOWN}")
-"""Keys that name a program that failed to read the network."""
+"""Keys that a host reports if a program failed that reads MTUs and routes, or what shapes packets."""
 LEAST_SECONDS = 4
-"""Shorter traffic, in whole seconds, does not show whether a busy router kept its rate."""
+"""Traffic with fewer whole seconds does not show whether a busy router kept the rate of its bottleneck."""
 OFFLOAD = "offload."
-"""Prefix of the offload flags in a host's state. Flags that the trial does not set are read too."""
+"""The prefix of offload flags in a host's state, which has all flags, also those that the trial does not
+set."""
 
 
 def check_settings(evidence: Evidence) -> Iterator[Check]:
-    """Check that each setting still has the requested value after the traffic."""
+    """Check that each setting of the trial still has the requested value after the traffic."""
     for host, state in evidence.found.items():
         for one in compare_state(evidence.scripts.wanted(host), state):
             observed = "nothing" if one.observed is None else one.observed
@@ -41,16 +42,16 @@ def check_settings(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_network(evidence: Evidence) -> Iterator[Check]:
-    """Check that nothing on the path but the trial's settings changed during the traffic.
+    """Check that the network of each host did not change during the traffic, apart from the trial's settings.
 
-    Compared are the MTU, offload flags and routes, and whatever shapes packets: queue disciplines, filters,
-    firewall rules. MTU and routes are also compared with those before the first trial of this run. If a host
-    could not read them, the trial is suspect.
+    The network is the MTU, the offload flags, the routes, and all that shapes packets: queue disciplines,
+    filters and firewall rules. MTU and routes before the traffic are also compared with those before the
+    first trial of this run. If a program that reads the network failed, the trial is suspect.
     """
     for host, span in evidence.counters.items():
         before, after = span.state(NETWORK)
         if not before:
-            continue  # no recipe of this system reads it
+            continue  # no recipe for this operating system reads the network
         wanted = {line.partition("=")[0] for line in evidence.scripts.wanted(host)}
         early, late = (with_prefix(one.get(host, {}), OFFLOAD) for one in (evidence.as_set, evidence.found))
         # Flags that the trial sets are checked as settings.
@@ -72,7 +73,10 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
 
 
 def _comparable(before: State, after: State, prefix: str) -> tuple[State, State]:
-    """Return two states; if a program failed for one of them, only with the keys that both have."""
+    """Return two states so that they can be compared.
+
+    If the program that reads a state failed for either, only keys that both states have are returned.
+    """
     failure = f"{prefix}{UNKNOWN}"
     if failure not in before and failure not in after:
         return before, after
@@ -83,7 +87,7 @@ def _comparable(before: State, after: State, prefix: str) -> tuple[State, State]
 def _check_unchanged(
     name: str, host: str, requested: str, differences: Sequence[StateComparison], severity: Verdict
 ) -> Check:
-    """Return the check that two states of a host's network are equal."""
+    """Return the check that a host's network is unchanged; it fails if there are `differences`."""
     texts = (
         f"{one.key.removeprefix(NETWORK)}: {one.wanted} before, {one.observed or 'nothing'} after"
         for one in differences
@@ -92,10 +96,10 @@ def _check_unchanged(
 
 
 def check_foreign_shaping(evidence: Evidence) -> Iterator[Check]:
-    """Check that before the traffic only the trial's own settings shaped packets on the path.
+    """Check that before the traffic nothing shaped packets on a host except the settings of the trial.
 
-    Where the program that lists them failed, the trial is suspect; where it is not installed, nothing is
-    checked.
+    If the program that lists queue disciplines and rules failed, the trial is suspect. If the program is not
+    installed, the check passes.
     """
     for host, span in evidence.counters.items():
         if span.state(NETWORK)[0]:
@@ -112,7 +116,7 @@ def check_foreign_shaping(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_restored_states(evidence: Evidence) -> Iterator[Check]:
-    """Check that hosts are as they were before the trial. Only differences are reported."""
+    """Check that each host was restored to its state before the trial. Only failed checks are yielded."""
     for host, state in evidence.restored.items():
         differences = "; ".join(map(str, changed(evidence.before[host], state)))
         if differences:
@@ -120,9 +124,9 @@ def check_restored_states(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_cpus(evidence: Evidence) -> Iterator[Check]:
-    """Check that no CPU was busy all the time, because its host would measure late.
+    """Check that no CPU was busy all the time, because time stamps of a busy host are late.
 
-    A busy router passes if it forwarded at the rate of its bottleneck all the same.
+    A router with a busy CPU passes if it still forwarded at the rate of the bottleneck.
     """
     most = evidence.policy.thresholds.cpu
     for host, span in evidence.counters.items():
@@ -140,9 +144,10 @@ def check_cpus(evidence: Evidence) -> Iterator[Check]:
 
 
 def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool, str]:
-    """Return whether at least half of the seconds had the bottleneck's rate, and the median rate.
+    """Return whether the median rate behind a busy router is that of its bottleneck, and a text on it.
 
-    The rate is taken from the capture behind the router, because a busy router may miss samples of its queue.
+    The median is over whole seconds of a capture at the receiver, because a busy router may miss samples of
+    its queue.
     """
     behind = evidence.policy.behind.get("down", frozenset())
     captures = [
@@ -167,7 +172,7 @@ def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool,
 
 
 def check_clock_steps(evidence: Evidence) -> Iterator[Check]:
-    """Check that no clock was set during the traffic: the difference of time and uptime must not change."""
+    """Check that no clock was set during the traffic: time of day minus uptime must stay the same."""
     most_s = evidence.policy.thresholds.clock_step_s
     for host, span in evidence.counters.items():
         step_s = _clock_step_s(span)
@@ -177,9 +182,11 @@ def check_clock_steps(evidence: Evidence) -> Iterator[Check]:
 
 
 def _clock_step_s(span: CounterSpan) -> float | None:
-    """Return the smallest step in seconds that explains both readings, 0 if none is needed.
+    """Return the smallest clock step in seconds that explains the readings before and after the traffic.
 
-    A reading is the time in ns between two readings of the uptime in seconds, which bound the time of boot.
+    A reading has the time of day in ns, and the uptime in seconds just before and just after it. These bound
+    the time of boot. If both readings allow the same time of boot, the step is 0. Returns None if a reading
+    is missing.
     """
     bounds = []
     for words in (span.before.get(CLOCK, "").split(), span.after.get(CLOCK, "").split()):
@@ -192,7 +199,7 @@ def _clock_step_s(span: CounterSpan) -> float | None:
 
 
 def check_clock_offsets(evidence: Evidence) -> Iterator[Check]:
-    """Check that no clock is far from the controller's, and that none was set since an earlier reading."""
+    """Check that each host's clock is close to the controller's, and was not set between two readings."""
     most_s = evidence.policy.config.clock_tolerance_s
     for clock in evidence.clocks.values():
         observed = f"{clock.offset_s * 1e3:+.1f} ms ± {clock.error_s * 1e3:.1f} ms"
@@ -203,7 +210,7 @@ def check_clock_offsets(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_clock_drift(evidence: Evidence) -> Iterator[Check]:
-    """Check that no clock drifts too fast. A drift whose bounds include the limit passes."""
+    """Check that no clock drifts faster than the limit. It passes if the bounds of its drift allow that."""
     most_ppm = evidence.policy.thresholds.clock_drift_ppm
     for clock in evidence.clocks.values():
         drift, requested = clock.drift, f"at most {most_ppm:g} ppm from the controller's"

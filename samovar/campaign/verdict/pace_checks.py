@@ -1,4 +1,4 @@
-"""Check that each flow sent at the rate its generator was asked for, and kept that pace."""
+"""Check that each flow sent at the rate that was requested of its generator, evenly and without pauses."""
 
 from __future__ import annotations
 
@@ -16,15 +16,20 @@ from samovar.errors import RecipeError
 from samovar.recipes import FlowEnds, Pace
 
 FAR = 3
-"""A rate off by this many tolerances makes a trial invalid; a second off by as many counts as uneven."""
+"""A flow whose rate deviates by more than this many tolerances makes the trial invalid. A second of a flow
+whose rate deviates by more than this is uneven."""
 UNEVEN = 0.1
-"""The share of a flow's seconds that may be uneven; one second always may."""
+"""The share of a flow's seconds that may be uneven; one second is always allowed."""
 LARGEST_BLOCK_BYTES = 131_072
-"""The largest default write of a TCP generator (iperf, iperf3): its last one may lie beyond the limit."""
+"""The largest block that a TCP generator (iperf, iperf3) writes by default. The last block may exceed the
+limit of a flow."""
 
 
 class Sending(NamedTuple):
-    """What one end of a flow sent: seconds since its first packet, and bits or packets, in equal order."""
+    """What one end of a flow sent: for each packet, seconds since the first one, and its bits (or 1).
+
+    `life_s` is the time in seconds during which the flow should have sent.
+    """
 
     t_s: list[float]
     amounts: list[int]
@@ -32,14 +37,14 @@ class Sending(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Bits or packets per second."""
+        """The mean rate in bits or packets per second."""
         return sum(self.amounts) / self.life_s
 
 
 def check_offered_rates(evidence: Evidence) -> Iterator[Check]:
-    """Check what every started flow sent against the `pace` that its generator's recipe states.
+    """Compare what every started flow sent with the `pace` in the recipe of its generator.
 
-    A rate limit of TCP is an upper bound only: sending less is congestion control at work.
+    For a TCP flow, the rate is only an upper bound, because congestion control may make it send less.
     """
     for ends in evidence.started_flows:
         host, is_tcp = ends.flow.from_host, ends.recipe.header.transport == "tcp"
@@ -57,7 +62,7 @@ def check_offered_rates(evidence: Evidence) -> Iterator[Check]:
 
 
 def _limited(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
-    """Check that a TCP flow sent no more than its generator's limit allows in its duration."""
+    """Check that a TCP flow sent at most as many bytes as the rate limit of its generator allows."""
     flow, share = ends.flow, evidence.policy.thresholds.offered
     name, requested = f"rate sent in flow {flow.label}", f"at most {_text(pace, pace.per_s)}"
     counts = ends.recipe.header.counts
@@ -80,10 +85,10 @@ def _limited(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
 
 
 def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
-    """Check rate, evenness and pauses of what one end of a flow sent, as captured there.
+    """Check mean rate, evenness and pauses of what one end of a flow sent, from a capture at this end.
 
-    Where a device or queue may hold the sender back, its rate has only an upper bound. Without a capture the
-    generator's own count gives the rate.
+    If a device or queue may hold the sender back, only an upper bound of the rate is checked. Without a
+    capture, only the mean rate is checked, from the generator's own byte count.
     """
     flow, limits = ends.flow, evidence.policy.thresholds
     host = flow.from_host if pace.end == "from" else flow.to_host
@@ -127,7 +132,7 @@ def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
 
 
 def _graded(excess: float, share: float) -> tuple[bool, Verdict]:
-    """Return whether a deviation is accepted, and the verdict if it is not."""
+    """Return whether a deviation is within the tolerance `share`, and the verdict if it is not."""
     return excess <= share, "invalid" if excess > FAR * share else "suspect"
 
 
@@ -136,7 +141,7 @@ def _text(pace: Pace, per_s: float) -> str:
 
 
 def _holder(evidence: Evidence, host: str) -> str:
-    """Return what may make a host send less than its generators want to; empty if nothing that is known."""
+    """Return what may make a host send less than its generators request; empty if nothing is known."""
     path, settings = evidence.resolved.path, evidence.resolved.hosts[host].settings
     if path is not None and path.device is not None and path.device.flow_control:
         return "flow control of the adapters may hold the sender back"
@@ -148,7 +153,10 @@ def _holder(evidence: Evidence, host: str) -> str:
 
 
 def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, unknown: Check) -> Check:
-    """Return the check of a flow's mean rate by its generator's count, or that it cannot be judged."""
+    """Return the check of a flow's mean rate by the bytes that its generator counted.
+
+    Without such a count, return `unknown` with an explanation, which passes.
+    """
     flow, share, counts = ends.flow, evidence.policy.thresholds.offered, ends.recipe.header.counts
     counted = None
     if pace.in_bits and pace.end == "from" and counts is not None and ends in evidence.completed_flows:
@@ -163,13 +171,13 @@ def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, unknown: Check) ->
 
 
 def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Sending | None:
-    """Return what one end of a flow sent as captured there; None without a capture that can tell."""
+    """Return what one end of a flow sent, from a capture at this end; None if no capture shows it."""
     flow = ends.flow
     address = flow.from_address if pace.end == "from" else flow.to_address
     same = (one for one in evidence.started_flows if one.recipe.header.transport == "icmp")
     pairs = [{one.flow.from_address, one.flow.to_address} for one in same]
     if pairs.count({flow.from_address, flow.to_address}) > 1 and ends.recipe.header.transport == "icmp":
-        return None  # echo requests have no ports by which to tell flows apart
+        return None  # echo requests have no ports, so two flows cannot be told apart
     captures = [(plan, one) for plan, one in evidence.captures if plan.host == host and not one.error]
     sendings: list[tuple[SentPackets, CaptureSummary]] = []
     for plan, capture in captures if evidence.is_ipv4 else ():
@@ -178,7 +186,7 @@ def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Send
         try:
             sent = read_sent_packets(evidence.capture_file(plan), keys, capture.packets)
         except UNREADABLE:
-            continue  # another check reports it
+            continue  # check_captures_complete() reports it
         sendings.append((sent, capture))
     if not sendings:
         return None
@@ -190,11 +198,12 @@ def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Send
 def _sending(
     sent: SentPackets, pace: Pace, duration_s: float | None, lasts: bool, size_bytes: int | None
 ) -> Sending | None:
-    """Return the packets of a flow's life; None if there are too few to have a rate.
+    """Return the packets that a flow sent during its life; None if there are too few for a rate.
 
-    The life begins with the first packet of usual size: shorter ones before are of a handshake. With `lasts`
-    it has the whole duration, whatever was sent at its end; otherwise it ends with the last packet, which is
-    the one that completes the size of a flow that has one. Later ones only announce the end.
+    The life begins with the first packet of at least half the median size; shorter packets before it belong
+    to a handshake. If `lasts` is True, the life has the whole requested duration, even if the flow stopped
+    sending earlier. Otherwise it ends with the last packet. For a flow with a requested size, that is the
+    packet that completes the size; later packets only announce the end.
     """
     if not sent.t_ns:
         return Sending([0.0], [0], duration_s) if lasts and duration_s else None

@@ -1,4 +1,4 @@
-"""Check the path: its calibration, the rate of the bottleneck, the bytes through it, and unwanted drops."""
+"""Check the path of a trial: calibration, rate of the bottleneck, bytes through it, and unwanted drops."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from samovar.recipes import PathProbe, loss_states
 RATE_SHARE = 0.02
 DELAY_SHARE, DELAY_S = 0.05, 0.001
 CHANCE = 0.001
-"""The probability that a path with the requested loss fails the check, since counts of losses vary."""
+"""A path with the requested loss fails the check with this probability, because counts of losses vary."""
 INVALID_TOLERANCES = 5
-"""If a round-trip time or rate deviates by more than this many tolerances, no trial runs; if by less, trials
-are suspect."""
+"""If the calibrated round-trip time or rate deviates by more than this many tolerances, no trial runs on the
+path. If it deviates by one to this many tolerances, trials are suspect."""
 BUSY_PACKETS = 2
-"""A bottleneck is busy while its queue holds more packets than this."""
+"""A bottleneck is considered busy while its queue holds more packets than this."""
 BUSY_S = 0.5
-"""The rate of a bottleneck that was busy for less time is not judged."""
+"""The rate of a bottleneck is judged only if it was busy for at least this long in total."""
 INVALID_BUSY_TOLERANCES = 3
-"""If the rate of a busy bottleneck deviates by this many tolerances, the trial is invalid, not just
-suspect."""
+"""If the rate of a busy bottleneck deviates by more than this many tolerances, the trial is invalid; if it
+deviates by less, the trial is suspect."""
 
 
 def check_path_calibration(evidence: Evidence) -> Iterator[Check]:
-    """Yield the checks that were made when the path of the trial was calibrated."""
+    """Yield the checks from the calibration of the trial's path, which may have been in an earlier trial."""
     yield from evidence.calibration
 
 
@@ -44,10 +44,11 @@ def check_direction(
     *,
     fills: bool,
 ) -> Iterator[Check]:
-    """Compare the measurement of one direction with what was requested.
+    """Compare the calibration measurement of one direction with the requested path.
 
-    Tolerances: round-trip time 1 ms and 5 %, rate 2 %, buffer one packet, losses as chance allows.
-    `fills` is False for a queue discipline that drops early, which may hold less than its buffer.
+    The tolerances are 1 ms plus 5 % of the round-trip time, 2 % of the rate, and one packet of the buffer.
+    The number of losses must be likely for the requested loss rate. `fills` is False if the queue discipline
+    drops packets before its buffer is full; then the queue may stay shorter than the buffer.
     """
     router, interface = path.router, direction.interface
     if probe.pings:
@@ -77,7 +78,10 @@ def check_direction(
 
 
 def _close(name: str, host: str, requested: str, observed: str, tolerances: float, tolerance: str) -> Check:
-    """Return a check that passes within one tolerance, and is invalid beyond INVALID_TOLERANCES."""
+    """Return a check that passes if the deviation is at most one tolerance.
+
+    Beyond INVALID_TOLERANCES the verdict is invalid, in between it is suspect.
+    """
     severity: Verdict = "invalid" if tolerances > INVALID_TOLERANCES else "suspect"
     return Check(name, host, requested, observed, tolerances <= 1, severity, tolerance)
 
@@ -85,9 +89,10 @@ def _close(name: str, host: str, requested: str, observed: str, tolerances: floa
 def _check_buffer(
     path: PathPlan, direction: DirectionPlan, probe: PathProbe, measured: DirectionMeasurement, fills: bool
 ) -> Check:
-    """Compare the longest queue with the buffer.
+    """Compare the longest queue that was measured with the size of the buffer.
 
-    Samples never exceed it but may miss it; packets in flight may exceed it.
+    Samples of the queue may miss its maximum, but never exceed the buffer. The number of packets in flight
+    may exceed the buffer.
     """
     in_packets = direction.buffer_packets is not None
     asked = (direction.buffer_packets if in_packets else direction.buffer_bytes) or 0
@@ -108,7 +113,7 @@ def _check_buffer(
 
 
 def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
-    """Check that the delay stages dropped only the requested losses, and nothing for lack of room."""
+    """Check that the delay stages dropped only as many packets as the requested loss rate explains."""
     path = evidence.resolved.path
     span = evidence.counters.get(path.router) if path is not None else None
     if path is None or span is None or path.classes:
@@ -131,10 +136,10 @@ def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
-    """Check the bytes that each direction of the bottleneck counted against the captures behind it.
+    """Compare the bytes that each direction of the bottleneck counted with the captures behind it.
 
-    Skipped with offloads, since a queue counts a super-packet as one packet. Packets that still wait in the
-    queue may arrive later.
+    Not checked if offloads are on, because a queue counts a super-packet as one packet. Packets that still
+    wait when the queue's counter is read arrive later, so captures may have more bytes.
     """
     resolved, path, share = evidence.resolved, evidence.resolved.path, evidence.policy.thresholds.bottleneck
     span = evidence.counters.get(path.router) if path is not None else None
@@ -166,7 +171,7 @@ def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_bottleneck_rate(evidence: Evidence) -> Iterator[Check]:
-    """Check the rate of each direction while packets waited, by the logger `queue` at the router."""
+    """Check the rate of each direction while packets waited, from samples of the logger `queue`."""
     path = evidence.resolved.path
     if path is None:
         return
@@ -179,14 +184,14 @@ def check_bottleneck_rate(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_queue_gaps(evidence: Evidence) -> Iterator[Check]:
-    """Check that samples of the queue are close together, because gaps of a slow host show in the figures."""
+    """Check that no two samples of a queue are far apart, because such gaps show in figures."""
     for host, program in evidence.programs("logger", "queue"):
         interval_s = program.values.get("interval_s")
         try:
             with open_lines(evidence.trace(program)) as file:
                 times_ns = [sample.t_ns for sample in read_queue_samples(file, program.interface or "")]
         except UNREADABLE:
-            continue  # reported where its rate is judged
+            continue  # compare_rate() reports it
         if len(times_ns) > 1:
             most_s = evidence.policy.thresholds.gap_s
             if isinstance(interval_s, float):
@@ -198,12 +203,12 @@ def check_queue_gaps(evidence: Evidence) -> Iterator[Check]:
 
 
 def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trace: Path) -> Iterator[Check]:
-    """Compare the requested rate with the rate between samples at which the queue was busy.
+    """Compare the requested rate of a bottleneck with its rate while packets waited in its queue.
 
-    A pair of samples counts if the packets that wait at the first, and those that are known to have arrived
-    because they wait at the second, take longer than the time between them to leave at the requested rate.
-    Without enough such pairs, or if the time that reading a sample takes leaves the rate too uncertain, the
-    check passes, and reports the rate as unknown.
+    The rate is measured between successive samples if the queue cannot have been empty in between. That is so
+    if the packets that wait at both samples would take longer to send at the requested rate than the time
+    between the samples. If there are too few such pairs, or if reading a sample takes so long that the rate
+    is too uncertain, the check passes with the rate reported as unknown.
     """
     try:
         with open_lines(trace) as file:
@@ -218,7 +223,7 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
         for early, late in pairwise(samples)
         if min(early.backlog_packets, late.backlog_packets) > BUSY_PACKETS
     ]
-    # Between samples that are further apart, the queue may have been empty.
+    # Between samples that are further apart, the queue may have been empty for a time.
     busy = [
         (early, late)
         for early, late in pairs
@@ -245,10 +250,10 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
 
 
 def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSample, QueueSample]]) -> float:
-    """Return by how much the time between samples may differ from that between their readings.
+    """Return how uncertain the total time between pairs of samples is, in seconds.
 
-    A sample that is not instant was read before the next one began; between successive pairs it does not
-    matter when.
+    A sample that is not instant was read at some time between its time stamp and that of the next sample.
+    This matters only where a sequence of adjacent pairs begins or ends.
     """
     took_ns = {early: late.t_ns - early.t_ns for early, late in pairwise(samples) if not early.is_instant}
     starts, ends = {early for early, _ in pairs}, {late for _, late in pairs}
@@ -257,10 +262,11 @@ def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSamp
 
 
 def plausible_losses(lost: int, sent: int, share: float, states: tuple[float, float] | None = None) -> bool:
-    """Return whether so many losses lie within the 99.9 % interval of the binomial distribution.
+    """Return whether a number of lost packets lies within the 99.9 % interval of the binomial distribution.
 
-    Losses in bursts vary more: the number of packets is divided by the factor by which the variance of a
-    Gilbert chain is larger, (1 + s) / (1 - s) with s = 1 - p - r; `states` is (p, r).
+    `share` is the requested loss rate. For losses in bursts, `states` has the transition probabilities (p, r)
+    of a Gilbert chain. Its variance is larger than the binomial one by the factor (1 + s) / (1 - s) with s =
+    1 - p - r, so both numbers of packets are divided by this factor.
     """
     if states is not None:
         memory = 1 - sum(states)

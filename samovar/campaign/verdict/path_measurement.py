@@ -1,7 +1,7 @@
-"""Parse the output of path calibration scripts: the measurement of one direction of the path.
+"""Parse the output of path calibration scripts into the measurement of one direction of the path.
 
-A burst of packets fills the queue at the router. Paced packets do not fill it; they show losses and
-reordering.
+The calibration sends a burst of packets, which fills the queue at the router and shows rate and buffer. Then
+it sends paced packets, which do not fill the queue and show losses, duplicates and reordering.
 """
 
 from __future__ import annotations
@@ -20,22 +20,26 @@ from samovar.recipes import ETHERNET_HEADER_BYTES, IP_UDP_BYTES
 RATE_PARTS = 40
 PING = re.compile(r"icmp_seq=(\d+) .*time=([\d.]+) ms")
 FIRST_ECHO = {"0", "1"}
-"""The sequence number of the first echo on FreeBSD and on Linux. It is skipped because it may have waited for
-ARP."""
+"""Sequence numbers of the first echo request on FreeBSD and on Linux. Its round-trip time is ignored, because
+it may include the time for ARP."""
 IPERF3_OUTPUT = re.compile(r"^iperf3 (burst|paced)\n", re.MULTILINE)
 WHOLE_INTERVAL_S = 0.05
-"""A shorter interval of iperf3 is the remainder at the end, which gives no rate."""
+"""A shorter interval in iperf3's report is the remainder at the end, from which no rate is computed."""
 
 STORED_NAMES = {
     "sampled_packets": "held_packets",
     "sampled_bytes": "held_bytes",
     "in_flight_packets": "under_way_packets",
 }
-"""Names of a measurement's values in calibration files, where they differ."""
+"""Names under which calibration files store values of a measurement, if they differ from the attribute's
+name."""
 
 
 class PacketArrival(NamedTuple):
-    """One packet at the receiver: its number, send and kernel receive time (of two clocks), frame size."""
+    """One packet at the receiver: number, frame size, send time and the kernel's receive time.
+
+    The two times are of different clocks, the sender's and the receiver's.
+    """
 
     number: int
     sent_ns: int
@@ -45,11 +49,12 @@ class PacketArrival(NamedTuple):
 
 @dataclass(frozen=True)
 class DirectionMeasurement:
-    """The measurement of one direction of a path. A value is None where nothing arrived or could be measured.
+    """The measurement of one direction of a path. A value is None if it could not be measured.
 
-    `rate_bps` is the rate at which the full queue drains, as the router counts packets. `sampled_packets` and
-    `sampled_bytes` are the longest queue seen at the router, `in_flight_packets` the longest as derived from
-    delays. Paced packets may be `lost`, arrive twice, or be overtaken by later packets.
+    `rate_bps` is the rate at which the full queue drains, counting the headers that the router counts.
+    `sampled_packets` and `sampled_bytes` are the longest queue in samples at the router. `in_flight_packets`
+    is the longest queue as derived from delays. Of the `sent_paced` packets, some may be `lost`, some may
+    arrive twice (`duplicates`), and some may be `overtaken` by later packets.
     """
 
     round_trips_s: tuple[float, ...] = ()
@@ -65,7 +70,7 @@ class DirectionMeasurement:
 
     @property
     def base_rtt_s(self) -> float | None:
-        """The median round-trip time of the idle path in seconds, None without an answer."""
+        """The median round-trip time of the idle path in seconds, or None if no echo request was answered."""
         return median(self.round_trips_s) if self.round_trips_s else None
 
     def as_json(self) -> Mapping[str, object]:
@@ -78,14 +83,14 @@ class DirectionMeasurement:
 def parse_measurement(
     sent: str, received: str, queue: str, interface: str, burst_bytes: int
 ) -> DirectionMeasurement:
-    """Read the output of the sender's and the receiver's script, and the samples of the router's queue.
+    """Parse what the sender's and the receiver's script printed, and the samples of the router's queue.
 
     `burst_bytes` is the size of the router's token bucket.
     """
     samples = list(read_queue_samples(queue.splitlines(), interface))
     echoes = PING.findall(sent)
     first = next((number for number, _ in echoes if number in FIRST_ECHO), None)
-    # Bytes that the router's rate counts for each packet in addition to the IP packet.
+    # The router's rate includes this many bytes per packet in addition to the IP packet.
     headers_bytes = 0 if f",{DUMMYNET}," in queue else ETHERNET_HEADER_BYTES
     parts = IPERF3_OUTPUT.split(received)
     if len(parts) > 1:
@@ -115,9 +120,10 @@ def _arrivals(text: str, kind: str) -> list[PacketArrival]:
 
 
 def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_bytes: int) -> float | None:
-    """Return the median rate of parts of the burst, each at least two token buckets long.
+    """Return the median rate of parts of the burst, each at least as long as two token buckets, or None.
 
-    The first part, during which the bucket empties, is left out. The median ignores brief stalls of a host.
+    The beginning of the burst, during which the token bucket empties, is left out. The median is used because
+    it ignores brief stalls of a host.
     """
     frame_bytes = max((arrival.frame_bytes for arrival in burst), default=1)
     buckets = 2 * burst_bytes // frame_bytes + 1
@@ -133,10 +139,11 @@ def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_by
 
 
 def _in_flight_packets(burst: Sequence[PacketArrival]) -> int | None:
-    """Return the longest queue: the most packets at one time that were slower than the fastest packet.
+    """Return the largest number of packets that were queued at one time, or None if no packet arrived.
 
-    Subtracting the delay of the fastest packet removes the difference of the clocks. Other short delays count
-    too. Packets that the queue discipline drops after queueing them do not count.
+    A packet is taken as queued for its delay minus the delay of the fastest packet; this removes the
+    difference of the two clocks. Delays other than queueing therefore count too, while packets that the queue
+    discipline drops after queueing them do not.
     """
     if not burst:
         return None
@@ -160,7 +167,7 @@ def _paced_values(paced: Sequence[PacketArrival], sent: int) -> dict[str, Any]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Read one JSON object; empty if the server was ended before it could write it."""
+    """Parse one JSON object. Return an empty one if iperf3's server was stopped before it wrote all of it."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -169,9 +176,10 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _iperf3_values(burst: Mapping[str, Any], paced: Mapping[str, Any], headers_bytes: int) -> dict[str, Any]:
-    """Return the counts of iperf3's server, used where no program can record single packets.
+    """Return measured values from iperf3's reports, for receivers that cannot record single packets.
 
-    The rate is the median over intervals except the first and the last, which are not filled with packets.
+    The rate is the median over all intervals except the first and the last, in which packets arrived only
+    part of the time.
     """
     streams = paced.get("end", {}).get("streams", ())
     udp: Mapping[str, Any] = next((stream["udp"] for stream in streams if "udp" in stream), {})

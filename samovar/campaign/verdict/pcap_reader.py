@@ -1,6 +1,6 @@
-"""Read from a packet capture what the verdict needs, in one pass: packets and bytes of each stream.
+"""Read packet captures for the verdict: packets and bytes of each stream, in one pass over the file.
 
-The R package measures single packets. This reader only counts them, which takes about 1 µs each.
+The R package measures every packet. This reader only counts packets, which takes about 1 µs for each.
 """
 
 from __future__ import annotations
@@ -21,26 +21,28 @@ BYTE_ORDERS = {
     b"\xa1\xb2\x3c\x4d": ">",
     b"\xa1\xb2\xc3\xd4": ">",
 }
-"""Byte order by magic number, with nanoseconds and with microseconds (pcap-savefile(5))."""
+"""Byte order by the magic number of a capture, for time stamps in ns and in µs (pcap-savefile(5))."""
 NANOSECONDS = (b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d")
 FIRST_BYTES = 42
-"""Headers of Ethernet, IPv4 and UDP or ICMP."""
+"""The total size of the headers of Ethernet, IPv4, and UDP or ICMP."""
 ETHERNET_HEADER_BYTES = 14
 PLAIN_IPV4 = b"\x08\x00\x45"
-"""EtherType IPv4 and an IPv4 header without options (RFC 894, RFC 791); ARP, IPv6 and others are skipped."""
+"""EtherType IPv4 and the first byte of an IPv4 header without options (RFC 894, RFC 791). Frames with other
+bytes here, such as ARP and IPv6, are skipped."""
 ICMP, TCP, UDP = 1, 6, 17
 SYN = 2
 ECHO_REQUEST = 8
 Key = tuple[int, bytes]
-"""A protocol, and source and destination address and port as they are in the packet."""
+"""The key of a stream: the IP protocol, and the packet's bytes with addresses and ports."""
 
 
 @dataclass(slots=True)
 class PacketStream:
-    """Packets from one address and port to another; `ports` are the source's and the destination's.
+    """The packets of one protocol from one address and port to another.
 
-    `frame_bytes` and `largest_bytes` count whole frames as sent. `window` is the largest window field, except
-    in SYNs. `mss_bytes` and `scale` are options of the SYN, or None. `syn` is whether there was a SYN.
+    `ports` are the source port and the destination port. `frame_bytes` (total) and `largest_bytes` (largest
+    frame) are of whole frames, even if the capture has only their beginning. `window` is the largest window
+    field, except in SYNs. `syn` is True if there was a SYN; `mss_bytes` and `scale` are its options, or None.
     """
 
     protocol: int
@@ -59,16 +61,16 @@ class PacketStream:
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes without headers, assuming that all headers are as long as those of the largest packet."""
+        """The payload in bytes, assuming that all packets have headers as long as those of the largest."""
         return max(0, self.frame_bytes - self.packets * self.header_bytes)
 
     @property
     def window_bytes(self) -> int:
-        """The largest receive window that this end offered, in bytes (RFC 7323, section 2.3)."""
+        """The largest receive window in bytes that the source of these packets offered (RFC 7323, 2.3)."""
         return self.window << (self.scale or 0)
 
     def __str__(self) -> str:
-        """Return the stream's protocol and ends in tcpdump's notation."""
+        """Return protocol, source and destination of the stream in tcpdump's notation."""
         kind = {ICMP: "ICMP", TCP: "TCP", UDP: "UDP"}.get(self.protocol, f"IP protocol {self.protocol}")
         source, destination = (f":{port}" if self.protocol in (TCP, UDP) else "" for port in self.ports)
         return f"{kind} {self.source}{source} > {self.destination}{destination}"
@@ -76,7 +78,7 @@ class PacketStream:
 
 @dataclass(slots=True)
 class CaptureSummary:
-    """The streams of a capture, none if it could not be read because of an `error`.
+    """The streams of a capture. If it could not be read, `error` is the reason.
 
     `whole` is False if reading stopped at the packet limit, `torn` is True if the file ends within a packet.
     """
@@ -94,7 +96,8 @@ class CaptureSummary:
 def read_capture(file: Path, most_packets: int) -> CaptureSummary:
     """Read up to `most_packets` of a gzip-compressed capture of Ethernet frames.
 
-    Raises OSError, EOFError or zlib.error, and ValueError if the file is not such a capture.
+    Raises ValueError if the file is not such a capture. Raises OSError, EOFError or zlib.error if it cannot
+    be read or unpacked.
     """
     capture, data = CaptureSummary(), b""
     with gzip.open(file, "rb") as source:
@@ -110,10 +113,10 @@ def read_capture(file: Path, most_packets: int) -> CaptureSummary:
 
 
 def bytes_by_second(file: Path, destinations: Iterable[str]) -> list[int]:
-    """Return the bytes of IPv4 packets to some addresses in each second of a capture.
+    """Return the bytes of the IPv4 packets to the addresses `destinations` in each second of a capture.
 
-    The seconds of the first and the last of these packets are left out, because they are not whole. Raises
-    the errors of read_capture().
+    The first and the last second in which such packets were captured are left out, because they are
+    incomplete. Raises the same errors as read_capture().
     """
     wanted, found = {bytes(map(int, one.split("."))) for one in destinations}, dict[int, int]()
     with gzip.open(file, "rb") as source:
@@ -132,16 +135,17 @@ def bytes_by_second(file: Path, destinations: Iterable[str]) -> list[int]:
 
 @dataclass
 class SentPackets:
-    """When packets were sent, in ns since the epoch, and their payloads in bytes, in the capture's order."""
+    """Captured packets in the order of the capture: time in ns since the epoch, and payload in bytes."""
 
     t_ns: array[int] = field(default_factory=lambda: array("q"))
     payload_bytes: array[int] = field(default_factory=lambda: array("L"))
 
 
 def read_sent_packets(file: Path, keys: Collection[Key], most_packets: int) -> SentPackets:
-    """Return the UDP packets and ICMP echo requests of some streams among the first packets of a capture.
+    """Return the UDP packets and ICMP echo requests that belong to streams with these keys.
 
-    A packet in fragments counts once, with all its payload. Raises as read_capture().
+    Only the first `most_packets` of the capture are read. A fragmented packet counts once, with its whole
+    payload. Raises the same errors as read_capture().
     """
     sent = SentPackets()
     with gzip.open(file, "rb") as source:
@@ -201,7 +205,7 @@ def _count_packets(capture: CaptureSummary, data: bytes, record: struct.Struct, 
 
 
 def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, size: int) -> None:
-    """Count one packet. This runs for every packet of a trial, a million times in about a second."""
+    """Count one packet in its stream. This runs for every captured packet, so it must be fast."""
     protocol = data[frame + 23]
     key = (TCP, data[frame + 26 : frame + 38]) if protocol == TCP else _key(protocol, data, frame)
     stream = streams.get(key)
@@ -224,7 +228,10 @@ def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, size: int)
 
 
 def _key(protocol: int, data: bytes, frame: int) -> Key:
-    """Return the key of a packet; later fragments and protocols other than UDP have no ports."""
+    """Return the stream's key of a packet that is not TCP.
+
+    The ports are 0 for fragments other than the first, and for protocols other than UDP.
+    """
     is_later_fragment = (data[frame + 20] & 0x1F) or data[frame + 21]
     if protocol == UDP and not is_later_fragment:
         return protocol, data[frame + 26 : frame + 38]
@@ -232,7 +239,10 @@ def _key(protocol: int, data: bytes, frame: int) -> Key:
 
 
 def _read_window(stream: PacketStream, data: bytes, frame: int, window: int) -> None:
-    """Read the window, or the options of a SYN, whose window is not scaled (RFC 7323, section 2.2)."""
+    """Update a stream from one packet: its window, or for a SYN, its options.
+
+    The window of a SYN is ignored, because it is never scaled (RFC 7323, section 2.2).
+    """
     if not data[frame + 47] & SYN:
         stream.window = window
         return

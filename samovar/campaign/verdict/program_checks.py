@@ -1,4 +1,4 @@
-"""Check the programs of a trial: traffic started on time, lasted as planned, and ended without errors."""
+"""Check the programs of a trial: flows started on time, lasted as planned, and ended without errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from samovar.campaign.verdict.evidence import Evidence
 
 
 def check_traffic_failures(evidence: Evidence) -> Iterator[Check]:
-    """List what ended the traffic early."""
+    """Yield a failed check for each failure that ended the traffic early."""
     limits = evidence.policy.thresholds
     checks = {
         "failed": ("generators", "run to their end"),
@@ -33,7 +33,7 @@ def check_exit_codes(evidence: Evidence) -> Iterator[Check]:
 
 
 class FlowStart(NamedTuple):
-    """When a flow was to start and when it did, in seconds by the controller's clock, as in manifest.json."""
+    """The requested and the actual start of a flow, in seconds since the epoch by the controller's clock."""
 
     flow: str
     host: str
@@ -43,7 +43,7 @@ class FlowStart(NamedTuple):
 
 
 def start_times(evidence: Evidence) -> Iterator[FlowStart]:
-    """Yield the start of each started flow whose host's clock was read."""
+    """Yield the start of each started flow, if the clock of its client's host was read."""
     for ends in evidence.started_flows:
         host = ends.client_host
         if host in evidence.clocks:
@@ -63,7 +63,7 @@ def check_start_times(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_duration(evidence: Evidence) -> Iterator[Check]:
-    """Check that the traffic lasted as long as its longest flow with a duration."""
+    """Check that the traffic lasted until the last end of a flow, among flows with a requested duration."""
     flows = [ends.flow for ends in evidence.scripts.flows if ends.name("client") not in evidence.halted]
     asked = [flow.start_s + flow.duration_s for flow in flows if flow.duration_s and flow.size_bytes is None]
     if asked:

@@ -1,4 +1,4 @@
-"""Check SIFTR logs (siftr(4)): complete, in a known format, a line for every packet, and the windows."""
+"""Check that SIFTR logs (siftr(4)) are complete, and that the windows in them are as requested."""
 
 from __future__ import annotations
 
@@ -13,19 +13,26 @@ from samovar.campaign.verdict.socket_checks import FlowKey, check_largest_window
 from samovar.campaign.verdict.traces import UNREADABLE, open_lines
 
 COLUMNS: Mapping[str, tuple[int, ...]] = {"1.2": (25, 26, 27, 28), "1.3": (27,)}
-"""Numbers of columns by version. Both have had 27, so only the header distinguishes the versions."""
+"""The possible numbers of columns of a log by version of SIFTR. Both versions have had 27 columns, so only
+the log's header tells the version."""
 HASH_COLUMNS: Mapping[str, int] = {"1.2": 1, "1.3": 0}
-"""Columns between direction and time: the hash, which shifts all later columns."""
+"""The number of columns between direction and time, by version: 1.2 has a hash there, which shifts all later
+columns by one."""
 LOST = ("malloc", "mtx")
-"""The footer's counters of packets skipped for lack of memory or of a lock. Packets without a local socket
-are not lost."""
+"""Endings of the footer's counters of packets that SIFTR skipped because it got no memory or no lock. Packets
+that it skipped because they have no local socket are not lost."""
 TICK_S = 0.01
-"""Resolution of time stamps on some file systems. A file's time stamp shows when the traffic was over."""
+"""The resolution of time stamps on some file systems. The end of the traffic is known from a file's time
+stamp."""
 
 
 @dataclass(frozen=True)
 class SiftrLog:
-    """The first and last line of a log, and what the lines between show; `ports` are local and foreign."""
+    """The content of a SIFTR log: header, footer, and a summary of the lines between them.
+
+    `lines` is their number, `columns` the numbers of columns that they have. `windows` maps flows to the
+    largest window that the receiver offered. `ports` has the pairs of local and foreign port.
+    """
 
     header: Mapping[str, str]
     footer: Mapping[str, str]
@@ -36,12 +43,12 @@ class SiftrLog:
 
     @property
     def version(self) -> str:
-        """SIFTR's version, empty without a header."""
+        """The version of SIFTR from the header; empty if the log has no header."""
         return self.header.get("siftrver", "")
 
     @property
     def lost(self) -> int:
-        """Packets for which the kernel could not write a line."""
+        """The number of packets for which the kernel could not write a line."""
         counts = (v for k, v in self.footer.items() if k.startswith("num_") and k.endswith(LOST))
         return sum(map(int, counts))
 
@@ -56,16 +63,16 @@ class SiftrLog:
     def due(self) -> int:
         """The number of lines that the log must have if each packet has one line.
 
-        The footer does not count packets that a port filter leaves out (siftr_chkpkt() of 1.3). Up to version
-        1.2 it does, so the recipe refuses a filter there.
+        This holds with a port filter too: the footer of version 1.3 does not count the packets that the
+        filter leaves out (siftr_chkpkt()). Version 1.2 counts them, so the recipe refuses a filter for it.
         """
         return int(self.footer.get("total_tcp_pkts", 0)) - int(self.footer.get("total_skipped_tcp_pkts", 0))
 
 
 def read_siftr(lines: Iterable[str]) -> SiftrLog:
-    """Read a log: header and footer of tab-separated key=value, and comma-separated lines between them.
+    """Parse a log: a header and a footer of tab-separated key=value, and comma-separated lines in between.
 
-    Windows are those offered by the peer, on connections in state ESTABLISHED (4) or later.
+    The windows are those that the peer offered while the connection was in state ESTABLISHED (4) or later.
     """
     ends: dict[str, dict[str, str]] = {}
     count, columns, windows, ports = 0, set[int](), dict[FlowKey, int](), set[tuple[str, str]]()
@@ -91,7 +98,7 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
 
 
 def check_siftr_logs(evidence: Evidence) -> Iterator[Check]:
-    """Check every SIFTR log of a trial, and the largest window that it shows of each flow."""
+    """Check every SIFTR log of a trial, and the largest window of each flow in it."""
     for host, program in evidence.programs("logger", "siftr"):
         loggers = evidence.resolved.loggers
         given = next(one for one in loggers if (one.host, one.logger) == (host, "siftr")).parameters
@@ -104,9 +111,9 @@ def check_siftr_logs(evidence: Evidence) -> Iterator[Check]:
 def check_siftr_log(
     evidence: Evidence, host: str, trace: Path, packets_per_line: int = 1, port_filter: int = 0
 ) -> Iterator[Check]:
-    """Check one log: complete, known format, all packets, windows.
+    """Check one SIFTR log: completeness, format, a line for every packet, and windows.
 
-    With a `port_filter` other than 0, the log must have packets of this port only.
+    If `port_filter` is not 0, the log must have only packets of this port.
     """
     try:
         with open_lines(trace) as file:
@@ -143,10 +150,10 @@ def check_siftr_log(
 
 
 def _check_end(evidence: Evidence, host: str, log: SiftrLog) -> Iterator[Check]:
-    """Check that SIFTR was enabled until the traffic was over.
+    """Check that SIFTR was enabled until the end of the traffic.
 
-    The log alone is consistent whenever it was disabled.     Both times are by the host's clock, unless it
-    did not report the end of the traffic; then the controller's clock is used.
+    The log itself does not show whether SIFTR was disabled too early. The end of the traffic is taken from
+    the host's clock, or from the controller's if the host did not report it.
     """
     over_s, error_s = evidence.traffic_over.get(host), TICK_S
     if over_s is not None:

@@ -1,4 +1,4 @@
-"""Check what sockets used: congestion control and largest receive window, by TCP_INFO and generators."""
+"""Check congestion control and receive window of sockets, from TCP_INFO samples and generators' output."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from samovar.recipes import FlowEnds
 from samovar.units import ETHERNET_MTU_BYTES
 
 CONTROL_BYTES = 2000
-"""More than a generator's control connection sends. iperf3's control connection uses the port of its flow."""
+"""A generator's control connection sends less than this. iperf3's uses the same port as its flow, so the
+amount of data distinguishes the two connections."""
 HEADERS_BYTES = 52
-"""Headers of a full packet: IPv4, TCP and the timestamps option."""
+"""The headers of a full packet in bytes: IPv4, TCP and the timestamps option."""
 OPENED_BY = 4
-"""How many windows of data a receiver may need before its window is fully open. Linux adds up to two segments
-for each segment that arrives in order (tcp_grow_window), FreeBSD 16 KiB for each round trip that fills the
-window."""
+"""A receiver may need this many windows of data before its window is fully open. Linux adds up to two
+segments for each segment that arrives in order (tcp_grow_window). FreeBSD adds 16 KiB in each round trip in
+which the sender fills the window."""
 
 FlowKey = tuple[str, str, str]
-"""The sender's and the receiver's address, and the port of a flow."""
+"""The key of a flow: the sender's address, the receiver's address, and the flow's port."""
 
 
 def check_largest_window(
     evidence: Evidence, flow: FlowPlan, window_bytes: int, moved_bytes: int | None = None
 ) -> Iterator[Check]:
-    """Compare the largest window offered to a flow's sender with `rwnd`: never above it, and close to it.
+    """Check that the largest window offered to a flow's sender was at most `rwnd`, and close to it.
 
-    A window that stays far below `rwnd` may not have limited the flow. The window opens as data arrive, so a
-    flow that moved little data is not judged by it. `moved_bytes` is None if unknown.
+    If the window stays far below `rwnd`, the flow was not limited as requested. The window opens as data
+    arrive, so a flow that moved less than OPENED_BY windows is only checked for the upper bound.
+    `moved_bytes` is None if unknown.
     """
     rwnd = evidence.resolved.window_bytes(flow)
     if rwnd is None:
@@ -45,8 +47,8 @@ def check_largest_window(
         return
     share = evidence.policy.thresholds.window
     least_bytes, requested = share * rwnd, f"at least {share:.0%} of {rwnd} B"
-    # Below 64 KB whole segments are offered, and a kernel that derives the window from the buffer leaves out
-    # the last one until a segment was lost (docs/decisions/0007-receive-window.md).
+    # A window below 64 KB is a multiple of the segment size, and a kernel that derives the window from the
+    # buffer offers one segment less until a segment is lost (docs/decisions/0007-receive-window.md).
     host = evidence.resolved.hosts.get(flow.to_host)
     segment_bytes = ((host.mtu_bytes if host else None) or ETHERNET_MTU_BYTES) - HEADERS_BYTES
     but_one_bytes = max(rwnd // segment_bytes - 1, 0) * segment_bytes
@@ -57,7 +59,7 @@ def check_largest_window(
 
 
 def check_generator_cc(evidence: Evidence) -> Iterator[Check]:
-    """Check the congestion control of each sender, if its generator reads it from the socket."""
+    """Check the congestion control of each sender, if the output of its generator states it."""
     for ends in evidence.completed_flows:
         if ends.recipe.header.counts is not None:
             yield from compare_generator_cc(evidence, ends, evidence.client_output(ends))
@@ -75,7 +77,10 @@ def compare_generator_cc(evidence: Evidence, ends: FlowEnds, output: str) -> Ite
 
 @dataclass
 class SocketSamples:
-    """The TCP_INFO samples of one flow; a connection is known by its two ports."""
+    """A summary of the TCP_INFO samples of one flow.
+
+    `cc` and `acked_bytes` are by connection, which the text `SOURCE_PORT DESTINATION_PORT` identifies.
+    """
 
     count: int = 0
     cc: dict[str, set[str]] = field(default_factory=dict)
@@ -84,7 +89,7 @@ class SocketSamples:
 
 
 def check_tcp_info(evidence: Evidence) -> Iterator[Check]:
-    """Check congestion control and largest window of each flow by the TCP_INFO samples of its sender."""
+    """Check congestion control and largest window of each flow, from TCP_INFO samples at its sender."""
     flows = {(flow.from_address, flow.to_address, str(flow.port)): flow for flow in sampled_flows(evidence)}
     for host, program in evidence.programs("logger", "tcp-info"):
         trace = evidence.trace(program)
@@ -99,7 +104,7 @@ def check_tcp_info(evidence: Evidence) -> Iterator[Check]:
 
 
 def sampled_flows(evidence: Evidence) -> list[FlowPlan]:
-    """Return the TCP flows that had a socket: all except flows that were ended before they started."""
+    """Return all TCP flows except those whose client was stopped before it started."""
     never = evidence.halted - evidence.started.keys()
     return [
         ends.flow
@@ -114,7 +119,7 @@ def _flow_checks(evidence: Evidence, flow: FlowPlan, samples: SocketSamples) -> 
     own = evidence.resolved.hosts[host].cc
     asked = flow.cc or own
     acked = samples.acked_bytes
-    # A control connection uses the congestion control of its host, and carries little data.
+    # A control connection, which carries little data, uses the host's default congestion control.
     used = [one for one in samples.cc if asked == own or acked.get(one, CONTROL_BYTES) >= CONTROL_BYTES]
     seen = {cc for one in used for cc in samples.cc[one]}
     if asked is not None and seen:
@@ -129,7 +134,7 @@ def _read_samples(trace: Path, flows: Collection[FlowKey]) -> dict[FlowKey, Sock
     found: dict[FlowKey, SocketSamples] = {}
     with open_lines(trace) as file:
         for row in csv.DictReader(file):
-            # If the receiver requests the data, the sender listens, and the flow's port is the source port.
+            # If the sender of the data is the server, the flow's port is the source port.
             keys = [(row["src"], row["dst"], port) for port in (row["dport"], row.get("sport", ""))]
             key = next((key for key in keys if key in flows), None)
             if key is not None and row["cc"]:

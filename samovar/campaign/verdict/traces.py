@@ -1,4 +1,4 @@
-"""Read the compressed traces of a trial with a size limit, since a small file can unpack to terabytes."""
+"""Read compressed traces of a trial, with limits, because a small damaged file can unpack to terabytes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import NamedTuple
 
 LONGEST_LINE_BYTES = 1 << 20
 LARGEST_RATIO = 250
-"""A trace may unpack to at most this many times its size. Numbers give a factor of 3 to 20, an idle queue 50,
-zeros 1030."""
+"""A trace may unpack to at most this many times its size. The factor is 3 to 20 for numbers, 50 for samples
+of an idle queue, and 1030 for zeros."""
 SLACK_BYTES = 16 << 20
 LONGEST_TEXT_BYTES = 64 << 20
 LEAF = "10:"
-"""The handle of the queue discipline that the bottleneck recipe sets."""
+"""The handle of the bottleneck's queue discipline, as the Linux recipe sets it."""
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error, zlib.error)
 """Exceptions that reading a damaged or hostile trace may raise."""
 DUMMYNET = "dummynet"
-"""The kind of FreeBSD's queues. Their handle is the number of the dummynet pipe."""
+"""The name in column `qdisc` for a queue of FreeBSD; its handle is the number of the dummynet pipe."""
 
 
 @contextmanager
 def open_lines(file: Path, encoding: str = "ascii") -> Iterator[Iterator[str]]:
-    """Open a compressed text with its line endings.
+    """Open a compressed text, and yield an iterator over its lines with their line endings.
 
-    Reading raises UNREADABLE, among them ValueError beyond the limit.
+    Reading may raise the exceptions in UNREADABLE. It raises ValueError if a line or the text is too long.
     """
     most_bytes = LARGEST_RATIO * file.stat().st_size + SLACK_BYTES
     with gzip.open(file, "rb") as packed:
@@ -47,9 +47,9 @@ def _lines(packed: gzip.GzipFile, encoding: str, most_bytes: int) -> Iterator[st
 
 
 def read_text(file: Path) -> str:
-    """Return a compressed text.
+    """Return the content of a compressed text file.
 
-    Raises the errors of `open_lines`, and ValueError beyond LONGEST_TEXT_BYTES.
+    May raise the exceptions in UNREADABLE. Raises ValueError if the text has more than LONGEST_TEXT_BYTES.
     """
     with gzip.open(file, "rb") as packed:
         data = packed.read(LONGEST_TEXT_BYTES + 1)
@@ -66,11 +66,12 @@ class QueueSample(NamedTuple):
     backlog_bytes: int
     sent_bytes: int
     is_instant: bool
-    """Whether all was read at `t_ns`. dummynet's counters are read by programs that start after it."""
+    """Whether the values are of the time `t_ns`. dummynet's are read by a program that starts after
+    `t_ns`."""
 
 
 def read_queue_samples(lines: Iterable[str], interface: str) -> Iterator[QueueSample]:
-    """Yield the samples of the bottleneck's own queue at an interface. Raises UNREADABLE."""
+    """Yield the samples of the bottleneck's queue at an interface. May raise the exceptions in UNREADABLE."""
     for row in csv.DictReader(lines):
         if row["interface"] == interface and (row["handle"] == LEAF or row["qdisc"] == DUMMYNET):
             values = (row[key] for key in ("t_ns", "backlog_packets", "backlog_bytes", "sent_bytes"))
