@@ -1,7 +1,8 @@
-"""Data files of Flent 2 (version 4 of their format), one per trial, from the tables of series and metrics.
+"""Write a data file of Flent 2 for each trial, from the exported tables of series and metrics.
 
-Flent draws what one of its own tests draws. Trials are given as its test `tcp_nup`: TCP flows are its
-numbered uploads, and the sums and averages over them are Flent's.
+The files have version 4 of Flent's format. Flent can only plot results of its own tests, so each trial is
+presented as a result of its test `tcp_nup`. TCP flows become the numbered uploads of this test; Flent itself
+computes sums and averages over them.
 """
 
 from __future__ import annotations
@@ -26,17 +27,22 @@ TEST = "tcp_nup"
 PING = "Ping (ms) ICMP"
 UNITS = {"Mbit/s": "Mbits/s"}
 SOCKET_KEYS = {"cwnd": "tcp_cwnd", "srtt": "tcp_rtt"}
-"""What Flent's plots of sockets look up in the raw values of an upload."""
+"""Flent's keys by quantity for the raw values of an upload; Flent's plots of sockets read these keys."""
 FURTHEST_S = 5.0
-"""Flent leaves a gap where the next sample is further away (`max_distance` of its aggregators)."""
+"""Values are not interpolated if the next sample is later than this, as in Flent (`max_distance` of its
+aggregators)."""
 TCP_METRICS = {"goodput_bps", "rwnd_max_bytes"}
-"""Metrics that only TCP flows have."""
+"""Metrics that only TCP flows have. A flow with one of them is a TCP flow."""
 Points = list[tuple[float, float, float, float]]
-"""Samples of one series: seconds since the start of traffic, smallest value, median, largest value."""
+"""The samples of one series, each with the seconds since the start of traffic, and the smallest value, the
+median and the largest value at this time."""
 
 
 def write_flent_files(folder: Path, campaign: Path, about: Mapping[str, str], emit: Emit) -> None:
-    """Write a data file for each trial of the tables in a folder; one without throughput is left out."""
+    """Write a data file for each trial in the tables of a folder.
+
+    A trial in which no flow has a series of throughput is left out with a warning.
+    """
     metrics: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for row in _rows(folder / "metrics.csv"):
         metrics[row["trial"]][row["flow"]][row["metric"]] = float(row["value"])
@@ -63,7 +69,10 @@ def flent_data(
     metrics: Mapping[str, Mapping[str, float]],
     about: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return a trial as Flent's data, from its rows of the table `series` and its metrics by flow."""
+    """Return the content of a trial's data file.
+
+    `series` has the trial's rows of the table `series`, `metrics` its metrics by flow.
+    """
     flows, start_s = manifest["resolved"]["flows"], round(manifest["t_start_s"], 6)
     samples: dict[tuple[str, str, str], Points] = defaultdict(list)
     for row in series:
@@ -118,7 +127,10 @@ def flent_data(
 def flow_names(
     flows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Mapping[str, float]]
 ) -> dict[str, str]:
-    """Return Flent's name for each flow; those that measured no payload of TCP are UDP or pings."""
+    """Return the name of each flow in Flent's files, such as `TCP upload::1`.
+
+    A flow whose generator is ping is a ping. Of the others, those with TCP_METRICS are TCP, the rest UDP.
+    """
     numbers = {kind: count(1) for kind in ("TCP", "UDP", "ping")}
     names = {}
     for flow in flows:
@@ -131,14 +143,21 @@ def flow_names(
 
 
 def series_name(flow: str, quantity: str) -> str:
-    """Return the name of a series: that of its flow for the flow's main quantity, else with the quantity."""
+    """Return the name of a series in Flent's files.
+
+    For the main quantity of a flow (RTT of a ping, else throughput), it is the flow's name. For other
+    quantities, the quantity is appended.
+    """
     if quantity == ("rtt" if flow.startswith(PING) else "throughput"):
         return flow
     return f"{flow or 'Router'}::{SOCKET_KEYS.get(quantity, quantity)}"
 
 
 def on_grid(points: Points, grid: Sequence[float]) -> list[float | None]:
-    """Return the values at the times of a grid, by straight lines between samples, as Flent does it."""
+    """Return the values at the times of a grid, interpolated linearly between samples as Flent does it.
+
+    The value is None before the first sample, after the last one, and up to a sample that is too far away.
+    """
     times_s = [point[0] for point in points]
 
     def value(t_s: float) -> float | None:

@@ -1,4 +1,7 @@
-"""The formats of exports. R writes the tables as CSV; here they are converted, and moved to their folder."""
+"""Export a campaign: R writes tables as CSV, which are converted to another format and moved to a folder.
+
+The formats are listed in FORMATS.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,11 @@ MEASURES = ("metrics", "summary", "flows", "series", "rtt", "jitter", "sender", 
 
 
 class Format(NamedTuple):
-    """A format: the end of its files' names, what they hold, the tables that it needs, and how it is made.
+    """A format of exports.
 
-    `convert` replaces the CSV tables of a folder by files of the format. `require` raises ExportError if
-    something that it needs is not installed.
+    `suffix` is the end of its file names, `what` a description of its files, `tables` the tables that R must
+    write. `convert` writes files of the format from the CSV tables in a folder; None if they are CSV already.
+    `require` raises ExportError if a Python package that the format needs is not installed.
     """
 
     suffix: str
@@ -56,10 +60,10 @@ def export(
     part: AnalysedPart | None = None,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Export a campaign, or a part of its trials, into a folder; return the files.
+    """Export a campaign, or a part of its trials, into the folder `to`; return the files written.
 
-    Raises ExportError if a file exists and may not be overwritten, or pyarrow is missing, AnalysisError if R
-    fails.
+    Raises ExportError if a file exists and `overwrite` is False, or if pyarrow is missing. Raises
+    AnalysisError if R fails.
     """
     plan, form = read_plan(campaign), FORMATS[format_name]
     ids = part.trials if part else plan.ids
@@ -76,13 +80,13 @@ def export(
                 table.unlink()
         (folder / "columns.json").unlink()
         written = [to / file.name for file in sorted(folder.iterdir())]
-    for file in {*old}.difference(written):  # a table that has no rows any more
+    for file in {*old}.difference(written):  # a file of an earlier export whose table now has no rows
         file.unlink()
     return written
 
 
 def _about(campaign: Path, plan: Plan) -> Mapping[str, str]:
-    """Return where the data come from, without what looks like a secret."""
+    """Return the origin of the data, with text that looks like a secret removed."""
     about = {
         "version": __version__,
         "campaign": f"{campaign.resolve().parent.name}/{campaign.resolve().name}",

@@ -1,4 +1,4 @@
-"""Parquet files with the types, times and origin of the tables, by Apache Arrow (the optional pyarrow)."""
+"""Convert CSV tables to Parquet files with column types and the origin of the data; needs pyarrow."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from samovar.errors import ExportError
 from samovar.events import Emit, Event
 
 BLOCK_BYTES = 1 << 26
-"""CSV that is converted at a time: a row group."""
+"""This much CSV (64 MiB) is converted at a time, and becomes a row group of the Parquet file."""
 
 
 def require_pyarrow() -> None:
-    """Raise ExportError, with the command that installs it, if pyarrow is missing."""
+    """Raise ExportError, which names the command to install pyarrow, if pyarrow is missing."""
     try:
         import pyarrow  # noqa: F401
     except ImportError:
@@ -27,7 +27,7 @@ def require_pyarrow() -> None:
 
 
 def write_parquet(folder: Path, campaign: Path, about: Mapping[str, str], emit: Emit) -> None:
-    """Write a Parquet file beside each CSV table of a folder, with the types that columns.json names."""
+    """Write a Parquet file beside each CSV table in a folder; columns.json has the types of its columns."""
     import pyarrow as pa
     from pyarrow import csv
     from pyarrow import parquet as pq

@@ -1,4 +1,4 @@
-"""Hosts over SSH: one connection and one shell each, every script recorded and bounded."""
+"""Run scripts on hosts over SSH: one connection and one shell per host, a time limit for each script."""
 
 from samovar.hosts.fact_parsers import Interface as Interface
 from samovar.hosts.fact_parsers import Sudo as Sudo

@@ -1,4 +1,4 @@
-"""Parse the output of programs that describe a host. Empty output gives an empty value."""
+"""Parse the output of programs that describe a host, such as ethtool. Empty output gives an empty value."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _OFFLOADS = {
 
 @dataclass(frozen=True)
 class Interface:
-    """A network interface; `offloads` are those of tso, gso, gro and lro that are enabled.
+    """A network interface; `offloads` has those of tso, gso, gro and lro that are enabled.
 
-    `max_mtu_bytes` is the largest MTU that its driver accepts, None if that is unknown.
+    `max_mtu_bytes` is the largest MTU that its driver accepts, or None if it is unknown.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Sudo:
-    """The patterns of commands that sudo(8) allows a user, and the paths of programs."""
+    """What sudo(8) allows a user: patterns of commands; `paths` has the paths of programs on the host."""
 
     user: str
     paths: Mapping[str, str]
@@ -41,9 +41,9 @@ class Sudo:
 
 
 def parse_sudo(text: str) -> Sudo | None:
-    """Parse lines `user NAME`, `path PROGRAM PATH` and `may PATTERN`.
+    """Parse the lines `user NAME`, `path PROGRAM PATH` and `may PATTERN` of the fact `sudo`.
 
-    Return None for root, who needs no sudo.
+    Returns None if there is no line `user`, which means that root logs in and needs no sudo.
     """
     lines = [line.partition(" ") for line in text.splitlines()]
     users = [rest for word, _, rest in lines if word == "user"]
@@ -59,7 +59,7 @@ def parse_number(text: str) -> int:
 
 
 def parse_tools(text: str) -> dict[str, str]:
-    """Return versions by program; each line has a program's name and the first line of its version output."""
+    """Parse lines with a program's name and the first line of its version output; return versions by name."""
     tools = {}
     for line in filter(None, text.splitlines()):
         name, _, output = line.partition(" ")
@@ -69,9 +69,10 @@ def parse_tools(text: str) -> dict[str, str]:
 
 
 def parse_cc_available(text: str) -> tuple[str, ...]:
-    """Parse net.inet.tcp.cc.available (comma-separated, a table since FreeBSD 14), or a name per line.
+    """Parse a list of congestion controls: FreeBSD's sysctl net.inet.tcp.cc.available, or a name per line.
 
-    newreno is also listed under its Linux name, reno.
+    The sysctl is comma-separated, and since FreeBSD 14 a table. If newreno is listed, the result also has its
+    Linux name, reno.
     """
     rows = (re.split(r",\s*", line) if "," in line else line.split()[:1] for line in text.splitlines())
     names = {name.strip() for row in rows for name in row} - {"CCmod", ""}
@@ -79,9 +80,10 @@ def parse_cc_available(text: str) -> tuple[str, ...]:
 
 
 def parse_qdiscs(text: str) -> tuple[str, ...]:
-    """Parse the queue disciplines given to tc -batch, then `tc:` and its errors, which name line numbers.
+    """Parse the result of creating queue disciplines with `tc -batch`; return those that succeeded.
 
-    Returns the queue disciplines without an error; none if tc could not be run.
+    The text has the names of the queue disciplines, then `tc:` and the errors of tc, which have line numbers.
+    Returns none if tc could not be run.
     """
     names, _, output = text.partition("tc:\n")
     lines = output.splitlines()
@@ -92,7 +94,7 @@ def parse_qdiscs(text: str) -> tuple[str, ...]:
 
 
 def parse_interfaces(text: str) -> tuple[Interface, ...]:
-    """Parse `ip -d -j addr show`, followed by `name:` and `ethtool -k` of each interface."""
+    """Parse the output of `ip -d -j addr show`, then `NAME:` and the output of `ethtool -k` per interface."""
     first, _, rest = text.partition("\n")
     offloads = {name: _offloads_on(part) for name, part in _by_interface(rest).items()}
     return tuple(
@@ -108,13 +110,16 @@ def parse_interfaces(text: str) -> tuple[Interface, ...]:
 
 
 def parse_ethtool(pattern: str, text: str) -> tuple[str, ...]:
-    """Parse `name:` and ethtool's output for each interface; return the interfaces that match the pattern."""
+    """Parse `NAME:` and the output of ethtool per interface; return the interfaces whose output matches."""
     parts = _by_interface(text).items()
     return tuple(name for name, part in parts if re.search(pattern, part, re.DOTALL | re.MULTILINE))
 
 
 def parse_cc_parameters(text: str) -> dict[str, tuple[str, ...]]:
-    """Parse names such as /sys/module/tcp_cdg/parameters/window and net.inet.tcp.cc.cdg.beta_delay."""
+    """Parse a list of files and sysctls that are parameters; return the parameters by congestion control.
+
+    They are like /sys/module/tcp_cdg/parameters/window (Linux) and net.inet.tcp.cc.cdg.beta_delay (FreeBSD).
+    """
     found: dict[str, tuple[str, ...]] = {}
     pattern = r"(?:/tcp_(?=\w+/p)|\.cc\.)(\w+)(?:/parameters/|\.)(\w+)$"
     for name, parameter in re.findall(pattern, text, re.MULTILINE):
@@ -123,7 +128,10 @@ def parse_cc_parameters(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_clock_source(text: str) -> str:
-    """Parse the name chrony, ntp or timesyncd and the status below; "" if the clock is not synchronised."""
+    """Parse a line `chrony`, `ntp` or `timesyncd`, and the status that this program printed below it.
+
+    Returns the name if the status says that the clock is synchronised, otherwise an empty string.
+    """
     source, _, status = text.partition("\n")
     synced = {"chrony": r"^[0-9A-F]{8},.*,Normal$", "ntp": r"^[*o]\S", "timesyncd": r"^NTPSynchronized=yes$"}
     return source if source in synced and re.search(synced[source], status, re.MULTILINE) else ""
@@ -148,18 +156,21 @@ def _ifconfig(name: str, text: str) -> Interface:
 
 
 def parse_dmesg_rings(text: str) -> tuple[str, ...]:
-    """Parse messages of attaching drivers: `em1: Using 1024 TX descriptors and 1024 RX descriptors`."""
+    """Parse FreeBSD's boot messages; return the interfaces whose driver reported a transmit ring.
+
+    Such a message is `em1: Using 1024 TX descriptors and 1024 RX descriptors`.
+    """
     return tuple(sorted(set(re.findall(r"^(\S+): Using \d+ TX descriptors", text, re.MULTILINE))))
 
 
 def _first(pattern: str, text: str) -> str:
-    """Return the first group of a pattern, empty if it does not match."""
+    """Return the first group of a pattern's first match in a text, or an empty string without a match."""
     match = re.search(pattern, text, re.MULTILINE)
     return match[1] if match else ""
 
 
 def _by_interface(text: str) -> dict[str, str]:
-    # Lines of `echo "$name:"`; headings of ethtool contain blanks.
+    # Parts begin with a line `NAME:`. Headings of ethtool end with a colon too, but contain blanks.
     parts = re.split(r"^([^\s:]+):\n", text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
@@ -177,8 +188,8 @@ FORMATS: Mapping[str, Callable[[str], Any]] = {
     "df": lambda text: parse_number(_first(r"\s(\d+)\s+\d+%\s", text)) * 1024,  # df -Pk, one file system
     "tc-batch": parse_qdiscs,
     "ip-json": parse_interfaces,
-    "ethtool-rings": partial(parse_ethtool, r"^Current.*^TX:\s+\d+"),  # ethtool -g: the setting is a number
-    "ethtool-pauses": partial(parse_ethtool, r"^RX:\s+o(n|ff)"),  # ethtool -a: there is flow control
+    "ethtool-rings": partial(parse_ethtool, r"^Current.*^TX:\s+\d+"),  # ethtool -g: a ring has a number as size
+    "ethtool-pauses": partial(parse_ethtool, r"^RX:\s+o(n|ff)"),  # ethtool -a: n/a without flow control
     "ifconfig": parse_ifconfig,
     "dmesg-rings": parse_dmesg_rings,
     "cc-parameters": parse_cc_parameters,
@@ -186,4 +197,4 @@ FORMATS: Mapping[str, Callable[[str], Any]] = {
     "cc-available": parse_cc_available,
     "sudo": parse_sudo,
 }
-"""The parser of each output format that the recipe of a fact may declare (`leaves`)."""
+"""The parsers by the name of an output format. The recipe of a fact names its format in the key `leaves`."""

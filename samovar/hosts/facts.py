@@ -1,4 +1,7 @@
-"""Facts of a host: each has a command, from a recipe, and a parser. All commands run in one script."""
+"""Gather the facts of a host, such as its kernel, programs and interfaces, with one script.
+
+Each fact has a recipe with the command that prints it, and a parser in fact_parsers.py.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,17 @@ from samovar.recipes import Catalogue, Recipe, SudoCommand, quote
 
 DEADLINE_S = 60.0
 LINUX_CC_NAMES = {"newreno": "reno"}
-"""Linux's names of congestion controls that other systems name differently."""
+"""Linux names of congestion controls, by their names on other operating systems."""
 CLOCK_READINGS = 3
 # fmt: off
 DEFAULT_PROGRAMS = (
     "awk", "chronyc", "ethtool", "grep", "gzip", "ip", "iperf", "iperf3", "modprobe", "ntpq", "nuttcp",
     "ping", "python3", "sed", "sha256sum", "ss", "sysctl", "tc", "tcpdump", "timeout",
 )
-"""The programs that are probed by default."""
+"""The programs whose presence is checked by default."""
 
-# ip and ss come with tc; python3 takes longer to start than all other programs together.
+# The options with which programs print their version. The versions of other programs are not read: ip and ss are
+# of the same package as tc, and python3 takes longer to start than all other programs together.
 _VERSION_FLAGS = {
     "ethtool": "--version",
     "iperf": "-v",
@@ -35,7 +39,7 @@ _VERSION_FLAGS = {
 DEFAULT_QDISCS = (
     "bfifo", "cake", "codel", "fq", "fq_codel", "fq_pie", "htb", "netem", "pfifo", "pie", "red", "sfq", "tbf",
 )
-"""The queue disciplines that are probed by default."""
+"""The queue disciplines that are tried by default."""
 # fmt: on
 
 QDISC_ARGUMENTS = {
@@ -43,7 +47,7 @@ QDISC_ARGUMENTS = {
     "red": "limit 100000 avpkt 1000 burst 30 bandwidth 1mbit",
     "tbf": "rate 1mbit burst 10kb limit 10kb",
 }
-"""Arguments that tc requires before it asks the kernel for a queue discipline."""
+"""Arguments without which tc refuses to create a queue discipline."""
 _HEAD = "=fact= "
 
 
@@ -51,14 +55,14 @@ _HEAD = "=fact= "
 class HostFacts:
     """The facts of one host; unknown facts are empty or zero.
 
-    `tools` maps each installed program to its version ("" if that was not probed). `cc_offered` are the
-    congestion controls that the kernel has or can load, `cc_allowed` those that need no privilege, and
-    `cc_parameters` the parameters of loaded modules. `qdiscs` are the queue disciplines that
-    the host could create in a network namespace of their own. `rings` are the interfaces with a transmit ring
+    `tools` maps each installed program to its version ("" if the version was not read). `cc_offered` has the
+    congestion controls that the kernel has or can load, `cc_allowed` those that any user may select, and
+    `cc_parameters` the parameters of those whose modules are loaded. `qdiscs` has the queue disciplines that
+    the host could create, in a temporary network namespace. `rings` has the interfaces with a transmit ring
     (of a card, or the queue of a TAP device), `pauses` those with flow control. `clock_source` is the program
-    that disciplines the clock: chrony, ntp or timesyncd. `sudo` is what the user who logs in may run as root;
-    None if that user is root. `clock_offset_s` is the host's clock minus the controller's, within
-    `clock_error_s`.
+    that disciplines the clock: chrony, ntp or timesyncd. `sudo` has what the user who logs in may run as
+    root; it is None if that user is root. `clock_offset_s` is the host's clock minus the controller's, plus
+    or minus `clock_error_s`.
     """
 
     host: str
@@ -82,7 +86,7 @@ class HostFacts:
     clock_error_s: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the facts as a JSON value."""
+        """Return the facts as values for JSON."""
         return asdict(self)
 
 
@@ -105,8 +109,9 @@ def gather_facts(
 ) -> HostFacts:
     """Return the facts of a host, gathered with one script and a few readings of its clock.
 
-    The system, such as linux or freebsd-11, selects the recipes. sudo must allow `commands`.
-    Raises TestbedError, RecipeError.
+    `system`, such as linux or freebsd-11, selects the recipes. `programs`, `qdiscs` and `commands` are what
+    the recipes look for: installed programs, queue disciplines, and commands that sudo allows. Raises
+    TestbedError, RecipeError.
     """
     facts = facts_of(catalogue, system, sorted(programs), sorted(qdiscs), commands)
     done = session.run(script_of(facts), step="facts", deadline_s=DEADLINE_S)
@@ -118,10 +123,11 @@ def gather_facts(
 
 
 def clock_offset(done: ScriptResult) -> tuple[float, float]:
-    """Return a host's clock minus the controller's, and its error, in seconds, from a script's reading.
+    """Return a host's clock minus the controller's and the error of this offset, in seconds.
 
-    The host read its clock at some time during the script, so at most half its duration from its middle.
-    Raises TestbedError.
+    `done` is a script that printed the host's clock. It read the clock at some time while it ran, so the
+    controller's time of the reading is the middle of the script, and the error half its duration. Raises
+    TestbedError.
     """
     text, half_s = done.text.strip(), done.seconds / 2
     if not text.isdecimal():
@@ -138,7 +144,10 @@ def read_boot_id(session: Session, catalogue: Catalogue, system: str, deadline_s
 
 
 def read_free_disk_bytes(session: Session, catalogue: Catalogue, system: str) -> int:
-    """Return the free space of a host for the files of trials. Raises TestbedError, RecipeError."""
+    """Return the free disk space of a host for files of trials, in bytes.
+
+    Raises TestbedError, RecipeError.
+    """
     free_bytes: int = _read_fact(session, catalogue, system, "disk_free_bytes", "free disk", DEADLINE_S)
     return free_bytes
 
@@ -158,7 +167,10 @@ def facts_of(
     qdiscs: Sequence[str],
     commands: Sequence[SudoCommand] = (),
 ) -> tuple[Fact, ...]:
-    """Return the facts for which a system has recipes. Each is a field of HostFacts. Raises RecipeError."""
+    """Return the facts for which an operating system has recipes. Raises RecipeError.
+
+    The name of each fact is the name of a field of HostFacts.
+    """
     values = {
         "programs": [(program, _VERSION_FLAGS.get(program, "")) for program in programs],
         "qdiscs": [(qdisc, QDISC_ARGUMENTS.get(qdisc, "")) for qdisc in qdiscs],
@@ -178,7 +190,7 @@ def _fact(recipe: Recipe, values: Mapping[str, object]) -> Fact:
     return Fact(recipe.name, recipe.render("command", values), FORMATS[form])
 
 
-# `slurp` prints a file without starting a program, which is slow in a virtual lab.
+# `slurp` prints a file without starting a program, because starting one is slow in a virtual lab.
 _PRELUDE = """\
 export LC_ALL=C PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 slurp() { while IFS= read -r line || [ -n "$line" ]; do printf '%s\\n' "$line"; done <"$1"; }
@@ -186,17 +198,17 @@ slurp() { while IFS= read -r line || [ -n "$line" ]; do printf '%s\\n' "$line"; 
 
 
 def script_of(facts: Sequence[Fact]) -> str:
-    """Return the script that runs the command of each fact, even if others fail."""
+    """Return the script that runs the commands of all facts. If a command fails, the script continues."""
     parts = (f"echo {quote(_HEAD + fact.name)}\n(\n{fact.command}\n) 2>/dev/null\n" for fact in facts)
     return _PRELUDE + "".join(parts) + "exit 0\n"
 
 
 def parse_facts(facts: Sequence[Fact], text: str) -> dict[str, Any]:
-    """Return the value of each fact from the output of the script."""
+    """Return the value of each fact by name, from the output of the script of script_of()."""
     outputs = dict(part.split("\n", 1) for part in text.split(_HEAD)[1:] if "\n" in part)
     return {fact.name: fact.parse(outputs.get(fact.name, "")) for fact in facts}
 
 
 def linux_cc(name: str) -> str:
-    """Return Linux's name of a congestion control."""
+    """Return the Linux name of a congestion control, such as reno for newreno."""
     return LINUX_CC_NAMES.get(name, name)

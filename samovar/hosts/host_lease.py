@@ -1,4 +1,4 @@
-"""The lease of a host: scripts that claim, show and release it (lease.sh), and the parser of their output."""
+"""Make the scripts that claim, show and release the lease of a host (lease.sh), and parse their output."""
 
 from __future__ import annotations
 
@@ -20,29 +20,33 @@ _LONGEST = 200
 
 
 class LeaseError(TestbedError):
-    """Another campaign or user holds the lease of a host."""
+    """The lease of a host is held by another campaign or user."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A controller's claim to a host. `values` describe the controller, one line each."""
+    """A controller's claim to a host.
+
+    `values` describe the controller by key; `token` is secret and random.
+    """
 
     token: str
     values: Mapping[str, str]
 
     @property
     def text(self) -> str:
-        """The lines of the lease."""
+        """The values as the lines of the lease file, one `KEY VALUE` per line."""
         return "".join(f"{key} {_one_line(value)}\n" for key, value in self.values.items())
 
 
 @dataclass(frozen=True)
 class Lease:
-    """A lease on a host. Its content is not trusted: any user who can write the file may have written it.
+    """The lease file of a host. Its content is not trusted, because any user of the host may have written it.
 
-    `left` is the state in which the holder's shell left the host after it lost its controller, empty if
-    unknown. `alive` tells whether that shell still runs, `mine` whether the file belongs to the user who
-    asks. `age_s` and `silent_s` (time since the last heartbeat) are measured by the host's clock.
+    `shell` is the holder's shell on the host. `left` is the state in which this shell left the host after it
+    lost its controller, or empty if unknown. `alive` is True if the shell still runs, `mine` if the file
+    belongs to the user who logs in now. `age_s` (since the claim) and `silent_s` (since the last heartbeat)
+    are by the host's clock.
     """
 
     token: str
@@ -60,8 +64,9 @@ def lease_script(
 ) -> str:
     """Return the script that claims a host, shows its lease, or releases it.
 
-    It prints `held` after a claim, the lease of another holder, or `free`. `over` is the token of a lease
-    that the claim may take over. Another holder's lease is not released.
+    The script prints `held` if the claim succeeded, `free` if there is no lease, and otherwise the lease of
+    its holder. `over` is the token of another holder's lease that the claim may replace. The lease of another
+    holder is never released.
     """
     values = {"path": path, "token": claim.token, "text": claim.text, "over": over}
     values |= {"folder": folder.path, "name": folder.name}
@@ -70,7 +75,7 @@ def lease_script(
 
 
 def parse_answer(host: str, text: str) -> Lease | None:
-    """Return the lease that lease_script printed, None after `held` or `free`; raises TestbedError."""
+    """Return the lease in the output of lease_script(), None for `held` and `free`. Raises TestbedError."""
     if text.strip() in ("held", "free"):
         return None
     lines = (line.split(" ", 2)[1:] for line in text.splitlines() if line.startswith("lease "))
@@ -80,7 +85,7 @@ def parse_answer(host: str, text: str) -> Lease | None:
         raise TestbedError(f"{host}: its lease cannot be read; accepted: one that samovar wrote, or none")
     left: Literal["", "restored", "changed"] = ""
     for key, value in pairs:
-        if key == "shell":  # another shell has held the host since
+        if key == "shell":  # a later line `shell` means that another shell has taken the lease
             left = ""
         elif key == "left":
             left = "restored" if value == "restored" else "changed"
@@ -103,5 +108,5 @@ def _number(text: str) -> float:
 
 
 def _one_line(text: str) -> str:
-    """Return a text as one short line of printable characters."""
+    """Return a text with unprintable characters replaced by `?`, cut to 200 characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:_LONGEST]

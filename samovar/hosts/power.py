@@ -1,4 +1,4 @@
-"""Power switches of machines: commands on the controller, each an argument list without a shell."""
+"""Switch the power of machines, with ipmitool or with commands of the testbed file on the controller."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Action = Literal["on", "off", "cycle", "status"]
 POWER_ACTIONS: tuple[Action, ...] = ("on", "off", "cycle", "status")
 COMMAND_DEADLINE_S = 60.0
 DISCHARGE_S = 5.0
-"""How long a machine stays off between `off` and `on`, so that its power supply discharges."""
+"""The pause between `off` and `on` in a power cycle, during which the machine's power supply discharges."""
 OUTPUT_CHARACTERS = 300
-"""How much of a failed command's output a message quotes."""
+"""An error message quotes at most this many characters of a failed command's output."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One host as hardware: how long it may take to boot, and how its power is switched."""
+    """The machine of a host: how long it may take to boot, and the commands that switch its power."""
 
     host: str
     address: str
@@ -32,16 +32,16 @@ class Machine:
     power: Power | None = None
 
     def switch(self, action: Action) -> str:
-        """Switch the machine, or query its power; return the command's output without passwords.
+        """Switch the power of the machine, or query its state; return the output without passwords.
 
-        Raises TestbedError if the testbed file names no command for the action, or the command fails.
+        Raises TestbedError if the testbed file has no command for the action, or if the command fails.
         """
         power = self.power
         if power is None:
             raise TestbedError(f"{self.host}: no power in the testbed file; accepted: power: under the host")
         if power.ipmi is not None:
             if action == "cycle" and self.switch("status").endswith("is off"):
-                action = "on"  # it is an error to cycle a machine that is off (IPMI 2.0, section 28.3)
+                action = "on"  # IPMI refuses to cycle a machine that is off (IPMI 2.0, section 28.3)
             return self._run(action, _ipmitool(self.host, power.ipmi, action))
         if action == "cycle" and power.cycle is None:
             output = self.switch("off")
@@ -55,7 +55,7 @@ class Machine:
         return self._run(action, [word.format_map(values) for word in command])
 
     def switch_on(self) -> str:
-        """Switch on a machine; if there is no command `on`, by a power cycle. Raises TestbedError."""
+        """Switch on the machine, or cycle its power if there is no command `on`. Raises TestbedError."""
         known = self.power is not None and (self.power.ipmi is not None or self.power.on is not None)
         return self.switch("on" if known else "cycle")
 
@@ -81,7 +81,7 @@ class Machine:
 
 
 def machines_of(testbed: Testbed) -> dict[str, Machine]:
-    """Return the machines of a testbed's hosts."""
+    """Return the machine of each host of a testbed."""
     return {
         name: Machine(name, host.address, host.boot_timeout_s, host.power)
         for name, host in testbed.hosts.items()
@@ -89,7 +89,10 @@ def machines_of(testbed: Testbed) -> dict[str, Machine]:
 
 
 def _ipmitool(host: str, ipmi: Ipmi, action: Action) -> list[str]:
-    """Return the command line; -f keeps the password out of process lists, as ipmitool reads it itself."""
+    """Return the command line of ipmitool for an action on a host's power.
+
+    With -f, ipmitool reads the password from its file, so that the list of processes does not show it.
+    """
     if shutil.which("ipmitool") is None:
         raise TestbedError(f"{host}: power {action}: ipmitool is not installed; apt install ipmitool")
     file = str(_password_file(host, ipmi))

@@ -1,8 +1,8 @@
-"""The one long-lived shell on each host: its text protocol, with a time limit for every answer.
+"""Run scripts in one long-lived shell per host: the text protocol, with a time limit for every answer.
 
-The shell (shell.sh, POSIX sh only) reads commands from the SSH channel and is never busy itself: a script
-runs in a background child, so that the shell still reads a command to kill it, and notices the end of the
-channel when the controller is gone. docs/decisions/0003 explains why.
+The shell (shell.sh, POSIX sh only) reads commands from the SSH channel. It runs a script in a background
+child, so that meanwhile it can read a command to kill the script, and notices if the channel ends because the
+controller is gone. docs/decisions/0003-one-shell-per-host.md explains why.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from samovar.hosts.ssh import SshConnection
 
 OUTPUT_LIMIT_BYTES = 8 * 1024 * 1024
-"""The most that a script may write to each of its outputs; data of a trial belongs in files."""
+"""A script may write at most this much to standard output and to standard error; more belongs in files."""
 KILL_GRACE_S = 3.0
-"""How long a host may take to kill a script that is past its deadline before the connection is closed."""
+"""If a host has not killed a script this long after its deadline, the connection is closed."""
 Ending = Literal["exit", "deadline", "lost", "interrupted"]
-"""How a script ended; `lost` means that the connection was lost."""
+"""How a script ended: by itself, killed at its deadline, with a lost connection, or interrupted by the
+user."""
 KILL_TEXT = 'samovar_kill "$d"\n'
 BYE_TEXT = "samovar_bye\n"
 HEARTBEAT_TEXT = "samovar_alive\n"
@@ -42,7 +43,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True)
 class ShellFolder:
-    """The folder of a remote shell on its host, and the name that its process has in `ps`."""
+    """The folder that a remote shell uses on its host, and the name of its process in `ps`."""
 
     path: str
     name: str
@@ -50,7 +51,10 @@ class ShellFolder:
 
 @dataclass(frozen=True)
 class ScriptFrame:
-    """The result of a script as the shell sends it; `host_seconds` is None without /proc/uptime."""
+    """The result of a script as the shell sends it.
+
+    `host_seconds` is its duration as the host measured it; None if the host has no /proc/uptime.
+    """
 
     exit_code: int
     stdout: bytes
@@ -59,16 +63,16 @@ class ScriptFrame:
 
 
 def new_mark() -> str:
-    """Return a mark that cannot occur in an output by chance."""
+    """Return a new random mark, which separates parts of an answer and cannot occur in a script's output."""
     return f"samovar-{secrets.token_hex(16)}"
 
 
 def boot_text(host: str, mark: str, before: ShellFolder | None, silence_s: int = 30) -> str:
-    """Return the first text for a new shell, which answers with the mark and its folder.
+    """Return the text that boots a new shell. The shell answers with the mark and the path of its folder.
 
-    Without a heartbeat for two to three times `silence_s`, the shell considers its controller gone. `before`
-    is the folder of a shell whose connection was lost: its script is killed, and its clean-up is done, before
-    the new shell answers.
+    The shell considers its controller gone if it gets no heartbeat for two to three times `silence_s`.
+    `before` is the folder of an earlier shell whose connection was lost. Before the new shell answers, it
+    kills the script of the earlier shell and waits for its clean-up.
     """
     if not _HOST.fullmatch(host):
         raise TestbedError(f"host {host!r}: not a name; use letters, digits, dots and hyphens")
@@ -83,18 +87,18 @@ def take_over_text(before: ShellFolder | None, mark: str) -> str:
 
 
 def run_text(script: str, mark: str) -> str:
-    """Return the command that runs a script; its frame carries the mark."""
+    """Return the command that runs a script; `mark` separates the parts of the answer."""
     written, run = _written(script, "script"), f"samovar_run {mark} {OUTPUT_LIMIT_BYTES + 1}"
     return f"if {written}; then {run}; else samovar_unwritten {mark}; fi\n"
 
 
 def on_loss_text(script: str, mark: str) -> str:
-    """Return the command that stores a script for the loss of the controller; an empty script clears it."""
+    """Return the command that stores the script to run if the controller is lost; an empty one clears it."""
     return f"{_written(script, 'on-loss')}; printf '\\n%s %s\\n' {mark} \"$?\"\n"
 
 
 def _written(script: str, name: str) -> str:
-    # A whole text that is written to a file; values in a command are quoted by samovar.recipes.
+    # The whole script is one quoted word. Values within it were quoted by samovar.recipes.
     if "\0" in script:
         raise TestbedError(f"{name}: a script must not contain NUL bytes")
     return f'printf %s {shlex.quote(script)} >"$d/{name}"'
@@ -107,9 +111,9 @@ def find_line(buffer: bytearray, mark: str) -> str | None:
 
 
 def find_frame(buffer: bytearray, mark: str) -> ScriptFrame | None:
-    """Return the frame that carries the mark, or None until it is complete.
+    """Return the result of a script from received bytes, or None until all of it has arrived.
 
-    A frame is `MARK CODE START END`, standard output, MARK, standard error, MARK.
+    It is sent as `MARK CODE START END`, standard output, MARK, standard error, MARK.
     """
     separator = mark.encode()
     if buffer.count(separator) < 3:
@@ -122,27 +126,30 @@ def find_frame(buffer: bytearray, mark: str) -> ScriptFrame | None:
 
 
 class RemoteShell:
-    """One long-lived shell on one host. Except for `order`, one thread at a time may use it."""
+    """One long-lived shell on one host. Only one thread at a time may call its methods, except `order`."""
 
     def __init__(self, connection: SshConnection, host: str) -> None:
         self._host = host
-        self._name = f"samovar-{secrets.token_hex(8)}"  # no other process has it
-        # simple enough for any login shell, csh included
+        self._name = f"samovar-{secrets.token_hex(8)}"  # no other process has this name
+        # this command is simple enough for any login shell, csh included
         self._channel = connection.channel(f"exec /bin/sh -s {self._name}")
         self.folder: ShellFolder | None = None
         self._sending = threading.Lock()
 
     def boot(self, before: ShellFolder | None, deadline_s: float, silence_s: int) -> None:
-        """Wait until the shell answers and its predecessor is cleaned up. Raises ConnectionLostError."""
+        """Start the shell, and wait until it answers and the earlier shell `before` has cleaned up.
+
+        Raises ConnectionLostError.
+        """
         path = self._request(
             lambda mark: boot_text(self._host, mark, before, silence_s), deadline_s, "/bin/sh"
         )
         self.folder = ShellFolder(path, self._name)
 
     def run(self, script: str, deadline_s: float) -> tuple[ScriptFrame | None, Ending]:
-        """Run a script; return its frame and how it ended: exit, deadline or lost (the connection).
+        """Run a script; return its result, and whether it ended by exit, deadline or a lost connection.
 
-        A script past its deadline is killed with its process group. If there is no frame, the host has not
+        After the deadline, the process group of the script is killed. If the result is None, the host has not
         confirmed that the script has ended, and the connection must not be used again.
         """
         mark, buffer = new_mark(), bytearray()
@@ -159,12 +166,12 @@ class RemoteShell:
         return None, ending
 
     def order(self, text: str) -> None:
-        """Have the shell run a short command beside its script; any thread may call this."""
+        """Have the shell run a short command while its script runs. Any thread may call this."""
         with self._sending:
             self._channel.sendall(text.encode())
 
     def keep_on_loss(self, script: str, deadline_s: float) -> None:
-        """Store the script that the host runs when the controller is gone. Raises TestbedError."""
+        """Store on the host the script that it runs if it loses the controller. Raises TestbedError."""
         code = self._request(lambda mark: on_loss_text(script, mark), deadline_s, "on-loss")
         if code != "0":
             raise TestbedError(
@@ -172,18 +179,21 @@ class RemoteShell:
             )
 
     def take_over(self, before: ShellFolder, deadline_s: float) -> None:
-        """End another shell of this user on this host and run its clean-up. Raises ConnectionLostError."""
+        """End an earlier shell of this user on the host, and wait for its clean-up.
+
+        Raises ConnectionLostError.
+        """
         self._request(lambda mark: take_over_text(before, mark), deadline_s, "take-over")
 
     def bye(self) -> None:
-        """End the shell without running the script for the loss of the controller."""
+        """End the shell without running the script that is stored for the loss of the controller."""
         until = time.monotonic() + KILL_GRACE_S
         with suppress(TimeoutError, ConnectionLostError):  # the shell is gone already
             self._send(BYE_TEXT, until)
             self._receive(lambda *_: None, "", bytearray(), until)
 
     def _request(self, text: Callable[[str], str], deadline_s: float, what: str) -> str:
-        """Send a command that carries a new mark; return the rest of the line that answers with it."""
+        """Send a command with a new mark; return the line of the answer after the mark."""
         mark, buffer = new_mark(), bytearray()
         until = time.monotonic() + deadline_s
         try:
@@ -202,7 +212,7 @@ class RemoteShell:
     def _receive(
         self, find: Callable[[bytearray, str], _Answer | None], mark: str, buffer: bytearray, until: float
     ) -> _Answer:
-        """Receive into the buffer until it contains the answer that carries the mark."""
+        """Receive bytes into the buffer until `find` finds the answer with the mark; return the answer."""
         while (answer := find(buffer, mark)) is None:
             with self._limited(until):
                 data = self._channel.recv(_BLOCK_BYTES)
@@ -213,7 +223,10 @@ class RemoteShell:
 
     @contextmanager
     def _limited(self, until: float) -> Iterator[None]:
-        """Call the channel with a time limit. Raises TimeoutError past the limit, or ConnectionLostError."""
+        """Set a time limit for calls of the channel in this context.
+
+        Raises TimeoutError after the limit, and ConnectionLostError if the connection is lost.
+        """
         left_s = until - time.monotonic()
         if left_s <= 0:
             raise TimeoutError

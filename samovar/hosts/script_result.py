@@ -1,4 +1,4 @@
-"""The result of a script that ran on a host, as it is recorded."""
+"""The result of a script that ran on a host: output, exit code and times; and the errors made from it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from samovar.hosts.remote_shell import OUTPUT_LIMIT_BYTES, Ending
 from samovar.hosts.target import ConnectionLostError
 
 NOT_ENDED = -1
-"""The exit code of a script that did not exit."""
+"""Stands for the exit code of a script that did not end by itself."""
 
 
 @dataclass(frozen=True)
 class ScriptResult:
-    """The result of one script on a host, as it is stored with the trial.
+    """The result of one script on a host. The trial's folder stores it in commands/.
 
-    `exit_code` is NOT_ENDED unless `ending` is exit. `t_start_s` is the controller's epoch time; `seconds` is
-    the duration that the controller measured, `host_seconds` that of the host (in steps of 10 ms; None where
-    measuring it would cost a program).
+    `exit_code` is NOT_ENDED unless `ending` is "exit". `t_start_s` is in seconds since the epoch by the
+    controller's clock. `seconds` is the duration as the controller measured it, `host_seconds` as the host
+    did in steps of 10 ms; it is None on hosts that would have to start a program to measure it.
     """
 
     host: str
@@ -37,17 +37,17 @@ class ScriptResult:
 
     @property
     def text(self) -> str:
-        """The standard output as text; bytes that are not UTF-8 are replaced."""
+        """The standard output as text, with invalid UTF-8 replaced."""
         return self.stdout.decode(errors="replace")
 
     @property
     def error_text(self) -> str:
-        """The standard error as text; bytes that are not UTF-8 are replaced."""
+        """The standard error as text, with invalid UTF-8 replaced."""
         return self.stderr.decode(errors="replace")
 
     @property
     def output(self) -> str:
-        """Both outputs as text; the standard error, which has the reason of a failure, comes last."""
+        """Standard output and then standard error as text. Messages cut long output at its start."""
         return self.text + self.error_text
 
 
@@ -55,11 +55,11 @@ Recorder = Callable[[ScriptResult], None]
 
 
 def discard_result(result: ScriptResult) -> None:
-    """Record nothing."""
+    """Do nothing: the recorder of sessions whose scripts are not recorded."""
 
 
 def checked_result(result: ScriptResult, deadline_s: float, check: bool) -> ScriptResult:
-    """Return the result of a script that exited; otherwise raise the error that Session.run documents."""
+    """Return the result of a script that ended well; otherwise raise the errors described in Session.run."""
     where = f"{result.host}: {result.step}"
     if result.ending == "deadline":
         raise DeadlineError(result.host, result.step, deadline_s)

@@ -1,4 +1,4 @@
-"""A session: one host, one SSH connection, one shell, one script at a time."""
+"""Keep a session with one host: an SSH connection and a shell, which runs one script at a time."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
     from samovar.hosts.ssh import SshConnection
 
 INTERRUPT_GRACE_S = 15.0
-"""How long a host may take to end a script or transfer; the trial may have made the host busy."""
+"""A host may take this long to end a script or transfer that is interrupted, because a trial may keep it
+busy."""
 UNANSWERED = 4
-"""Heartbeat intervals after which a connection without an answer is closed."""
+"""A connection is closed if the host has not answered a heartbeat after this many heartbeat intervals."""
 _SHELL_DEADLINE_S = 20.0
-"""How long a shell may take to answer; a new one waits up to 10 s for the clean-up of a lost one."""
+"""A shell may take this long to answer. A new shell waits up to 10 s for the clean-up of an earlier one."""
 
 
 class Session:
     """One host, reached over one persistent connection.
 
-    Several threads may use a session; the scripts of one host run one at a time. A lost connection is an
-    error once, in the call that notices it, because the host has then killed whatever ran there. The next
-    call reconnects after the host has finished its clean-up.
+    Several threads may use a session, but its scripts run one at a time. If the connection is lost, the call
+    that notices it raises an error, because the host then kills the running script. The next call connects
+    again, after the host has finished its clean-up.
     """
 
     def __init__(
@@ -54,20 +55,20 @@ class Session:
         return self.target.host
 
     def open(self) -> None:
-        """Connect, unless connected.
+        """Connect to the host, unless the session is connected.
 
-        Raises TestbedError that says whether the host did not answer, its host key is not the known one, or
-        it refused our key.
+        Raises TestbedError if the host does not answer, if its host key is not the known one, or if it
+        refuses the user's key; the message tells which.
         """
         with self._lock:
             self._live()
 
     def run(self, script: str, *, step: str, deadline_s: float, check: bool = True) -> ScriptResult:
-        """Run a POSIX sh script and return its result, which is also recorded.
+        """Run a POSIX sh script on the host; record its result, and return it.
 
-        Raises RemoteError for a non-zero exit code if `check`; DeadlineError past the deadline, after the
-        script's process group was killed; TestbedError if the connection is lost or an output exceeds
-        remote_shell.OUTPUT_LIMIT_BYTES.
+        Raises RemoteError if the exit code is not zero and `check` is True. Raises DeadlineError if the
+        script has not ended by the deadline; its process group is killed. Raises TestbedError if the
+        connection is lost, or if an output exceeds remote_shell.OUTPUT_LIMIT_BYTES.
         """
         with self._lock:
             result = self._attempt(self._live(), step, script, deadline_s)
@@ -75,23 +76,23 @@ class Session:
         return checked_result(result, deadline_s, check)
 
     def set_on_loss(self, script: str | None) -> None:
-        """Store a script on the host that the host runs when its controller is gone; None clears it.
+        """Store the script that the host runs if it loses its controller; None removes it.
 
-        The host runs it if the connection ends without close(), after killing the script that runs then.
-        Raises TestbedError if it cannot be stored.
+        If the connection ends without close(), the host kills the running script and then runs the stored
+        one. Raises TestbedError if the script cannot be stored.
         """
         with self._lock:
             self._on_loss = script or ""
             known, live = self._shell, self._live()
-            if live is known:  # a new shell has it already
+            if live is known:  # _connect() has given it to a new shell
                 with self._guard():
                     live.keep_on_loss(self._on_loss, _SHELL_DEADLINE_S)
 
     def claim(self, claim: Claim, over: Lease | None = None) -> Lease | None:
-        """Claim the lease of the host; return the lease of another holder, or None if it is now ours.
+        """Claim the lease of the host; return None on success, or the lease of another holder.
 
-        The lease is ours until release(), also after reconnections. `over` is another holder's lease that may
-        be taken over, after the clean-up of its shell. Raises TestbedError.
+        The session holds the lease until release(), even if it reconnects. `over` is a lease of another
+        holder that is to be taken over, after the clean-up of that holder's shell. Raises TestbedError.
         """
         with self._lock:
             live = self._live()
@@ -103,29 +104,29 @@ class Session:
             return lease
 
     def lease(self) -> Lease | None:
-        """Return the lease of the host, even if it is ours; None if there is none. Raises TestbedError."""
+        """Return the lease of the host, whoever holds it, or None if there is none. Raises TestbedError."""
         with self._lock:
             return self._run_lease_script(self._live(), "look", Claim("", {}))
 
     def release(self) -> None:
-        """Release the lease of the host, if it is held. Raises TestbedError."""
+        """Release the lease of the host if this session holds it. Raises TestbedError."""
         with self._lock:
             claim, self._claim = self._claim, None
             if claim:
                 self._run_lease_script(self._live(), "release", claim)
 
     def fetch_all(self, files: Sequence[RemoteFile], *, deadline_s: float = 600.0) -> None:
-        """Copy files from the host.
+        """Copy files from the host to the controller, and verify them.
 
-        Each is written to `.part` and renamed when its size and SHA-256 are right. Reconnects and resumes if
-        the connection is lost. Raises TestbedError for the first file that differs from the host's checksum,
-        DeadlineError past the deadline.
+        Each file is written to a name with `.part`, and renamed when its size and SHA-256 are right. If the
+        connection is lost, reconnects and continues. Raises TestbedError at the first file that differs from
+        the checksum of the host. Raises DeadlineError after the deadline.
         """
         deadline = TransferDeadline(self.host, "fetch", deadline_s, self._interrupted.is_set)
 
         def fetch() -> None:
             self._live()
-            assert self._connection  # the live shell is on it
+            assert self._connection  # a live shell has a connection
             with self._guard(), self._connection.sftp() as sftp:
                 fetch_files(sftp, self.host, files, deadline)
 
@@ -133,16 +134,20 @@ class Session:
             retry_transfer(fetch, files, deadline)
 
     def order(self, text: str) -> None:
-        """Have the host's shell run a short command beside the script that another thread runs here.
+        """Have the host's shell run a short command, even while another thread runs a script there.
 
-        There is no answer; if the connection is lost, the thread of that script gets the error.
+        The command's result is not read. If the connection is lost, the thread that runs the script gets the
+        error.
         """
         if shell := self._shell:
             with suppress(OSError, EOFError):
                 shell.order(text)
 
     def peek(self, path: str, *, size_bytes: int = 64, timeout_s: float = 2.0) -> bytes | None:
-        """Return the start of a small file, even while another thread runs a script; None if unreadable."""
+        """Return the first bytes of a file on the host, or None if it cannot be read.
+
+        Another thread may run a script at the same time.
+        """
         if connection := self._connection:
             with suppress(UnreachableError, OSError), connection.sftp(wait=False) as sftp:
                 if channel := sftp.get_channel():
@@ -152,9 +157,9 @@ class Session:
         return None
 
     def interrupt(self) -> None:
-        """End the script or transfer of another thread, which gets a TestbedError.
+        """End the script or transfer that another thread runs; that thread gets a TestbedError.
 
-        Returns when the session is free again. Raises DeadlineError if that takes longer than
+        Returns once that thread has finished with the session. Raises DeadlineError if this takes longer than
         INTERRUPT_GRACE_S.
         """
         deadline = TransferDeadline(self.host, "interrupt", INTERRUPT_GRACE_S)
@@ -169,7 +174,7 @@ class Session:
             self._interrupted.clear()
 
     def close(self) -> None:
-        """Disconnect with notice, so that the host does not run the script of set_on_loss()."""
+        """Disconnect, and end the shell first, so that the host does not run the script of set_on_loss()."""
         with self._lock:
             if self._shell:
                 self._shell.bye()
@@ -177,13 +182,16 @@ class Session:
             self._before = None
 
     def abandon(self) -> None:
-        """Disconnect without notice: the host runs the script of set_on_loss(), and its lease stays."""
+        """Disconnect so that the host runs the script of set_on_loss(), and keeps its lease."""
         with self._lock:
             self._claim = None
             self._disconnect()
 
     def _live(self) -> RemoteShell:
-        """Return the shell; connect first if there is none, twice if the first attempt fails."""
+        """Return the shell, and connect first if there is none.
+
+        A first attempt that fails is repeated once.
+        """
         if self._shell is None:
             try:
                 return self._connect()
@@ -216,7 +224,7 @@ class Session:
         self, shell: RemoteShell, action: Literal["claim", "look", "release"], claim: Claim, over: str = ""
     ) -> Lease | None:
         """Return the lease that the script prints; the script is not recorded with the trial."""
-        assert shell.folder  # it has booted
+        assert shell.folder  # the shell has booted
         script = lease_script(action, self.target.lease, claim, shell.folder, over)
         result = self._attempt(shell, action, script, DEADLINE_S)
         return parse_answer(self.host, checked_result(result, DEADLINE_S, True).text)
@@ -243,7 +251,7 @@ class Session:
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
-        """Disconnect if the connection turns out to be lost."""
+        """Disconnect if an operation in this context finds that the connection is lost."""
         try:
             yield
         except ConnectionLostError:
@@ -257,11 +265,11 @@ class Session:
             connection.close()
 
     def _beat(self, connection: SshConnection, shell: RemoteShell, stopped: threading.Event) -> None:
-        """Exchange heartbeats, so that controller and host notice within a time limit that the other is gone.
+        """Send heartbeats until `stopped` is set, so that controller and host notice if the other is gone.
 
-        At each interval the host's shell is ordered to note that its controller is alive (samovar_listen in
-        shell.sh), and the SSH server is asked for an answer; without one the connection is closed. TCP alone
-        would take a quarter of an hour to notice a link that was cut.
+        At each interval, the host's shell gets a command that tells it that its controller is alive
+        (samovar_listen in shell.sh). The SSH server is also sent a request; if it does not answer, the
+        connection is closed. TCP alone would take a quarter of an hour to notice a cut link.
         """
         while not stopped.wait(self.target.keepalive_s):
             with suppress(OSError, EOFError):  # the thread that uses a lost connection gets the error

@@ -1,4 +1,4 @@
-"""Sessions with all hosts of a testbed, for parallel use."""
+"""Keep sessions with all hosts of a testbed, and run scripts on the hosts in parallel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Result = TypeVar("_Result")
 
 
 class HostsError(TestbedError):
-    """Errors of several hosts, by host."""
+    """The errors of several hosts, by host, in one exception."""
 
     def __init__(self, errors: Mapping[str, TestbedError]) -> None:
         self.errors = dict(errors)
@@ -23,7 +23,7 @@ class HostsError(TestbedError):
 
 
 class Sessions:
-    """One session for each host; methods that concern all hosts work in parallel."""
+    """One session for each host of a testbed. Methods that concern all hosts work on them in parallel."""
 
     def __init__(
         self, targets: Iterable[SshTarget], dialer: Dialer | None = None, record: Recorder = discard_result
@@ -32,7 +32,7 @@ class Sessions:
         self._threads = ThreadPoolExecutor(max(1, len(self._sessions)), thread_name_prefix="host")
 
     def __enter__(self) -> Sessions:
-        """Connect to every host; if one fails, all connections are closed."""
+        """Connect to every host. If a connection fails, close all of them and raise its error."""
         try:
             self.map(Session.open)
         except BaseException:
@@ -60,16 +60,16 @@ class Sessions:
     def map(
         self, function: Callable[[Session], _Result], hosts: Iterable[str] | None = None
     ) -> dict[str, _Result]:
-        """Call a function with each session (of `hosts`, or of all) in parallel; return the results by host.
+        """Call a function with the session of each host in parallel; return the results by host.
 
-        Waits for all. Raises the TestbedError of the host that failed, or HostsError if several did; other
-        exceptions pass unchanged.
+        `hosts` are the hosts to use; None means all. Waits for all calls. If one raises TestbedError, this
+        error is raised; if several do, HostsError is raised. Other exceptions are raised unchanged.
         """
         names = self.hosts if hosts is None else tuple(hosts)
         futures = {name: self._threads.submit(function, self[name]) for name in names}
         try:
             wait(futures.values())
-        except BaseException:  # Ctrl-C: cancel what has not begun; interrupt() ends what has
+        except BaseException:  # Ctrl-C: cancel the calls that have not begun; interrupt() ends the others
             for future in futures.values():
                 future.cancel()
             raise
@@ -89,7 +89,7 @@ class Sessions:
     def interrupt(self) -> None:
         """End the scripts and transfers of other threads on all hosts. Raises errors as map() does."""
         errors: dict[str, TestbedError] = {}
-        for session in self:  # not in the hosts' threads, which run these scripts
+        for session in self:  # not through map(): its threads are busy with the scripts that are to end
             try:
                 session.interrupt()
             except TestbedError as error:
@@ -97,18 +97,18 @@ class Sessions:
         raise_host_errors(errors)
 
     def abandon(self, host: str) -> None:
-        """Disconnect from a host, which then runs its stored clean-up script."""
+        """Disconnect from a host so that it runs its stored clean-up script; see Session.abandon."""
         session = self._sessions.pop(host, None)
         if session:
             session.abandon()
 
     def close(self) -> None:
-        """Disconnect from every host; the sessions can be opened again."""
+        """Disconnect from every host. The sessions can be opened again later."""
         self.map(Session.close)
 
 
 def raise_host_errors(errors: Mapping[str, TestbedError]) -> None:
-    """Raise the error of a host, or HostsError for several; return if there is none."""
+    """Raise the error if there is only one, HostsError if there are several; do nothing if there is none."""
     if len(errors) == 1:
         raise next(iter(errors.values()))
     if errors:

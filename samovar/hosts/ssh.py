@@ -1,4 +1,4 @@
-"""SSH connections through Fabric: the only module that imports Fabric and paramiko."""
+"""Open SSH connections to hosts through Fabric. Only this module imports Fabric and paramiko."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import paramiko
 from samovar.errors import SamovarError, TestbedError
 from samovar.hosts.target import Dialer, SshTarget, UnreachableError
 
-# paramiko's exceptions carry the reasons; its log would appear on the user's terminal.
+# Without this, paramiko would log to the user's terminal. Its exceptions have the same information.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").propagate = False
 
 
 class _UnknownHostKey(paramiko.MissingHostKeyPolicy):
-    """Refuse a host whose key is unknown, and explain how to add it."""
+    """Refuse a host whose host key is unknown, with an error that explains how to add the key."""
 
     def __init__(self, target: SshTarget) -> None:
         self._target = target
@@ -39,9 +39,9 @@ class _UnknownHostKey(paramiko.MissingHostKeyPolicy):
 
 
 class _SftpClient(paramiko.SFTPClient):
-    """An SFTP client whose prefetching thread ends silently if the connection ends.
+    """An SFTP client whose prefetching thread prints no traceback if the connection ends.
 
-    The thread that reads the file gets the error; a traceback of the prefetching thread would repeat it.
+    The thread that reads the file gets the error anyway.
     """
 
     def open(self, *arguments: Any, **named: Any) -> paramiko.SFTPFile:
@@ -67,7 +67,10 @@ class SshConnection:
         self._sftp_lock = threading.Lock()
 
     def channel(self, command: str) -> paramiko.Channel:
-        """Start a command on a channel of its own, with both outputs joined. Raises UnreachableError."""
+        """Start a command on a new channel, with standard error joined to standard output.
+
+        Raises UnreachableError.
+        """
         with self._losses():
             channel: paramiko.Channel = self._connection.create_session()
             channel.set_combine_stderr(True)
@@ -76,17 +79,17 @@ class SshConnection:
 
     @contextmanager
     def sftp(self, *, wait: bool = True) -> Iterator[paramiko.SFTPClient]:
-        """Lend the connection's SFTP client to one thread. A client that has missed an answer is replaced.
+        """Yield the connection's SFTP client, which only one thread at a time may use.
 
-        Raises UnreachableError if the connection is lost, or if another thread has the client and `wait` is
-        False.
+        After a timeout, the next use gets a new client. Raises UnreachableError if the connection is lost, or
+        if another thread uses the client and `wait` is False.
         """
         if not self._sftp_lock.acquire(blocking=wait):
             raise UnreachableError(f"{self._host}: another thread is copying files")
         try:
             with self._losses():
                 self._sftp = self._sftp or _SftpClient.from_transport(self._connection.transport)
-                assert self._sftp  # its type allows for None, which it never returns
+                assert self._sftp  # from_transport() never returns None, although its type allows it
                 yield self._sftp
         except TimeoutError:
             self._sftp = None
@@ -97,7 +100,8 @@ class SshConnection:
     def answers(self) -> bool:
         """Send a request to the SSH server; return whether it answers before the connection is closed.
 
-        A refusal is an answer: OpenSSH refuses requests that it does not know (RFC 4254, section 4).
+        OpenSSH refuses the request, because it does not know it; this counts as an answer (RFC 4254, section
+        4).
         """
         transport = self._connection.transport
         if transport is None or not transport.is_active():
@@ -123,10 +127,10 @@ class SshConnection:
 
 
 def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:
-    """Open a connection.
+    """Open an SSH connection to a host.
 
-    Raises UnreachableError when nothing answers within target.connect_timeout_s, TestbedError when the host
-    key or the user's key is refused.
+    Raises UnreachableError if the host does not answer within `target.connect_timeout_s`. Raises TestbedError
+    if the host key is not the known one, or if the host refuses the user's key.
     """
     kwargs: dict[str, Any] = {"allow_agent": target.key is None, "look_for_keys": target.key is None}
     timeouts = ("banner_timeout", "auth_timeout", "channel_timeout")
@@ -142,8 +146,8 @@ def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:
         host=target.address,
         user=target.user,
         port=target.port,
-        # Without ~/.ssh/config and Fabric's own files: the testbed file is complete, on every controller. A
-        # jump host of ssh_config would be accepted with any key, because Fabric's gateway has AutoAddPolicy.
+        # ~/.ssh/config and Fabric's own files are not read, so that a testbed file means the same on every
+        # controller. A jump host in ssh_config would be accepted with any key (Fabric's AutoAddPolicy).
         config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False}),
         connect_timeout=target.connect_timeout_s,
         connect_kwargs=kwargs,

@@ -1,4 +1,4 @@
-"""The SSH target of a host, and the error that it cannot be reached."""
+"""The SSH target of a host: address, user, keys and timeouts; and errors of lost connections."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from pathlib import Path
 from samovar.errors import TestbedError
 
 LEASE = "/var/tmp/samovar-lease"
-"""Unlike /tmp, this survives a reboot, so that a host with lasting changes still has a holder."""
+"""The default path of the lease on a host. Unlike /tmp, /var/tmp survives a reboot, so that a host stays
+leased while a campaign reboots it."""
 
 Dialer = Callable[[str, int], socket.socket]
-"""Opens a TCP connection to (address, port) where the controller's own network cannot reach it."""
+"""A function that opens a TCP connection to an address and port that the controller cannot reach directly."""
 
 
 @dataclass(frozen=True)
 class SshTarget:
-    """How one host is reached: with a key or agent only, and with a known host key.
+    """How one host is reached over SSH. Passwords are not used, and the host key must be known.
 
-    `known_hosts` and `key` default to the user's own. `hint` is appended to the message for a host that does
-    not answer. Controller and host exchange heartbeats every `keepalive_s`. `lease` is the file on the host
-    that names its holder: one for each machine, whatever testbeds call it.
+    Without `key`, the keys of ssh-agent and ~/.ssh are used; without `known_hosts`, ~/.ssh/known_hosts.
+    `hint` is appended to the message if the host does not answer. Controller and host exchange heartbeats
+    every `keepalive_s`. `lease` is the path of the lease file on the host. It is the same for all testbeds
+    that contain the machine.
     """
 
     host: str
@@ -39,9 +41,9 @@ class SshTarget:
 
     @property
     def silence_s(self) -> int:
-        """A third of the time, in whole seconds, after which the host considers its controller gone.
+        """A third of the time after which the host considers its controller gone, in whole seconds.
 
-        That is longer than the controller needs to notice that the host is gone.
+        The host waits longer than the controller does before it considers the host gone.
         """
         return max(1, math.ceil(2 * self.keepalive_s))
 
@@ -52,8 +54,8 @@ class SshTarget:
 
 
 class ConnectionLostError(TestbedError):
-    """There is no connection, or its shell is gone; another attempt may succeed."""
+    """The connection to a host, or its shell, is lost. Another attempt may succeed."""
 
 
 class UnreachableError(ConnectionLostError):
-    """No connection could be made."""
+    """No SSH connection to a host could be made."""

@@ -1,4 +1,4 @@
-"""Files between a host and the controller over SFTP: complete and verified, or absent."""
+"""Fetch files from a host over SFTP, with checksums verified and lost connections resumed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from samovar.errors import DeadlineError, TestbedError
 from samovar.hosts.target import ConnectionLostError, UnreachableError
 
 STALL_S = 30.0
-"""A transfer that delivers nothing for this long has lost its connection."""
+"""If a transfer delivers nothing for this long, its connection is considered lost."""
 PATIENCE_S = 90.0
-"""A transfer that delivers nothing for this long over several connections is given up."""
+"""If a transfer delivers nothing for this long, over all attempts to connect again, it fails."""
 
 _POLL_S = 0.1
 _PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
 _BLOCK_BYTES = 255 * 1024
-"""The size of one request; OpenSSH's sftp-server answers no larger one completely (SFTP_MAX_READ_LENGTH)."""
+"""The size of one read request, the largest that OpenSSH's sftp-server answers in full
+(SFTP_MAX_READ_LENGTH)."""
 _WINDOW_BLOCKS = 16
-"""Outstanding requests. paramiko sends them from a thread, which would end with a traceback if it still had
-many to send when the transfer is aborted; a few are sent within a millisecond."""
+"""The number of read requests that are sent ahead. paramiko sends them from a thread, which would print a
+traceback if the transfer is aborted while it sends; so few requests are sent within a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,12 @@ class RemoteFile:
 
     @property
     def part(self) -> Path:
-        """The path of the incomplete file."""
+        """The local path of the file while it is incomplete."""
         return self.local.with_name(self.local.name + ".part")
 
 
 class TransferDeadline:
-    """A deadline for all steps of one transfer, which may also be interrupted between them."""
+    """One deadline for all steps of a transfer. It also ends a transfer that another thread interrupts."""
 
     def __init__(
         self, host: str, step: str, deadline_s: float, interrupted: Callable[[], bool] = lambda: False
@@ -54,7 +55,10 @@ class TransferDeadline:
         self._until = time.monotonic() + deadline_s
 
     def left_s(self) -> float:
-        """Return the seconds left. Raises DeadlineError if there are none, TestbedError if interrupted."""
+        """Return how many seconds are left.
+
+        Raises DeadlineError after the deadline, and TestbedError if the transfer was interrupted.
+        """
         if self._interrupted():
             raise TestbedError(f"{self._host}: {self._step}: interrupted")
         left = self._until - time.monotonic()
@@ -63,7 +67,7 @@ class TransferDeadline:
         return left
 
     def wait(self, seconds: float) -> None:
-        """Sleep. Raises errors soon after left_s() would."""
+        """Sleep for some seconds. Raises the errors of left_s() meanwhile."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(min(_POLL_S, max(0.0, until - time.monotonic()), self.left_s()))
@@ -72,9 +76,10 @@ class TransferDeadline:
 def retry_transfer(
     transfer: Callable[[], None], files: Sequence[RemoteFile], deadline: TransferDeadline
 ) -> None:
-    """Run a transfer until it succeeds; after a lost connection it resumes, as long as bytes arrive.
+    """Run a transfer, and run it again after a lost connection, until it succeeds.
 
-    Raises the last error when nothing has arrived for PATIENCE_S; then no incomplete file is left.
+    If no byte has arrived for PATIENCE_S, raises the last error. After any error, incomplete files are
+    removed.
     """
     arrived, since, pause_s = _arrived_bytes(files), time.monotonic(), _PAUSE_S
     try:
@@ -91,7 +96,7 @@ def retry_transfer(
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
     except BaseException:
         for file in files:
-            with suppress(OSError):  # the disk may be the reason
+            with suppress(OSError):  # the error may be one of the disk
                 file.part.unlink(missing_ok=True)
         raise
 
@@ -102,10 +107,11 @@ def _arrived_bytes(files: Sequence[RemoteFile]) -> int:
 
 
 def fetch_files(sftp: Any, host: str, files: Sequence[RemoteFile], deadline: TransferDeadline) -> None:
-    """Copy files one after another, small ones first, so that errors show early.
+    """Copy files from a host one after another, small files first, so that errors show early.
 
-    Files of an earlier attempt are verified and not copied again. Raises UnreachableError if the connection
-    is lost or silent for STALL_S; then incomplete files stay for the next attempt.
+    Files that are complete from an earlier attempt are verified and not copied again. Raises UnreachableError
+    if the connection is lost or delivers nothing for STALL_S; incomplete files then stay for the next
+    attempt.
     """
     for file in sorted(files, key=lambda f: f.size_bytes):
         where = f"{host}: {file.remote}"
@@ -130,7 +136,7 @@ def _fetch(sftp: Any, host: str, file: RemoteFile, deadline: TransferDeadline) -
     resumed = file.part.is_file()
     arrived = _receive(sftp, file, deadline)
     if resumed and arrived != expected:
-        file.part.unlink()  # the part may be of another file: start again
+        file.part.unlink()  # the incomplete file may be of an older version: start again
         arrived = _receive(sftp, file, deadline)
     if arrived != expected:
         file.part.unlink()
@@ -155,7 +161,7 @@ def _receive(sftp: Any, file: RemoteFile, deadline: TransferDeadline) -> tuple[i
             digest.update(block)
             size_bytes += len(block)
             if size_bytes > file.size_bytes:
-                break  # the size is wrong already, and the file may never end
+                break  # the file is larger than expected, and may grow without end
             channel.settimeout(min(STALL_S, deadline.left_s()))
         part.flush()
         os.fsync(part.fileno())
@@ -163,7 +169,7 @@ def _receive(sftp: Any, file: RemoteFile, deadline: TransferDeadline) -> tuple[i
 
 
 def _digest(path: Path) -> tuple[int, Any]:
-    """Return the size of a file and its SHA-256 so far; 0 and an empty digest if there is no file."""
+    """Return the size of a file and a SHA-256 that can be continued; both are empty if there is no file."""
     digest, size_bytes = hashlib.sha256(), 0
     if path.is_file():
         with path.open("rb") as file:
@@ -174,7 +180,10 @@ def _digest(path: Path) -> tuple[int, Any]:
 
 
 def _blocks(source: Any, start_byte: int, size_bytes: int) -> Iterator[bytes]:
-    """Yield a file from start_byte to size_bytes, then the byte after its expected end if there is one."""
+    """Yield the content of a file from start_byte on in blocks.
+
+    One more byte than `size_bytes` is read, so that the caller notices if the file is larger.
+    """
     source.MAX_REQUEST_SIZE = _BLOCK_BYTES
     step = _WINDOW_BLOCKS * _BLOCK_BYTES
     for start in range(start_byte, size_bytes, step):
