@@ -1,10 +1,10 @@
-"""The program `samovar`; Ctrl-C ends it without a traceback even while it is being imported."""
+"""Run the program `samovar`. Ctrl-C ends it without a traceback, even while its modules are imported."""
 
 import sys
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Run the command that the program's arguments name, and exit with its exit code."""
     try:
         from samovar.cli.commands import run_commands
 

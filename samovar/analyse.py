@@ -1,4 +1,4 @@
-"""Run scripts of the R package, such as the analysis of a campaign; their JSON lines become events."""
+"""Run the R package's scripts, such as the analysis of a campaign, and emit the events that they print."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from samovar.experiment import PROJECT_MANIFEST
 from samovar.installation import SHIPPED, r_library
 
 HEAP = "--min-vsize=512M"
-"""Memory that R allocates before its first garbage collection; most captures need less."""
+"""R starts with this much memory, so that it collects no garbage for most captures."""
 
 
 class AnalysedPart(NamedTuple):
-    """Some trials of a campaign, by their ids: how they were picked, as text and as options."""
+    """A part of a campaign's trials: their ids, and how they were picked, as text and as options."""
 
     picked: str
     options: str
@@ -28,11 +28,11 @@ class AnalysedPart(NamedTuple):
 
 
 def analyse(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = None) -> list[str]:
-    """Measure a campaign's trials, or a part of them, and make its figures and tables.
+    """Measure a campaign's trials, or a part of them, and make the campaign's figures and tables.
 
-    Return those that could not be made, with the reason.
+    Returns a line `NAME: REASON` for each figure or table that could not be made.
 
-    Raises AnalysisError with R's message if it fails or R is missing, InstallationError if the R package
+    Raises AnalysisError with R's message if R fails or is missing. Raises InstallationError if the R package
     cannot be compiled.
     """
     trials = {file.parent.name for file in (campaign / "trials").glob("*/manifest.json")}
@@ -49,18 +49,18 @@ def analyse(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = 
 def run_r(
     script: str, arguments: Sequence[str], root: Path, emit: Emit, part: AnalysedPart | None = None
 ) -> None:
-    """Run a script of the R package for a project, on a part of a campaign or all of it, and emit its events.
+    """Run a script of the R package for a project, and emit an event for each line of JSON that it prints.
 
-    Raises AnalysisError with the rest of its output if it fails or R is missing, InstallationError if the R
-    package cannot be compiled.
+    With `part`, the script uses only these trials. Raises AnalysisError with the other output of the script
+    if it fails, or if R is missing. Raises InstallationError if the R package cannot be compiled.
     """
-    # R reads UTF-8 and sorts in the same order whatever the locale of the user.
+    # With this locale, R reads UTF-8 and sorts in the same order, whatever the locale of the user.
     environment = {**os.environ, "R_LIBS": str(r_library(emit)), "LC_ALL": "C.UTF-8"}
     words = ["Rscript", "--vanilla", HEAP, str(SHIPPED / "analysis" / "inst" / f"{script}.R"), *arguments]
     if (root / PROJECT_MANIFEST).exists():
         words.append(str(root / "analysis"))
     messages: list[str] = []
-    # A file, not a pipe: R may write more errors than a pipe holds while its output is being read.
+    # Errors go to a file, because a pipe could fill up while only R's standard output is read.
     with (
         TemporaryFile("w+", errors="replace") as errors,
         NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as picked,

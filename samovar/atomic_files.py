@@ -1,4 +1,4 @@
-"""Write files atomically: after a crash, a file has its old content or its new content."""
+"""Write files atomically: after a crash, a file has either its old content or its new content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 
 def write_whole(file: Path, data: bytes) -> None:
-    """Replace the content of a file: write a new file to disk, then rename it. Raises OSError."""
+    """Replace the content of a file by writing a new file to disk and renaming it. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     with part.open("wb") as out:
@@ -22,7 +22,7 @@ def write_whole(file: Path, data: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """Sync a file, or the entries of a folder, to disk: fsync(2). Raises OSError."""
+    """Sync a file, or the entries of a folder, to disk with fsync(2). Raises OSError."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -37,9 +37,9 @@ def write_json(file: Path, value: object) -> None:
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """Yield a new folder whose files are moved to `folder` at the end; after an error, none are.
+    """Yield a temporary folder, and move its files to `folder` at the end of the context.
 
-    Raises OSError.
+    After an error in the context, no file is moved. Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".part-", dir=folder) as new:

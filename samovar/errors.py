@@ -1,4 +1,4 @@
-"""The exceptions of samovar, one for each kind of failure, and messages for unknown names."""
+"""The exceptions of samovar, one for each kind of failure, and the message for an unknown name."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ _LINE_NUMBER_WIDTH = 6
 
 
 class SamovarError(Exception):
-    """Base of all failures whose message is meant for the user."""
+    """The base class of all exceptions whose message is printed for the user without a traceback."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An error at one place of a file, whose line is `text`. Line and column count from 1; 0 is unknown."""
+    """An error at one place of a file.
+
+    `text` is the content of the line. Line and column count from 1; 0 means unknown.
+    """
 
     file: str
     line: int
@@ -30,15 +33,15 @@ class Problem:
     text: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
-        """Render as file:line:column: message, which editors can jump to."""
+        """Return the error as file:line:column: message, the format from which editors jump to the place."""
         if not self.line:
             return f"{self.file}: {self.message}"
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
 
     def excerpt(self, width: int = 100) -> tuple[str, str] | None:
-        """Return the line and a caret under the column, both cut to a width in terminal cells.
+        """Return the line of the error and a line with a caret under the column; None if the line is unknown.
 
-        None if the line is not known. A tab is shown as a space, unprintable characters as a dot.
+        Both are cut to `width` terminal cells. A tab is shown as a space, an unprintable character as a dot.
         """
         if not self.text or not self.column:
             return None
@@ -52,14 +55,14 @@ class Problem:
 
 
 class DefinitionError(SamovarError):
-    """All errors of the definition files, sorted by place."""
+    """The errors in definition files, such as experiment or testbed files, sorted by place."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column, p.message)))
         super().__init__("\n".join(str(p) for p in self.problems))
 
     def lines(self, width: int = 100) -> Iterator[tuple[str, str]]:
-        """Yield the lines to print as (kind, text): a message, then its line and caret if known."""
+        """Yield the lines to print as (kind, text): for each error its message, then the line and a caret."""
         for problem in self.problems:
             yield "message", str(problem)
             excerpt = problem.excerpt(width - _LINE_NUMBER_WIDTH - 3)
@@ -69,11 +72,11 @@ class DefinitionError(SamovarError):
 
 
 class PlanError(SamovarError):
-    """A valid experiment cannot be planned on this testbed."""
+    """A valid experiment cannot be planned, or a plan has no such trial."""
 
 
 class RecipeError(SamovarError):
-    """A recipe is invalid or missing, or refuses the given values. `accepted` says what it accepts."""
+    """A recipe is invalid or missing, or does not accept values. `accepted` says what it accepts."""
 
     def __init__(self, what: str, accepted: str = "") -> None:
         self.what, self.accepted = what, accepted
@@ -81,13 +84,16 @@ class RecipeError(SamovarError):
 
 
 class TestbedError(SamovarError):
-    """A host (`host`, empty for none or several) cannot be reached or is not in the required state."""
+    """A host cannot be reached, or is not in the required state.
+
+    `host` is its name; it is empty if the error is about no host or about several.
+    """
 
     host: str = ""
 
 
 class RemoteError(TestbedError):
-    """A remote script ended with a non-zero exit code."""
+    """A script on a host ended with a non-zero exit code."""
 
     def __init__(self, host: str, step: str, exit_code: int, output: str) -> None:
         self.host, self.step, self.exit_code, self.output = host, step, exit_code, output
@@ -96,7 +102,7 @@ class RemoteError(TestbedError):
 
 
 class DeadlineError(TestbedError):
-    """A remote step did not end before its deadline."""
+    """A script or transfer on a host did not end before its deadline."""
 
     def __init__(self, host: str, step: str, deadline_s: float) -> None:
         self.host, self.step, self.deadline_s = host, step, deadline_s
@@ -104,7 +110,7 @@ class DeadlineError(TestbedError):
 
 
 class CampaignError(SamovarError):
-    """A results folder is not that of a campaign, or is damaged."""
+    """A campaign's folder is missing, damaged, in use or not writable."""
 
 
 class AnalysisError(SamovarError):
@@ -132,7 +138,10 @@ class LabError(SamovarError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant: similar, or with this last word (path.rate)."""
+    """Return the known name that was probably meant, or None.
+
+    It is the most similar name, or one that ends with a dot and this name (path.rate for rate).
+    """
     names = sorted(set(known))
     folded = {one.lower(): one for one in names}
     close = get_close_matches(name.lower(), folded, n=1, cutoff=0.65)
@@ -141,9 +150,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def unknown(what: str, name: str, known: Iterable[str], kinds: Iterable[str] | None = None) -> str:
-    """Return the message for an unknown name, with the most similar known name and the list of known names.
+    """Return the message for an unknown name, with the most similar known name and a list of known names.
 
-    `kinds` are listed instead if there are too many known names.
+    With `kinds`, these are listed in place of the known names.
     """
     near = nearest(name, known := set(known))
     hint = f"did you mean '{near}'? " if near else ""

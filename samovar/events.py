@@ -1,6 +1,7 @@
-"""Events: what happens while a command runs. They go to the event stream, and many into the journal.
+"""The events that commands emit, and that journals record: their names, keys, descriptions and JSON Schemas.
 
-`fab schema` generates docs/reference/events.md and docs/reference/schema/journal.json from this module.
+Events go to the stream (`fab run --events`), to the journal, or to both. `fab schema` generates
+docs/reference/events.md and docs/reference/schema/journal.json from this module.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SCHEMA = 1
-"""Version of the stream: raised when an event or a key is removed or redefined, not when one is added."""
+"""The version of the stream. It is raised if an event or key is removed or gets another meaning, but not if
+one is added."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ Emit = Callable[[Event], None]
 
 
 def silent(event: Event) -> None:
-    """Ignore an event."""
+    """Ignore an event. Callers pass this function if nobody listens to events."""
 
 
 Schema = Mapping[str, Any]
@@ -123,7 +125,8 @@ KEYS: Mapping[str, KeyDescription] = {
 }
 """The keys of events, except those in SPECIAL_KEYS."""
 Events = Mapping[str, tuple[str, str]]
-"""For each event, when it happens, and the names of its keys; a `?` marks those that may be missing."""
+"""Maps the name of each event to a sentence on when it happens, and to the names of its keys, separated by
+commas. A `?` marks keys that may be missing."""
 STREAM_ONLY: Events = {
     "lab-starting": ("The virtual lab starts.", "testbed, hosts, kernel, release"),
     "lab-machines": (
@@ -223,7 +226,7 @@ SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("verifying", "done"): ("bytes read", COUNT),
     ("verifying", "of"): ("bytes of all files", COUNT),
 }
-"""Keys that have another meaning in one event than in the others."""
+"""Keys that have another meaning in one event (the first name) than KEYS says."""
 
 
 def keys_of(event: str, names: str) -> Iterator[tuple[str, bool, KeyDescription]]:
@@ -234,9 +237,9 @@ def keys_of(event: str, names: str) -> Iterator[tuple[str, bool, KeyDescription]
 
 
 def line_schema(title: str, events: Events) -> dict[str, Any]:
-    """Return the JSON Schema of one line of the journal or of the stream, as it is written.
+    """Return the JSON Schema for one line of the journal or of the stream, as this version writes it.
 
-    Journals are not validated with it, so that a journal of a later version can be read.
+    samovar itself does not validate journals with it, so that it can read journals of later versions.
     """
     lines: dict[str, Schema] = {}
     for event, (summary, names) in events.items():
@@ -257,7 +260,10 @@ def line_schema(title: str, events: Events) -> dict[str, Any]:
 
 
 def event_rows() -> list[tuple[str, str, str]]:
-    """Return the events of the stream: name, when it happens, keys (EVERYDAY_KEYS without description)."""
+    """Return a row for each event of the stream: its name, when it happens, and its keys.
+
+    The keys are described, except those in EVERYDAY_KEYS.
+    """
     rows = []
     for event, (summary, names) in STREAM_EVENTS.items():
         keys = [

@@ -1,8 +1,9 @@
-"""Files that samovar ships besides its Python code, and programs compiled from them.
+"""Find the files that samovar ships besides its Python code, and compile the programs among them.
 
-Recipes, the R package, the lab's adapter, report templates, testbeds and experiments lie in the checkout, or,
-when samovar was installed by pip, in samovar/shipped/. The R package and the adapter are compiled: by
-`make install` into .rlib and .bin of the checkout, otherwise at their first use into a cache folder.
+These files are recipes, the R package, the lab's adapter program, report templates, testbeds and experiments.
+They are in the checkout or, if samovar was installed by pip, in samovar/shipped/. The R package and the
+adapter must be compiled. In a checkout, `make install` does this, into .rlib and .bin. Otherwise they are
+compiled at their first use, into a cache folder.
 """
 
 from __future__ import annotations
@@ -21,26 +22,33 @@ from samovar.events import Emit, Event, silent
 
 PACKAGE = Path(__file__).parent
 CHECKOUT = None if (PACKAGE / "shipped").is_dir() else PACKAGE.parent
-"""The checkout that samovar runs from; None if samovar was installed by pip."""
+"""The checkout from which samovar runs; None if samovar was installed by pip."""
 SHIPPED = CHECKOUT or PACKAGE / "shipped"
 """The folder with templates/, analysis/, hosts/, experiments/ and packages.debian."""
 TEMPLATES = SHIPPED / "templates"
 COMPLETED = ("experiments/fragments", "experiments/studies", "experiments", "hosts")
-"""Folders of a project in which shipped files are visible unless the project has a file of the same name."""
+"""Folders of a project in which commands also find the shipped files, unless the project has a file of the
+same name."""
 BUILD_TIMEOUT_S = 1800
 SECTIONS_TO_RUN = "# The tests"
-"""The line of packages.debian after which come the packages that only tests need."""
+"""The line of packages.debian that precedes the packages that only tests need."""
 
 
 def shipped_beside(folder: Path) -> list[Path]:
-    """Return the shipped folder whose files complete a project's folder such as hosts/; none for others."""
+    """Return the shipped folder whose files are visible in a project's folder such as hosts/, as a list.
+
+    The list is empty for other folders, and for the shipped folder itself.
+    """
     path = folder.absolute()
     found = [SHIPPED / name for name in COMPLETED if path.as_posix().endswith(f"/{name}")][:1]
     return [one for one in found if one != path]
 
 
 def cache_folder() -> Path:
-    """Return the folder for compiled files: the checkout, or ~/.cache/samovar/VERSION ($XDG_CACHE_HOME)."""
+    """Return the folder for compiled files: the checkout, or samovar/VERSION in the user's cache folder.
+
+    The cache folder is $XDG_CACHE_HOME, by default ~/.cache.
+    """
     if CHECKOUT:
         return CHECKOUT
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -48,7 +56,10 @@ def cache_folder() -> Path:
 
 
 def r_library(emit: Emit = silent) -> Path:
-    """Return the R library with the R package, compiled if it is missing; raises InstallationError."""
+    """Return the R library with the R package, and compile the package first if it is missing.
+
+    Raises InstallationError.
+    """
     library = cache_folder() / ".rlib"
     if not (library / "samovar").is_dir():
         with _building("the R package", library, emit):
@@ -61,7 +72,10 @@ def r_library(emit: Emit = silent) -> Path:
 
 
 def adapter(emit: Emit = silent) -> Path:
-    """Return the program that simulates a pair of adapters, compiled if missing; raises InstallationError."""
+    """Return the program that simulates a pair of adapters in a lab, and compile it first if it is missing.
+
+    Raises InstallationError.
+    """
     program = cache_folder() / ".bin" / "adapter"
     if not program.is_file():
         with _building("the adapter of labs", program.parent, emit):
@@ -74,7 +88,7 @@ def adapter(emit: Emit = silent) -> Path:
 
 @contextmanager
 def _building(what: str, folder: Path, emit: Emit) -> Iterator[None]:
-    """Announce a build, and let only one process do it at a time."""
+    """Announce a compilation with an event, and lock its folder, so that no other process compiles."""
     if CHECKOUT:
         raise InstallationError(f"{what} is not compiled; run `make install` in {CHECKOUT}")
     require_packages()
@@ -86,7 +100,7 @@ def _building(what: str, folder: Path, emit: Emit) -> Iterator[None]:
 
 
 def _build(words: Sequence[str], sources: Path, what: str, environment: Mapping[str, str]) -> None:
-    """Compile a copy of the sources, since the installation may be read-only."""
+    """Compile a copy of the sources, because their own folder may be read-only. Raises InstallationError."""
     copy = cache_folder() / "build" / sources.name
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(sources, copy)
@@ -109,7 +123,7 @@ def _build(words: Sequence[str], sources: Path, what: str, environment: Mapping[
 
 
 def require_packages() -> None:
-    """Check that the Debian packages that samovar needs are installed; raises InstallationError."""
+    """Raise InstallationError if a Debian package that samovar needs is not installed."""
     missing = missing_packages()
     if missing:
         raise InstallationError(
@@ -119,7 +133,7 @@ def require_packages() -> None:
 
 
 def missing_packages() -> list[str]:
-    """Return the packages in packages.debian that are not installed; none if there is no dpkg."""
+    """Return the packages in packages.debian that are not installed; empty on a machine without dpkg."""
     text = (SHIPPED / "packages.debian").read_text(encoding="utf-8").partition(f"\n{SECTIONS_TO_RUN}\n")[0]
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     wanted = [line for line in lines if line]

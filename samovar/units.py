@@ -15,24 +15,24 @@ _QUANTITY = re.compile(rf"(?P<number>{_NUMBER})(?P<space> *)(?P<unit>[A-Za-z%µ/
 LARGEST = 10**18
 MOST_QUOTED = 80
 ETHERNET_MTU_BYTES = 1500
-"""The MTU of interfaces whose MTU is not set."""
-_EXACT = Context(prec=80)  # every product of a number above and a scale below fits
+"""The MTU that is assumed for interfaces whose MTU the experiment does not set."""
+_EXACT = Context(prec=80)  # enough digits for the product of any accepted number and any scale
 
 
 class UnitError(ValueError):
-    """A text that is not the expected quantity; the message says what was expected."""
+    """A text is not the expected quantity. The message says what was expected."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A kind of quantity: its name, an example and its units."""
+    """A kind of quantity: its name, an example, and its units with the factor to the smallest unit."""
 
     name: str
     example: str
     scales: Mapping[str, int]
 
     def unit(self, written: str) -> str | None:
-        """Return the unit of a spelling. The case of letters matters, except in rates."""
+        """Return the unit that a text names, or None. Upper and lower case differ, except in rates."""
         if written in self.scales:
             return written
         same = [unit for unit in self.scales if unit.lower() == written.lower()]
@@ -56,18 +56,19 @@ SHARE = Kind("share", "2%", {"%": 1})
 DRIFT = Kind("drift", "50ppm", {"ppm": 1})
 
 KINDS = (SIZE, RATE, DURATION, PACKETS, SHARE)
-"""The kinds that formulas use."""
+"""The kinds of quantities that formulas may contain."""
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes for a message; a long one is cut."""
+    """Return a text in quotes for a message; a long text is cut."""
     return f"'{text}'" if len(text) <= MOST_QUOTED else f"'{text[: MOST_QUOTED - 1]}…'"
 
 
 def split_quantity(text: str) -> tuple[Decimal, str, Kind | None] | None:
-    """Return the number, its unit as written, and the kind of quantity.
+    """Split a quantity into its number, its unit as written, and its kind.
 
-    A bare number has neither unit nor kind. Return None for a text that is not a quantity with a known unit.
+    For a bare number, the unit is empty and the kind None. Returns None if the text is not a quantity with a
+    known unit.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None or match["space"]:
@@ -79,27 +80,27 @@ def split_quantity(text: str) -> tuple[Decimal, str, Kind | None] | None:
 
 
 def parse_size(text: str, *, allow_zero: bool = False) -> int:
-    """Read a size such as 50KB, in bytes; raises UnitError."""
+    """Return a size such as 50KB in bytes. Raises UnitError."""
     return _whole(text, SIZE, "bytes", allow_zero)
 
 
 def parse_rate(text: str, *, allow_zero: bool = False) -> int:
-    """Read a bit rate such as 40Mbit, in bit/s; raises UnitError."""
+    """Return a bit rate such as 40Mbit in bit/s. Raises UnitError."""
     return _whole(text, RATE, "bit/s", allow_zero)
 
 
 def parse_packets(text: str, *, allow_zero: bool = False) -> int:
-    """Read a count such as 546packets; raises UnitError."""
+    """Return a number of packets such as 546packets as an integer. Raises UnitError."""
     return _whole(text, PACKETS, "packets", allow_zero)
 
 
 def parse_duration(text: str, *, allow_zero: bool = False) -> float:
-    """Read a time such as 5ms, a whole number of nanoseconds, in seconds; raises UnitError."""
+    """Return a time such as 5ms in seconds. Raises UnitError, also if it is no whole number of ns."""
     return float(Decimal(_whole(text, DURATION, "nanoseconds", allow_zero)) / 10**9)
 
 
 def parse_share(text: str) -> float:
-    """Read a share such as 2%, as a fraction from 0 to 1; raises UnitError."""
+    """Return a share such as 2% as a fraction from 0 to 1. Raises UnitError."""
     value = _scaled(text, SHARE, allow_zero=True)
     if value > 100:
         raise UnitError(f"share {quoted(text)} is more than 100%; expected 0% to 100%")
@@ -107,12 +108,12 @@ def parse_share(text: str) -> float:
 
 
 def parse_drift(text: str) -> float:
-    """Read the drift of a clock such as 50ppm, in millionths; raises UnitError."""
+    """Return the drift of a clock such as 50ppm in ppm. Raises UnitError."""
     return float(_scaled(text, DRIFT, allow_zero=False))
 
 
 def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "whole number") -> int:
-    """Read a bare whole number from least to most; raises UnitError."""
+    """Return a whole number without a unit, from `least` to `most`. Raises UnitError."""
     bounds = f"from {least}" + (f" to {most}" if most != LARGEST else " up")
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise UnitError(f"{quoted(text)} is not a whole number; expected digits only, {bounds}")
@@ -124,7 +125,7 @@ def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "
 
 
 def parse_number(text: str) -> float:
-    """Read a bare number such as 0.98 or -3; raises UnitError (nan and inf are refused)."""
+    """Return a number without a unit such as 0.98 or -3. Raises UnitError, also for nan and inf."""
     if not re.fullmatch(rf"-?{_NUMBER}", text):
         raise UnitError(
             f"{quoted(text)} is not a number; expected digits such as 546 or 0.98, without a unit"
@@ -134,7 +135,7 @@ def parse_number(text: str) -> float:
 
 
 def parse_frequency(text: str) -> float:
-    """Read a frequency such as 2/s or 30/min, per second; raises UnitError."""
+    """Return a frequency such as 2/s or 30/min as a number per second. Raises UnitError."""
     match = re.fullmatch(rf"({_NUMBER})/(s|min|h)", text)
     if match is None or not Decimal(match[1]):
         raise UnitError(
@@ -144,24 +145,33 @@ def parse_frequency(text: str) -> float:
 
 
 def parse_switch(text: str) -> int:
-    """Read on or off, as 1 or 0; raises UnitError."""
+    """Return 1 for on and 0 for off. Raises UnitError."""
     if text not in ("on", "off"):
         raise UnitError(f"{quoted(text)} is not a switch; expected on or off")
     return int(text == "on")
 
 
 def format_bytes(count_bytes: int, digits: int | None = None) -> str:
-    """Format bytes with the largest decimal unit, exactly or with a number of significant digits."""
+    """Format a number of bytes in the largest fitting decimal unit.
+
+    It is exact, or rounded to `digits` significant digits.
+    """
     return _format(count_bytes, SIZE, "TB GB MB KB B", digits)
 
 
 def format_rate(rate_bps: int, digits: int | None = None) -> str:
-    """Format a rate in bit/s with the largest unit, exactly or with a number of significant digits."""
+    """Format a rate in bit/s in the largest fitting unit.
+
+    It is exact, or rounded to `digits` significant digits.
+    """
     return _format(rate_bps, RATE, "Gbit Mbit Kbit bit", digits)
 
 
 def format_duration(duration_s: float, digits: int | None = None) -> str:
-    """Format seconds (to the nanosecond) with the most readable unit: 2ms, 80s, 90min, 2h."""
+    """Format seconds in the most readable unit: 2ms, 80s, 90min, 2h.
+
+    It is exact to the nanosecond, or rounded to `digits` significant digits.
+    """
     count_ns = int((Decimal(repr(float(duration_s))) * 10**9).to_integral_value())
     if count_ns == 0:
         return "0s"
@@ -174,17 +184,17 @@ def format_duration(duration_s: float, digits: int | None = None) -> str:
 
 
 def format_share(share: float) -> str:
-    """Format a fraction as a percentage, exactly: 2%, 0.01%."""
+    """Format a fraction as an exact percentage: 2%, 0.01%."""
     return _plain(Decimal(repr(float(share))) * 100) + "%"
 
 
 def format_drift(drift_ppm: float) -> str:
-    """Format a drift, exactly: 50ppm, 0.5ppm."""
+    """Format a drift in ppm exactly: 50ppm, 0.5ppm."""
     return _plain(Decimal(repr(float(drift_ppm)))) + "ppm"
 
 
 def clock(seconds: float) -> str:
-    """Return a duration as minutes and seconds, or with hours: 0:42, 12:05, 3:20:00."""
+    """Return a duration as minutes and seconds, from one hour on with hours: 0:42, 12:05, 3:20:00."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
@@ -196,7 +206,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _format(count: int, kind: Kind, units: str, digits: int | None) -> str:
-    """Return a count of the smallest unit as text in the largest unit that fits."""
+    """Format a count of the smallest unit of a kind in the largest of `units` that is not larger than it."""
     fitting = (unit for unit in units.split() if abs(count) >= kind.scales[unit])
     unit = next(fitting, units.split()[-1])
     value = Decimal(count) / kind.scales[unit]
@@ -235,7 +245,7 @@ def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
 
 
 def _refuse_octal(number: str) -> None:
-    """Refuse a leading zero: YAML 1.1 and C read 010 as eight, people read it as ten."""
+    """Raise UnitError for a leading zero, because YAML 1.1 and C read 010 as eight, people as ten."""
     plain = re.sub(r"^(-?)0+(?=[0-9])", r"\1", number)
     if plain != number:
         raise UnitError(f"number '{number}' begins with a zero; expected {plain}")

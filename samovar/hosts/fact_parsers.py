@@ -188,7 +188,7 @@ FORMATS: Mapping[str, Callable[[str], Any]] = {
     "df": lambda text: parse_number(_first(r"\s(\d+)\s+\d+%\s", text)) * 1024,  # df -Pk, one file system
     "tc-batch": parse_qdiscs,
     "ip-json": parse_interfaces,
-    "ethtool-rings": partial(parse_ethtool, r"^Current.*^TX:\s+\d+"),  # ethtool -g: a ring has a number as size
+    "ethtool-rings": partial(parse_ethtool, r"^Current.*^TX:\s+\d+"),  # ethtool -g: the ring has a size
     "ethtool-pauses": partial(parse_ethtool, r"^RX:\s+o(n|ff)"),  # ethtool -a: n/a without flow control
     "ifconfig": parse_ifconfig,
     "dmesg-rings": parse_dmesg_rings,

@@ -26,8 +26,8 @@ DEFAULT_PROGRAMS = (
 )
 """The programs whose presence is checked by default."""
 
-# The options with which programs print their version. The versions of other programs are not read: ip and ss are
-# of the same package as tc, and python3 takes longer to start than all other programs together.
+# The options with which programs print their version. The versions of other programs are not read: ip and ss
+# are of the same package as tc, and python3 takes longer to start than all other programs together.
 _VERSION_FLAGS = {
     "ethtool": "--version",
     "iperf": "-v",

@@ -27,7 +27,7 @@ class LeaseError(TestbedError):
 class Claim:
     """A controller's claim to a host.
 
-    `values` describe the controller by key; `token` is secret and random.
+    `values` describe the controller by key; `token` is random.
     """
 
     token: str

@@ -1,4 +1,7 @@
-"""The virtual lab: hosts of a testbed as namespaces of one kernel, reached over SSH like real machines."""
+"""Run the hosts of a testbed as a virtual lab on this machine, reached over SSH like real machines.
+
+A host is a set of namespaces of one kernel, or a virtual machine.
+"""
 
 from samovar.lab.access import Access as Access
 from samovar.lab.access import dial as dial

@@ -1,4 +1,4 @@
-"""Reach the hosts of a running lab: the record of the lab, and connections into its network namespace."""
+"""Reach the hosts of a running lab: read the lab's record, and open connections in its network namespace."""
 
 from __future__ import annotations
 
@@ -27,27 +27,31 @@ START_ALLOWANCE_S = 10.0
 
 @dataclass(frozen=True)
 class OsProcess:
-    """A process, identified by its PID and its start time (proc(5), field 22): PIDs are used again."""
+    """A process, identified by its PID and its start time (proc(5), field 22), because PIDs are reused."""
 
     pid: int
     start_ticks: int
 
     @property
     def is_running(self) -> bool:
-        """Whether this process still exists; a zombie does not."""
+        """Whether this process still runs. A zombie does not run."""
         fields = _stat_fields(self.pid)
         return fields is not None and fields[0] != "Z" and int(fields[19]) == self.start_ticks
 
     @property
     def parent(self) -> OsProcess | None:
-        """The parent process, or None if there is none."""
+        """The parent process, or None if this process has ended."""
         fields = _stat_fields(self.pid)
         return process(int(fields[1])) if fields is not None else None
 
 
 @dataclass(frozen=True)
 class Access:
-    """How the hosts of a lab are reached."""
+    """The record of a started lab, from which its hosts can be reached: first process, keys, addresses.
+
+    `allowed_before` has the congestion controls that the machine allowed before the lab changed this; it is
+    None unless the lab uses the machine's own kernel. `fingerprint` is a hash of the testbed.
+    """
 
     pid: int
     start_ticks: int
@@ -65,7 +69,7 @@ class Access:
 
     @property
     def process(self) -> OsProcess:
-        """The lab's first process; all of the lab ends with it."""
+        """The lab's first process. If it ends, all other processes of the lab end too."""
         return OsProcess(self.pid, self.start_ticks)
 
 
@@ -82,7 +86,10 @@ def children(pid: int) -> list[int]:
 
 
 def _stat_fields(pid: int) -> list[str] | None:
-    """Return /proc/PID/stat from its third field on; the second may contain blanks and brackets."""
+    """Return the fields of /proc/PID/stat from the third on, or None without such a process.
+
+    The second field is left out, because it may contain blanks and brackets.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -91,13 +98,19 @@ def _stat_fields(pid: int) -> list[str] | None:
 
 
 def read_access(state_folder: Path) -> Access | None:
-    """Return how a lab is reached, or None if the lab does not run. Raises LabError for an invalid record."""
+    """Return the record of a lab if the lab runs, otherwise None.
+
+    Raises LabError if the record is invalid.
+    """
     access = read_record(state_folder)
     return access if access is not None and access.process.is_running else None
 
 
 def read_record(state_folder: Path) -> Access | None:
-    """Return the record of the last lab, running or not; None if there is none."""
+    """Return the record of the lab that was started last, even if it has ended; None if there is none.
+
+    Raises LabError if the record is invalid.
+    """
     path = state_folder / RECORD
     try:
         return Access(**json.loads(path.read_text(encoding="utf-8")))
@@ -108,20 +121,23 @@ def read_record(state_folder: Path) -> Access | None:
 
 
 def write_record(state_folder: Path, access: Access) -> None:
-    """Write the record atomically."""
+    """Write the record of a lab atomically."""
     write_json(state_folder / RECORD, asdict(access))
 
 
 def dial(access: Access) -> Dialer:
-    """Return a function that opens TCP connections inside a lab; it raises LabError after 5 seconds."""
+    """Return a function that opens TCP connections inside a lab.
+
+    The function raises LabError if nothing answers for 5 seconds.
+    """
     return lambda address, port: connect_inside(access, address, port, DIAL_DEADLINE_S)
 
 
 def connect_inside(access: Access, address: str, port: int, deadline_s: float) -> socket.socket:
-    """Return a TCP connection inside a lab; attempts are repeated until the deadline.
+    """Return a TCP connection to an address inside a lab; failed attempts are repeated until the deadline.
 
-    A helper process opens the connection in the lab's network namespace and passes the socket on.
-    Raises LabError if the lab has ended or nothing answers.
+    A helper process enters the lab's network namespace, opens the connection and passes the socket to this
+    process. Raises LabError if the lab has ended or nothing answers.
     """
     if not access.process.is_running:
         raise LabError(f"lab {access.testbed}: has ended; start it with fab lab.up")
@@ -162,7 +178,7 @@ def answers(access: Access, address: str, deadline_s: float) -> bool:
 
 
 def shell_command(access: Access, host: str) -> list[str]:
-    """Return the command line of a shell on a host. Raises LabError for an unknown host."""
+    """Return the ssh command line that opens a shell on a host. Raises LabError if the host is unknown."""
     if host not in access.hosts:
         raise LabError(f"lab {access.testbed}: {unknown('host', host, access.hosts)}")
     proxy = " ".join(quote(word).replace("%", "%%") for word in _enter(access))
@@ -187,7 +203,7 @@ def _ssh_path(path: str) -> str:
 
 
 def _enter(access: Access) -> list[str]:
-    """Return the start of a command line that runs the helper in the lab's network namespace."""
+    """Return the command line that runs the helper in the lab's network namespace; arguments follow it."""
     user = ["--user", "--preserve-credentials"] if access.user_namespace else []
     helper = [sys.executable, "-I", "-S", str(Path(__file__).with_name("connect_inside.py"))]
     return ["nsenter", "--target", str(access.pid), *user, "--net", *helper]

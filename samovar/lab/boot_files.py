@@ -1,4 +1,4 @@
-"""The boot folder of a lab: all files that its processes read, written before the lab starts."""
+"""Write the boot folder of a lab, which has all files that the lab reads: scripts, keys, seed disks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODULES = (
     *("sch_pie", "sch_cake", "sch_fq", "sch_sfq", "sch_red"),
     *("sch_ingress", "cls_u32", "act_mirred"),
 )
-"""Modules that are loaded at boot; others are loaded on demand."""
+"""Kernel modules that are loaded when the user-mode kernel boots. Other modules are loaded on demand."""
 ROOT = "root:x:0:0:root:/root:/bin/sh\n"
 SHADOW = "root:*:19000:0:99999:7:::\n"
 OUTGOING_DROPPED = (
@@ -36,8 +36,8 @@ OUTGOING_DROPPED = (
     (0x06, 0, 0, 0),  # then drop it
     (0x06, 0, 0, 0x40000),  # else accept it
 )
-"""A classic BPF filter: without it, the user-mode kernel would receive the packets that it sends, and its
-bridge would learn every host on the wrong port."""
+"""A classic BPF filter that drops outgoing packets. Without it, the user-mode kernel would receive the
+packets that it sends, and its bridge would learn the address of every host on the wrong port."""
 MACHINE_FILES = ("image", "kernel", "initrd")
 MACHINE_LOGS = ("console.log", "qemu.log")
 DEVICE_LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
@@ -45,7 +45,7 @@ DEVICE_LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 
 @dataclass(frozen=True)
 class Boot:
-    """How a lab boots on this machine."""
+    """How a lab is booted on this machine: kernel, memory, processor, virtual machines."""
 
     topology: Topology
     kernel: Kernel
@@ -58,18 +58,18 @@ class Boot:
 
     @property
     def release(self) -> str:
-        """The release of the lab's kernel, or of QEMU if all hosts are virtual machines."""
+        """The release of the lab's kernel, or QEMU's release if all hosts are virtual machines."""
         if self.kernel == "vm":
             return f"{qemu_release()} {self.machines[0].accelerator}"
         return self.user_mode.release if self.user_mode else platform.release()
 
 
 def write_boot_folder(folder: Path, boot: Boot) -> None:
-    """Write scripts, batch files and system files; host keys of an earlier boot are kept."""
+    """Write the scripts, batch files and system files of a lab. Host keys of an earlier boot are kept."""
     for name in ("bin", "etc", "dev", "lib", "devices", "machines"):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True)
-    programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copies have no setuid bit, see lab-init.sh
+    programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copies lose the setuid bit, see lab-init.sh
     if any(link.has_adapters for link in boot.topology.links):
         programs.append(installation.adapter())
     for program in programs:
@@ -80,7 +80,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     (folder / "lib" / "modules").mkdir()  # lab-init.sh mounts the modules there
     filters = (struct.pack("HBBI", *instruction) for instruction in OUTGOING_DROPPED)
     (folder / "received.bpf").write_bytes(b"".join(filters))
-    # The accounts and names that lab hosts see instead of the machine's.
+    # Lab hosts see these accounts and host names in place of the machine's own.
     accounts = Path("/etc/passwd").read_text(encoding="utf-8").splitlines(keepends=True)
     others = "".join(line for line in accounts if not line.startswith("root:"))
     (folder / "etc" / "passwd").write_text(ROOT + others, encoding="utf-8")
@@ -106,7 +106,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
 
 
 def write_seeds(folder: Path, boot: Boot) -> None:
-    """Write the seed disks of virtual machines, with their keys, and the mount points of their files."""
+    """Write the seed disk of each virtual machine, and empty files at which its images are mounted."""
     for machine in boot.machines:
         for name in machine.files:
             (folder / "hosts" / machine.name / name).touch()
@@ -120,7 +120,7 @@ def _render(name: str, path: Path, values: Mapping[str, object], mode: int = 0o6
 
 
 def make_keys(state_folder: Path, boot_folder: Path, topology: Topology, port: int) -> None:
-    """Create the SSH keys that are missing, authorise the client key, and write the known host keys."""
+    """Create missing SSH keys of a lab, and write its authorized_keys and known_hosts."""
     client = _make_key(state_folder / CLIENT_KEY, f"samovar lab {topology.name}")
     (boot_folder / "authorized_keys").write_text(client, encoding="utf-8")
     lines = []

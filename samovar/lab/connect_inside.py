@@ -1,7 +1,7 @@
-"""Open a TCP connection inside a lab's network namespace and pass its descriptor over standard output.
+"""Program that opens a TCP connection in a lab's network namespace, and passes its descriptor to its parent.
 
-This script is started by the controller or by ssh (ProxyUseFdpass). Standard output is a UNIX socket, over
-which the descriptor is sent as SCM_RIGHTS (unix(7)).
+The controller or ssh (ProxyUseFdpass) starts it with nsenter. Its standard output is a UNIX socket, over
+which it sends the descriptor as SCM_RIGHTS (unix(7)).
 """
 
 import socket
@@ -12,7 +12,7 @@ PAUSE_S = 0.05
 
 
 def connect(address: str, port: int, deadline_s: float) -> socket.socket:
-    """Return a connection; retry until the deadline, because a host that boots refuses or is silent."""
+    """Return a TCP connection. Retry until the deadline, because a booting host refuses connections."""
     end_s = time.monotonic() + deadline_s
     while True:
         try:
@@ -24,7 +24,7 @@ def connect(address: str, port: int, deadline_s: float) -> socket.socket:
 
 
 def main() -> None:
-    """Connect to the address, port and deadline in seconds given as arguments."""
+    """Connect to the address and port in the first two arguments; the third is the deadline in seconds."""
     try:
         connection = connect(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))
     except OSError as error:

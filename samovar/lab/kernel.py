@@ -1,4 +1,4 @@
-"""The kernel of a lab: the machine's own if it has all needed features, otherwise user-mode Linux."""
+"""Choose the kernel of a lab: the machine's own if it has all needed features, otherwise user-mode Linux."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SBIN = "/usr/sbin:/sbin"
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 MAP_ROOT = ("--user", "--map-root-user")
 LINK_TYPES = frozenset({"ifb"})
-"""Kernel features that are device types, not queue disciplines."""
+"""Kernel features that are types of network devices. All other features are queue disciplines."""
 HIDDEN = Path("/mnt")
-"""The boot folder of a lab is mounted there before the user-mode kernel starts."""
+"""Where the boot folder of a lab is mounted before the user-mode kernel starts, which hides what is below."""
 PROGRAM, MODULES = "lab.uml.program", "lab.uml.modules"
 ACCEPTED = "accepted: a user-mode Linux that runs here: `apt install user-mode-linux`, or `make lab-kernel`"
 VERSION_DEADLINE_S = 10
@@ -39,7 +39,7 @@ VERSION_DEADLINE_S = 10
 
 @dataclass(frozen=True)
 class KernelNeeds:
-    """What experiments need of a kernel, by the kernel's own names (`reno`, `netem`)."""
+    """What an experiment needs of a lab's kernel, by Linux names such as `reno` and `netem`."""
 
     congestion_controls: frozenset[str] = frozenset()
     qdiscs: frozenset[str] = frozenset()
@@ -47,9 +47,10 @@ class KernelNeeds:
 
 @dataclass(frozen=True)
 class UserModeConfig:
-    """The configured program of a user-mode kernel (path, or name on PATH), and its folder of modules.
+    """The user-mode kernel in config.yaml: its program (path, or name on PATH) and its folder of modules.
 
-    That folder has a subfolder for each release. The default is Debian's package `user-mode-linux`.
+    The folder of modules has a subfolder for each release. The defaults are those of Debian's package
+    `user-mode-linux`.
     """
 
     program: str = "linux.uml"
@@ -61,7 +62,7 @@ DEBIAN_USER_MODE = UserModeConfig()
 
 @dataclass(frozen=True)
 class UserModeKernel:
-    """A user-mode kernel that can be started, its modules, and its release as `uname -r` prints it there."""
+    """A user-mode kernel that can be started: program, folder of modules, and release as in `uname -r`."""
 
     program: Path
     modules: Path
@@ -69,10 +70,10 @@ class UserModeKernel:
 
 
 def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
-    """Return the kernel that the testbed requests.
+    """Return the kernel of a lab for the testbed's key `kernel`: "native" or "uml".
 
-    `auto` means native if it has every needed feature, otherwise uml. Raises LabError if native is requested
-    and this user cannot use it.
+    `auto` means native if root runs samovar and the machine's kernel has every needed feature, otherwise uml.
+    Raises LabError for native if samovar is not run by root.
     """
     root = os.geteuid() == 0 and not needs_user_namespace()
     if wanted == "native" and not root:
@@ -83,7 +84,7 @@ def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
 
 
 def machine_lacks(needs: KernelNeeds) -> list[str]:
-    """Return the needed features that the machine's own kernel lacks."""
+    """Return the names of needed features that the machine's own kernel lacks."""
     available = CC_AVAILABLE.read_text(encoding="ascii").split() if CC_AVAILABLE.exists() else []
     unknown = sorted(needs.congestion_controls - set(available))
     controls = [cc for cc in unknown if not _succeeds(["modprobe", "--dry-run", "--quiet", f"tcp_{cc}"])]
@@ -91,7 +92,7 @@ def machine_lacks(needs: KernelNeeds) -> list[str]:
 
 
 def _has_qdisc(name: str) -> bool:
-    """Return whether the kernel can create a queue discipline, in a network namespace of its own."""
+    """Return whether the kernel can create a queue discipline. It is tried in a new network namespace."""
     if name in LINK_TYPES:
         return _succeeds(["unshare", "--net", "ip", "link", "add", "sv-try", "type", name])
     arguments = QDISC_ARGUMENTS.get(name, "").split()
@@ -99,9 +100,9 @@ def _has_qdisc(name: str) -> bool:
 
 
 def needs_user_namespace() -> bool:
-    """Return whether namespaces need a user namespace.
+    """Return whether this user needs a user namespace to create the other namespaces of a lab.
 
-    Raises LabError if this user cannot create namespaces.
+    Raises LabError if this user cannot create namespaces at all.
     """
     if os.geteuid() == 0 and _succeeds(["unshare", *NAMESPACES, "true"]):
         return False
@@ -113,7 +114,7 @@ def needs_user_namespace() -> bool:
 
 
 def require_programs(kernel: Kernel) -> None:
-    """Raise LabError naming the Debian packages of all programs that a kernel needs and that are missing."""
+    """Raise LabError if programs for a lab with this kernel are missing; it names their Debian packages."""
     programs = {**PACKAGES, **(UML_PACKAGES if kernel == "uml" else {})}
     path = f"{os.environ.get('PATH', '')}:{SBIN}"
     missing = {name: package for name, package in programs.items() if shutil.which(name, path=path) is None}
@@ -123,12 +124,12 @@ def require_programs(kernel: Kernel) -> None:
 
 
 def read_allowed_cc() -> str:
-    """Return the congestion controls that the machine's kernel allows in its namespaces."""
+    """Return the congestion controls that the machine's kernel allows in namespaces, separated by blanks."""
     return CC_ALLOWED.read_text(encoding="ascii").strip()
 
 
 def allow_all_cc(needed: Set[str]) -> None:
-    """Load the needed congestion controls, and allow every one of the machine's kernel in its namespaces."""
+    """Load the needed congestion controls, and allow all that the machine's kernel then has in namespaces."""
     unloaded = sorted(needed - set(CC_AVAILABLE.read_text(encoding="ascii").split()))
     if unloaded:
         command = ["modprobe", "--all", *(f"tcp_{name}" for name in unloaded)]
@@ -137,7 +138,7 @@ def allow_all_cc(needed: Set[str]) -> None:
 
 
 def allow_cc(names: str) -> None:
-    """Allow these congestion controls, and no others, in the namespaces of the machine's kernel."""
+    """Allow exactly these congestion controls in namespaces of the machine's kernel. Raises LabError."""
     try:
         CC_ALLOWED.write_text(names + "\n", encoding="ascii")
     except OSError as error:
@@ -146,14 +147,16 @@ def allow_cc(names: str) -> None:
 
 
 def find_user_mode(config: UserModeConfig) -> UserModeKernel:
-    """Return the configured user-mode kernel. It is started once to learn its release, which takes 20 ms.
+    """Return the user-mode kernel of config.yaml, after starting it once (20 ms) to learn its release.
 
-    Raises LabError if the program is missing or cannot be started, or the modules are of another release.
+    Raises LabError if the program is missing or cannot be started, or if there are no modules for its
+    release.
     """
     found = shutil.which(config.program, path=f"{os.environ.get('PATH', '')}:{SBIN}")
     if found is None:
         raise LabError(f"{PROGRAM}: {config.program}: no program that this user may start; {ACCEPTED}")
-    program = Path(found).absolute()  # not resolved: the program may act upon the name of a link to it
+    # Links are not resolved, because the program may depend on the name with which it is called.
+    program = Path(found).absolute()
     if program.is_relative_to(HIDDEN):
         what = f"is below {HIDDEN}, where a lab has its own files"
         raise LabError(f"{PROGRAM}: {program}: {what}; accepted: a program in another place")

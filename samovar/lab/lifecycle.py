@@ -1,4 +1,4 @@
-"""Start and stop a lab. Every process of a lab ends with its first process."""
+"""Start and stop a lab. If the first process of a lab ends, the kernel ends all its other processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from samovar.lab.topology import Topology, read_topology
 CONSOLE = "console.log"
 TAIL_LINES = 15
 TRACE = (" ", "Stack:", "Call Trace:", "CPU: ")
-"""Beginnings of lines that a kernel prints after a panic. They are left out, because they hide its cause."""
+"""Beginnings of lines that a kernel prints after a panic. Messages leave them out, because the cause is above
+them."""
 FIRST_PROCESS_DEADLINE_S = 10.0
 BOOT_DEADLINE_S = 60.0
 HOST_DEADLINE_S = 5.0
@@ -52,12 +53,13 @@ def up(
     user_mode: UserModeConfig = kernel.DEBIAN_USER_MODE,
     project: Path = Path(),
 ) -> Access:
-    """Start the lab of a testbed, unless it runs already; return when the SSH servers of all hosts answer.
+    """Start the lab of a testbed, unless it runs; return its record once the SSH servers of all hosts answer.
 
-    Images of virtual machines are relative to the project. Raises LabError if the testbed has no lab, a
-    package, an image or memory is missing, the user-mode kernel cannot be started, another lab runs in this
-    state folder, the lab ends, or a host does not answer within 60 s plus 5 s for each host, or for virtual
-    machines several times the estimated boot time; then nothing is left running.
+    Paths of images of virtual machines are relative to the project. After an error, nothing is left running.
+    Raises LabError if the testbed has no lab. Raises LabError if a package, an image or memory is missing, or
+    the user-mode kernel cannot be started. Raises LabError if a different lab runs in this state folder.
+    Raises LabError if the lab ends while it starts, or if a host does not answer in time: 60 s plus 5 s per
+    host, and for virtual machines in addition several times their estimated boot time.
     """
     topology = read_topology(testbed)
     fingerprint = hashlib.sha256(testbed.model_dump_json().encode()).hexdigest()[:16]
@@ -65,7 +67,7 @@ def up(
         record = read_record(folder)
         if record is not None and record.process.is_running:
             _require_same(record, fingerprint, needs, user_mode)
-            # The command that started it may have been killed before the hosts answered.
+            # The command that started this lab may have been killed before the hosts answered.
             _wait_until_ready(folder, record, topology, emit)
             return record
         _forget(folder, record)
@@ -78,7 +80,7 @@ def up(
 
 
 def down(state_folder: Path, emit: Emit) -> bool:
-    """Stop a lab; return whether it ran. Raises LabError if its processes are still there after 20 s."""
+    """Stop a lab; return whether it was running. Raises LabError if its processes still run after 20 s."""
     if not state_folder.exists():
         return False
     with _locked(state_folder) as folder:
@@ -94,7 +96,7 @@ def down(state_folder: Path, emit: Emit) -> bool:
 
 @contextmanager
 def _locked(state_folder: Path) -> Iterator[Path]:
-    """Lock a state folder, so that one command at a time starts or stops its lab."""
+    """Lock a state folder, so that only one command at a time starts or stops its lab; yield its path."""
     state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (state_folder / "lock").open("w") as lock:
         try:
@@ -129,7 +131,7 @@ def _plan_boot(
 
 
 def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mode: UserModeConfig) -> None:
-    """Raise LabError if the running lab differs from the requested one."""
+    """Raise LabError if the running lab differs from the one that is to be started."""
     difference = ""
     if record.fingerprint != fingerprint:
         difference = "runs from another version of the testbed file"
@@ -146,7 +148,7 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
 
 
 def _forget(folder: Path, record: Access | None) -> None:
-    """Restore what a lab that has ended changed on the machine, and delete its record."""
+    """Delete the record of a lab that has ended, and restore which congestion controls are allowed."""
     if record is not None and record.allowed_before is not None:
         kernel.allow_cc(record.allowed_before)
     (folder / RECORD).unlink(missing_ok=True)
@@ -156,7 +158,7 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
     write_boot_folder(folder / "boot", boot)
     make_keys(folder, folder / "boot", boot.topology, boot.port)
     write_seeds(folder / "boot", boot)
-    # The first process sets up the lab when it reads a line from this pipe, and ends if the pipe is closed.
+    # The first process sets up the lab once it reads a line from this pipe, and ends if the pipe is closed.
     inlet, gate = os.pipe()
     try:
         first = _start_first_process(folder, boot.user_namespace, inlet)
@@ -191,9 +193,9 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
 
 
 def _start_first_process(folder: Path, user_namespace: bool, inlet: int) -> OsProcess:
-    """Start `unshare` in its own session, which Ctrl-C does not reach.
+    """Start the first process of a lab with unshare(1), and return it. Raises LabError.
 
-    Return its child, or raise LabError.
+    It runs in a session of its own, which Ctrl-C does not reach. Its parent is `unshare`.
     """
     user = kernel.MAP_ROOT if user_namespace else ()
     command = ["unshare", *user, *kernel.NAMESPACES, "sh", str(folder / "boot" / "lab-init.sh")]
@@ -223,10 +225,10 @@ def _start_first_process(folder: Path, user_namespace: bool, inlet: int) -> OsPr
 
 
 def _wait_until_ready(folder: Path, access: Access, topology: Topology, emit: Emit) -> None:
-    """Wait until the SSH servers of all hosts answer, and virtual machines are set up.
+    """Wait until all virtual machines are set up, and the SSH servers of all hosts answer.
 
-    Raises LabError with the end of the console if the lab or a machine ends, which is noticed within
-    ANSWER_DEADLINE_S, or if a host does not answer.
+    Raises LabError, which shows the last lines of the console, if the lab or a machine ends, or if a host
+    does not answer in time.
     """
     began_s = time.monotonic()
     machines = [node for node in topology.nodes if node.is_machine]
@@ -261,14 +263,14 @@ def _wait_until_ready(folder: Path, access: Access, topology: Topology, emit: Em
 
 
 def _is_set_up(host: str, setups: Mapping[str, MachineSetup]) -> bool:
-    """Advance the setup of every virtual machine; return whether the setup of one host is complete."""
+    """Continue the setup of every virtual machine; return whether the setup of this host is complete."""
     for setup in setups.values():
         setup.advance()
     return host not in setups or setups[host].is_over
 
 
 def _console_tail(folder: Path) -> str:
-    """Return the last lines of the console of a lab's kernel and scripts."""
+    """Return the last lines that the kernel and the scripts of a lab wrote to the console."""
     try:
         text = (folder / CONSOLE).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -278,9 +280,10 @@ def _console_tail(folder: Path) -> str:
 
 
 def _end_process(first: OsProcess) -> None:
-    """Kill the first process of a lab, and wait for it and its parent. Raises LabError after 20 s.
+    """Kill the first process of a lab, and wait until it and its parent have ended.
 
-    The kernel ends all other processes of the PID namespace before the first is gone (pid_namespaces(7)).
+    Before the first process disappears, the kernel ends all other processes of its PID namespace
+    (pid_namespaces(7)). Raises LabError if this takes more than 20 s.
     """
     if not first.is_running:
         return
@@ -293,10 +296,10 @@ def _end_process(first: OsProcess) -> None:
             raise LabError(f"lab: process {first.pid}: still there {END_DEADLINE_S:g} s after it was killed")
         time.sleep(0.01)
     if parent is not None and parent == process(parent.pid):
-        with suppress(ChildProcessError):  # it is not our child if another controller started the lab
+        with suppress(ChildProcessError):  # not a child of this process if another controller started the lab
             os.waitpid(parent.pid, 0)
 
 
 def answering_hosts(access: Access) -> list[str]:
-    """Return the hosts of a running lab whose SSH servers answer within 2 s."""
+    """Return the names of the hosts of a running lab whose SSH servers answer within 2 s."""
     return [host for host, address in access.hosts.items() if answers(access, address, ANSWER_DEADLINE_S)]

@@ -1,4 +1,4 @@
-"""Virtual machines of a lab: what each needs of this machine, its QEMU command, and its seed disk."""
+"""Plan the virtual machines of a lab, write their seed disks, and set them up through their consoles."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ KVM_GET_API_VERSION, KVM_CREATE_VM = 0xAE00, 0xAE01
 KVM_API_VERSION = 12
 MAGIC = {b"QFI\xfb": "qcow2", b"\xfd7zXZ": "xz", b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 OVERHEAD_BYTES = 192 * 2**20
-"""Memory of a QEMU process in addition to the machine's memory: devices and translated code (tb-size)."""
+"""A QEMU process takes this much memory beside that of its machine, for devices and translated code
+(tb-size)."""
 BOOT_S = {"KVM": 20, "TCG": 90}
-"""Seconds that a machine takes to boot if it has a processor for itself."""
+"""The seconds that a virtual machine takes to boot if it has a processor for itself, by accelerator."""
 PATIENCE = 9
-"""Time limit of a boot, as a multiple of the estimated boot time."""
+"""The time limit of a boot is this many times the estimated boot time."""
 FREEBSD_CARDS = {"em": "e1000", "vtnet": "virtio-net-pci", "re": "rtl8139", "igb": "igb", "vmx": "vmxnet3"}
-"""QEMU's devices by FreeBSD's drivers, after which interfaces are named."""
+"""QEMU's network devices by the FreeBSD drivers for them. FreeBSD names interfaces after drivers, such as
+em0."""
 READY = "samovar lab: the host is set up"
 FIRST_SLOT = 8
 ENDED = "QEMU has ended"
@@ -45,7 +47,8 @@ LOGIN_STEPS = (
     (re.compile(r"^\S* ?login: ", re.MULTILINE), "root\n"),
     (re.compile(r"^root@.*[#%] |^[#%] \Z", re.MULTILINE), f"{FREEBSD_SETUP}\n"),
 )
-"""Patterns of console output, and what is typed then. A console may log root in by itself."""
+"""Patterns of console output, each with the text to type when it appears. The first step is skipped if the
+console logs root in by itself."""
 PASSWORD = re.compile(r"^Password:", re.MULTILINE)
 CONTROL_CODES = re.compile(r"\r|\x1b\[[0-9;?]*[A-Za-z]|\x1b[c78]")
 CONSOLE_DEADLINE_S = 5.0
@@ -53,7 +56,11 @@ CONSOLE_DEADLINE_S = 5.0
 
 @dataclass(frozen=True)
 class NetworkCard:
-    """A card of a virtual machine, on a bridge by a TAP device or joined to another card by sockets."""
+    """A network card of a virtual machine.
+
+    It is connected to `bridge` by the TAP device `tap`, or to another machine's card by a pair of sockets:
+    `local` is its own socket, `remote` the other.
+    """
 
     interface: str
     device: str
@@ -65,7 +72,7 @@ class NetworkCard:
 
     @property
     def backend(self) -> str:
-        """The value of QEMU's -netdev, without its id."""
+        """The value of QEMU's option -netdev for this card, without the id."""
         if self.tap:
             return f"tap,ifname={self.tap},script=no,downscript=no"
         sockets = (f"{end}.type=unix,{end}.path={getattr(self, end)}" for end in ("local", "remote"))
@@ -74,7 +81,11 @@ class NetworkCard:
 
 @dataclass(frozen=True)
 class VirtualMachine:
-    """A virtual machine that can be started. `files` are mounted below its folder, where QEMU opens them."""
+    """A virtual machine that can be started.
+
+    `files` maps `image`, `kernel` and `initrd` to paths. The lab mounts them in the machine's folder, where
+    QEMU opens them.
+    """
 
     node: Node
     files: Mapping[str, Path]
@@ -87,22 +98,22 @@ class VirtualMachine:
 
     @property
     def name(self) -> str:
-        """The host's name."""
+        """The name of the host that the machine is."""
         return self.node.name
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The command line of QEMU, inside the lab's namespaces."""
+        """The command line of QEMU, which runs inside the lab's namespaces."""
         own = f"/mnt/hosts/{self.name}"
         kvm = self.accelerator == "KVM"
         words = [QEMU, "-name", self.name, "-no-user-config", "-nodefaults", "-sandbox", "on"]
         words += ["-display", "none", "-vga", "none", "-rtc", "base=utc"]
         words += ["-m", f"{self.memory_mib}M", "-smp", str(self.cpus)]
         words += ["-accel", "kvm" if kvm else "tcg,tb-size=128", "-cpu", "host" if kvm else "qemu64"]
-        # The machine writes into a temporary file, which QEMU deletes as soon as it is open.
+        # snapshot=on: the machine's writes go to a temporary file, which QEMU deletes as soon as it is open.
         disk = f"file={own}/image,format={self.image_format},if=none,id=disk,snapshot=on,cache=unsafe"
         words += ["-drive", disk, "-device", "virtio-blk-pci,drive=disk,bootindex=1,addr=3"]
-        # FreeBSD's nuageinit mounts it for writing, which the overlay takes.
+        # FreeBSD's nuageinit mounts the seed disk for writing; snapshot=on makes that possible.
         seed = f"driver=vvfat,dir={own}/seed,label=CIDATA,if=none,id=seed,snapshot=on"
         words += ["-drive", seed, "-device", "virtio-blk-pci,drive=seed,addr=4"]
         words += ["-device", "virtio-rng-pci,addr=5"]
@@ -120,7 +131,7 @@ class VirtualMachine:
 
 @dataclass(frozen=True)
 class MachineCost:
-    """Memory, processors and boot time that the virtual machines of a lab need."""
+    """The memory, processors and boot time that all virtual machines of a lab need together."""
 
     machines: int
     memory_bytes: int
@@ -130,9 +141,10 @@ class MachineCost:
 
 
 def plan_machines(testbed: Testbed, topology: Topology, project: Path) -> tuple[VirtualMachine, ...]:
-    """Return the virtual machines of a lab; paths are relative to the project.
+    """Return the virtual machines of a lab. Paths of images in the testbed file are relative to the project.
 
-    Raises LabError if an image or memory is missing, or a card cannot have an interface's name.
+    Raises LabError if an image is missing, if there is too little memory, or if FreeBSD would name a network
+    card otherwise than the testbed file.
     """
     nodes = [node for node in topology.nodes if node.is_machine]
     if not nodes:
@@ -148,25 +160,25 @@ def plan_machines(testbed: Testbed, topology: Topology, project: Path) -> tuple[
 
 
 def cost_of(machines: Sequence[VirtualMachine]) -> MachineCost:
-    """Return what virtual machines need of this machine."""
+    """Return the memory, processors and boot time that virtual machines need on this machine."""
     memory_bytes = sum(one.memory_mib * 2**20 + OVERHEAD_BYTES for one in machines)
     cpus, accelerator = sum(one.cpus for one in machines), machines[0].accelerator
     return MachineCost(len(machines), memory_bytes, cpus, accelerator, _boot_s(len(machines), accelerator))
 
 
 def longest_boot_s(machines: int) -> float:
-    """Return how long the boot of a number of machines may take."""
+    """Return the time limit in seconds for booting a number of virtual machines at the same time."""
     accelerator = choose_accelerator()
     return PATIENCE * _boot_s(machines, accelerator) if machines else 0.0
 
 
 def _boot_s(machines: int, accelerator: str) -> float:
-    """Return the estimated boot time. The machines share the processors of this machine."""
+    """Return the estimated boot time of virtual machines that share this machine's processors, in seconds."""
     return BOOT_S[accelerator] * max(1.0, machines / len(os.sched_getaffinity(0)))
 
 
 def choose_accelerator() -> str:
-    """Return KVM if it works, and TCG (emulation) otherwise."""
+    """Return the accelerator for virtual machines: KVM if it works, otherwise TCG (emulation)."""
     return "KVM" if kvm_works() else "TCG"
 
 
@@ -194,10 +206,10 @@ def qemu_release() -> str:
 
 
 def kvm_works() -> bool:
-    """Return whether the processor runs virtual machines, and this user may create them."""
+    """Return whether the processor supports virtual machines and this user may create them with KVM."""
     flags = re.search(r"^flags\s*:(.*)$", CPUINFO.read_text(encoding="utf-8"), re.MULTILINE)
     if flags is None or not {"vmx", "svm"} & set(flags[1].split()):
-        return False  # KVM without them needs a kernel made for it in the guest
+        return False  # without these flags, KVM runs only guests with a special kernel
     try:
         device = os.open(KVM, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -237,7 +249,7 @@ def _plan_machine(
     if kind not in ("qcow2", "raw"):
         what = f"image {files['image']}: is compressed ({kind})"
         raise LabError(f"{where}: {what}; accepted: qcow2 or raw, unpacked")
-    if kind == "qcow2" and any(header[8:]):  # the offset of the name of its backing file
+    if kind == "qcow2" and any(header[8:]):  # not 0: the offset of the name of a backing file
         what = f"image {files['image']}: needs another image beside it"
         raise LabError(f"{where}: {what}; make one that needs no other: qemu-img convert -O qcow2 FILE NEW")
     memory_bytes = host.machine.memory_bytes or testbed.lab.memory_bytes
@@ -254,7 +266,7 @@ def _plan_machine(
 
 
 def _cards(where: str, topology: Topology, node: Node) -> tuple[NetworkCard, ...]:
-    """Return the cards of a machine in PCI order. FreeBSD counts the cards of each driver in this order."""
+    """Return the network cards of a machine in PCI order. FreeBSD numbers cards in this order."""
     number = next(index for index, one in enumerate(topology.nodes, start=1) if one is node)
     cards = []
     for index, port in enumerate(node.ports):
@@ -272,7 +284,8 @@ def _cards(where: str, topology: Topology, node: Node) -> tuple[NetworkCard, ...
     cards.sort(key=lambda card: (card.interface.rstrip("0123456789"), _unit(card.interface)))
     names = [card.interface for card in cards]
     drivers = list(dict.fromkeys(name.rstrip("0123456789") for name in names))
-    # The control network has the first card of a driver whose interfaces begin at 1, or of another driver.
+    # The card of the control network is number 0 of a driver whose interfaces in the testbed file begin at 1.
+    # If there is none, it is of a driver that no interface uses.
     own = next((one for one in drivers if f"{one}0" not in names), None)
     own = own or next(one for one in ("vtnet", "em", "re") if one not in drivers)
     control = NetworkCard(f"{own}0", FREEBSD_CARDS[own], node.control_mac, "ctl", f"vm{number}")
@@ -301,8 +314,8 @@ def _device(where: str, interface: str) -> str:
 def write_seed(folder: Path, machine: VirtualMachine, topology: Topology, port: int, templates: Path) -> None:
     """Write the files of a machine's NoCloud disk, which cloud-init and FreeBSD's nuageinit read.
 
-    FreeBSD's setup is a script on the same disk. nuageinit runs it; without nuageinit it is run after a
-    login.
+    For FreeBSD, the disk also has a setup script. nuageinit runs the script; on an image without nuageinit,
+    MachineSetup logs in and runs it.
     """
     node, seed = machine.node, folder / "hosts" / machine.name / "seed"
     shutil.rmtree(seed, ignore_errors=True)
@@ -346,9 +359,9 @@ def write_seed(folder: Path, machine: VirtualMachine, topology: Topology, port: 
 def _cloud_config(
     folder: Path, values: Mapping[str, object], node: Node, templates: Path
 ) -> Mapping[str, object]:
-    """Return the instructions for cloud-init at the first boot.
+    """Return the configuration that cloud-init applies when a Linux machine boots for the first time.
 
-    The systemd unit in them runs at every boot.
+    It installs a systemd unit, which then runs at every boot.
     """
     environment = shell_environment((templates,))
 
@@ -357,7 +370,7 @@ def _cloud_config(
 
     public = (folder / "hosts" / node.name / "host_key.pub").read_text(encoding="ascii")
     return {
-        # Only what is needed: each module takes seconds on an emulated machine.
+        # Only the needed modules of cloud-init are listed, because each takes seconds on an emulated machine.
         "cloud_init_modules": ["write-files", "set-hostname", "users-groups", "ssh"],
         "cloud_config_modules": ["runcmd"],
         "cloud_final_modules": ["scripts-user"],
@@ -382,16 +395,16 @@ def _cloud_config(
 
 
 class MachineSetup:
-    """The first boot of a machine, followed on its console.
+    """Follows the first boot of a virtual machine on its console until the machine is set up.
 
-    If a FreeBSD machine shows a prompt before it is set up, it has no nuageinit; the setup then logs in as
-    root, unless root's shell is there already.
+    If a FreeBSD machine shows a prompt before it is set up, its image has no nuageinit. The setup script is
+    then run from the console: after a login as root, or directly if root is logged in already.
     """
 
     def __init__(self, folder: Path, console: Path, node: Node) -> None:
         self.is_over = False
         self.problem = ""
-        """Why the machine will not be set up."""
+        """The reason why the machine cannot be set up; empty if no problem has occurred."""
         self._folder = folder
         self._console = console
         self._node = node
@@ -400,7 +413,7 @@ class MachineSetup:
         self._connection: socket.socket | None = None
 
     def advance(self) -> None:
-        """Read the console, and type the answer to its last prompt."""
+        """Read new console output, update `is_over` and `problem`, and type the answer to a prompt."""
         text = self._text("console.log")
         self.is_over = self.is_over or READY in text
         self._drain()
@@ -424,7 +437,7 @@ class MachineSetup:
                     break
 
     def tail(self, count: int) -> str:
-        """Return the last lines of the console and of QEMU's own output."""
+        """Return the last lines of the console's output followed by QEMU's own output."""
         lines = (self._text("console.log") + "\n" + self._text("qemu.log")).splitlines()
         return "\n".join([line for line in lines if line.strip()][-count:])
 
@@ -436,7 +449,7 @@ class MachineSetup:
         return CONTROL_CODES.sub("", text)
 
     def _type(self, text: str) -> None:
-        """Send text; the connection stays, as QEMU drops what the machine has not read at its end."""
+        """Send text to the console. The connection stays open: closing it could discard unread text."""
         if self._connection is None:
             self._connection = socket.socket(socket.AF_UNIX)
             self._connection.settimeout(CONSOLE_DEADLINE_S)
@@ -444,7 +457,10 @@ class MachineSetup:
         self._connection.sendall(text.encode("ascii"))
 
     def _drain(self) -> None:
-        """Discard what QEMU has sent: a full socket would stop the console, whose log has it too."""
+        """Discard what QEMU has sent over the socket, which is in the console's log too.
+
+        If the socket were full, the console would stop.
+        """
         if self._connection is None:
             return
         while select.select([self._connection], [], [], 0)[0] and self._connection.recv(65536):
@@ -453,7 +469,7 @@ class MachineSetup:
             self.close()
 
     def close(self) -> None:
-        """Leave the console."""
+        """Close the connection to the console."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

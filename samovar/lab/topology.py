@@ -1,4 +1,4 @@
-"""The topology of a lab as a value: hosts, links, addresses and routes, derived from a testbed."""
+"""Derive the topology of a lab from a testbed: hosts, links, addresses and routes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RESERVED_INTERFACES = ("ctl0", "lo")
 
 @dataclass(frozen=True)
 class SegmentPort:
-    """One end of a segment: an interface of a host."""
+    """One end of a link: an interface of a host with its address."""
 
     host: str
     interface: str
@@ -27,13 +27,16 @@ class SegmentPort:
 
     @property
     def mac(self) -> str:
-        """The locally administered hardware address of the interface, made of its IPv4 address."""
+        """The MAC address of the interface: locally administered, derived from its IPv4 address."""
         return ":".join(f"{byte:02x}" for byte in (0x02, 0x54, *self.address.ip.packed))
 
 
 @dataclass(frozen=True)
 class Node:
-    """One host of the lab with its addresses, and the gateways to subnets that it is not connected to."""
+    """One host of the lab: its addresses, and its gateway to each subnet to which it is not connected.
+
+    `control` is its address on the control network. `forwards` is True for a router.
+    """
 
     name: str
     control: IPv4Interface
@@ -45,15 +48,16 @@ class Node:
 
     @property
     def control_mac(self) -> str:
-        """The hardware address of a virtual machine's interface on the control network."""
+        """The MAC address of a virtual machine's interface on the control network."""
         return ":".join(f"{byte:02x}" for byte in (0x02, 0x53, *self.control.ip.packed))
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A link. Two ends are joined by a cable or by adapters, any other number by a switch.
+    """A link of the lab, which is a cable, a pair of adapters, or a switch.
 
-    A link between a virtual machine and a namespace is a switch too.
+    Two ends are joined by a cable or by adapters, more ends by a switch. A link between a virtual machine and
+    a host in a namespace is always a switch.
     """
 
     name: str
@@ -62,24 +66,27 @@ class Segment:
 
     @property
     def is_cable(self) -> bool:
-        """Whether this link is one veth pair, or a pair of sockets between two virtual machines."""
+        """Whether this link is a cable: a veth pair, or a pair of sockets between two virtual machines."""
         alike = len({port.is_machine for port in self.ports}) == 1
         return len(self.ports) == 2 and not self.has_adapters and alike
 
     @property
     def has_machines(self) -> bool:
-        """Whether a virtual machine is at this link."""
+        """Whether an end of this link is a virtual machine."""
         return any(port.is_machine for port in self.ports)
 
     @property
     def has_namespaces(self) -> bool:
-        """Whether a host in a namespace is at this link."""
+        """Whether an end of this link is a host in a namespace."""
         return not all(port.is_machine for port in self.ports)
 
 
 @dataclass(frozen=True)
 class Topology:
-    """The hosts and links from which the scripts of a lab are rendered."""
+    """The hosts and links of a lab; the templates of its scripts are rendered with these values.
+
+    `controller` is the controller's address on the control network.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -93,9 +100,10 @@ class Topology:
 
 
 def read_topology(testbed: Testbed) -> Topology:
-    """Return the links, routes and control network of a lab.
+    """Return the topology of a testbed's lab: hosts, links, routes and the control network.
 
-    Raises LabError if the testbed has no lab, a host or link cannot be simulated, or two subnets overlap.
+    Raises LabError if the testbed has no lab, if a host or link cannot be simulated, or if two subnets
+    overlap.
     """
     where, hosts = f"lab {testbed.name}", testbed.hosts
     if testbed.lab is None:
@@ -168,9 +176,10 @@ def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterat
 
 
 def _gateways(testbed: Testbed, host: str, links: Sequence[Segment]) -> Mapping[IPv4Network, IPv4Address]:
-    """Return a host's gateway to each subnet that it is not connected to, by the fewest routers.
+    """Return a host's gateway to each subnet to which it is not connected, on the route with fewest routers.
 
-    Only routers forward packets; of equally short routes, the first in the order of the file is taken.
+    Only hosts with the role router forward packets. Of equally short routes, the one that comes first in the
+    order of the testbed file is taken.
     """
     addresses = {(port.host, port.interface): port.address.ip for link in links for port in link.ports}
     gateways: dict[IPv4Network, IPv4Address] = {}
@@ -184,7 +193,11 @@ def _gateways(testbed: Testbed, host: str, links: Sequence[Segment]) -> Mapping[
 
 
 def _control_network(where: str, controls: Sequence[IPv4Address]) -> tuple[IPv4Network, IPv4Address]:
-    """Return the smallest network, /24 or larger, that contains all hosts, and its highest free address."""
+    """Return the control network, and the controller's address on it.
+
+    The network is the smallest one, /24 or larger, that contains the control addresses of all hosts. The
+    controller gets its highest free address.
+    """
     for prefix in range(24, SHORTEST_CONTROL_PREFIX - 1, -1):
         network = IPv4Network((controls[0], prefix), strict=False)
         if all(address in network for address in controls):
@@ -197,7 +210,7 @@ def _control_network(where: str, controls: Sequence[IPv4Address]) -> tuple[IPv4N
 
 
 def require_supported_links(testbed: Testbed) -> None:
-    """Raise LabError if the lab of a testbed has links that it cannot simulate."""
+    """Raise LabError if a testbed with a lab has a WLAN, which a lab cannot simulate."""
     wlans = ", ".join(name for name, link in testbed.links.items() if link.wlan)
     if testbed.lab is not None and wlans:
         accepted = "cables, switches and adapters; planning and explaining need no lab"
