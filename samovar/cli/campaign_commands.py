@@ -1,4 +1,4 @@
-"""Commands that run, show, analyse and report campaigns, and `schema`, which regenerates files."""
+"""Implement the commands that run, show, verify, analyse, export and report campaigns, and `schema`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from samovar.report import exit_status, make_bundle, make_study, shown_part
 from samovar.units import counted
 
 MOST_FAILURES = 40
-"""Failed trials listed after a run."""
+"""At most this many failed trials are listed after a run."""
 
 
 @command
@@ -42,9 +42,9 @@ def run(
     force: bool = False,
     events: str = "",
 ) -> int:
-    """Run the trials of an experiment that its campaign lacks; start a campaign if there is none.
+    """Run the trials of an experiment that are not complete in its campaign; start a campaign if none exists.
 
-    With a `pick`, the other trials of the plan are left for a later run.
+    With a `pick`, only the picked trials run; the others are left for a later run.
     """
     controller = open_controller(root)
     planned = controller.project.plan(request)
@@ -56,7 +56,7 @@ def run(
 
 
 def run_campaign(root: Path, request: RunRequest, same_command: str, events: str = "") -> Summary:
-    """Run a campaign and show its progress and summary; a complete campaign touches no host."""
+    """Run a campaign, and show its progress and summary. If nothing is left to run, no host is contacted."""
     controller, planned, resume = open_controller(root), request.planned, request.resume
     if resume.folder and resume.nothing_to_do:
         summary = adopt_plan(resume.folder, planned.plan, planned.sources, resume.picked)
@@ -83,7 +83,7 @@ def run_campaign(root: Path, request: RunRequest, same_command: str, events: str
 
 @command
 def demo(root: Path) -> int:
-    """Run experiments/demo.yaml in the virtual lab, analyse it and make its PDF."""
+    """Run experiments/demo.yaml in the virtual lab, analyse the campaign and make its PDF."""
     project = open_controller(root).project
     planned = project.plan(Request("demo"))
     resume = project.resume_point(planned)
@@ -98,7 +98,7 @@ def demo(root: Path) -> int:
 
 @command
 def restore(root: Path, testbed: str = "", force: bool = False) -> int:
-    """Restore the hosts of a testbed, or of all, to the state recorded before interrupted campaigns."""
+    """Restore hosts, of one testbed or of all, that interrupted campaigns have left changed."""
     controller = open_controller(root)
     with event_display(root) as display:
         if testbed:
@@ -112,7 +112,7 @@ def restore(root: Path, testbed: str = "", force: bool = False) -> int:
 
 @command
 def status(root: Path, campaign: str = "", every_trial: bool = False, as_json: bool = False) -> None:
-    """Show the progress of a campaign from its journal, also while another process runs it."""
+    """Show the progress of a campaign from its journal. Another process may be running the campaign."""
     folder = open_controller(root).project.campaign(campaign)
     is_running = holder(folder / JOURNAL) is not None
     state = CampaignStatus(folder, read_plan(folder), read_state(folder), time.time(), is_running)
@@ -124,7 +124,7 @@ def status(root: Path, campaign: str = "", every_trial: bool = False, as_json: b
 
 @command
 def verify(root: Path, campaign: str = "") -> int:
-    """Compare every file of a campaign with its recorded checksum; the exit code is 1 for a difference."""
+    """Compare every file of a campaign with its recorded checksum; the exit code is 1 if a file differs."""
     folder = open_controller(root).project.campaign(campaign)
     with event_display(root) as display:
         found = verify_campaign(folder, display)
@@ -134,11 +134,11 @@ def verify(root: Path, campaign: str = "") -> int:
 
 @command
 def analyse(root: Path, campaign: str = "", pick: Pick | None = None, table_format: str = "csv") -> None:
-    """Measure the trials of a campaign, or those that are picked, and make its figures and tables."""
+    """Measure all or the picked trials of a campaign, and make its figures and tables."""
     folder = open_controller(root).project.campaign(campaign)
     FORMATS[table_format].require()
     analyse_campaign(root, folder, pick)
-    if table_format != "csv":  # R has made those
+    if table_format != "csv":  # R has written the CSV tables
         part = part_of(folder, pick)
         with event_display(root) as display:
             run_export(folder, root, table_format, folder / "tables", display, part, overwrite=True)
@@ -154,7 +154,7 @@ def export(
     pick: Pick | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Export a campaign or the trials that are picked, or list the formats."""
+    """Export all or the picked trials of a campaign. Without a format, list the formats."""
     if export_format is None:
         show(columns([(f"--format {name}", form.what) for name, form in FORMATS.items()]))
         return
@@ -177,7 +177,10 @@ def analyse_campaign(root: Path, folder: Path, pick: Pick | None = None) -> None
 
 
 def part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
-    """Return the part of a campaign's trials that is picked, or that its runs were about; None for all."""
+    """Return the part of a campaign's trials to analyse: the picked ones, or those that its runs were about.
+
+    Returns None for all trials.
+    """
     plan, state = read_plan(folder), read_state(folder)
     if pick:
         return AnalysedPart(str(pick), pick.options.strip(), pick.of(plan).ids)
@@ -189,9 +192,9 @@ def part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
 
 @command
 def report(root: Path, campaign: str = "", study: str = "", pick: Pick | None = None) -> int:
-    """Make the PDF of a campaign or of a study; if trials are picked, these are analysed first.
+    """Make the PDF of a campaign or of a study. If trials are picked, they are analysed first.
 
-    The exit code is 0 when all expectations are reproduced, 1 when one differs, 2 when one has no data.
+    The exit code is 1 if an expectation differs, 2 if none differs but one has no data, otherwise 0.
     """
     if pick:
         analyse_campaign(root, open_controller(root).project.campaign(campaign), pick)
@@ -216,13 +219,13 @@ def make_report(root: Path, campaign: str, study: str = "") -> list[str]:
 
 @command
 def schema(root: Path) -> None:
-    """Write the editor schemas and the generated reference pages again."""
+    """Regenerate the editor schemas and, in a checkout, the generated reference pages."""
     changed = generated_files.write(root)
     show([f"written: {path}" for path in changed] or ["all generated files are current"])
 
 
 def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:
-    """Show the end of a run and, where trials are missing, the command that runs them."""
+    """Yield the lines to print after a run: results, failures, and the command that runs missing trials."""
     yield f"{summary.done} of {counted(summary.trials, 'trial')} done: {summary.folder}"
     if summary.stopped:
         yield f"stopped: {summary.stopped}"
@@ -236,7 +239,7 @@ def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:
 
 
 def complete_lines(summary: Summary, experiment: str, again: str) -> Iterator[str]:
-    """Show that a campaign is complete, where its report is, and how to measure it again."""
+    """Yield the lines to print for a complete campaign: its report, and the command to measure it again."""
     picked = "picked " if summary.part else ""
     are = "is" if summary.trials == 1 else "are"
     yield f"all {counted(summary.trials, f'{picked}trial')} {are} done: {summary.folder}"
@@ -246,13 +249,13 @@ def complete_lines(summary: Summary, experiment: str, again: str) -> Iterator[st
 
 
 def part_lines(part: str, plan: Plan) -> Iterator[str]:
-    """Show how much of a plan has run, if only a part of it was picked, and how to run the rest."""
+    """Yield a line on how much of a plan has run, and how to run the rest; nothing if `part` is empty."""
     if part:
         yield f"{part}; the others: {run_command(plan)}"
 
 
 def restored_lines(testbed: str, restored: Restored) -> Iterator[str]:
-    """Show which hosts were restored after which campaign, and which could not be."""
+    """Yield the lines to print after `restore`: the restored hosts by campaign, and the problems."""
     for campaign, hosts in restored.hosts.items():
         if hosts:
             yield f"✓ {campaign}: {', '.join(hosts)} restored"

@@ -1,6 +1,7 @@
-"""The commands of `samovar` and `fab`: names, arguments, options and help. Implementations are imported late.
+"""Declare the commands of `samovar` and `fab`: names, arguments, options and help.
 
-An option's letter means the same in every command. Each command returns an exit code.
+Each command imports its implementation when it is called, so that help and completion are fast, and returns
+an exit code. The letter of an option means the same in every command.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ INTERRUPTED = 130
 
 
 class Commands(click.Group):
-    """A group of commands. The error for an unknown command names the most similar ones."""
+    """A group of commands whose error for an unknown command names the most similar one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first argument names; `lab.up` is `lab up`, as `fab` writes it."""
+        """Return the command that the first argument names. Like `fab`, accept `lab.up` for `lab up`."""
         first, dot, second = args[0].partition(".")
         if dot and isinstance(self.commands.get(first), click.Group):
             args = [first, second, *args[1:]]
@@ -53,7 +54,10 @@ def options(*several: Callable[[Body], Body]) -> Callable[[Body], Body]:
 
 
 def flag(name: str, text: str) -> Callable[[Body], Body]:
-    """Return an option without a value; `name` is its name, letter and parameter: `--all/-a/every_trial`."""
+    """Return an option that takes no value, with `text` as its help.
+
+    `name` has its name, and if need be its letter and its parameter: `--all/-a/every_trial`.
+    """
     return click.option(*name.split("/"), is_flag=True, help=text)
 
 
@@ -64,7 +68,7 @@ TESTBED = click.option(
     help="Testbed file in hosts/ (default: `testbed` of config.yaml).",
 )
 FORCE = flag(
-    "--force/-f", "Do it even if a campaign is using the hosts; results/forced.jsonl records which one."
+    "--force/-f", "Do it even if a campaign is using the hosts; results/forced.jsonl records that campaign."
 )
 EXPERIMENT = options(
     click.argument("experiment", shell_complete=completion.experiments),
@@ -121,19 +125,22 @@ PICK = options(
         "--first",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Only the first N of them, in the plan's order.",
+        help="Only the first N trials that match, in the plan's order.",
     ),
     click.option(
         "--again",
         multiple=True,
         type=click.Choice(["invalid", "suspect", "failed"]),
-        help="Only trials that ended so, which run again; can be repeated.",
+        help="Run trials with this result again, and no others; can be repeated.",
     ),
 )
 
 
 def in_project(body: Body) -> Body:
-    """Call a command with its project folder as the first argument. Raises ProjectError outside a project."""
+    """Make a command get its project folder as the first argument.
+
+    The command raises ProjectError if it is called outside a project.
+    """
 
     @wraps(body)
     def run_in_project(**arguments: Any) -> Any:
@@ -143,14 +150,14 @@ def in_project(body: Body) -> Body:
 
 
 def request_of(arguments: dict[str, Any]) -> Request:
-    """Move the arguments that belong to EXPERIMENT into a Request."""
+    """Remove from a command's arguments those that EXPERIMENT declares, and return them as a Request."""
     from samovar.cli.project import Request
 
     return Request(**{name: arguments.pop(name) for name in Request._fields})
 
 
 def pick_of(arguments: dict[str, Any]) -> Pick:
-    """Take what PART or PICK adds to a command's arguments out of them."""
+    """Remove from a command's arguments those that PART or PICK declares, and return them as a Pick."""
     from samovar.plan import Pick
 
     names = [one for one in ("only", "trials", "first", "again") if one in arguments]
@@ -229,7 +236,7 @@ def plan(root: Path, **arguments: Any) -> int:
 @TRIAL
 @in_project
 def explain(root: Path, **arguments: Any) -> int:
-    """Show which file and line sets a key, as in --set, and the values that it overrides."""
+    """Show where the value of a key is set, and which other values it overrides."""
     from samovar.cli import plan_commands
 
     return plan_commands.explain(root, request_of(arguments), **arguments)
@@ -238,7 +245,7 @@ def explain(root: Path, **arguments: Any) -> int:
 @main.command()
 @EXPERIMENT
 @PART
-@click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N of them.")
+@click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N that match.")
 @click.option(
     "--host",
     "hosts",
@@ -298,12 +305,12 @@ def run(root: Path, **arguments: Any) -> int:
     *("--testbed", "-t"),
     default="",
     shell_complete=completion.testbeds,
-    help="Testbed file in hosts/ (default: all that interrupted campaigns have left changed).",
+    help="Testbed file in hosts/ (default: all testbeds with hosts that were left changed).",
 )
 @flag("--force/-f", "Take over hosts that another campaign has reserved.")
 @in_project
 def restore(root: Path, testbed: str, force: bool) -> int:
-    """Restore hosts to their state before campaigns that were killed: of a testbed, or of all."""
+    """Restore hosts that were left changed when a campaign was killed."""
     from samovar.cli import campaign_commands
 
     return campaign_commands.restore(root, testbed, force)
@@ -315,7 +322,7 @@ def restore(root: Path, testbed: str, force: bool) -> int:
 @PRINT_JSON
 @in_project
 def status(root: Path, campaign: str, **shown: bool) -> int:
-    """Show the progress of a campaign, also while it runs."""
+    """Show the progress of a campaign, whether it is running or not."""
     from samovar.cli import campaign_commands
 
     return campaign_commands.status(root, campaign, **shown)
@@ -339,7 +346,7 @@ def verify(root: Path, campaign: str) -> int:
     "table_format",
     type=click.Choice(["csv", "parquet"]),
     default="csv",
-    help="Write the campaign's tables/ as Parquet too, beside CSV.",
+    help="Format of the files in tables/; parquet adds a Parquet file to each CSV file.",
 )
 @in_project
 def analyse(root: Path, campaign: str, table_format: str, **arguments: Any) -> int:
@@ -364,7 +371,7 @@ def analyse(root: Path, campaign: str, table_format: str, **arguments: Any) -> i
 @flag("--overwrite", "Replace files of an earlier export.")
 @in_project
 def export(root: Path, **arguments: Any) -> int:
-    """Export what was measured to other programs: tables as CSV or Parquet, trials as Flent's data files."""
+    """Export results for other programs: tables as CSV or Parquet, trials as data files of Flent."""
     from samovar.cli import campaign_commands
 
     pick = pick_of(arguments)
@@ -382,7 +389,7 @@ def export(root: Path, **arguments: Any) -> int:
 )
 @in_project
 def report(root: Path, campaign: str, study: str, **arguments: Any) -> int:
-    """Make the PDF of a campaign or study; exit code 1 or 2 if an expectation differs or has no data."""
+    """Make the PDF of a campaign or study; exit code 1 if an expectation differs, 2 if one has no data."""
     from samovar.cli import campaign_commands
 
     pick = pick_of(arguments)
@@ -394,7 +401,7 @@ def report(root: Path, campaign: str, study: str, **arguments: Any) -> int:
 @main.command()
 @in_project
 def schema(root: Path) -> int:
-    """Generate editor schemas, and in a checkout reference tables, after a change of keys or recipes."""
+    """Regenerate editor schemas (in a checkout, also reference pages) after changing keys or recipes."""
     from samovar.cli import campaign_commands
 
     return campaign_commands.schema(root)
@@ -471,7 +478,7 @@ def lab_shell(root: Path, host: str, testbed: str) -> int:
 
 @main.group("import", cls=Commands)
 def import_() -> None:
-    """Take over what another tool has defined or measured."""
+    """Import experiments or results of another tool."""
 
 
 @import_.command("teacup")
@@ -479,7 +486,7 @@ def import_() -> None:
 @click.option("--name", default="", help="Name of the experiment and the testbed (default: the file's).")
 @in_project
 def import_teacup(root: Path, config: Path, name: str) -> int:
-    """Write an experiment and a testbed from a TEACUP configuration, which is read and not executed."""
+    """Write an experiment and a testbed from a TEACUP configuration, without executing it."""
     from samovar.cli import import_commands
 
     return import_commands.import_config(root, config, name)
@@ -489,7 +496,7 @@ def import_teacup(root: Path, config: Path, name: str) -> int:
 @click.argument("folder", type=click.Path(path_type=Path))
 @in_project
 def import_teacup_results(root: Path, folder: Path) -> int:
-    """Make a campaign of a TEACUP results folder, for `analyse` and `report`."""
+    """Make a campaign from a TEACUP results folder, for `analyse` and `report`."""
     from samovar.cli import import_commands
 
     return import_commands.import_results(root, folder)
@@ -508,7 +515,10 @@ def completion_script(shell: str) -> int:
 
 
 def run_commands(arguments: Sequence[str], root: Path | None = None) -> int:
-    """Run one command line and return its exit code: 2 for a wrong argument. `root` is the project folder."""
+    """Run one command line and return its exit code, which is 2 for a wrong argument.
+
+    `root` is the project folder; None means the folder in which the user is, or the one given by --project.
+    """
     try:
         return main.main(list(arguments), prog_name="samovar", standalone_mode=False, obj=root) or 0
     except click.ClickException as error:

@@ -1,6 +1,6 @@
-"""Complete names on the command line.
+"""Complete names of experiments, campaigns, trials, hosts and levels on the command line.
 
-Only file names and plain YAML are read, so that Tab answers at once.
+Completion only lists files, and reads YAML and plan.json without validation, so that Tab answers at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Items = list[shell_completion.CompletionItem]
 BASH = """\
 %(complete_func)s() {
     local IFS=$'\\n' typed=${COMP_LINE:0:COMP_POINT} word=${COMP_WORDS[COMP_CWORD]} answer kind value kept
-    # Bash divides FACTOR=LEVEL at the sign, unless it is quoted, and then replaces only what follows it.
+    # Bash splits FACTOR=LEVEL at `=`, unless it is quoted, and then replaces only the text after `=`.
     kept=${typed##*[[:space:]]}
     case $kept in --*=*) kept=${kept#*=} ;; esac
     kept=${kept%%"${kept##*=}"}
@@ -43,21 +43,21 @@ complete -o nosort -o default -F %(complete_func)s %(prog_name)s
 
 @shell_completion.add_completion_class
 class BashCompletion(shell_completion.BashComplete):
-    """Completion in bash that is given the line as typed, because bash divides words at `=`."""
+    """Completion in bash from the line as typed, because bash splits words at `=`."""
 
     source_template = BASH
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the complete words of the line and the one at the cursor."""
+        """Return the complete words of the line, and the word at the cursor."""
         line = os.environ["COMP_WORDS"]
         words = shell_completion.split_arg_string(line)
-        if line[-1:].isspace() and not words[-1][-1:].isspace():  # not inside of quotes
+        if line[-1:].isspace() and not words[-1][-1:].isspace():  # the blank is not inside quotes
             words.append("")
         return words[1:-1], words[-1]
 
 
 def _root(ctx: click.Context) -> Path | None:
-    """Return the project folder that the command line would use, None outside a project."""
+    """Return the project folder that the command would use, or None outside a project."""
     given = ctx.find_root().params.get("project")
     try:
         return ctx.obj or find_project(Path(given or "."))
@@ -81,12 +81,12 @@ experiments, studies, testbeds = _files("experiments"), _files("experiments/stud
 
 
 def power_actions(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete what can be done with the power of a host."""
+    """Complete an action of the command `power`."""
     return _matching(("on", "off", "cycle", "status"), incomplete)
 
 
 def campaigns(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete a campaign: an experiment that has a campaign, or EXPERIMENT/CAMPAIGN."""
+    """Complete the name of a campaign: an EXPERIMENT that has one, or EXPERIMENT/CAMPAIGN after a slash."""
     root = _root(ctx)
     if root is None:
         return []
@@ -110,7 +110,7 @@ def overrides(ctx: click.Context, param: click.Parameter, incomplete: str) -> It
 
 
 def trials(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete the id of a trial from the newest plan that a campaign of the experiment has recorded."""
+    """Complete the id of a trial from the plan of the experiment's newest campaign."""
     return _matching((row[0] for row in _newest_plan(ctx).get("trials", [])), incomplete)
 
 
@@ -126,7 +126,10 @@ def hosts(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
 
 
 def levels(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete FACTOR=LEVEL of --only, also after a space or comma, from that plan and the experiment."""
+    """Complete FACTOR=LEVEL of --only, also the next one after a space, and the next level after a comma.
+
+    Factors and levels are those of the experiment's file and of its newest campaign's plan.
+    """
     before, space, word = incomplete.rpartition(" ")
     name, _, chosen = word.partition("=")
     known: dict[str, dict[str, None]] = {}
@@ -145,7 +148,7 @@ def levels(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items
 
 
 def _factors(ctx: click.Context) -> Iterator[dict[str, Any]]:
-    """Yield the factors of the experiment's file: of all parts, and of each."""
+    """Yield the factors in the experiment's file: those of the experiment, and those of each part."""
     yield _merged(ctx, "factors")
     for part in _merged(ctx, "parts").values():
         if isinstance(part, dict) and isinstance(part.get("factors"), dict):
@@ -153,7 +156,11 @@ def _factors(ctx: click.Context) -> Iterator[dict[str, Any]]:
 
 
 def _newest_plan(ctx: click.Context) -> dict[str, Any]:
-    """Return plan.json of the campaign that the command line names, or of the newest of its experiment."""
+    """Return the plan.json of the campaign that the command line names, or of the newest campaign.
+
+    The newest campaign is that of the experiment that the command line names. Returns an empty mapping if
+    there is none.
+    """
     root, name = _root(ctx), str(ctx.params.get("campaign") or _experiment(ctx))
     if root is None or not name:
         return {}
@@ -167,12 +174,15 @@ def _newest_plan(ctx: click.Context) -> dict[str, Any]:
 
 
 def _experiment(ctx: click.Context) -> str:
-    """Return the experiment that the command line names; Click leaves it in `args` after an open option."""
+    """Return the experiment that the command line names; empty if it names none.
+
+    Click has it in `args` rather than in `params` if the last option still lacks its value.
+    """
     return str(ctx.params.get("experiment") or next(iter(ctx.args), ""))
 
 
 def _merged(ctx: click.Context, key: str) -> dict[str, Any]:
-    """Return the mapping under a key, merged from the experiment's file and the files that it extends."""
+    """Return the mapping under a key, merged from the experiment's file and all files that it extends."""
     root, name = _root(ctx), _experiment(ctx)
     found: dict[str, Any] = {}
     seen: set[str] = set()
@@ -191,7 +201,10 @@ def _experiment_files(root: Path, name: str) -> Iterator[Path]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the top level of a YAML file; empty if it cannot be read, which the command itself reports."""
+    """Return the top-level mapping of a YAML file; empty if the file cannot be read.
+
+    The command itself reports errors of the file.
+    """
     import yaml
 
     try:
@@ -206,6 +219,6 @@ def _list(levels: Any) -> list[Any]:
 
 
 def _texts(levels: Any) -> list[str]:
-    """Return the levels of a factor that are plain values, and the labels of others."""
+    """Return the levels of a factor as text: plain values, and the labels of levels that are mappings."""
     labels = (one.get("label") if isinstance(one, dict) else one for one in _list(levels))
     return [str(one) for one in labels if isinstance(one, str | int | float)]

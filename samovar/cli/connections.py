@@ -1,4 +1,4 @@
-"""Connections to the hosts of a testbed: SSH sessions, the lab that runs the hosts, and power switches."""
+"""Connect to the hosts of a testbed: open SSH sessions, start and stop its lab, and switch power."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from samovar.plan import Plan
 
 POWER_LOSS = ("off", "cycle")
 DEFAULT_NEEDS = lab.KernelNeeds(frozenset({"cdg"}), frozenset({"netem"}))
-"""Congestion controls and kernel features of a lab that is started for no particular experiment."""
+"""The congestion controls and kernel features for a lab that `fab lab.up` starts without an experiment."""
 
 
 class Connections:
-    """Access to the testbeds of a project."""
+    """Gives access to the hosts of a project's testbeds."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -32,28 +32,31 @@ class Connections:
 
     @property
     def user_mode(self) -> lab.UserModeConfig:
-        """The user-mode kernel that labs boot."""
+        """The user-mode kernel of config.yaml, with paths relative to the project resolved."""
         uml, root = self._project.config.lab.uml, self._project.root
         program = str(root / Path(uml.program).expanduser()) if "/" in uml.program else uml.program
         return lab.UserModeConfig(program, root / Path(uml.modules).expanduser())
 
     def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
-        """Start a testbed's lab with a kernel that can run the plan."""
+        """Start a testbed's lab with a kernel that has what the plan needs; without a plan, DEFAULT_NEEDS."""
         lab.require_supported_links(testbed)
         needs = lab.KernelNeeds(*needs_of(plan, self._project.catalogue)) if plan else DEFAULT_NEEDS
         return lab.up(testbed, self.lab_folder(testbed.name), needs, emit, self.user_mode, self._project.root)
 
     def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False) -> bool:
-        """Stop a testbed's lab; return whether it ran. Raises TestbedError while a campaign uses it.
+        """Stop a testbed's lab; return whether it was running. Raises TestbedError if a campaign uses it.
 
-        With `force`, the lab is stopped even then, and the disturbed campaign is recorded in
+        With `force`, the lab is stopped even if a campaign uses it, and this campaign is recorded in
         results/forced.jsonl.
         """
         self._require_idle(testbed, f"fab lab.down --testbed {testbed.name}", emit, force)
         return lab.down(self.lab_folder(testbed.name), emit)
 
     def sessions(self, testbed: Testbed) -> Sessions:
-        """Return the sessions of a testbed's hosts, not yet open. Raises LabError if the lab is down."""
+        """Return sessions of a testbed's hosts without connecting to them.
+
+        Raises LabError if its lab is down.
+        """
         if testbed.lab is None:
             return Sessions(self._targets(testbed, None))
         lab.require_supported_links(testbed)
@@ -66,7 +69,10 @@ class Connections:
 
     @contextmanager
     def sessions_with_lab(self, planned: PlannedExperiment, emit: Emit) -> Iterator[Sessions]:
-        """Yield the sessions of a testbed, not yet open; start its lab if it is down, stop it afterwards."""
+        """Yield sessions of a testbed's hosts without connecting to them.
+
+        If the testbed has a lab that is down, the lab is started first, and stopped afterwards.
+        """
         testbed = planned.testbed
         starts_lab = testbed.lab is not None and lab.read_access(self.lab_folder(testbed.name)) is None
         try:
@@ -78,13 +84,14 @@ class Connections:
             if starts_lab:
                 try:
                     self.lab_down(testbed, emit)
-                except LeaseError as error:  # another campaign has started to use it meanwhile
+                except LeaseError as error:  # another campaign has begun to use the lab
                     emit(Event("warning", {"text": f"lab {testbed.name} is left running: {error}"}))
 
     def switch_power(self, host: str, action: str, testbed_name: str, force: bool, emit: Emit) -> str:
-        """Switch a host's power or return its power status; raises DefinitionError or TestbedError.
+        """Switch a host's power, or query its state; return the output. Raises DefinitionError, TestbedError.
 
-        Without `force`, no host of a testbed that a campaign uses is switched off.
+        Without `force`, refuses to switch a host off, or to power-cycle it, while a campaign uses the
+        testbed.
         """
         testbed = load_testbed(self._project.testbed_path(testbed_name))
         machines = machines_of(testbed)

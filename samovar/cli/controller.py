@@ -1,4 +1,4 @@
-"""The controller: start and resume campaigns, restore hosts."""
+"""Start and resume campaigns of a project, and restore hosts that campaigns have left changed."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from samovar.hosts import Sessions, machines_of
 
 
 class Controller:
-    """A project at work: its files, the connections to its testbeds, and its campaigns."""
+    """Runs the campaigns of a project: brings together its files, its testbeds and the preflight."""
 
     def __init__(self, root: Path) -> None:
         self.project = Project(root)
         self.connections = Connections(self.project)
         self.preflight = Preflight(self.project, self.connections)
-        self.running: Path | None = None  # the folder of the campaign that runs
+        self.running: Path | None = None  # the folder of the running campaign
 
     def run(self, request: RunRequest, emit: Emit) -> campaign.Summary:
-        """Run the open trials of a campaign; start a campaign if there is none to resume.
+        """Run the open trials of a campaign; start a campaign if the plan resumes none.
 
-        Hosts that do not answer cost only the trials that need them. Raises TestbedError if no trial can run
-        without them, or a host lacks what the plan needs, and CampaignError if the results folder cannot be
-        written; no host has been changed then.
+        If hosts do not answer, only the trials that need them are left out. Raises TestbedError if no trial
+        can run without these hosts, or if a host lacks what the plan needs. Raises CampaignError if the
+        results folder cannot be written. These errors are raised before any host is changed.
         """
         project = self.project
         planned, folder = request.planned.by_testbed, request.resume.folder
@@ -42,14 +42,14 @@ class Controller:
         if why is not None:
             raise CampaignError(f"{why}; set `results` in config.yaml to a folder")
         if folder and (folder / JOURNAL).exists():
-            # Another controller that runs this campaign is reported now, before hosts are asked.
+            # Raises CampaignError before hosts are contacted if another controller runs this campaign.
             Journal(folder / JOURNAL).close()
         with ExitStack() as stack:
             sessions = [stack.enter_context(self.connections.sessions_with_lab(one, emit)) for one in planned]
             home = folder or project.results
             for one, hosts in zip(planned, sessions, strict=True):
                 lease = availability.LeaseRequest(home, one.testbed.name, force=request.force)
-                availability.require_free(hosts, lease)  # before facts are gathered, which takes time
+                availability.require_free(hosts, lease)  # first, because gathering facts takes time
             surveys = []
             for one, hosts in zip(planned, sessions, strict=True):
                 availability.power_on_silent(hosts, machines_of(one.testbed), emit)
@@ -86,7 +86,10 @@ class Controller:
     def _testbeds(
         self, request: RunRequest, sessions: Sequence[Sessions], surveys: Sequence[availability.HostSurvey]
     ) -> list[campaign.TestbedSetup]:
-        """Return the testbeds with the trials that each cannot run; raises TestbedError as `run` does."""
+        """Return the setup of each testbed, with the trials that it cannot run.
+
+        Raises TestbedError if the hosts lack what the plan needs.
+        """
         planned = request.planned.by_testbed
         cost = self.preflight.cost(request.planned, request.resume)
         findings = {
@@ -111,10 +114,10 @@ class Controller:
         ]
 
     def restore(self, testbed: Testbed, emit: Emit, force: bool = False) -> campaign.Restored:
-        """Restore every host of a testbed to the state that journals recorded before campaigns changed it.
+        """Restore the hosts of a testbed that campaigns have left changed, to the states in their journals.
 
-        With `force`, hosts are taken from the campaign that holds their lease. Contacts no host if no
-        journal names one. Raises LabError if the lab is down.
+        With `force`, leases that other campaigns hold on these hosts are taken over. If no host was left
+        changed, none is contacted. Raises LabError if the testbed's lab is down.
         """
         folders = campaign.changed_campaigns(self.project.results, testbed.name).get(testbed.name, [])
         return self._restore(testbed, folders, emit, force)
@@ -122,7 +125,8 @@ class Controller:
     def restore_all(self, emit: Emit, force: bool = False) -> campaign.Restored:
         """Restore the hosts of every testbed that an interrupted campaign has left changed.
 
-        Running campaigns are left alone. A testbed that cannot be restored is reported as a problem.
+        Hosts of running campaigns are not restored. An error of one testbed is reported as a problem, and the
+        next testbed is restored.
         """
         total = campaign.Restored()
         for name, folders in campaign.changed_campaigns(self.project.results).items():
@@ -141,7 +145,7 @@ class Controller:
         if not folders:
             return campaign.Restored()
         machines = machines_of(testbed)
-        # Each host is connected to separately: an unreachable one does not prevent restoring the others.
+        # Hosts are connected one by one, so that an unreachable host does not prevent restoring others.
         with closing(self.connections.sessions(testbed)) as sessions:
             restorer = campaign.Restorer(
                 testbed.name, sessions, self.project.catalogue, machines, emit, force

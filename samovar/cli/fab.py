@@ -1,4 +1,4 @@
-"""`fab` as a second door to the commands of `samovar`: the same names, arguments and behaviour."""
+"""Offer the commands of `samovar` as tasks of `fab`, with the same names, arguments and behaviour."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from samovar.cli.commands import main, run_commands
 
 
 def fab_tasks(root: Path) -> Collection:
-    """Return a task for each command, for a project's fabfile.py.
+    """Return the tasks for a project's fabfile.py, one for each command.
 
-    Tasks on the command line of `fab` run at once, parsed by `samovar`'s parser, because Invoke has no
-    optional positional arguments and its one-letter options depend on the order of parameters.
+    If the command line of `fab` names a task, it is run here at once by `samovar`'s own parser, and the
+    process exits. Invoke's parser is not used, because it has no optional positional arguments, and its
+    one-letter options depend on the order of parameters.
     """
     from fabric.main import program
 
-    # Fabric turns Python's cache of compiled modules off; with it, every command starts a quarter faster.
+    # Fabric disables Python's cache of compiled modules. With the cache, commands start a quarter faster.
     sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
     if hasattr(program, "core"):  # the program `fab` is loading the fabfile
         wanted = program.args["help"].value

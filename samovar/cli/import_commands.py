@@ -1,4 +1,4 @@
-"""Commands that take over what TEACUP has defined or measured."""
+"""Implement the commands that import configurations and results of TEACUP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from samovar.units import counted
 
 @command
 def import_config(root: Path, config: Path, name: str = "") -> None:
-    """Write an experiment and a testbed, show what became of each variable, and plan the experiment."""
+    """Write an experiment and a testbed from a TEACUP configuration, and plan the experiment.
+
+    Shows for each variable of TEACUP what it was translated to.
+    """
     project = open_controller(root).project
     name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", config.stem).strip("-_") or "teacup"
     found = teacup.import_config(config, root, name, project.catalogue, schema_folder(root))
@@ -30,7 +33,7 @@ def import_config(root: Path, config: Path, name: str = "") -> None:
 
 @command
 def import_results(root: Path, folder: Path) -> None:
-    """Make a campaign of a results folder, and show what was left out."""
+    """Make a campaign from a TEACUP results folder, and show what was left out."""
     found = teacup.import_results(folder, open_controller(root).project.results)
     show([f"  {note}" for note in found.notes])
     label = f"{found.folder.parent.name}/{found.folder.name}"

@@ -1,4 +1,4 @@
-"""Commands that start, stop and enter the virtual lab, and `power`, which switches real hosts on and off."""
+"""Implement the commands that start, stop and enter the virtual lab, and `power` for real hosts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stop_lab(root: Path, testbed: str = "", force: bool = False) -> None:
 
 @command
 def show_lab_status(root: Path, testbed: str = "") -> int:
-    """Show whether the lab runs and which hosts answer; the exit code is 1 unless all do."""
+    """Show whether the lab runs and which hosts answer; the exit code is 0 only if all hosts answer."""
     controller = open_controller(root)
     name = controller.project.testbed_path(testbed).stem
     access = lab.read_access(controller.connections.lab_folder(name))
@@ -48,7 +48,7 @@ def show_lab_status(root: Path, testbed: str = "") -> int:
 
 @command
 def open_shell(root: Path, host: str, testbed: str = "") -> None:
-    """Replace this process by a shell on a host of the lab."""
+    """Replace this process by an ssh process with a shell on a host of the lab."""
     controller = open_controller(root)
     access = lab.read_access(controller.connections.lab_folder(controller.project.testbed_path(testbed).stem))
     if access is None:

@@ -1,4 +1,4 @@
-"""Commands that run no trial: list, new, plan, explain, check and sudoers."""
+"""Implement the commands that run no trial: init, list, new, plan, explain, render, check and sudoers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ RECIPE_KINDS = ("aqm", "generator", "logger", "setting")
 
 @command
 def list_all(root: Path) -> None:
-    """List experiments, testbeds, recipes, figures and tables with their origin and a sentence about each."""
+    """List experiments, testbeds, recipes, figures and tables, each with its origin and a description."""
     show(menu_lines(open_controller(root).project))
 
 
 @command
 def init(folder: Path) -> None:
-    """Make a project folder and show what to do next."""
+    """Make a project folder, and show the commands to continue with."""
     for path in make_project(folder):
         show([f"written: {path}"])
     schema.write(folder)
@@ -58,9 +58,9 @@ def plan(
     new_campaign: bool = False,
     pick: Pick | None = None,
 ) -> int:
-    """Show a plan, or the trials of it that are picked; the exit code is 1 when one of them cannot run.
+    """Show a plan, or its picked trials; the exit code is 1 if one of the trials shown cannot run.
 
-    A single trial that is picked by its id is shown in full.
+    If a single trial is picked by its id, all its values are shown.
     """
     project = open_controller(root).project
     planned = project.plan(request)
@@ -80,7 +80,7 @@ def plan(
 def preview_plan(
     root: Path, planned: PlannedExperiment, new_campaign: bool, pick: Pick | None = None
 ) -> PlanPreview:
-    """Collect what is known of a plan before it runs; the testbed is queried if it answers."""
+    """Return all that is known about a plan before it runs. The hosts are queried if they answer."""
     controller = open_controller(root)
     project, preflight = controller.project, controller.preflight
     resume = project.resume_point(planned, new_campaign, pick)
@@ -112,7 +112,7 @@ def explain(root: Path, request: Request, key: str, trial: str = "") -> None:
 
 @command
 def render(root: Path, request: Request, pick: Pick | None = None, hosts: Sequence[str] = ()) -> None:
-    """Print the scripts of all trials, or of those that are picked, on all or some hosts."""
+    """Print the scripts of all or the picked trials, on all hosts or on those in `hosts`."""
     project = open_controller(root).project
     for one in project.plan(request).by_testbed:
         for host in hosts:
@@ -127,7 +127,7 @@ def render(root: Path, request: Request, pick: Pick | None = None, hosts: Sequen
 
 
 def script_heading(planned: PlannedExperiment, trials: int, calibrates: bool) -> Iterator[str]:
-    """Say in comments what the scripts are, and what their placeholders stand for."""
+    """Yield comment lines that explain the scripts below and their placeholders."""
     plan = planned.plan
     of = f"{trials} of {counted(len(plan.trials), 'trial')}"
     yield f"# {plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}: the scripts of {of}, in order"
@@ -138,7 +138,7 @@ def script_heading(planned: PlannedExperiment, trials: int, calibrates: bool) ->
 
 
 def script_lines(one: HostScript) -> Iterator[str]:
-    """Show one script below a heading; the output of all is a shell script that sh -n can check."""
+    """Yield one script below a heading in a comment, so that all output can be checked with `sh -n`."""
     note = f" ({one.note})" if one.note else ""
     yield f"\n# ==== trial {one.trial}, {one.phase}, host {one.host}{note}"
     yield from (f"# must print: {line}" for line in one.must_print.splitlines())
@@ -147,7 +147,7 @@ def script_lines(one: HostScript) -> Iterator[str]:
 
 @command
 def check(root: Path, request: Request) -> int:
-    """Query every host for what an experiment needs; the exit code is 1 when something is missing."""
+    """Check that every host has what an experiment needs; the exit code is 1 if something is missing."""
     controller = open_controller(root)
     planned = controller.project.plan(request)
     with event_display(root) as display:
@@ -159,14 +159,17 @@ def check(root: Path, request: Request) -> int:
 
 @command
 def sudoers(root: Path, request: Request) -> None:
-    """Print the sudoers rules that each host needs for a user who is not root."""
+    """Print the sudoers rules that each host needs if a user other than root logs in."""
     controller = open_controller(root)
     for one in controller.project.plan(request).by_testbed:
         show(controller.preflight.sudoers(one))
 
 
 def menu_lines(project: Project) -> Iterator[str]:
-    """List experiments, testbeds, recipes, figures and tables; in a project also the origin of each."""
+    """Yield the lines of `list`: experiments, testbeds, recipes, figures and tables.
+
+    In a project outside the checkout, each line has the origin of the file.
+    """
     catalogue = project.catalogue
 
     def row(name: str, *cells: str, path: Path) -> tuple[str, ...]:
@@ -203,7 +206,7 @@ def menu_lines(project: Project) -> Iterator[str]:
 
 
 def _top_level_text(path: Path, key: str) -> str:
-    """Return the first line of a top-level key in YAML or a recipe's header, without validating the file."""
+    """Return the first line of a key's value in YAML or in a recipe's header, without validating the file."""
     try:
         text = yaml_tree.read_text(path, "a text")
     except DefinitionError as error:
@@ -213,9 +216,9 @@ def _top_level_text(path: Path, key: str) -> str:
 
 
 def explanation_lines(explanations: Sequence[Explanation]) -> Iterator[str]:
-    """Show explanations: the value in effect is marked `»`, the values that it overrides follow.
+    """Yield the lines of `explain`: the value in effect, marked `»`, and below it the overridden values.
 
-    A `✗` marks the values of a key that a later layer removes.
+    If a later layer removes the key, all its values are marked `✗`.
     """
     for index, one in enumerate(explanations):
         yield from [""] if index else []
@@ -225,7 +228,7 @@ def explanation_lines(explanations: Sequence[Explanation]) -> Iterator[str]:
 
 def _explanation_head(one: Explanation) -> str:
     in_trial = [(where, quantity_text(key, value)) for where, key, value in one.in_trial]
-    if in_trial and one.hosts:  # hosts with the same value are named together
+    if in_trial and one.hosts:  # hosts with equal values are listed together
         places: dict[str, list[str]] = {}
         for where, value in in_trial:
             places.setdefault(value, []).append(where)
@@ -251,7 +254,7 @@ def _explanation_rows(one: Explanation, key: str = "") -> Iterator[tuple[str, ..
 
 
 def facts_lines(facts: Mapping[str, HostFacts]) -> Iterator[str]:
-    """Show what each host has and offers; unknown facts are left out."""
+    """Yield the facts of each host, without facts that are unknown."""
     for host, fact in facts.items():
         yield host
         texts = {name: value_text(name, value) for name, value in fact.as_json().items() if name != "host"}
@@ -259,7 +262,7 @@ def facts_lines(facts: Mapping[str, HostFacts]) -> Iterator[str]:
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Show what the testbed lacks, or that it lacks nothing."""
+    """Yield a line for each finding, and if none stops a trial, a line that says so."""
     yield ""
     yield from (f"{'✗' if finding.stops else '?'} {finding}" for finding in findings)
     if not any(finding.stops for finding in findings):

@@ -1,4 +1,4 @@
-"""Preflight: the cost of a planned experiment, and what its testbeds lack for it. No host is changed."""
+"""Preflight of a planned experiment: estimate its cost, and find what its testbeds lack. Changes no host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from samovar.recipes import SudoCommand, allowed_commands
 
 
 class Preflight:
-    """Costs of plans, and comparisons of plans with the testbeds of a project."""
+    """Estimates costs of plans, and compares plans with the testbeds of a project."""
 
     def __init__(self, project: Project, connections: Connections) -> None:
         self._project, self._connections = project, connections
@@ -24,7 +24,10 @@ class Preflight:
     def cost(
         self, planned: PlannedExperiment, resume: ResumePoint | None = None, without: Collection[str] = ()
     ) -> Cost:
-        """Estimate the cost of a plan, or of its open trials, `without` some trials by their ids."""
+        """Estimate the cost of a plan; with `resume`, only of the trials that are still to run.
+
+        The trials with ids in `without` are left out.
+        """
         ids = resume.comparison.runs if resume else planned.plan.ids
         only = {id_ for id_ in ids if id_ not in without}
         policy = policy_of(planned.experiment, planned.testbed, self._project.config, {})
@@ -35,7 +38,7 @@ class Preflight:
     def facts(
         self, sessions: Sessions, plan: Plan, hosts: Iterable[str] | None = None
     ) -> Mapping[str, HostFacts]:
-        """Gather the facts of all hosts, or of some, including everything that the plan needs."""
+        """Gather the facts of all hosts, or of those in `hosts`, with everything that the plan needs."""
         catalogue = self._project.catalogue
         needs = availability.host_needs(plan, catalogue)
         programs = {program for need in needs.values() for program in need.probed_programs}
@@ -55,7 +58,7 @@ class Preflight:
         )
 
     def sudoers(self, planned: PlannedExperiment) -> Iterator[str]:
-        """Return the lines of sudoers(5) that each host needs for an experiment; asks the hosts."""
+        """Query the hosts, and return the lines of sudoers(5) that each host needs for an experiment."""
         needs = availability.host_needs(planned.plan, self._project.catalogue)
         with self._connections.sessions(planned.testbed) as sessions:
             facts = self.facts(sessions, planned.plan)
@@ -66,9 +69,10 @@ class Preflight:
     def check(
         self, planned: PlannedExperiment, emit: Emit
     ) -> tuple[Mapping[str, HostFacts], Sequence[Finding]]:
-        """Return the facts of every host of every testbed, and what they lack for the plan.
+        """Return the facts of every host of every testbed, and what the hosts lack for the plan.
 
-        A lab that is started for this is stopped again. Raises TestbedError if a host does not answer.
+        If a lab has to be started for this, it is stopped afterwards. Raises TestbedError if a host does not
+        answer.
         """
         cost = self.cost(planned, self._project.resume_point(planned))
         all_facts: dict[str, HostFacts] = {}
@@ -84,8 +88,8 @@ class Preflight:
     def check_running(self, planned: PlannedExperiment, cost: Cost) -> tuple[Sequence[Finding], str]:
         """Return what the testbeds lack for a plan.
 
-        For a testbed that does not answer, only recipes are checked. The text names the testbeds that were
-        not queried and why; it is empty if all were queried.
+        If a testbed does not answer, only recipes are checked for it. The second value is a text on which
+        testbeds were not queried, and why; it is empty if all were queried.
         """
         findings: dict[str, Sequence[Finding]] = {}
         not_queried: list[str] = []
@@ -103,7 +107,7 @@ class Preflight:
     def compare(
         self, planned: PlannedExperiment, facts: Mapping[str, HostFacts], cost: Cost
     ) -> Sequence[Finding]:
-        """Compare what a plan needs with what the hosts and this machine have."""
+        """Return what hosts and the controller's disk lack for a plan, and what recipes do not support."""
         plan, catalogue, config = planned.plan, self._project.catalogue, self._project.config
         policy = policy_of(planned.experiment, planned.testbed, config, {})
         found = availability.find_missing(
@@ -112,7 +116,7 @@ class Preflight:
         return [*self._disk_space(cost), *availability.unsupported_paths(plan, catalogue), *found]
 
     def _disk_space(self, cost: Cost) -> Sequence[Finding]:
-        """Compare what the trials will leave in the results folder with the free space of its disk."""
+        """Return a finding if the results folder is not writable, or has too little space for the trials."""
         why = availability.unusable(self._project.results)
         if why is not None:
             return (Finding(availability.HERE, why, "set `results` in config.yaml to a folder", True),)

@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, errors as messages, Ctrl-C, lines of text without terminal escapes."""
+"""Run a command body: turn errors into messages and exit codes, handle Ctrl-C, and print safe text."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ STYLES = {"message": "red", "line": "default", "caret": "bold red"}
 
 @cache
 def open_controller(root: Path) -> Controller:
-    """Return the controller of a project folder, the same one for all commands of a process."""
+    """Return the controller of a project folder; all commands in a process share it."""
     return Controller(root)
 
 
 def command(
     body: Callable[Concatenate[Path, P], int | None],
 ) -> Callable[Concatenate[Path, P], int]:
-    """Make a command of a function: it returns its exit code, and an error is a message and no traceback."""
+    """Turn a function into a command, which returns an exit code and prints errors without a traceback."""
 
     @wraps(body)
     def run(root: Path, *args: P.args, **kwargs: P.kwargs) -> int:
@@ -48,7 +48,8 @@ def command(
             show([f"interrupted; to resume: {interrupt}" if interrupt.args else "interrupted"], True)
             return EXIT_CODE
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: `fab plan … | head`
+            # Nobody reads the output any more, as in `fab plan … | head`.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             return 0
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
@@ -59,19 +60,19 @@ def command(
 
 
 def show(lines: Iterable[str], to_stderr: bool = False) -> None:
-    """Print lines."""
+    """Print lines, with control characters replaced."""
     for line in lines:
         print(harmless(line), file=sys.stderr if to_stderr else sys.stdout)
 
 
 def show_json(value: object) -> None:
-    """Print a value for machines."""
+    """Print a value as indented JSON."""
     show([json.dumps(value, indent=1, ensure_ascii=False)])
 
 
 def show_error(error: SamovarError) -> None:
-    """Print an error to standard error, in colour on a terminal; errors in files with the lines at fault."""
-    from rich.console import Console  # takes long to import, as does progress.py: fab plan needs neither
+    """Print an error to standard error, in colour on a terminal. Errors in files show the lines at fault."""
+    from rich.console import Console  # imported late, because it takes long and most commands do not need it
 
     console = Console(stderr=True)
     lines = error.lines(console.width) if isinstance(error, DefinitionError) else [("message", str(error))]
@@ -83,9 +84,10 @@ def show_error(error: SamovarError) -> None:
 def event_display(
     root: Path, to_stderr: bool = False, also: Emit = silent, resume: str = ""
 ) -> Iterator[EventDisplay]:
-    """Show events while a command works; Ctrl-C ends it in good order meanwhile, a second Ctrl-C at once.
+    """Show events while the context is active. Ctrl-C ends the command in good order, a second one at once.
 
-    `resume` is the command that is printed then, if a campaign runs.
+    Every event is also passed to `also`. If a campaign runs, `resume` is the command that resumes it;
+    it is printed after Ctrl-C.
     """
     from samovar.cli.progress import EventDisplay
 
@@ -97,7 +99,7 @@ def event_display(
 
 
 def _show_unrestored(root: Path, resume: str) -> None:
-    """Print which hosts are left changed by a command that ends at once."""
+    """Print which hosts a command that ends at once has left changed, and the command to resume."""
     from rich.console import Console
 
     Console(stderr=True).show_cursor(True)  # a progress bar hides it

@@ -1,4 +1,4 @@
-"""Progress of a campaign: a live view on a terminal, otherwise a line with a time stamp for each event."""
+"""Show the progress of a campaign: a live view on a terminal, otherwise a line with the time per event."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from samovar.units import clock, format_rate
 FEW_FAILURES = 4
 REDRAWS_PER_S = 2.0
 STYLES = {"✓": "green", "✗": "red", "!": "red", "?": "yellow", "»": "bold", "↻": "yellow"}
-"""Colours repeat the meaning of the first character of a line."""
+"""The colour of a line by its first character, a symbol with the same meaning."""
 
 
 @dataclass
 class RunningTrial:
-    """A running trial: its phase, when that began, the traffic time, the throughput into each host."""
+    """A running trial: its phase since `since_s`, its planned traffic time, and each host's receive rate."""
 
     id: str
     attempt: int
@@ -55,7 +55,7 @@ class RunningTrial:
     received_bps: Mapping[str, float] = field(default_factory=dict)
 
     def line(self, now_s: float) -> str:
-        """Return a line about the trial."""
+        """Return the line of the live view about this trial."""
         of = f" of {clock(self.traffic_s)}" if self.phase == "traffic" else ""
         rates = [f"{format_rate(round(bps), 3)}/s into {host}" for host, bps in self.received_bps.items()]
         throughput = f" · {', '.join(rates)}" if rates else ""
@@ -64,7 +64,7 @@ class RunningTrial:
 
 
 class CampaignProgress:
-    """The state of a running campaign, followed by its events."""
+    """The state of a running campaign, which is updated with each event."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -79,19 +79,19 @@ class CampaignProgress:
         self._idle: set[str] = set()
 
     def expect(self, plan: Plan, state: CampaignState, overhead_s: float = ASSUMED_OVERHEAD_S) -> None:
-        """Set the trials, their states before this run, and the overhead to assume until one is measured."""
+        """Set the trials of the run, their present states, and the assumed overhead until one is measured."""
         self._assumed_overhead_s = overhead_s
         self._plan, self._states = plan, trial_states(plan, state)
         self.title = f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}"
 
     @property
     def remaining_s(self) -> float:
-        """Seconds until all trials are done: planned traffic and the mean overhead of trials so far."""
+        """The estimated seconds until all trials are done: planned traffic plus the mean overhead so far."""
         testbeds = self.testbeds - len(self._idle)
         return remaining_s(self._open_traffic_s, self._overheads_s, testbeds, self._assumed_overhead_s)
 
     def update(self, event: Event, now_s: float) -> None:
-        """Take an event into account; events that do not concern progress are ignored."""
+        """Update the state from an event. Events that do not concern progress are ignored."""
         values: Any = event.values
         id_ = str(values.get("id", ""))
         trial = self.running.get(id_)
@@ -132,13 +132,19 @@ class CampaignProgress:
             self.failures[id_] = "; ".join(values["reasons"])
 
     def _close(self, trial: RunningTrial | None) -> None:
-        """Remove a trial's traffic time from the open ones, or any of them if the trial has not started."""
+        """Remove the traffic time of a trial that has ended from the list of those still to run.
+
+        If the trial was not started, its time is not known, and the first one is removed.
+        """
         times_s = self._open_traffic_s
         if times_s:
             times_s.remove(trial.traffic_s if trial and trial.traffic_s in times_s else times_s[0])
 
     def lines(self, now_s: float, width: int, height: int) -> Iterator[str]:
-        """Show the campaign in `height` lines; only the grid of trials depends on the width."""
+        """Yield the lines of the live view, at most `height`.
+
+        Only the grid of trials depends on the width.
+        """
         remaining = f"{clock(self.remaining_s)} remaining" if self._open_traffic_s else ""
         done = f"{self.done} of {self.planned} trials done"
         yield " · ".join(filter(None, (done, remaining, self.title)))
@@ -183,7 +189,7 @@ MESSAGES: Mapping[str, str] = {
     "trial-again": "↻ {id}: attempt {attempt} of {of} follows",
     "warning": "? {text}",
 }
-"""The line that is printed for an event, with the event's values and the values that `_message` adds."""
+"""The line that is printed for an event. Placeholders are values of the event, or added by `_message`."""
 BARS: Mapping[str, str] = {
     "analysis-started": "analysis",
     "analysed": "analysis {trial}",
@@ -191,14 +197,14 @@ BARS: Mapping[str, str] = {
     "verifying": "verify",
     "exported": "export {file}",
 }
-"""The events that move the progress bar, with its label."""
+"""The label of the progress bar by the event that moves it."""
 
 
 class EventDisplay:
-    """Shows events to a person. Any thread may send events. Each event is passed on to `also` first.
+    """Shows events to the user. Any thread may send events.
 
-    Use it as a context manager, so that the terminal is left in order. `campaign` must know the trials before
-    the first event about one.
+    Each event is first passed on to `also`. The display must be used as a context manager, so that it
+    restores the terminal. `campaign.expect()` must be called before the first event about a trial.
     """
 
     def __init__(
@@ -234,18 +240,18 @@ class EventDisplay:
             self._live.stop()
 
     def __call__(self, event: Event) -> None:
-        """Show one event; an event without a message is ignored."""
+        """Pass an event on, update the display, and print the event's message if it has one."""
         with self._lock:
             self._also(event)
             self.campaign.update(event, self._now())
             if event.name in BARS:
                 self._move_bar(event)
             text = self._message(event)
-        if text:  # outside the lock: drawing takes it while it holds the console's
+        if text:  # without this lock, because drawing takes it while it holds the console's lock
             self.line(text)
 
     def line(self, text: str) -> None:
-        """Print a line, with a time stamp if the output is not a live view."""
+        """Print a line; without a live view, with a time stamp."""
         now = datetime.fromtimestamp(self._now()).astimezone()
         stamp = "" if self._is_live else f"{now:%Y-%m-%d %H:%M:%S} "
         style = STYLES.get(text[:1], "") if self._is_live else ""
@@ -268,7 +274,7 @@ class EventDisplay:
         self._bar.update(task, description=harmless(label), completed=values.get("done"), total=total)
 
     def _message(self, event: Event) -> str:
-        """Return the line of an event, empty if it has none."""
+        """Return the line to print for an event; empty if nothing is printed for it."""
         values: Any = event.values
         campaign, reasons = self.campaign, "; ".join(values.get("reasons", ()))
         added = {
@@ -304,10 +310,11 @@ def styled(line: str) -> Text:
 
 @contextmanager
 def open_event_stream(where: str, now: Callable[[], float] = time.time) -> Iterator[Emit]:
-    """Open the file to which events are appended as JSON; `-` is standard output, and an empty name no file.
+    """Yield a function that appends events to a file as JSON; `-` is standard output.
 
-    Each event is written at once. Raises CampaignError if the file cannot be opened. A later write error ends
-    the stream, not the campaign. Only one thread at a time may send an event, as EventDisplay does.
+    If `where` is empty, the function does nothing. Each event is written at once. Raises CampaignError if the
+    file cannot be opened. A later write error ends the stream, but not the campaign. Only one thread at a
+    time may call the function; EventDisplay takes care of this.
     """
     if not where:
         yield silent
@@ -323,7 +330,7 @@ def open_event_stream(where: str, now: Callable[[], float] = time.time) -> Itera
         record = {"schema": SCHEMA, "t_s": round(now(), 6), "event": event.name, **event.values}
         line = json.dumps(record, ensure_ascii=False, default=str).encode() + b"\n"
         try:
-            while line and not broken:  # a raw file may accept a part of it
+            while line and not broken:  # an unbuffered file may accept only a part of the line
                 line = line[out.write(line) or 0 :]
         except OSError:
             broken = True  # the reader is gone or the disk is full: the campaign continues

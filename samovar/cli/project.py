@@ -1,4 +1,4 @@
-"""A project folder: its experiments, testbeds, recipes and configuration, its plans and campaigns."""
+"""Read a project folder: configuration, experiments, testbeds and campaigns; and plan its experiments."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from samovar.recipes import Catalogue
 
 
 class Request(NamedTuple):
-    """The experiment that a command is about, and the changes made to it on the command line.
+    """The experiment that a command is about, and how the command line changes it.
 
-    `testbed` may be several names separated by commas; empty means the experiment's own testbed. `overrides`
-    are the arguments of --set, KEY=VALUE.
+    `testbed` may have several names separated by commas; if it is empty, the testbed in the experiment file
+    is used. `overrides` has the arguments KEY=VALUE of --set.
     """
 
     experiment: str
@@ -59,8 +59,8 @@ class Request(NamedTuple):
 class PlannedExperiment:
     """An experiment with the profile and overrides of the command line, planned for its testbed.
 
-    `sources` maps names in a campaign's folder to definition files. `others` is the same experiment planned
-    for each further testbed that shares the campaign.
+    `sources` maps file names in a campaign's folder to the content of definition files. If several testbeds
+    share the campaign, `others` has the experiment as planned for each further testbed.
     """
 
     experiment: Experiment
@@ -71,12 +71,15 @@ class PlannedExperiment:
 
     @property
     def by_testbed(self) -> tuple[PlannedExperiment, ...]:
-        """The experiment as planned for each testbed that takes part."""
+        """The experiment as planned for each testbed of the campaign."""
         return (self, *self.others)
 
 
 def share_between_testbeds(planned: Sequence[PlannedExperiment]) -> PlannedExperiment:
-    """Combine an experiment planned for several testbeds; raises PlanError if their trials differ."""
+    """Combine the plans of an experiment for several testbeds into a plan that the testbeds share.
+
+    Raises PlanError if the plans have different trials.
+    """
     first, names = planned[0], [one.testbed.name for one in planned]
     others = [replace(one, plan=on_testbed(first.plan, one.plan)) for one in planned[1:]]
     copies = {
@@ -90,10 +93,10 @@ def share_between_testbeds(planned: Sequence[PlannedExperiment]) -> PlannedExper
 
 @dataclass(frozen=True)
 class RunRequest:
-    """Arguments of `run`: the planned experiment and the campaign that it resumes, if any.
+    """The arguments of `run`: the planned experiment, and the campaign that it resumes, if any.
 
-    With `allow_partial`, trials that the testbed cannot run are left out; with `fail_fast`, the first failed
-    trial ends the run; with `force`, leases of other campaigns are taken over.
+    With `allow_partial`, trials that the testbed cannot run are left out. With `fail_fast`, the first failed
+    trial ends the run. With `force`, leases of other campaigns are taken over.
     """
 
     planned: PlannedExperiment
@@ -104,7 +107,7 @@ class RunRequest:
 
 
 class Project:
-    """The files of a project folder. Reads and plans; contacts no host."""
+    """The files of a project folder. Its methods read and plan; they contact no host."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -112,26 +115,32 @@ class Project:
 
     @cached_property
     def config(self) -> Config:
-        """The values of config.yaml, which a project need not have; raises DefinitionError."""
+        """The values of config.yaml, or the defaults if the project has no such file.
+
+        Raises DefinitionError.
+        """
         path = yaml_tree.yaml_path(self.root, "config")
         return load_config(path) if path.exists() else Config()
 
     @cached_property
     def outputs(self) -> Outputs:
-        """The metrics, figures and tables that the analysis offers; raises DefinitionError."""
+        """The metrics, figures and tables that the analysis offers for this project.
+
+        Raises DefinitionError.
+        """
         return project_outputs(self.root)
 
     @property
     def results(self) -> Path:
-        """The folder of all campaigns."""
+        """The folder that has the folders of all campaigns."""
         return self.root / self.config.results
 
     def experiments(self) -> list[Path]:
-        """Return the experiment files, the project's own and the shipped ones."""
+        """Return the paths of all experiment files, those of the project and the shipped ones."""
         return yaml_tree.yaml_files(self.root / "experiments")
 
     def testbeds(self) -> list[Path]:
-        """Return the testbed files, the project's own and the shipped ones."""
+        """Return the paths of all testbed files, those of the project and the shipped ones."""
         return yaml_tree.yaml_files(self.root / "hosts")
 
     def testbed_path(self, name: str) -> Path:
@@ -142,7 +151,10 @@ class Project:
         return _find(name or self.config.testbed, self.testbeds(), "testbed", "hosts/")
 
     def plan(self, request: Request) -> PlannedExperiment:
-        """Load and plan an experiment, and check its recipes; raises DefinitionError or PlanError."""
+        """Load and plan an experiment, and check the recipes that it uses.
+
+        Raises DefinitionError, PlanError or RecipeError.
+        """
         names = sorted({one.strip() for one in testbeds_of(request.testbed)})
         if request.testbed and not all(names):
             message = "empty name before or after a comma; write testbeds as in lab,dumbbell"
@@ -153,9 +165,9 @@ class Project:
         return share_between_testbeds(planned) if len(planned) > 1 else planned[0]
 
     def origin(self, path: Path) -> str:
-        """Return where a file comes from: `project` or `samovar`.
+        """Return whether a file belongs to the `project` or to `samovar`.
 
-        Empty in the checkout, where both are the same.
+        Returns an empty string in the checkout, which is both.
         """
         if self.root == SHIPPED:
             return ""
@@ -169,7 +181,7 @@ class Project:
         return load_experiment(path, self.catalogue, testbed, options)
 
     def _experiment_path(self, name: str) -> Path:
-        """Return the file of an experiment, given by name or as the path of a file."""
+        """Return the path of an experiment file; `name` is the experiment's name, or the path itself."""
         if name.endswith(".yaml") and Path(name).exists():
             return Path(name)
         return _find(name, self.experiments(), "experiment", "experiments/")
@@ -179,7 +191,10 @@ class Project:
         return PlannedExperiment(own.experiment, own.testbed, plan, sources=own.files)
 
     def explain(self, request: Request, key: str, trial: str = "") -> list[Explanation]:
-        """Return the sources of a key's value, in one trial if the (abbreviated) id of a trial is given."""
+        """Return where a key's value comes from; with `trial`, also its value in this trial.
+
+        `trial` is the id of a trial or the beginning of it.
+        """
         own = self._load(request)
         explainer = Explainer(own, self.catalogue, self.config)
         if not trial:
@@ -187,19 +202,19 @@ class Project:
         return explain_trial(explainer, self._plan(own).plan, key, trial)
 
     def study_report(self, name: str) -> keys.StudyReport:
-        """Load experiments/studies/NAME.yaml, a report of several experiments; raises DefinitionError."""
+        """Load the definition of a study's report, experiments/studies/NAME.yaml. Raises DefinitionError."""
         paths = yaml_tree.yaml_files(self.root / "experiments" / STUDIES)
         path = _find(name, paths, "study", f"experiments/{STUDIES}/")
         return load_study_report(path, {path.stem for path in self.experiments()})
 
     def campaign(self, name: str) -> Path:
-        """Return a campaign's folder by path, experiment/campaign or experiment; the latest if empty."""
+        """Return the folder of a campaign by name; see Archive.find."""
         return Archive(self.results).find(name)
 
     def resume_point(
         self, planned: PlannedExperiment, new: bool = False, pick: Pick | None = None
     ) -> ResumePoint:
-        """Return the campaign that a plan resumes and the work that is left; with `new`, a new campaign."""
+        """Return the campaign that a plan resumes and the trials left to run; with `new`, a new campaign."""
         return find_resume_point(planned.plan, self.results, new, pick)
 
 

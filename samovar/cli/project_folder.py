@@ -1,4 +1,4 @@
-"""Find the project folder of a command, and list its files, without slow imports."""
+"""Find, list and create project folders. Imports nothing slow, because shell completion uses this module."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from samovar.cli.fab import fab_tasks
 namespace = fab_tasks(Path(__file__).resolve().parent)
 '''
 IN_CHECKOUT, IN_PROJECT = "docs/reference/schema", ".schema"
-"""Where editor schemas are."""
+"""The folder of the editor schemas, in the checkout and in other projects."""
 
 
 def find_project(folder: Path) -> Path:
-    """Return the nearest project folder: `folder` itself or one above it. Raises ProjectError."""
+    """Return the project folder: `folder` itself, or the nearest one above it. Raises ProjectError."""
     start = folder.absolute()
     if not start.is_dir():
         raise ProjectError(f"{folder}: not a folder; --project takes the folder of a project")
@@ -35,18 +35,18 @@ def find_project(folder: Path) -> Path:
 
 
 def names(root: Path, folder: str) -> Iterator[str]:
-    """Yield the names of the YAML files in a folder of the project, and of the shipped files."""
+    """Yield the names, without .yaml, of the files in a folder of the project, including shipped files."""
     folders = (root / folder, *shipped_beside(root / folder))
     yield from sorted({path.stem for one in folders for path in one.glob("*.yaml")})
 
 
 def schema_folder(root: Path) -> str:
-    """Return the folder of a project's editor schemas, below the project."""
+    """Return the path of a project's editor schemas, relative to the project."""
     return IN_CHECKOUT if root == SHIPPED else IN_PROJECT
 
 
 def make_project(folder: Path) -> list[Path]:
-    """Write the files of a new project and return their paths; raises ProjectError if one exists."""
+    """Write the files of a new project and return their paths. Raises ProjectError if one exists already."""
     root = folder.absolute()
     texts = {
         "experiments/first.yaml": (TEMPLATES / "starter" / "experiment.yaml").read_text("utf-8"),

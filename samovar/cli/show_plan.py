@@ -1,4 +1,4 @@
-"""A plan as text, JSON and CSV: design, campaign to resume, cost, missing capabilities; and one trial."""
+"""Show a plan as text, JSON or CSV, with its cost and what the testbed lacks; and show one trial in full."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from samovar.recipes import Catalogue
 from samovar.units import clock, counted, format_bytes
 
 SCREEN, FEW = 30, 12
-"""A plan of more than SCREEN trials is shown by its first FEW trials."""
+"""Of a plan with more than SCREEN trials, only the first FEW trials are listed."""
 FEW_CHANGES, FEW_NAMES = 8, 3
 ESTIMATE_DIGITS = 2
 
 
 @dataclass(frozen=True)
 class PlanPreview:
-    """All that is known of a plan before it runs.
+    """All that is known about a plan before it runs.
 
-    `cost_remaining` is the cost of the trials that are still to run, `cost_possible` the cost of those that
-    the testbed can run. `not_queried` is the reason why the testbed was not queried; empty if it was.
+    `cost_remaining` is the cost of the trials that are still to run, `cost_possible` the cost of those among
+    them that the testbed can run. `not_queried` is the reason why the testbed was not queried; it is empty if
+    it was queried.
     """
 
     plan: Plan
@@ -44,30 +45,30 @@ class PlanPreview:
 
     @property
     def nothing_can_run(self) -> bool:
-        """Whether every trial is blocked, or something is missing that all trials need."""
+        """Whether every trial is blocked, or the testbed lacks something that all trials need."""
         needed_by_all = any(finding.stops and not finding.trials for finding in self.findings)
         nothing_picked = self.resume.picked is not None and not self.resume.picked.ids
         return needed_by_all or (len(self.blocked) == len(self.picked_ids) and not nothing_picked)
 
     @property
     def picked_ids(self) -> Sequence[str]:
-        """The ids of the trials that the preview is about: those that were picked, else all."""
+        """The ids of the trials that the preview is about: the picked trials, or all trials of the plan."""
         return self.resume.picked.ids if self.resume.picked else self.plan.ids
 
     def trials(self) -> Iterator[tuple[int, Trial]]:
-        """Yield these trials with their numbers in the plan, from 1."""
+        """Yield the trials that the preview is about, with their numbers in the plan, from 1."""
         ids = set(self.picked_ids)
         yield from ((number, one) for number, one in enumerate(self.plan.trials, 1) if one.id in ids)
 
     def state(self, id_: str) -> str:
-        """Return the state of a trial: `cannot run`, `stands` (it is done), or why it is still to run."""
+        """Return the state of a trial: `cannot run`, `stands` (it is done), or the reason why it will run."""
         if id_ in self.blocked:
             return "cannot run"
         return self.resume.comparison.runs.get(id_, "stands")
 
 
 def plan_lines(preview: PlanPreview, every_trial: bool = False) -> Iterator[str]:
-    """Show a plan."""
+    """Yield the lines of `plan`."""
     plan = preview.plan
     title = f": {plan.title}" if plan.title else ""
     yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}{title}"
@@ -86,13 +87,13 @@ def plan_lines(preview: PlanPreview, every_trial: bool = False) -> Iterator[str]
 
 
 def override_lines(plan: Plan) -> Iterator[str]:
-    """Show the values set on the command line, in one line; nothing if there are none."""
+    """Yield a line with the values set by --set on the command line; nothing if there are none."""
     if plan.overrides:
         yield "set: " + ", ".join(f"{key}={value}" for key, value in plan.overrides.items())
 
 
 def _design_lines(plan: Plan) -> Iterator[str]:
-    """Show factors, levels and number of trials of each part, and the order of all trials."""
+    """Yield the factors, levels and number of trials of each part, and the order of all trials."""
     trials = Counter(trial.part for trial in plan.trials)
     for part in plan.parts:
         yield f"{part.name}: {part.title}" if part.title else part.name
@@ -112,7 +113,7 @@ def _levels(levels: Sequence[str]) -> str:
 
 
 def _trial_table(preview: PlanPreview, every_trial: bool) -> Iterator[str]:
-    """Show the trials in run order. Of a long plan, only the first trials are shown."""
+    """Yield a line for each trial in run order. Of a long plan, only the first trials are listed."""
     amount, blocked = len(preview.picked_ids), preview.blocked
     shown = amount if every_trial or amount <= SCREEN else FEW
     rows = []
@@ -137,7 +138,7 @@ REASONS_TO_RUN: Mapping[str, str] = {
 
 
 def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iterator[str]:
-    """Show what a plan changes in the campaign that it resumes: trials done, to run, and no longer used."""
+    """Yield which campaign a plan resumes, and its trials that are done, to run, and no longer used."""
     comparison, kept = resume.comparison, "kept but not analysed"
     if resume.folder is None:
         yield f"new campaign: {counted(len(comparison.runs), 'trial')} to run"
@@ -170,7 +171,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _cost_lines(preview: PlanPreview) -> Iterator[str]:
-    """Show the time and disk space of a plan, of its open trials, and of the trials that can run."""
+    """Yield the time that all trials, the open trials and the runnable trials take, and the disk space."""
     cost, remaining, possible = preview.cost, preview.cost_remaining, preview.cost_possible
     yield _total("cost", cost)
     if 0 < remaining.trials < cost.trials:
@@ -185,7 +186,7 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
         ("reboot", changes.reboots, changes.naive_reboots),
         ("interface reset", changes.resets, changes.naive_resets),
     ):
-        if (number or naive) and not preview.resume.picked:  # known for the whole order only
+        if (number or naive) and not preview.resume.picked:  # known only for the whole plan
             rows.append(("  hosts", f"{counted(number, what)} ({naive:,} in the order of the file)"))
     yield from columns(rows)
 
@@ -198,7 +199,7 @@ def _total(name: str, cost: Cost) -> str:
 
 
 def _times(cost: Cost) -> list[tuple[str, float, str]]:
-    """Return what takes time other than traffic: its name, seconds, and the source of the estimate."""
+    """Return a row for everything but traffic that takes time: name, seconds, source of the estimate."""
     times = cost.times
     rows = (
         ("overhead", cost.overhead_s, str(times.overhead)),
@@ -218,7 +219,7 @@ def _disk(cost: Cost) -> str:
 
 
 def _capability_lines(preview: PlanPreview) -> Iterator[str]:
-    """Show each thing that prevents trials from running, and whether the testbed was queried."""
+    """Yield what prevents trials from running, and whether the testbed was queried."""
     plan, blocked = preview.plan, preview.blocked
     stops = [finding for finding in preview.findings if finding.stops]
     some = [finding for finding in stops if finding.trials]
@@ -241,7 +242,7 @@ NOT_SHOWN = frozenset({"group", "from_address", "to_address", "os", "release", "
 
 
 def trial_lines(trial: Trial, catalogue: Catalogue) -> Iterator[str]:
-    """Show one trial: what it sets, runs and records. Settings that it does not change are not shown."""
+    """Yield the values of one trial: path, hosts, flows, captures, loggers. Unset values are left out."""
     resolved = trial.resolved
     levels = ", ".join(f"{name} {level}" for name, level in trial.treatment.items())
     yield f"{trial.id}: part {trial.part}, replicate {trial.replicate}, block {trial.block}"
@@ -264,13 +265,13 @@ def trial_lines(trial: Trial, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _recorded(logger: str, system: str, catalogue: Catalogue) -> str:
-    """Return the quantity that a logger records, if its name differs from the recipe's."""
+    """Return the name of the quantity that a logger records; empty if it equals the logger's own name."""
     recorded = (name for name, loggers in catalogue.quantities(system).items() if logger in loggers)
     return next((name for name in recorded if name != logger), "")
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Show rows of plan.json as a table with a title. Keys without a value in any row have no column."""
+    """Yield rows of plan.json as a table with a title. A key that has no value in any row is left out."""
     texts = [{key: value_text(key, value) for key, value in row.items()} for row in rows]
     keys = [key for row in texts[:1] for key in row if key not in NOT_SHOWN]
     used = [key for key in keys if any(row[key] for row in texts)]
@@ -281,9 +282,9 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def plan_json(preview: PlanPreview) -> Iterator[str]:
-    """Yield lines of JSON: the keys of plan.json, then the cost, the campaign and why trials cannot run.
+    """Yield the lines of `plan --json`: the keys of plan.json, cost, campaign, and why trials cannot run.
 
-    Each trial is written before the next one is resolved: a plan may have a hundred thousand.
+    Each trial is yielded before the next one is resolved, because a plan may have a hundred thousand trials.
     """
     resume = preview.resume
     folder, comparison, picked = resume.folder, resume.comparison, resume.picked
@@ -341,7 +342,7 @@ def _cost_json(cost: Cost) -> Mapping[str, object]:
 
 
 def plan_csv(preview: PlanPreview) -> str:
-    """Return a row per trial in run order: a column per factor, the duration in seconds, the state."""
+    """Return the text of `plan --csv`: a row per trial in run order, with its levels, duration and state."""
     factors = list(dict.fromkeys(factor for part in preview.plan.parts for factor in part.factors))
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")

@@ -1,6 +1,6 @@
-"""The status of a campaign: a grid of its trials, what runs, what failed, the time remaining.
+"""Show the status of a campaign: a grid of its trials, running and failed trials, and the time remaining.
 
-The grid has a row per treatment and a character per replicate; it is readable without colour.
+The grid has a row per treatment and a symbol per replicate. It can be read without colour.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SYMBOLS: Mapping[str, str] = {
     BLOCKED: "−",
     LATER: "○",
 }
-"""The symbol of each state of a trial. The legend below a grid shows the states that occur."""
+"""The symbol of each state of a trial in the grid. The legend below the grid explains those that occur."""
 GAP = "  "
 FEW_TRIALS, FEW_REASONS, MOST_FINDINGS = 10, 5, 1000
 SHOWN_BY_ALL = " (--all shows them)"
 ENDS = ("campaign-finished", "campaign-interrupted")
 ASSUMED_OVERHEAD_S = MeasuredTimes().overhead.seconds
-"""Assumed overhead of a trial until an overhead has been measured."""
+"""The overhead in seconds that is assumed for a trial until one has been measured."""
 
 
 def remaining_s(
@@ -46,10 +46,10 @@ def remaining_s(
     testbeds: int,
     assumed_s: float = ASSUMED_OVERHEAD_S,
 ) -> float:
-    """Return the time in seconds that the open trials take on several testbeds, at least the longest trial's.
+    """Return how long the open trials take on several testbeds in parallel, in seconds.
 
-    `traffic_s` has the traffic time of each open trial. Each gets the mean measured overhead, or
-    ASSUMED_OVERHEAD_S before the first measurement.
+    `traffic_s` has the traffic time of each open trial. To each is added the mean of `overheads_s`, or
+    `assumed_s` if no overhead has been measured. The result is at least the time of the longest trial.
     """
     if not traffic_s:
         return 0.0
@@ -59,12 +59,12 @@ def remaining_s(
 
 
 def place_text(testbed: str, attempt: int = 1) -> str:
-    """Return the testbed of a trial if several share the campaign, and the attempt if not the first."""
+    """Return a text with a trial's testbed, unless it is empty, and its attempt, unless it is the first."""
     return (f" on {testbed}" if testbed else "") + (f", attempt {attempt}" if attempt > 1 else "")
 
 
 Grid = Mapping[str, Sequence[str]]
-"""Maps the label of each treatment's row to the states of its trials, in the order of replicates."""
+"""The grid of a campaign: maps each treatment's label to the states of its trials, by replicate."""
 
 
 def trial_state(trial: TrialState | None, blocked: bool = False) -> str:
@@ -89,7 +89,7 @@ def trial_states(plan: Plan, state: CampaignState) -> dict[str, str]:
 
 
 def grid_of(plan: Plan, states: Mapping[str, str]) -> Grid:
-    """Return a row per treatment, labelled with the levels of the factors that vary in its part."""
+    """Return the grid of a plan. A treatment's label has the levels of the factors that vary in its part."""
     varying = {
         part.name: [name for name, levels in part.factors.items() if len(levels) > 1] for part in plan.parts
     }
@@ -103,9 +103,9 @@ def grid_of(plan: Plan, states: Mapping[str, str]) -> Grid:
 
 
 def grid_lines(grid: Grid, width: int, height: int) -> Iterator[str]:
-    """Draw rows in as many columns as fit.
+    """Yield the lines of a grid, with its rows side by side in as many columns as fit.
 
-    If there are too many rows, those with trials that are not valid come first.
+    If not all rows fit, rows in which all trials are valid are left out first.
     """
     if not grid:
         return
@@ -126,7 +126,7 @@ def grid_lines(grid: Grid, width: int, height: int) -> Iterator[str]:
 
 
 def _symbols(states: Sequence[str], room: int) -> str:
-    """Return a symbol per replicate, or the count of each symbol if there are more than `room`."""
+    """Return a symbol per replicate; if they do not fit in `room`, each symbol with its number."""
     if len(states) <= max(room, 8):
         return "".join(SYMBOLS[state] for state in states)
     counts = Counter(states)
@@ -134,7 +134,7 @@ def _symbols(states: Sequence[str], room: int) -> str:
 
 
 def legend(states: Iterable[str]) -> str:
-    """Return the symbols with their meanings and the number of trials of each."""
+    """Return the legend of a grid: each symbol that occurs, the number of trials, and its meaning."""
     counts = Counter(states)
     shown = (f"{mark} {counts[state]:,} {state}" for state, mark in SYMBOLS.items() if counts[state])
     return GAP.join(shown)
@@ -152,7 +152,7 @@ class CampaignStatus:
 
     @property
     def open(self) -> list[Trial]:
-        """The trials that are still to run and that the testbed can run, without those left for later."""
+        """The trials still to run that the testbed can run, without those that runs have not picked."""
         state = self.state
         return [
             trial
@@ -164,14 +164,14 @@ class CampaignStatus:
 
     @property
     def remaining_s(self) -> float:
-        """Seconds until all trials are done: planned traffic plus the mean overhead so far."""
+        """The estimated seconds until all trials are done: planned traffic plus the mean overhead so far."""
         measured = [t.overhead_s for t in self.state.with_status("completed") if t.overhead_s is not None]
         testbeds = max(1, len(testbeds_of(self.plan.testbed)) - len(self.state.idle))
         return remaining_s([trial.resolved.duration_s for trial in self.open], measured, testbeds)
 
 
 def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) -> Iterator[str]:
-    """Show the status of a campaign."""
+    """Yield the lines of `status`."""
     plan, state = status.plan, status.state
     yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed} in {status.folder}"
     yield from override_lines(plan)
@@ -197,9 +197,9 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
 
 
 def _not_valid_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
-    """Show why trials of the plan are not valid, the worst first: a line for each reason.
+    """Yield the trials of the plan that are not valid, worst first, with a line for each reason.
 
-    After the first trials, the reasons of the others are counted.
+    Of trials beyond the first ten, only the reasons are listed, with the number of trials for each.
     """
     known = [trial for id_, trial in state.trials.items() if id_ in states and trial.reasons]
     ended = [trial for trial in known if trial.status != "in flight"]
@@ -221,7 +221,7 @@ def _reason_lines(reasons: Sequence[str]) -> list[str]:
 
 
 def _every_trial_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
-    """Show a row for each trial of the plan with its overhead, and below it why it is not valid."""
+    """Yield a row for each trial of the plan with its overhead, and below the row why it is not valid."""
     trials = state.trials
     rows = [(SYMBOLS[word], id_, word, _overhead_text(trials.get(id_))) for id_, word in states.items()]
     for row, (id_, word) in zip(columns(rows), states.items(), strict=True):
@@ -252,7 +252,7 @@ def _count_lines(status: CampaignStatus) -> Iterator[str]:
 
 
 def status_json(status: CampaignStatus) -> Mapping[str, object]:
-    """Return the status of a campaign for programs."""
+    """Return the value that `status --json` prints."""
     plan, state = status.plan, status.state
     words = trial_states(plan, state).values()
     return {
@@ -286,7 +286,7 @@ def _trial_json(trial: Trial, word: str, state: CampaignState) -> Mapping[str, o
 
 
 def verification_lines(folder: Path, found: Verification) -> Iterator[str]:
-    """Show the result of `verify`: a line per difference, then what was read."""
+    """Yield the lines of `verify`: one for each difference, and a summary with the number of files read."""
     yield from first_lines([f"✗ {finding}" for finding in found.findings], MOST_FINDINGS)
     yield from (f"? {note}" for note in found.notes)
     result = f"✓ {folder}: unchanged since it was recorded"

@@ -1,4 +1,4 @@
-"""Text that all commands print: durations, values with units, aligned columns, no terminal escapes."""
+"""Format text that commands print: values with units, aligned columns; and remove terminal escapes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from samovar.units import format_bytes, format_duration, format_rate, format_sha
 _TERMINAL_CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
-"""Terminal escapes (ECMA-48), characters that change the direction of text (UAX 9), and lone surrogates."""
+"""Matches control characters, as in terminal escapes (ECMA-48), characters that change the direction of text
+(UAX 9), and lone surrogates."""
 
 
 def harmless(text: str) -> str:
-    """Return the text with a dot for each control character: hosts must not control the user's terminal."""
+    """Return a text with each control character replaced by a dot.
+
+    Output of hosts is printed, and must not control the user's terminal.
+    """
     return _TERMINAL_CONTROLS.sub("·", text)
 
 
 def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield a line per row with the cells aligned in columns, two spaces apart."""
+    """Yield a line per row, with its cells aligned in columns that are two spaces apart."""
     table = [tuple(row) for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
     for row in table:
@@ -31,7 +35,7 @@ def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def first_lines(lines: Sequence[str], most: int, hint: str = "") -> Iterator[str]:
-    """Yield the first lines, and a line with the number of lines left out."""
+    """Yield at most `most` lines, and if there are more, a line with the number of those left out."""
     yield from lines[:most]
     if len(lines) > most:
         yield f"  … {len(lines) - most:,} more{hint}"
@@ -47,17 +51,17 @@ UNITS: Mapping[str, Callable[[Any], str]] = {
     "_s": format_duration,
     **dict.fromkeys(("loss", "reorder", "duplicate"), format_share),
 }
-"""The format of a value by the suffix of its key in plan.json or in a host's facts."""
+"""The formatting function of a value by the end of its key in plan.json or in a host's facts."""
 
 
 def key_title(key: str) -> str:
-    """Return a key of plan.json or of a host's facts without its unit, in words."""
+    """Return a key of plan.json or of a host's facts as words without its unit, such as `max mtu`."""
     units = (unit for unit in UNITS if unit.startswith("_") and key.endswith(unit))
     return key.removesuffix(next(units, "")).replace("_", " ")
 
 
 def value_text(key: str, value: Any) -> str:
-    """Return the value of a key as text; empty if it is not set or has no effect."""
+    """Return a value, which may be a list or mapping, as text; empty for None, 0, False and empty values."""
     if isinstance(value, Mapping):
         texts = {name: value_text(name, one) for name, one in value.items()}
         return ", ".join(f"{name} {text}" for name, text in texts.items() if text)
@@ -70,6 +74,6 @@ def value_text(key: str, value: Any) -> str:
 
 
 def quantity_text(key: str, value: Any) -> str:
-    """Return one value of a key with its unit."""
+    """Return a single value as text, with the unit that its key implies."""
     shows = (show for end, show in UNITS.items() if key.endswith(end) and not isinstance(value, str))
     return next(shows, str)(value)

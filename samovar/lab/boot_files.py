@@ -69,7 +69,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     for name in ("bin", "etc", "dev", "lib", "devices", "machines"):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True)
-    programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copies lose the setuid bit, see lab-init.sh
+    programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copied without setuid, see lab-init.sh
     if any(link.has_adapters for link in boot.topology.links):
         programs.append(installation.adapter())
     for program in programs:

@@ -1,4 +1,4 @@
-"""The report of a campaign (scorecard, PDF, bundle), and the report of a study."""
+"""Make the report of a campaign (scorecard, PDF, bundle), and the report of a study."""
 
 from samovar.report.bundle import make_bundle as make_bundle
 from samovar.report.campaign_data import shown_part as shown_part

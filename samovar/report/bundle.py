@@ -1,4 +1,4 @@
-"""The bundle of a campaign: PDF, scorecard, figures, data, provenance, metadata (RO-Crate 1.1), checksums."""
+"""Make the bundle of a campaign: PDF, scorecard, figures, data, provenance, RO-Crate metadata, checksums."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ COPIES = {
     "provenance": ("experiment.yaml", "testbed.yaml", "plan.json", "provenance.json", "journal.jsonl"),
     "data": ("tables/summary.csv", "tables/flows.csv", "tables/metrics.csv"),
 }
-"""Files of the campaign that are copied to folders of the bundle."""
+"""The campaign's files that are copied to the bundle, by folder of the bundle."""
 FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "text/csv"}
-"""Media types that Python does not know on every system."""
+"""Media types by suffix that Python's module mimetypes does not know on every system."""
 
 
 def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = None) -> tuple[Path, list[str]]:
-    """Make the bundle of an analysed campaign; return the path of its PDF and the verdicts.
+    """Make the bundle of an analysed campaign; return the path of its PDF and the expectations' verdicts.
 
-    The same campaign gives the same bytes. Expectations may name the metrics of `outputs`, by default those
-    of the R package. Emits the events `scorecard` and `bundle-made`. Raises ReportError if the campaign is
-    not analysed or the PDF cannot be made, DefinitionError if its experiment.yaml is broken.
+    The bundle of the same campaign always has the same bytes. Expectations may use the metrics in `outputs`;
+    by default those of the R package. Emits the events `scorecard` and `bundle-made`. Raises ReportError if
+    the campaign is not analysed, or if the PDF cannot be made. Raises DefinitionError if the campaign's
+    experiment.yaml is invalid.
     """
     campaign, results = read_results(campaign_folder, outputs)
     bundle = campaign.bundle
@@ -59,7 +60,7 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
 
 
 def finish_bundle(bundle: Path, pdf: Path, results: Sequence[Result], emit: Emit) -> list[str]:
-    """Write the checksums of a bundle, emit what was made, and return the verdicts."""
+    """Write the checksums of a bundle, emit events about it, and return the verdicts of the expectations."""
     write_sums(bundle)
     verdicts = [one.verdict for one in results]
     emit(Event("scorecard", {word: verdicts.count(word) for word in VERDICTS}))
@@ -68,12 +69,12 @@ def finish_bundle(bundle: Path, pdf: Path, results: Sequence[Result], emit: Emit
 
 
 def bundle_files(folder: Path) -> list[Path]:
-    """Return the files of a folder, in the same order on every machine."""
+    """Return all files below a folder, sorted in the same order on every machine."""
     return sorted((file for file in folder.rglob("*") if file.is_file()), key=lambda file: file.as_posix())
 
 
 def _crate(document: Json, bundle: Path, files: list[Path], t_s: float) -> Json:
-    """Return the RO-Crate metadata of files in a bundle; its paths are relative to the bundle."""
+    """Return the RO-Crate 1.1 metadata of a bundle's files, with paths relative to the bundle."""
     version = "https://w3id.org/ro/crate/1.1"
 
     def entity(id_: str, kind: str, **values: object) -> Json:

@@ -1,4 +1,4 @@
-"""A recorded campaign as the report needs it: plan, journal, manifests, provenance, testbed, analysis."""
+"""Read what the report needs from a campaign: plan, journal, manifests, provenance, testbed, analysis."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ class Campaign:
 
     @property
     def label(self) -> str:
-        """EXPERIMENT/CAMPAIGN, as commands accept it."""
+        """The name EXPERIMENT/CAMPAIGN, which commands accept."""
         return f"{self.plan.experiment}/{self.folder.name}"
 
     @property
     def bundle(self) -> Path:
-        """Folder of the bundle."""
+        """The folder of the bundle."""
         return self.folder / "bundle"
 
     @property
     def is_finished(self) -> bool:
-        """Whether the last run of the campaign ended regularly."""
+        """Whether the last run of the campaign ended without being interrupted or killed."""
         marks = [entry.event for entry in self.journal if entry.event in (*STARTS, "campaign-finished")]
         return marks[-1:] == ["campaign-finished"]
 
     @property
     def start_s(self) -> float:
-        """Epoch seconds of the first event."""
+        """The time of the journal's first event in seconds since the epoch; 0 if it has no event."""
         return self.journal[0].t_s if self.journal else 0.0
 
     @property
     def end_s(self) -> float:
-        """Epoch seconds of the last event."""
+        """The time of the journal's last event in seconds since the epoch; 0 if it has no event."""
         return self.journal[-1].t_s if self.journal else 0.0
 
     def trial_state(self, trial: str) -> str:
-        """Return the verdict of a planned trial if it completed, else its outcome, or why it has none."""
+        """Return the state of a planned trial: its verdict, or how it failed, or why it has not run."""
         manifest = self.manifests.get(trial)
         if manifest is not None:
             outcome = str(manifest.get("outcome", COMPLETED))
@@ -73,18 +73,18 @@ class Campaign:
 
     @property
     def analyse_command(self) -> str:
-        """The command that makes figures and tables, of the same part of the trials."""
+        """The command that repeats the analysis of the campaign, with the same picked trials."""
         return f"fab analyse {self.label} {self.shown.get('options', '')}".rstrip()
 
     @property
     def shown(self) -> Json:
-        """The part of the trials that figures and tables show; empty if they show all."""
+        """The part of the trials that was analysed and that figures show; empty if they show all trials."""
         part: Json = self.analysis.get("part") or {}
         return part
 
     @property
     def part(self) -> str:
-        """How much of the plan has run and is shown, if either is a part of it; empty for the whole plan."""
+        """How many trials of the plan have run and how many are shown; empty if both are all trials."""
         run, of = self.state.part_text(self.plan.ids), counted(len(self.plan.ids), "trial")
         shown = (
             f"{len(self.shown['trials'])} of {of} are shown (picked: {self.shown['picked']})"
@@ -95,7 +95,10 @@ class Campaign:
 
 
 def read_campaign(folder: Path) -> Campaign:
-    """Read a campaign folder. Raises ReportError, PlanError or CampaignError for any other folder."""
+    """Read a campaign's folder.
+
+    Raises ReportError, PlanError or CampaignError if a file is missing or invalid.
+    """
     folder = folder.resolve()
     plan, journal = read_plan(folder), read_journal(folder / "journal.jsonl")
     manifests = {id_: folder / "trials" / id_ / "manifest.json" for id_ in plan.ids}
@@ -113,12 +116,15 @@ def read_campaign(folder: Path) -> Campaign:
 
 
 def shown_part(folder: Path) -> str:
-    """Return how much of a campaign's plan has run and is analysed; empty if that is all of it."""
+    """Return how many trials of a campaign's plan have run and are shown; empty if both are all trials."""
     return read_campaign(folder).part
 
 
 def read_json(file: Path, kind: type[Value], optional: bool = False) -> Value:
-    """Read a JSON object or list. Raises ReportError; a missing optional file counts as empty."""
+    """Return the JSON object or list in a file. Raises ReportError if the file is missing or invalid.
+
+    If `optional`, a missing file gives an empty value.
+    """
     if optional and not file.exists():
         return kind()
     try:

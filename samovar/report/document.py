@@ -1,4 +1,4 @@
-"""The content of a campaign's report as one JSON value: sections, figures, tables, data for Typst."""
+"""Compose the content of a campaign's report as one JSON value, from which Typst templates make the PDF."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OUTPUT_DEFAULTS: Json = {
     "reason": "",
 }
 COMPARED_METRICS = ("throughput_bps", "goodput_bps", "rtt_median_ms", "loss_share")
-"""Metrics in the table: the mean over a trial's flows."""
+"""The metrics in the table that compares testbeds. For each trial, the mean over its flows is taken."""
 COMPARISON_CAPTION = (
     "The same treatments on each testbed: median over trials, least and greatest value, number of trials."
 )
@@ -43,7 +43,7 @@ SUMMARY_FILES = {
 
 
 def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
-    """Return the document; raises ReportError if a file of the analysis is missing."""
+    """Return the content of the report. Raises ReportError if a file of the analysis is missing."""
     figures, tables = _figures(campaign), _tables(campaign)
     return {
         **overview(campaign),
@@ -66,7 +66,7 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
 
 
 def _path_captions(campaign: Campaign) -> Json:
-    """Return the label of the bottleneck in the drawing of the path, and the caption below."""
+    """Return the label of the bottleneck in the drawing of the path, and the drawing's caption."""
     bottleneck = campaign.testbed.get("bottleneck") or {}
     where = f"link {bottleneck['link']}" if "link" in bottleneck else ""
     if "router" in bottleneck:
@@ -80,7 +80,10 @@ def _path_captions(campaign: Campaign) -> Json:
 
 
 def scorecard_section(results: Sequence[Result], part: str = "") -> Json:
-    """Return the lines of the scorecard, the number of each verdict, and a headline with the `part`."""
+    """Return the lines of the scorecard, the number of lines with each verdict, and a headline.
+
+    If `part` is not empty, it says how much of the plan is shown, and is added to the headline.
+    """
     counts = {word: sum(one.verdict == word for one in results) for word in VERDICTS}
     return {
         "lines": [_scorecard_line(one) for one in results],
@@ -91,7 +94,7 @@ def scorecard_section(results: Sequence[Result], part: str = "") -> Json:
 
 
 def _scorecard_line(result: Result) -> Json:
-    """Return a line with its metric, treatment and source. The sample size is separate from the value."""
+    """Return a line of the scorecard with texts for the template: what it is about, value, sample size."""
     value, _, sample = result.observed.partition(" (")
     kinds = (("part", result.part), ("flow", result.flow), ("from", result.source))
     part, flow, source = (f"{kind} {name}" if name else "" for kind, name in kinds)
@@ -101,7 +104,10 @@ def _scorecard_line(result: Result) -> Json:
 
 
 def _figures(campaign: Campaign) -> list[Json]:
-    """Return the figures in order; raises ReportError if a planned figure or a file is missing."""
+    """Return the figures in the plan's order.
+
+    Raises ReportError if a planned figure or its file is missing.
+    """
     found, bundle = _outputs(campaign, "figure"), campaign.bundle
     for file in (bundle / str(figure["file"]) for figure in found if not figure["reason"]):
         if not file.is_file() or not file.resolve().is_relative_to(bundle.resolve()):
@@ -110,9 +116,9 @@ def _figures(campaign: Campaign) -> list[Json]:
 
 
 def _tables(campaign: Campaign) -> list[Json]:
-    """Return the tables in order, with rows as long as the heading.
+    """Return the tables in the plan's order, with rows filled up or cut to the number of columns.
 
-    Raises ReportError if a table is missing.
+    Raises ReportError if a planned table is missing.
     """
     found = [table for table in _outputs(campaign, "table") if table["columns"] or table["reason"]]
     for table in found:
@@ -123,9 +129,10 @@ def _tables(campaign: Campaign) -> list[Json]:
 
 
 def _outputs(campaign: Campaign, kind: str) -> list[Json]:
-    """Read figures.json or tables.json. What could not be made is in its place in the plan, with the reason.
+    """Return the entries of figures.json or tables.json in the plan's order.
 
-    Raises ReportError if a planned output is missing without a reason.
+    Outputs that could not be made are included with the reason. Raises ReportError if a planned output is
+    missing without a reason.
     """
     file = campaign.bundle / f"{kind}s.json"
     found = read_json(file, list)
@@ -149,7 +156,7 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
 
 
 def _output_name(planned: Mapping[str, Any], kind: str) -> str:
-    """Return the name of a planned output's files, as entry_name() of the R package makes it."""
+    """Return the name of a planned output's files. entry_name() of the R package makes the same name."""
     options = (value for key, value in planned.items() if key not in (kind, "title", "published"))
     lists = (value if isinstance(value, list | tuple) else [value] for value in options)
     texts = (str(one) for value in lists for one in value)
@@ -157,7 +164,7 @@ def _output_name(planned: Mapping[str, Any], kind: str) -> str:
 
 
 def compare_testbeds(campaign: Campaign) -> list[Json]:
-    """Return a table that compares the testbeds of a campaign; None if it ran on one testbed."""
+    """Return a table that compares the testbeds of a campaign, as a list; empty if it ran on only one."""
     testbeds = {id_: str(one.get("testbed") or "") for id_, one in campaign.manifests.items()}
     names = sorted(set(testbeds.values()))
     file = campaign.folder / "tables" / "metrics.csv"
@@ -168,9 +175,9 @@ def compare_testbeds(campaign: Campaign) -> list[Json]:
 
 
 def comparison_rows(file: Path, testbeds: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield a row per treatment and metric of metrics.csv, with a cell per testbed.
+    """Yield a row per treatment and metric in metrics.csv, with a cell for each testbed.
 
-    `testbeds` maps trials to testbeds.
+    `testbeds` maps trials to testbeds. Treatments that ran on only one testbed are left out.
     """
     flows: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
     with file.open(newline="", encoding="utf-8") as lines:
@@ -198,7 +205,7 @@ def _measured_text(values: Sequence[float], unit: str) -> str:
 
 
 def data_files(bundle: Path, outputs: list[Json]) -> list[Json]:
-    """Return a row per CSV file: its content, number of rows, and the first digits of its SHA-256."""
+    """Return a row per CSV file of the bundle: content, number of rows, first digits of its SHA-256."""
     titles: dict[str, list[str]] = {}
     for one in outputs:
         titles.setdefault(Path(one["data"]).name, []).append(str(one["title"] or one["name"]))

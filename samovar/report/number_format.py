@@ -1,4 +1,4 @@
-"""Numbers as text for the report: few digits, a fitting prefix, the unit after a space."""
+"""Format numbers for the report: few digits, a fitting prefix, and the unit after a space."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 PREFIXED = {"bps": "bit/s", "bit/s": "bit/s", "bytes": "B", "s": "s"}
-"""Units of metrics that take a prefix, and their symbols."""
+"""The symbols of those units of metrics that may have a prefix such as k or M."""
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"))
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Return a number with a given number of significant digits, never with an exponent."""
+    """Return a number as text without an exponent, with at most `digits` digits if it has decimals."""
     if not math.isfinite(value):
         return "–"
     if value == 0 or (value == int(value) and abs(value) < 1e7):
@@ -23,7 +23,10 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def scale(values: Sequence[float], unit: str) -> tuple[float, str]:
-    """Return the divisor and the unit symbol that fit the largest of the values."""
+    """Return a divisor for the values, and the unit's symbol with the matching prefix.
+
+    The prefix is chosen for the largest value.
+    """
     if unit == "share":
         return 0.01, "%"
     if unit not in PREFIXED:
@@ -37,12 +40,12 @@ def scale(values: Sequence[float], unit: str) -> tuple[float, str]:
 
 
 def quantity(value: float, unit: str) -> str:
-    """Return a value with its unit: 34.1 Mbit/s."""
+    """Return a value with its unit, such as 34.1 Mbit/s."""
     return span(value, value, unit)
 
 
 def span(low: float, high: float, unit: str) -> str:
-    """Return a range with its unit and equal decimals, or one value if both ends read the same."""
+    """Return a range with its unit, such as 1.5–2.0 s; one value if both ends are equal as text."""
     divisor, symbol = scale((low, high), unit)
     first, last = number(low / divisor), number(high / divisor)
     decimals = max(len(text.partition(".")[2]) for text in (first, last))
@@ -52,13 +55,13 @@ def span(low: float, high: float, unit: str) -> str:
 
 
 def moment(t_s: float) -> str:
-    """Return an epoch time in seconds as date and time in UTC."""
+    """Return a time in seconds since the epoch as date and time in UTC."""
     at = datetime.fromtimestamp(t_s, UTC)
     return f"{at.day} {at:%B %Y, %H:%M:%S} UTC"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
-    """Join words as in a sentence: a, b and c."""
+    """Join words as in a sentence: a, b and c. `last` is the word before the last one."""
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"

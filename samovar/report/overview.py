@@ -1,4 +1,4 @@
-"""Overview of the run: facts for the cover, treatments and traffic of each part, trials left out and why."""
+"""Compose the report's cover, the tables of treatments and traffic, and the trials left out, with reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATES = {
     NOT_PICKED: "for another run",
     "left out": "not analysed",
 }
-"""What the analysis does with the trials of each state."""
+"""What the analysis does with trials in each state, as the report prints it."""
 KERNELS = {"uml": "user-mode Linux", "native": "the machine’s own kernel"}
 ORDERS = {
     "sequential": "in the order of the factors",
@@ -29,11 +29,11 @@ ORDERS = {
     "blocked": "in random order within blocks; each block has one replicate of every treatment",
 }
 MOST_LISTED = 6
-"""How many ids are listed of trials in the same state for the same reason; the others are counted."""
+"""Of trials in the same state for the same reason, at most this many ids are listed; others are counted."""
 
 
 def overview(campaign: Campaign) -> Json:
-    """Return the cover: title, description, facts, and a notice if the campaign is incomplete."""
+    """Return the cover's values: title, description, facts, and a notice on trials not shown or not run."""
     plan, name, testbed = campaign.plan, campaign.folder.name, testbed_text(campaign)
     facts = {
         "Experiment": plan.experiment,
@@ -58,17 +58,17 @@ def overview(campaign: Campaign) -> Json:
 
 
 def pairs(facts: dict[str, str]) -> list[Json]:
-    """Return facts as the templates show them, without empty facts."""
+    """Return facts as a list for the templates, without those that are empty."""
     return [{"name": name, "value": value} for name, value in facts.items() if value]
 
 
 def when(campaign: Campaign) -> str:
-    """Return the start of a campaign and how long it took."""
+    """Return a text with the start of a campaign and its duration."""
     return f"{moment(campaign.start_s)}, over {clock(campaign.end_s - campaign.start_s)}"
 
 
 def testbed_text(campaign: Campaign) -> str:
-    """Return the testbed with its description, number of hosts and kind."""
+    """Return a text with a testbed's name, description, number of hosts, and kind (real or virtual)."""
     testbed, name = campaign.testbed, campaign.plan.testbed
     hosts = testbed.get("hosts")
     if not hosts:
@@ -83,20 +83,20 @@ def testbed_text(campaign: Campaign) -> str:
 
 
 def trials_text(campaigns: Iterable[Campaign]) -> str:
-    """Return the number of planned trials, in all and by state."""
+    """Return a text with the number of planned trials, in total and by state."""
     counts = Counter(one.trial_state(id_) for one in campaigns for id_ in one.plan.ids)
     shares = [f"{counts[state]} {state}" for state in dict.fromkeys([*STATES, *counts]) if counts[state]]
     return f"{counted(sum(counts.values()), 'trial')} planned: {listed(shares)}"
 
 
 def _notice(campaign: Campaign) -> str:
-    """Return sentences for the cover about trials that are not shown or have not run; empty if none."""
+    """Return the notice on the cover about trials that are not shown or have not run; empty if all are."""
     part = [f"{campaign.part}."] if campaign.part else []
     return " ".join([*part, *_missing(campaign)])
 
 
 def _missing(campaign: Campaign) -> Iterator[str]:
-    """Yield a sentence on trials that should have run and have not, if there are any."""
+    """Yield a sentence on the trials that should have run but have not; none if all have run."""
     missing = [id_ for id_ in campaign.plan.ids if campaign.trial_state(id_) == NOT_RUN]
     if campaign.is_finished and not missing:
         return
@@ -111,7 +111,7 @@ def _missing(campaign: Campaign) -> Iterator[str]:
 
 
 def path_settings(trials: Iterable[Trial]) -> list[str]:
-    """Return the settings of the bottleneck as text, with all values of a setting that varies."""
+    """Return a text for each setting of the bottleneck, with all values if it differs between trials."""
     found: dict[str, list[str]] = {}
     for path in (trial.resolved.path for trial in trials):
         if path is None:
@@ -126,7 +126,7 @@ def path_settings(trials: Iterable[Trial]) -> list[str]:
 
 
 def _direction(one: DirectionPlan) -> dict[str, str]:
-    """Return the settings of one direction that have an effect, each with its value as text."""
+    """Return the settings of one direction as texts by name, without those that are zero or not set."""
     in_packets = one.buffer_packets is not None
     settings: dict[str, tuple[float | None, str]] = {
         "rate": (one.rate_bps, "bps"),
@@ -141,7 +141,7 @@ def _direction(one: DirectionPlan) -> dict[str, str]:
 
 
 def treatments(campaign: Campaign) -> Json:
-    """Return the order of the trials, and the factors and traffic of each part."""
+    """Return a sentence on the order of the trials, and the factors, flows and recordings of each part."""
     plan = campaign.plan
     seeded = f"; seed {plan.seed}" if plan.order != "sequential" else ""
     order = f"Trials ran {ORDERS.get(plan.order, plan.order)}{seeded}."
@@ -164,7 +164,7 @@ def _part(part: PartPlan, campaign: Campaign) -> Json:
 
 
 def _flow_text(flow: FlowPlan) -> str:
-    """Return a flow as text: label, generator, hosts, port, amount, start."""
+    """Return a flow as text: label, generator, hosts, port, size or duration, start."""
     texts = [f"{flow.label}: {flow.generator} from {flow.from_host} to {flow.to_host}", f"port {flow.port}"]
     if flow.size_bytes is not None:
         texts.append(quantity(flow.size_bytes, "bytes"))
@@ -178,7 +178,7 @@ def _flow_text(flow: FlowPlan) -> str:
 
 
 def _recorded(trial: Trial) -> Iterator[str]:
-    """Yield what a trial captures and logs, and where."""
+    """Yield a text for each capture and logger of a trial, with its host."""
     for capture in trial.resolved.captures:
         yield f"packets at {capture.host} {capture.interface} (first {capture.snaplen_bytes} B of each)"
     for logger in trial.resolved.loggers:
@@ -187,7 +187,7 @@ def _recorded(trial: Trial) -> Iterator[str]:
 
 
 def omissions(campaign: Campaign) -> Json:
-    """Return the trials that are not valid by state and reason, and what else is not in the figures."""
+    """Return trials that are not valid, by state and reason, notes, and figures that could not be made."""
     groups: dict[tuple[str, str], list[str]] = {}
     for trial, state, reason in _not_valid(campaign):
         groups.setdefault((state, reason), []).append(trial)
@@ -199,7 +199,7 @@ def omissions(campaign: Campaign) -> Json:
 
 
 def _not_valid(campaign: Campaign) -> Iterator[tuple[str, str, str]]:
-    """Yield id, state and reasons of each trial that is not valid, or that the analysis left out."""
+    """Yield id, state and reasons of each planned trial that is not valid or that the analysis left out."""
     left_out: list[Json] = campaign.analysis.get("trials_left_out") or []
     skipped = {str(one["id"]): str(one["reason"]) for one in left_out}
     for trial in campaign.plan.ids:
@@ -211,7 +211,10 @@ def _not_valid(campaign: Campaign) -> Iterator[tuple[str, str, str]]:
 
 
 def _reasons(campaign: Campaign, trial: str) -> list[str]:
-    """Return the reasons of a verdict or failure, from the manifest if there is one, or from the journal."""
+    """Return the reasons of a trial's verdict or failure.
+
+    They are from its manifest if there is one, otherwise from the journal.
+    """
     manifest = campaign.manifests.get(trial)
     if manifest is not None:
         return [str(reason) for reason in manifest.get("reasons") or []]
@@ -229,7 +232,7 @@ def _group(state: str, reason: str, trials: list[str]) -> Json:
 
 
 def _looser_text(bounds: Json) -> str:
-    """Return the verdict thresholds that were looser than the defaults, and the profile that set them."""
+    """Return a sentence on the verdict's thresholds that were looser than the defaults, and their profile."""
     profile = f", profile {bounds['profile']}" if "profile" in bounds else ""
     loosened = bounds.get("loosened") or {}
     texts = [f"{key} {one['bound']} (default {one['default']})" for key, one in loosened.items()]
@@ -237,7 +240,7 @@ def _looser_text(bounds: Json) -> str:
 
 
 def _notes(campaign: Campaign) -> Iterator[str]:
-    """Yield sentences on looser verdicts, repeated attempts, earlier plans, and warnings."""
+    """Yield sentences on looser thresholds, repeated attempts, unused results, and warnings."""
     yield from dict.fromkeys(
         _looser_text(one["bounds"]) for one in campaign.manifests.values() if "bounds" in one
     )

@@ -1,7 +1,7 @@
-"""Layout of the path's drawing: hosts in columns, data from left to right, the bottleneck in the middle.
+"""Lay out the drawing of a path: hosts in columns, senders on the left, the bottleneck in the middle.
 
-Coordinates are abstract: columns count from 0, y counts rows from the middle downwards. The template gives
-them a size.
+Coordinates have no unit: columns count from 0, and y counts rows downwards from the middle. The Typst
+template decides how large a column and a row are.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import NamedTuple
 from samovar.report.campaign_data import Json
 
 LINE_PITCH = 0.72
-"""Distance in rows of two lines on the same side of a host."""
+"""The distance in rows between two lines on the same side of a host."""
 HOST_HEIGHT = 0.76
-"""Height in rows of a host with one line on a side."""
+"""The height in rows of a host with one line on each side."""
 JOINTS = (0.44, 0.56)
-"""Range in the gap between two columns where links have their joints; labels have room at both ends."""
+"""The part of the gap between two columns, as shares of its width, in which the joints of links are. Labels
+have room on both sides of it."""
 
 
 class Port(NamedTuple):
-    """An interface of a host on a link; the address is without its prefix length."""
+    """An interface of a host on a link; `address` has no prefix length."""
 
     host: str
     interface: str
@@ -30,7 +31,7 @@ class Port(NamedTuple):
 
 
 class HostBox(NamedTuple):
-    """Where a host is drawn: its column, and its middle and height in rows."""
+    """Where a host is drawn: its column, its middle `y`, and its height, both in rows."""
 
     column: int
     y: float
@@ -41,7 +42,7 @@ Link = Sequence[Port]
 
 
 def draw_path(testbed: Json) -> Json:
-    """Return the hosts, lines and labels of a testbed file with their positions."""
+    """Return the hosts and links in a testbed file, with their positions in the drawing."""
     hosts: Json = {name: entry or {} for name, entry in (testbed.get("hosts") or {}).items()}
     ports = [
         Port(host, interface, str(values.get("address", "")).split("/")[0], str(values["link"]))
@@ -75,7 +76,7 @@ def draw_path(testbed: Json) -> Json:
 
 
 def _columns(hosts: Json, ports: Sequence[Port], bottleneck: Mapping[str, str]) -> dict[str, int]:
-    """Return a column per host by its distance from the bottleneck's router, senders on the left."""
+    """Return each host's column, from its distance to the bottleneck's router; senders are on the left."""
     centre = bottleneck.get("router") or next(iter(hosts), "")
     columns, frontier = {centre: 0}, [centre]
     while frontier:
@@ -98,7 +99,10 @@ def _columns(hosts: Json, ports: Sequence[Port], bottleneck: Mapping[str, str]) 
 
 
 def _boxes(columns: Mapping[str, int], ports: Sequence[Port], gaps: Mapping[str, int]) -> dict[str, HostBox]:
-    """Stack the hosts of each column around the middle; the side with more lines decides a host's height."""
+    """Return the position of each host: the hosts of a column are stacked, centred on the middle.
+
+    The height of a host depends on its side with more lines.
+    """
     boxes: dict[str, HostBox] = {}
     for column in set(columns.values()):
         heights: dict[str, float] = {}
@@ -115,10 +119,10 @@ def _boxes(columns: Mapping[str, int], ports: Sequence[Port], gaps: Mapping[str,
 
 
 def _draw_gap(gap: int, links: Sequence[Link], boxes: Mapping[str, HostBox]) -> list[Json]:
-    """Draw the links of one gap: each has a joint, and a line from each port to it.
+    """Return the links between two columns: each has a joint, and a line to it from each of its ports.
 
-    Links whose hosts are further from the middle have their joints nearer to the host that they share, so
-    that lines do not cross.
+    So that lines do not cross, links whose hosts are further from the middle have their joints nearer to the
+    host that the links share.
     """
     ordered = sorted(links, key=lambda link: fmean(boxes[port.host].y for port in link))
     distances = [round(abs(fmean(boxes[port.host].y for port in link)), 3) for link in ordered]
@@ -132,7 +136,7 @@ def _draw_gap(gap: int, links: Sequence[Link], boxes: Mapping[str, HostBox]) -> 
     start = low if len(ranks) > 1 else (low + high) / 2
     ends: dict[str, list[Json]] = {}
     for host, own in ports.items():
-        for index, port in enumerate(own):  # the lines of a host are spread around its middle
+        for index, port in enumerate(own):  # the lines of a host are spread evenly around its middle
             column, y = boxes[host].column, boxes[host].y + LINE_PITCH * (index - (len(own) - 1) / 2)
             end = {**port._asdict(), "column": column, "side": "right" if column <= gap else "left", "y": y}
             ends.setdefault(port.link, []).append(end)

@@ -1,4 +1,4 @@
-"""Provenance: software versions, hosts, the state of the source tree, and scripts run on the hosts."""
+"""Compose the report's provenance: software versions, hosts, source tree, and scripts run on hosts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from samovar.report.campaign_data import Campaign, Json, read_json
 from samovar.report.overview import pairs
 
 MOST_LINES, MOST_COLUMNS = 60, 100
-"""Size of a script in the appendix: a page holds about 60 lines."""
+"""The largest size of a script in the appendix, about one page. Longer lines are wrapped, more lines left
+out."""
 WRAPPER = TextWrapper(MOST_COLUMNS, subsequent_indent="  ↳ ", tabsize=4, break_on_hyphens=False)
 
 
 def provenance(campaign: Campaign) -> list[Json]:
-    """Return groups of facts, without facts that were not recorded."""
+    """Return groups of facts about the software, without facts that were not recorded."""
     recorded, analysis = campaign.provenance, campaign.analysis
     controller: Json = recorded.get("controller") or {}
     git: Json = recorded.get("git") or {}
@@ -51,14 +52,14 @@ def _report_software() -> dict[str, str]:
 
 
 def software(analysis: Json) -> dict[str, str]:
-    """Return the programs that made the bundle, with their versions."""
+    """Return the versions of the programs that made the bundle, by name."""
     packages = {f"R-{name}": one_line(one) for name, one in (analysis.get("packages") or {}).items()}
     found = {**_report_software(), "R": one_line(analysis.get("r_version")), **packages}
     return {name: text for name, text in found.items() if text}
 
 
 def one_line(value: object) -> str:
-    """Return a JSON value on one line: names with their values, lists with commas."""
+    """Return a JSON value as one line of text: keys with their values, entries separated by commas."""
     if value is None:
         return ""
     if isinstance(value, Mapping):
@@ -71,7 +72,7 @@ def one_line(value: object) -> str:
 
 
 def hosts(campaign: Campaign) -> list[Json]:
-    """Return a row per host: what the testbed file declares, and the recorded facts."""
+    """Return a row per host, from the testbed file and the facts that were recorded when the campaign ran."""
     recorded: Json = campaign.provenance.get("hosts") or {}
     declared: Json = campaign.testbed.get("hosts") or {}
     names = dict.fromkeys([*declared, *recorded])
@@ -93,7 +94,7 @@ def _host(name: str, declared: Json, recorded: Json) -> Json:
 
 
 def commands(campaign: Campaign) -> Json | None:
-    """Return the scripts of the first valid trial; None if there is none."""
+    """Return the scripts that ran in the first valid trial of the plan; None if no trial is valid."""
     trial = next((one for one in campaign.plan.ids if campaign.trial_state(one) == "valid"), None)
     folder = f"trials/{trial}/commands"
     scripts = [read_script(file) for file in sorted((campaign.folder / folder).glob("*.sh"))]
@@ -108,7 +109,7 @@ def commands(campaign: Campaign) -> Json | None:
 
 
 def read_script(file: Path) -> Json:
-    """Return a script without the functions that all scripts begin with, and how it ended."""
+    """Return a recorded script, without the functions with which all scripts begin, and how it ended."""
     record = read_json(file.with_suffix(".json"), dict, optional=True)
     text = file.read_text(encoding="utf-8", errors="replace").rstrip()
     _, body, rest = text.partition(BODY)

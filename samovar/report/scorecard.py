@@ -1,4 +1,4 @@
-"""The scorecard: each expectation of an experiment compared with the measured medians of its treatments."""
+"""Make the scorecard: compare each expectation of an experiment with the measured medians of treatments."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ from samovar.units import counted
 REPRODUCED, DIFFERS, NO_DATA = "reproduced", "differs", "no data"
 VERDICTS = (REPRODUCED, DIFFERS, NO_DATA)
 ROUNDING = 1e-9
-"""Relative tolerance of `equals`, for arithmetic on decimal numbers."""
+"""The relative tolerance of `equals`, because floating-point numbers are rounded."""
 ANALYSIS_FILES = ("bundle/figures.json", "bundle/tables.json", "bundle/analysis.json", "tables/summary.csv")
-"""Files of the analysis that the report needs."""
+"""The files of the analysis that the report needs."""
 REQUIRED_COLUMNS = ("part", "metric", "unit", "median", "lo", "hi", "n")
 QUANTILES = ("min", "p25", "p75", "p90", "max")
 OTHER_COLUMNS = (*QUANTILES, "mean", "mean_lo", "mean_hi", "valid", "suspect", "seed", "flow")
-"""Columns of summary.csv and flows.csv; any further column is a factor."""
+"""Columns that summary.csv and flows.csv may have besides the required ones. Any further column is a
+factor."""
 
 Levels = Mapping[str, str | Sequence[str]]
 
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """A metric of one treatment: the median over n trials, and if available its interval from lo to hi."""
+    """A metric of one treatment: its median over `n` trials, with a confidence interval from `lo` to `hi`.
+
+    A value is None if it was not measured. `flow` is empty for a metric of the whole trial.
+    """
 
     part: str
     levels: Mapping[str, str]
@@ -45,7 +49,7 @@ class SummaryRow:
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the scorecard; scorecard.json has these fields."""
+    """The result of one expectation, a line of the scorecard; scorecard.json has the same fields."""
 
     say: str
     metric: str
@@ -60,14 +64,15 @@ class Result:
 
 
 def read_results(folder: Path, outputs: Outputs | None = None) -> tuple[Campaign, tuple[Result, ...]]:
-    """Read an analysed campaign and judge the expectations of its experiment.
+    """Read an analysed campaign, and judge the expectations of its experiment.
 
-    Raises ReportError if it is not analysed or an expectation names a metric that `outputs` (by default those
-    of the R package) does not have, DefinitionError if its experiment.yaml is broken.
+    Raises ReportError if the campaign is not analysed. Raises ReportError if an expectation names a metric
+    that is not in `outputs`, by default the outputs of the R package. Raises DefinitionError if the
+    campaign's experiment.yaml is invalid.
     """
     campaign = read_campaign(folder)
     expected = read_experiment(folder / "experiment.yaml", campaign.plan.overrides).expect
-    # An early analysis wrote no flows.csv.
+    # The analysis of early releases wrote no flows.csv.
     needed = [*ANALYSIS_FILES, *(["tables/flows.csv"] if any(line.flow for line in expected) else [])]
     missing = [name for name in needed if not (campaign.folder / name).is_file()]
     if missing:
@@ -84,7 +89,7 @@ def read_results(folder: Path, outputs: Outputs | None = None) -> tuple[Campaign
 
 
 def read_summary(file: Path) -> tuple[SummaryRow, ...]:
-    """Read summary.csv or flows.csv; raises ReportError if a column is missing or has a bad number."""
+    """Return the rows of summary.csv or flows.csv. Raises ReportError for missing columns or bad numbers."""
     with file.open(newline="", encoding="utf-8") as lines:
         reader = csv.DictReader(lines)
         missing = set(REQUIRED_COLUMNS) - set(reader.fieldnames or ())
@@ -107,13 +112,13 @@ def _summary_row(file: Path, line: int, row: Mapping[str, str]) -> SummaryRow:
 
 
 def exit_status(verdicts: Iterable[str]) -> int:
-    """Return the exit code: 0 if all lines are reproduced, 1 if one differs, 2 if one has no data."""
+    """Return the exit code: 1 if an expectation differs, else 2 if one has no data, else 0."""
     found = set(verdicts)
     return 1 if DIFFERS in found else 2 if NO_DATA in found else 0
 
 
 def judge(line: keys.Expect, summary: Sequence[SummaryRow], outputs: Outputs | None = None) -> Result:
-    """Return the result of one expect line: every treatment that it selects must satisfy it."""
+    """Return the result of one expectation. Every treatment that it selects must satisfy it."""
     rows = [row for row in summary if _selects(line, row)]
     known = (outputs or package_outputs()).metrics.get(line.metric)
     unit = "×" if line.relative_to else next((row.unit for row in rows), known.unit if known else "")
@@ -137,14 +142,17 @@ def judge(line: keys.Expect, summary: Sequence[SummaryRow], outputs: Outputs | N
 
 
 def _selects(line: keys.Expect, row: SummaryRow) -> bool:
-    """Return whether a line selects the treatment of a row. A list of levels selects any of them."""
+    """Return whether an expectation is about a row: equal metric, flow and part, and accepted levels."""
     if row.metric != line.metric or row.flow != (line.flow or "") or line.part not in (None, row.part):
         return False
     return all(row.levels.get(factor) in accepted for factor, accepted in line.where.items())
 
 
 def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRow]) -> SummaryRow:
-    """Return a row with its median as a ratio to that of another treatment; None if not measured."""
+    """Return a row with its median divided by that of another treatment.
+
+    `base` has the levels in which the other treatment differs. The median is None if either is not measured.
+    """
     levels, key = {**row.levels, **base}, (row.part, row.flow, row.metric)
     others = (other for other in summary if (other.part, other.flow, other.metric) == key)
     other = next((other for other in others if dict(other.levels) == levels), None)
@@ -163,7 +171,7 @@ def _satisfies(line: keys.Expect, value: float) -> bool:
 
 
 def _tolerance(target: float, within: str | None) -> float:
-    """Return the allowed distance from a target, given as a share of it or in its unit."""
+    """Return the allowed distance from a target; `within` is a percentage of the target, or in its unit."""
     text = (within or "0").strip()
     given = abs(target) * float(text[:-1]) / 100 if text.endswith("%") else float(text)
     return ROUNDING * abs(target) + given
@@ -179,7 +187,7 @@ def _expected_text(line: keys.Expect, unit: str) -> str:
 
 
 def _target_text(target: float, within: str | None, unit: str) -> str:
-    """Return a target with its tolerance: 546 packets ± 2 %."""
+    """Return a target with its tolerance, such as 546 packets ± 2 %."""
     text = quantity(target, unit)
     if within is None:
         return text
@@ -190,7 +198,7 @@ def _target_text(target: float, within: str | None, unit: str) -> str:
 
 
 def _observed_text(rows: Sequence[SummaryRow], unit: str) -> str:
-    """Return the value with its interval, or the range over treatments, and the number of trials."""
+    """Return the observed value with its interval, or the range of several treatments, and their trials."""
     values = [row.median for row in rows if row.median is not None]
     if not values:
         return "not measured"

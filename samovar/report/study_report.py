@@ -1,4 +1,4 @@
-"""The report of a study: several campaigns in one PDF, with their figures, data and checksums."""
+"""Make the report of a study: several campaigns in one PDF, with their figures, data and checksums."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from samovar.units import counted
 
 TEMPLATE, CAMPAIGNS = "study.typ", "campaigns.json"
 SHOWN_DIGITS = 16
-"""Digits of a checksum in the PDF; campaigns.json has all of them."""
+"""The PDF shows this many digits of a checksum; campaigns.json has all digits."""
 SECTION_FACTS = ("Campaign", "Overrides", "When", "Bottleneck", "Trials")
 CHECKED_FILES = ("plan.json", "journal.jsonl", "tables/metrics.csv")
-"""Files whose checksums identify a campaign: the journal has the checksums of all trials."""
+"""The files whose checksums identify a campaign. The journal in turn has the checksums of all trials."""
 
 
 @dataclass(frozen=True)
 class ReportedCampaign:
-    """A campaign of a study: its sections, the results of its expectations, and its own document."""
+    """A campaign of a study: its expectations' results, its own report, and its sections in the study."""
 
     campaign: Campaign
     results: tuple[Result, ...]
@@ -48,7 +48,7 @@ class ReportedCampaign:
         return {name: sha256_of(file) for name, file in files.items() if file.is_file()}
 
     def as_json(self) -> Json:
-        """Return the campaign with its full checksums, as campaigns.json has it."""
+        """Return the campaign's entry in campaigns.json, with full checksums."""
         return {
             "experiment": self.campaign.plan.experiment,
             "campaign": self.campaign.folder.name,
@@ -67,11 +67,12 @@ def make_study(
     emit: Emit,
     outputs: Outputs | None = None,
 ) -> tuple[Path, list[str]]:
-    """Make the report of a study in a folder; return the path of its PDF and the verdicts.
+    """Make the report of a study in a folder; return the path of its PDF and the expectations' verdicts.
 
-    `find` returns the folder of EXPERIMENT or EXPERIMENT/CAMPAIGN. The same campaigns give the same bytes.
-    Emits the events `scorecard` and `bundle-made`. Raises ReportError and CampaignError if a campaign is
-    missing or not analysed, or the PDF cannot be made.
+    `find` returns the folder of a campaign from its name, EXPERIMENT or EXPERIMENT/CAMPAIGN. The report of
+    the same campaigns always has the same bytes. Emits the events `scorecard` and `bundle-made`. Raises
+    CampaignError if a campaign is missing. Raises ReportError if a campaign is not analysed, or if the PDF
+    cannot be made.
     """
     found: dict[Path, ReportedCampaign] = {}
     sections: list[ReportedSection] = []
@@ -100,7 +101,10 @@ def make_study(
 def compose_study(
     study: keys.StudyReport, sections: Sequence[ReportedSection], reported: Sequence[ReportedCampaign]
 ) -> Json:
-    """Return the document; raises ReportError if a section names a figure or table that was not made."""
+    """Return the content of a study's report as a JSON value.
+
+    Raises ReportError if a section names a figure or table that no campaign has.
+    """
     campaigns = [one.campaign for one in reported]
     runs: list[str] = []
     testbeds: dict[str, Json] = {}
@@ -139,7 +143,7 @@ def compose_study(
 
 
 def _section(section: Section, one: ReportedCampaign) -> Json:
-    """Return a section. The expectations of a campaign are in the first section about it."""
+    """Return the content of a section. Only the first section about a campaign has its expectations."""
     return {
         "title": section.title,
         "follows": section.follows or "",
@@ -155,7 +159,8 @@ def _section(section: Section, one: ReportedCampaign) -> Json:
 def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
     """Return the figures or tables that a section names, with the paths of their files in the study's folder.
 
-    The first section that names no outputs shows all outputs of its campaign that no section names.
+    If several sections about a campaign name no outputs, the first of them shows all outputs of the campaign
+    that are not named in another section; the others show none.
     """
     made: dict[str, Json] = {}
     for output in one.document[kind]:
@@ -176,14 +181,14 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
 
 
 def _path_in_study(campaign: Campaign, file: str) -> str:
-    """Return the path of a bundle's file in the study's folder, below the experiment's name."""
+    """Return the path in the study's folder for a file of a bundle: the experiment's name is inserted."""
     kind, _, rest = file.partition("/")
     experiment = campaign.plan.experiment
     return f"{kind}/{experiment}/{rest}" if rest else f"data/{experiment}/{kind}"
 
 
 def _copy_outputs(campaigns: Sequence[Campaign], folder: Path) -> None:
-    """Copy figures and data of the bundles to the folder of the study, in place of earlier ones."""
+    """Replace figures/ and data/ in the folder of a study by those of the campaigns' bundles."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind in ("figures", "data"):
         shutil.rmtree(folder / kind, ignore_errors=True)
@@ -195,7 +200,7 @@ def _copy_outputs(campaigns: Sequence[Campaign], folder: Path) -> None:
 
 
 def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:
-    """Yield each section's deviations from the original, and its expectations that differ."""
+    """Yield for each section how it deviates from the original study, and the expectations that differ."""
     for section, one in sections:
         results = one.results if section is one.sections[0] else ()
         differing = [vars(result) for result in results if result.verdict == DIFFERS]

@@ -1,4 +1,4 @@
-"""Typeset a document with Typst, which reads its values from a JSON file: no value is ever markup."""
+"""Typeset a report with Typst. Values are passed in a JSON file, so that no value is taken for markup."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ TEMPLATES = installation.TEMPLATES / "report"
 
 
 def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.typ") -> bytes:
-    """Return the PDF, dated with the epoch time t_s. The same input gives the same bytes."""
+    """Return the PDF of a report; the same input gives the same bytes. Raises ReportError.
+
+    `t_s` is the date of the PDF in seconds since the epoch.
+    """
     import typst
 
     with TemporaryDirectory(prefix="samovar-report-") as folder:
@@ -38,7 +41,7 @@ def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.ty
 
 
 def printable(value: Any) -> Any:
-    """Return a JSON value with control, direction, surrogate and private characters as their code points."""
+    """Return a JSON value in which unprintable characters are replaced by code points such as ‹U+0007›."""
     if isinstance(value, str):
         others = {one for one in value if one not in "\n\t" and unicodedata.category(one).startswith("C")}
         return value.translate({ord(one): f"‹U+{ord(one):04X}›" for one in others})
