@@ -1,4 +1,4 @@
-"""From an experiment and a testbed to the ordered trials; the same input gives the same bytes."""
+"""Plan an experiment on a testbed: trials in order, cost, warnings. Equal input gives equal bytes."""
 
 from samovar.plan.cost import Cost as Cost
 from samovar.plan.cost import MeasuredTimes as MeasuredTimes

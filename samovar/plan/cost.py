@@ -1,8 +1,8 @@
 """Estimate what a plan costs: trials, hours, bytes on the hosts and on the controller.
 
-The bytes of a trial follow from the packets that a host sees and from a logger's rows. For 25 trials
-of the lab (one TCP flow; files under a limit; UDP in both directions, and pings), the estimate was between
-0.75 and 1.7 times the stored bytes.
+The bytes of a trial are estimated from the packets that a host sees and the rows that a logger writes. In 25
+trials of the lab (a TCP flow; transfers of files with a rate limit; UDP in both directions with pings), the
+estimate was between 0.75 and 1.7 times the stored bytes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 PCAP_RECORD_BYTES = 16
 ETHERNET_BYTES, IP_UDP_BYTES = 14, 28
 HEADERS_BYTES = 128
-"""The part of a packet that compresses well; its payload may not."""
+"""The first bytes of a packet, its headers, compress well. Its payload may not compress."""
 SAMPLE_INTERVAL_S = 0.01
 SAMPLE_BYTES = 160  # one row of a sampler's CSV for one connection, before compression
 LINE_BYTES: Mapping[str, int] = {"siftr": 160, "tcp-probe": 160}
-"""Loggers that write a line for each packet, and the length of a line."""
+"""Loggers that write a line for each packet, and the bytes of a line."""
 COMPRESSION = 3.5  # gzip of captures cut to headers and of CSV: measured between 2.4 and 6
 TRIAL_BYTES = 90_000  # a host's share of manifest, facts, commands and logs
 ACKS_PER_PACKET = 0.5
@@ -38,7 +38,7 @@ ENDS = ("sender", "receiver")
 
 @dataclass(frozen=True)
 class StepTime:
-    """The duration of a step in seconds: the median of `measured` ones on a testbed, or an assumption."""
+    """The duration of a step: the median of `measured` earlier ones on a testbed, or if 0 an assumption."""
 
     seconds: float
     measured: int = 0
@@ -52,7 +52,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Repeats:
-    """Repeated attempts at trials: number, seconds, and the seconds of the attempts that counted."""
+    """Attempts of earlier trials: `attempts` in `lost_s` did not count and were repeated, others did."""
 
     attempts: int = 0
     trials: int = 0
@@ -67,7 +67,7 @@ class Repeats:
     def __str__(self) -> str:
         """Return the share and its source."""
         attempts = self.trials + self.attempts
-        return f"{self.share:.0%} more: {self.trials} trials took {attempts} attempts before"
+        return f"{self.share:.0%} more: {self.trials} earlier trials took {attempts} attempts"
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Cost:
 
     `host_bytes` maps hosts to the bytes that the largest trial stores there until collection.
     `controller_bytes` are the compressed bytes of all trials on this machine. `boots` is how often trials
-    wait for hosts that reboot, in proportion if only some trials are open. `testbeds` that run trials in
-    parallel each reboot. `paths` is the number of paths to calibrate.
+    wait for hosts that reboot; if only some trials are open, it is a proportional share. `testbeds` is the
+    number of testbeds that run trials in parallel. `paths` is the number of paths to calibrate.
     """
 
     trials: int
@@ -105,7 +105,7 @@ class Cost:
 
     @property
     def repeats_s(self) -> float:
-        """The time of repeated trials in seconds, assuming that the same share repeats as before."""
+        """The time of repeated attempts in seconds, if their share is the same as in earlier trials."""
         return self.times.repeats.share * (self.traffic_s + self.overhead_s)
 
     @property
@@ -131,7 +131,7 @@ class Cost:
 
 
 def parallel_s(work_s: float, trials: int, testbeds: int, longest_s: float = 0.0) -> float:
-    """Return the seconds that work takes on several testbeds, each of which runs one trial at a time."""
+    """Return the seconds that several testbeds need for work, at least `longest_s`. Each runs one trial."""
     return max(longest_s, work_s / max(1, min(testbeds, trials)))
 
 
@@ -143,10 +143,10 @@ def estimate_cost(
     calibrates: bool = False,
     testbeds: int = 1,
 ) -> Cost:
-    """Return the estimated cost of a plan, or of `only` some of its trials by their ids.
+    """Estimate the cost of a plan, or only of the trials with the ids `only`.
 
-    With `calibrates`, each path through a router is measured once before it is used. `testbeds` share the
-    trials; `times` are the measured times of the first.
+    With `calibrates`, the time to measure each path through a router once is added. `testbeds` is the number
+    of testbeds that share the trials; `times` are the measured times of the first of them.
     """
     chosen = set(plan.ids) if only is None else set(only)
     trials, traffic_s, here_bytes = 0, 0.0, 0
@@ -160,7 +160,7 @@ def estimate_cost(
         here_bytes += number * stored_bytes(group.resolved, catalogue)
         for host, size in host_bytes(group.resolved, catalogue).items():
             largest[host] = max(size, largest.get(host, 0))
-    # Calibrated paths differ in their settings or in the MTUs of the hosts.
+    # A path is calibrated once for each combination of its settings and the MTUs of hosts.
     mtus = {"run": lambda run: run.mtu_bytes, "hosts": lambda host: host.mtu_bytes}
     used = [group for group in plan.groups({"path": None, **mtus}) if not chosen.isdisjoint(group.trials)]
     boots = plan.changes.boots
@@ -195,9 +195,10 @@ def stored_bytes(resolved: Resolved, catalogue: RecipeCatalogue) -> int:
 def _recorded(
     resolved: Resolved, catalogue: RecipeCatalogue, most: bool
 ) -> Iterator[tuple[str, float, float]]:
-    """Yield the host of each capture and logger, with its bytes of compressed packets and of samples.
+    """Yield (host, bytes of compressed packets, bytes of samples) of each capture and logger.
 
-    Captures are estimated from their share of the path's rate, or with `most` from the most packets possible.
+    If flows offer more than the path can carry, they share its rate. With `most`, the flows that a capture
+    sees have all of the rate.
     """
     offers = [_offer(flow, resolved, catalogue) for flow in resolved.flows]
     for capture in resolved.captures:
@@ -208,7 +209,7 @@ def _recorded(
 
 @dataclass(frozen=True)
 class Offered:
-    """The packets that one flow offers to its direction of the path, and the answers to each.
+    """The packets that one flow offers to its direction of the path, and how many answers each packet gets.
 
     `ends` are its sender and receiver. `paced` flows have their own rate, independent of what the path can
     carry.
@@ -223,7 +224,7 @@ class Offered:
 
 
 def _offer(flow: FlowPlan, resolved: Resolved, catalogue: RecipeCatalogue) -> Offered:
-    """Return the packets that a flow offers: from its rate or interval, its size, or the path's capacity."""
+    """Estimate the packets of a flow from its rate or interval, its size, or the rate of the path."""
     sender, direction = resolved.hosts[flow.from_host], resolved.direction_of(flow)
     ends = flow.from_host, flow.to_host
     mtu_bytes = resolved.mtu_bytes or ETHERNET_MTU_BYTES
@@ -245,14 +246,14 @@ def _offer(flow: FlowPlan, resolved: Resolved, catalogue: RecipeCatalogue) -> Of
 
 
 def _link_bps(resolved: Resolved, direction: str) -> float:
-    """Return the rate of a direction, of the opposite one, or that of Fast Ethernet, in bit/s."""
+    """Return a direction's rate in bit/s; if it has none, the opposite direction's or DEFAULT_RATE_BPS."""
     path = resolved.path
     rates_bps = (path.down.rate_bps, path.up.rate_bps) if path else ()
     return next(filter(None, rates_bps if direction == "down" else rates_bps[::-1]), DEFAULT_RATE_BPS)
 
 
 def _carried_shares(offers: Sequence[Offered], resolved: Resolved) -> Mapping[str, float]:
-    """Return the share of what flows offer that the path can carry, by direction."""
+    """Return for each direction the share of the offered bytes that the path can carry."""
     shares: dict[str, float] = {}
     for direction in ("down", "up"):
         wanted_bytes = sum(one.packets * one.packet_bytes for one in offers if one.direction == direction)

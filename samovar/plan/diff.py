@@ -1,8 +1,8 @@
 """Compare a plan with the trials that a campaign has run, and plans of several testbeds with each other.
 
-A campaign on several testbeds has the plan and the ids of one testbed, the first by name. On another testbed
-the same treatment is the same trial if all that it sets, runs and records is equal except for the names of
-hosts and interfaces and the addresses. Hosts correspond by role, in the order of the testbeds' files.
+A campaign on several testbeds uses the plan and the trial ids of the first testbed by name. A trial can run
+on another testbed if it sets, runs and records the same there, except for names of hosts and interfaces and
+for addresses. Hosts of two testbeds correspond by role, in the order of the testbeds' files.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from samovar.plan.trials import ALL_COMPONENTS, Trials
 DONE, NEW, STALE = "done", "new", "stale"
 _HOSTS, _COUNTED = ("host", "router", "from", "to"), ("interfaces", "match")
 _ADDRESSES = ("interface", "from_address", "to_address")
-"""The keys of a plan that differ between testbeds: names of hosts, lists of names, names and addresses."""
+"""Keys that may differ between testbeds: hosts; lists of equal length; interfaces and addresses."""
 _NAMES = ("label", "logger", "host", "interface")
-"""The keys that name an entry of a list of flows, loggers or captures."""
+"""Keys that name an entry in a list of flows, loggers or captures."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Results that an edit made stale: differences, the stale trials, and the trials that replace them."""
+    """Results that an edit made stale: the changes, the ids of the results, and of the trials instead."""
 
     changes: tuple[str, ...]
     results: tuple[str, ...]
@@ -40,7 +40,7 @@ class Comparison:
     """A plan compared with a campaign. Every id is in one field only.
 
     `stands` are trials of the plan that are done. `runs` maps each other trial, in the plan's order, to the
-    reason why it runs: new, stale (it replaces a result of the trial before an edit), or how the last attempt
+    reason why it runs: new, stale (an edit changed it, and its old result is stale), or how the last attempt
     ended: failed, interrupted or invalid. `stale` and `orphans` are results that stay on disk but no longer
     count: of edited trials, and of trials that are no longer planned. `renamed` counts the new
     trials that set, run and record the same as an orphan: their part, factor or level has a new name.
@@ -59,7 +59,7 @@ class Comparison:
 
 
 def compare(plan: Plan, before: Plan | None, ended: Mapping[str, str]) -> Comparison:
-    """Compare a plan with a campaign's; `ended` maps its trials to `done`, or how the last attempt ended."""
+    """Compare a plan with a campaign's plan `before`; `ended` says how the campaign's trials ended."""
     planned = dict.fromkeys(plan.ids)
     results = {id_ for id_, how in ended.items() if how == DONE and id_ not in planned}
     stale = tuple(_stale(plan, before, results)) if before is not None and results else ()
@@ -115,7 +115,7 @@ def _levels_of(trial: Trial) -> tuple[str, frozenset[tuple[str, str]], int]:
 
 
 def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
-    """Yield the differences between two plain values: `path.down.rate_bps 2 -> 3`, `flows.web added`."""
+    """Yield the differences between two JSON values: `path.down.rate_bps 2 -> 3`, `flows.web added`."""
     if before == after:
         return
     old, new = _entries(before), _entries(after)
@@ -129,7 +129,7 @@ def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 
 def _entries(value: Any) -> dict[str, Any]:
-    """Return a mapping, or a list as a mapping by names or numbers of entries; otherwise empty."""
+    """Return a mapping, or a list as a mapping by name or number of the entry; empty for other values."""
     if not isinstance(value, list):
         return value if isinstance(value, dict) else {}
     entries = {}
@@ -146,7 +146,7 @@ def _text(value: object) -> str:
 
 
 def on_testbed(reference: Plan, own: Plan) -> Plan:
-    """Return the trials of a reference plan on another testbed: the ids of the first, the hosts of the other.
+    """Return `own`, the plan of another testbed, with the trial ids of the reference plan.
 
     Raises PlanError if the experiment differs between the testbeds in more than names and addresses.
     """
@@ -156,7 +156,9 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
     roles, other_roles = _roles(reference), _roles(own)
     if sorted(roles.values()) != sorted(other_roles.values()):
         hosts, other_hosts = ", ".join(roles.values()), ", ".join(other_roles.values())
-        raise PlanError(f"{refused}: hosts {hosts} and {other_hosts}; use as many hosts of each role")
+        raise PlanError(
+            f"{refused}: hosts {hosts} and {other_hosts}; use equal numbers of hosts of each role"
+        )
     if list(map(len, first.parts)) != list(map(len, second.parts)):
         raise PlanError(f"{refused}: the treatments differ; use the same design on both")
     for part, other in zip(first.parts, second.parts, strict=True):
@@ -173,7 +175,7 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
 
 
 def _roles(plan: Plan) -> Mapping[str, str]:
-    """Return a name for each host that is equal on all testbeds: role and number, such as `sender 1`."""
+    """Return for each host a name that it shares with corresponding hosts: role and number, `sender 1`."""
     counts, found = Counter[str](), dict[str, str]()
     for name, host in plan.trials[0].resolved.hosts.items():
         counts[host.role] += 1
@@ -182,7 +184,7 @@ def _roles(plan: Plan) -> Mapping[str, str]:
 
 
 def _neutral(value: Any, roles: Mapping[str, str]) -> Any:
-    """Return plain values with roles in place of hosts, and without names of interfaces and addresses."""
+    """Return JSON values with roles in place of hosts, and without names of interfaces and addresses."""
     if isinstance(value, list):
         return [_neutral(one, roles) for one in value]
     if not isinstance(value, dict):

@@ -1,7 +1,8 @@
-"""What of a trial's values reaches the network: equal effective values are the same trial under other labels.
+"""Reduce a trial's values to those with an effect, to find treatments that differ in their labels only.
 
-A value has no effect where another one overrides it (a flow's cc that of its host), where nothing uses it
-(rwnd with UDP flows only), or where two values mean the same (reno and newreno, buffers of one length).
+A value has no effect if another value overrides it (a flow's cc overrides its host's), or if nothing uses it
+(rwnd if all flows are UDP). Values with the same meaning are equal: reno and newreno, or two sizes of a
+buffer that are the same number of packets.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ Flows = Sequence[FlowPlan]
 
 @dataclass(frozen=True)
 class HostUse:
-    """What flows use of a host.
+    """Which settings of a host the flows use.
 
-    `ccs` are the congestion controls of the TCP flows that it sends, None for one that takes the host's.
-    `windows` is whether a TCP flow takes the host's receive window, `tcp` whether it is an end of a TCP flow,
-    `passed` whether any flow passes the host.
+    `ccs` are the congestion controls of TCP flows from the host; None means the congestion control of the
+    host. `windows` is whether a TCP flow uses the host's receive window, `tcp` whether a TCP flow begins or
+    ends at the host, `passed` whether any flow passes the host.
     """
 
     ccs: frozenset[str | None] = frozenset()
@@ -44,7 +45,7 @@ class HostUse:
 
 
 class EffectiveValues:
-    """The effective values of components of trials on one testbed, as hashable keys."""
+    """Computes effective values of the components of trials on one testbed, as hashable keys."""
 
     def __init__(self, testbed: Testbed, catalogue: RecipeCatalogue) -> None:
         self.testbed, self.catalogue = testbed, catalogue
@@ -56,7 +57,7 @@ class EffectiveValues:
         return self.catalogue.transport(flow.generator, self.testbed.hosts[flow.from_host].system) == "tcp"
 
     def uses(self, flows: Flows) -> Mapping[str, HostUse]:
-        """Return what flows use of each host."""
+        """Return for each host which of its settings the flows use."""
         ccs: dict[str, set[str | None]] = defaultdict(set)
         ends, windows, passed = set[str](), set[str](), set[str]()
         for flow in flows:
@@ -133,7 +134,7 @@ class EffectiveValues:
         )
 
     def buffer(self, plan: DirectionPlan, system: str) -> tuple[str, int] | None:
-        """Return the limit that the queue discipline takes, with its unit: packets or bytes."""
+        """Return unit and size of the buffer as the queue discipline counts it: ('packets', 546)."""
         takes = (plan.aqm and self.catalogue.parameters("aqm", plan.aqm, system)) or {}
         sizes = {"packets": plan.buffer_packets, "bytes": plan.buffer_bytes}
         given = {unit: size for unit, size in sizes.items() if size is not None}
@@ -141,7 +142,7 @@ class EffectiveValues:
         return (taken[0], given[taken[0]]) if taken else None
 
     def flows(self, flows: Flows, stop: StopPlan | None) -> Hashable:
-        """Return the effective values of flows: without windows of UDP flows, or durations after the stop."""
+        """Return the effective values of flows: no windows of UDP flows, no durations beyond the stop."""
         return tuple(self._flow(flow, stop) for flow in flows)
 
     def _flow(self, flow: FlowPlan, stop: StopPlan | None) -> Hashable:
@@ -155,7 +156,7 @@ class EffectiveValues:
         return tuple({**flow.__dict__, **changed}.values())
 
     def stop(self, stop: StopPlan | None, flows: Flows) -> Hashable:
-        """Return when all traffic is stopped; a stop after the ends of all flows has no effect."""
+        """Return when all traffic is stopped, or None if all flows end before that."""
         if stop is None:
             return None
         return None if ends_before(stop, flows) else stop.after_s, stop.when
@@ -181,7 +182,7 @@ def class_of(path: PathPlan, flow: FlowPlan) -> ClassPlan | None:
 
 
 def _matches(match: MatchPlan, flow: FlowPlan) -> bool:
-    """Return whether the data or the answers of a flow match downstream."""
+    """Return whether the data or the answers of a flow match, whichever of them go downstream."""
     data = (flow.from_address, flow.to_address, None, flow.port)
     return any(_is_match(match, *one) for one in (data, (data[1], data[0], data[3], None)))
 

@@ -24,7 +24,7 @@ def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list
 
 
 def _values(resolved: Resolved, key: str, catalogue: RecipeCatalogue) -> Iterator[tuple[str, str, object]]:
-    """Yield the host, direction or flow that has a value (empty for the whole trial), its name, the value."""
+    """Yield (host, direction or flow, name in plan.json, value) for a key; the first may be empty."""
     path, hosts = resolved.path, resolved.hosts.items()
     holders: Sequence[tuple[str, PlanValue | Mapping[str, object] | None]]
     match merge.nested_keys(key):

@@ -1,4 +1,4 @@
-"""Find levels of factors whose trials differ in nothing that reaches the network, and what overrides them."""
+"""Warn about levels of a factor that give equal trials, and name the value that overrides the level."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from samovar.units import format_duration
 T = TypeVar("T", bound=Hashable)
 Row = tuple[int, ...]
 Tree = yaml_tree.Node | None
-UNUSED = "nothing uses what differs"
+UNUSED = "nothing uses the values that differ"
 
 
 class Reason(NamedTuple):
-    """Why a difference has no effect, and where the file sets what does have one."""
+    """Why two levels do not differ in effect, and the position in the file of the value that overrides."""
 
     text: str
     position: yaml_tree.Position | None = None
 
 
 class EqualLevels(NamedTuple):
-    """Levels of a factor with equal trials: in how many of the combinations of the other factors.
+    """Levels of a factor that give equal trials in `combinations` out of `of` combinations of other factors.
 
-    `rows` are two treatments that have two of the levels and are equal in all other factors.
+    `rows` is an example: two treatments with equal trials that differ in this factor only.
     """
 
     levels: tuple[int, ...]
@@ -37,7 +37,7 @@ class EqualLevels(NamedTuple):
 
 
 class FactorEffects:
-    """Warnings of factors without effect, in the parts of one experiment."""
+    """Finds factors without effect in the parts of one experiment."""
 
     def __init__(self, experiment: Experiment, testbed: Testbed, catalogue: RecipeCatalogue) -> None:
         self.experiment, self.effective = experiment, EffectiveValues(testbed, catalogue)
@@ -60,7 +60,7 @@ class FactorEffects:
             yield f"{part.part}: {one} and {other} give the same trial{self._why(part, rows, None)}"
 
     def _keys(self, part: Treatments) -> Sequence[Hashable]:
-        """Return the effective values of every treatment, as one key."""
+        """Return for every treatment a key of its effective values; equal keys mean equal trials."""
         columns, effective = part.columns(1), self.effective
         flows, run = columns["flows"], columns["run"]
         uses = {one: effective.uses(one.value) for one in set(flows)}
@@ -95,7 +95,7 @@ class FactorEffects:
         return f"{part.part}: {name} {levels}{where}{why}"
 
     def _why(self, part: Treatments, rows: tuple[int, int], factor: str | None) -> str:
-        """Return the reasons why two treatments are equal, with what wins and its place, for a warning."""
+        """Return the end of a warning: `, as …` with the reasons why two treatments give equal trials."""
         one, other = (part.resolved(row) for row in rows)
         tree = yaml_tree.node_at(self.experiment.complete, "parts", part.part)
         node = yaml_tree.node_at(tree, "factors", factor or "")
@@ -162,7 +162,7 @@ class FactorEffects:
                 yield Reason(_same_values(one.settings[recipe], other.settings.get(recipe, {})))
 
     def _overriding(self, tree: Tree, key: str, flows: Sequence[FlowPlan], without: str) -> Iterator[Reason]:
-        """Yield the flows whose own value overrides a setting of their host, or that have no use for it."""
+        """Yield why each flow ignores a setting of its host: it has its own value, or is not TCP."""
         if not flows:
             yield Reason(without)
         for flow in flows:
@@ -191,14 +191,14 @@ class FactorEffects:
 def _column(
     column: Sequence[Component], beside: Sequence[T], effective: Callable[[Component, T], Hashable]
 ) -> Sequence[Hashable]:
-    """Return the effective value of each entry of a column, which depends on the entry of another one."""
+    """Return the effective value of each entry of a column, given the entry of another column."""
     pairs = list(zip(column, beside, strict=True))
     found = {pair: effective(*pair) for pair in set(pairs)}
     return [found[pair] for pair in pairs]
 
 
 def _equal_levels(part: Treatments, keys: Sequence[Hashable], factor: int) -> Iterator[EqualLevels]:
-    """Yield the sets of levels of a factor that give equal trials, other factors being equal."""
+    """Yield the sets of levels of a factor that give equal trials if the other levels are equal."""
     combinations: dict[Row, dict[Hashable, list[tuple[int, int]]]] = {}
     for number, (row, key) in enumerate(zip(part.levels, keys, strict=True)):
         others = row[:factor] + row[factor + 1 :]
@@ -222,7 +222,7 @@ def _same_values(one: Mapping[str, str], other: Mapping[str, str]) -> str:
 def _class_reasons(
     tree: Tree, keys: Sequence[str], path: PathPlan, flows: Sequence[FlowPlan]
 ) -> Iterator[Reason]:
-    """Yield the classes of the path that override one of some keys for a flow."""
+    """Yield a reason for each flow whose class of the path overrides one of these keys of the path."""
     classes = yaml_tree.node_at(tree, "path", "classes")
     for flow in flows:
         own = class_of(path, flow)

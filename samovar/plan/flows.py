@@ -1,4 +1,4 @@
-"""The flows of a trial with their hosts, ports, starts and ends, and the end of all traffic."""
+"""Resolve the flows of a trial: hosts, ports, starts and ends, and the end of all traffic."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.placement import LAST_PORT, Route, ports_of
 
 SETTLING_S = 15.0
-DIGITS = 6  # of seconds: microseconds, finer than any host can start a program
+DIGITS = 6  # times are rounded to microseconds; no host starts programs more precisely
 MOST_ARRIVALS = 10_000
 
 
 class RandomStream(NamedTuple):
-    """Everything that random values depend on. All treatments of a replicate have the same random values."""
+    """What random values depend on: not on the treatment, so that all treatments share their values."""
 
     seed: int
     part: str
@@ -58,7 +58,7 @@ def poisson_s(
 
 
 def stop_of(values: TreatmentValues) -> StopPlan | None:
-    """Return when all traffic ends, if the experiment sets it."""
+    """Return when the experiment stops all traffic, or None if it does not."""
     after_s, when = values.stop("after"), values.stop("when")
     if after_s is None and when is None:
         return None
@@ -71,7 +71,7 @@ def routes_of(values: TreatmentValues) -> list[Route]:
 
 
 def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
-    """Return every flow. Raises PlanError for a flow that cannot run, and if there are no flows.
+    """Return the flows of a trial. Raises PlanError for a flow that cannot run, and if there are no flows.
 
     Ports are unique in a trial, so that a capture anywhere can tell flows apart by port.
     """
@@ -82,7 +82,7 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
     ]
     if not starts:
         nothing = f"{values.context.name}: no flow {values.labels()}".rstrip()
-        raise PlanError(f"{nothing}; every trial needs one at least")
+        raise PlanError(f"{nothing}; every trial needs at least one flow")
     ports = ports_of(member.port for _, member, _ in starts)
     flows = tuple(_flow(values, *start, port) for start, port in zip(starts, ports, strict=True))
     windows: dict[tuple[str, str], FlowPlan] = {}
@@ -92,7 +92,7 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
             raise values.flow_error(flow, "two flows have this label; give each its own")
         if used[flow.port] > 1 or flow.port > LAST_PORT:
             why = f"above {LAST_PORT}" if flow.port > LAST_PORT else "taken by another flow"
-            advice = "choose another port: flows of one entry take consecutive ones"
+            advice = "choose another port: flows of one entry take consecutive ports"
             raise values.flow_error(flow, f"port {flow.port} is {why}; {advice}")
     _check_chosen_ports(
         values, [flow for flow, start in zip(flows, starts, strict=True) if start[1].port], flows
@@ -124,17 +124,17 @@ def _check_chosen_ports(
         for host in (flow.from_host, flow.to_host):
             if values.transport(flow) != "icmp" and values.testbed.ssh_of(host).port in values.ports(flow):
                 raise values.flow_error(
-                    flow, f"port {flow.port} is that of SSH at {host}; choose another port"
+                    flow, f"port {flow.port} is used by SSH at {host}; choose another port"
                 )
 
 
 def stream_of(values: TreatmentValues, label: str) -> RandomStream:
-    """Return the random numbers of a flow, or of something else that has a label."""
+    """Return the random stream of a label, such as that of a flow."""
     return RandomStream(values.context.seed, values.context.name, label, values.replicate)
 
 
 def _members(values: TreatmentValues, flow: keys.Flow) -> list[keys.Member]:
-    """Return the flows that a line of traffic expands to."""
+    """Return the flows that an entry of traffic expands to."""
     start, end, count = (values.flow_amount(flow, key) for key in ("from", "to", "count"))
     number = len(_arrivals_s(values, flow)) if flow.arrivals is not None else None
     return values.placement.members(flow, start, end, count, number)
@@ -160,7 +160,7 @@ def _arrivals_s(values: TreatmentValues, flow: keys.Flow) -> list[float]:
 
 
 def _starts_s(values: TreatmentValues, flow: keys.Flow) -> list[float]:
-    """Return the start of every flow that a line of traffic expands to, in seconds after the trial's."""
+    """Return the start of every flow of an entry of traffic, in seconds after the trial's start."""
     if flow.arrivals is not None:
         return _arrivals_s(values, flow)
     start, every_s = values.flow(flow, "start"), float(values.flow(flow, "every"))
@@ -171,7 +171,7 @@ def _starts_s(values: TreatmentValues, flow: keys.Flow) -> list[float]:
 
 
 def _fixed(values: TreatmentValues, amount: Any, label: str) -> Any:
-    """Return a fixed quantity, or the random value of a distribution for a label."""
+    """Return a quantity unchanged; for a distribution, return the random value of this label."""
     return stream_of(values, label).value(amount) if isinstance(amount, Distribution) else amount
 
 
@@ -211,9 +211,10 @@ def _flow(
 
 
 class FlowLimits(NamedTuple):
-    """Limits of a flow by its program and its sender's shaper, for each stream and for all streams.
+    """Limits of a flow by its program and its sender's shaper.
 
-    A program without a rate may send a packet of `length_bytes` each `interval_s`.
+    `stream_bps` limits each parallel TCP stream of the flow, `rate_bps` all of them. A program without a rate
+    may send a packet of `length_bytes` each `interval_s`.
     """
 
     stream_bps: float | None
@@ -260,7 +261,7 @@ def ends_of(
 ) -> Ends:
     """Return when the traffic ends.
 
-    `transfer_s` returns how long all transfers of a given size take together. Raises TreatmentError for flows
+    `transfer_s` returns how long all flows that have a size take together. Raises TreatmentError for flows
     that wait for each other or for a flow that does not exist.
     """
     limit_s = stop.after_s if stop else None
@@ -289,7 +290,7 @@ def ends_of(
 
 
 def _own_end(flow: FlowPlan, limit_s: float | None, took_s: float) -> Ends | None:
-    """Return when a flow ends by itself; `took_s` is how long all transfers of a size take together."""
+    """Return when a flow ends by itself. `took_s` is how long all flows that have a size take together."""
     if flow.duration_s is not None:
         end_s = round(flow.start_s + flow.duration_s, DIGITS)
         return Ends(end_s, round(end_s + SETTLING_S, DIGITS))
@@ -302,7 +303,7 @@ def _own_end(flow: FlowPlan, limit_s: float | None, took_s: float) -> Ends | Non
 
 
 def _labelled(flows: Sequence[FlowPlan], label: str | None) -> list[FlowPlan]:
-    """Return the flows with a label, or of the group with it."""
+    """Return the flows whose label or group is `label`."""
     return [flow for flow in flows if label in (flow.label, flow.group)]
 
 

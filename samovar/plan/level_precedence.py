@@ -1,7 +1,7 @@
-"""Values of one treatment: a factor's level takes precedence over the part. Formulas are evaluated on demand.
+"""Look up the values of one treatment: a factor's level takes precedence over the part's value.
 
-The factors whose levels are read are recorded, so that a component which depends on few factors is resolved
-once for each combination of their levels.
+Formulas are evaluated on demand. The factors whose levels were used are recorded: a component that depends on
+few factors is resolved once for each combination of their levels, not for each treatment.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ QUEUE = ("buffer", "aqm")
 """Keys of the path whose single value applies to both directions if the rate is given for both."""
 DELAYS = ("delay", "rtt")
 ARRIVALS_ENDS = ("until", "count")
-"""Keys of the path and of arrivals that exclude each other."""
+"""Keys of which a path (DELAYS) and an `arrivals` (ARRIVALS_ENDS) have only one."""
 
 
 class TreatmentError(PlanError):
     """A value is impossible in a treatment.
 
-    Carries the part, the words of the key, and the text of the value.
+    `where` (the words of the key) and `text` (of the value) help to find its position in the file.
     """
 
     def __init__(self, part: str, where: str, text: str, message: str) -> None:
@@ -58,7 +58,7 @@ class PartContext:
 
     @cached_property
     def setters(self) -> Mapping[str, Collection[int]]:
-        """The numbers of the factors that set each target, such as `path.rate`."""
+        """For each target, such as `path.rate`, the indices of the factors that set it."""
         found: dict[str, dict[int, None]] = {}
         for number, factor in enumerate(self.factors):
             for target in (target for level in factor.levels for target in level.texts):
@@ -69,8 +69,8 @@ class PartContext:
 class TreatmentValues:
     """The values of a part's keys and of its hosts' settings in one treatment and replicate.
 
-    `read` has the numbers of the factors whose levels were read; `random` is whether the replicate was read,
-    on which random values depend. Methods whose name ends in `_amount` return formulas unevaluated; all
+    `read` has the indices of the factors whose levels were used. `random` becomes true when the replicate is
+    used, on which random values depend. Methods whose name ends in `_amount` return formulas unevaluated; all
     others evaluate them. PlanError is raised for a formula that has no value in the treatment.
     """
 
@@ -84,12 +84,12 @@ class TreatmentValues:
 
     @property
     def replicate(self) -> int:
-        """The replicate, for random values."""
+        """The replicate. Its use makes the values depend on it (`random`)."""
         self.random = True
         return self._replicate
 
     def _level(self, target: str, own: object = None, exclusive: Collection[str] = ()) -> Any:
-        """Return a level's value, otherwise the part's; None if a level sets a key that excludes this key."""
+        """Return a level's value of a target, else `own`; None if a level sets another `exclusive` key."""
         for number in self.context.setters.get(target, ()):
             self.read.add(number)
             values = self.context.factors[number].levels[self._row[number]].values
@@ -100,7 +100,7 @@ class TreatmentValues:
         return own if all(other is None for other in others) else None
 
     def labels(self) -> str:
-        """Return the levels that were read, for messages: `where path.rtt is 0ms, mtu is 600`."""
+        """Return the levels that were used, for messages: `where path.rtt is 0ms, mtu is 600`."""
         factors = ((self.context.factors[one], self._row[one]) for one in sorted(self.read))
         words = ", ".join(f"{factor.name} is {factor.labels[level]}" for factor, level in factors)
         return words and f"where {words}"
@@ -122,7 +122,7 @@ class TreatmentValues:
         return TreatmentError(self.context.name, "traffic flow", flow.group, message)
 
     def get(self, name: str, /) -> object:
-        """Return the value of a name in a formula, itself possibly a formula; None if it is not set."""
+        """Return the value of a name in a formula, which may itself be a Formula; None if it is not set."""
         owner, _, key = name.partition(".")
         if owner == "path":
             key, _, direction = key.partition(".")
@@ -138,7 +138,7 @@ class TreatmentValues:
     # The path
 
     def path(self, key: str, direction: str = "") -> Any:
-        """Return the value of a key in a direction, `down` or `up`, or of the RTT; None if it is not set."""
+        """Return the value of a path key in direction down or up (rtt has none); None if it is not set."""
         return self.evaluate(self.path_amount(key, direction), f"path.{key}.{direction}".rstrip("."))
 
     def path_amount(self, key: str, direction: str = "") -> object:
@@ -169,11 +169,11 @@ class TreatmentValues:
         return isinstance(self._level("path.rate", path and path.rate_bps), Directional)
 
     def aqm_parameters(self, aqm: str, router: str) -> dict[str, str]:
-        """Return the parameters of the queue discipline of a router."""
+        """Return the parameters of queue discipline `aqm` on a router, as text."""
         return self._path_parameters(self._declared("aqm", aqm, router))
 
     def device_parameters(self) -> dict[str, object]:
-        """Return the parameters of the device that is the bottleneck, typed."""
+        """Return the parameters of the bottleneck device, converted from text to their types."""
         texts = self._path_parameters(keys.DEVICE_PARAMETERS)
         return {key: keys.parse_parameter(keys.DEVICE_PARAMETERS[key], text) for key, text in texts.items()}
 
@@ -228,9 +228,9 @@ class TreatmentValues:
         return keys.recorder_of(self.context.catalogue, logger, system) or logger.logger
 
     def interval_s(self, logger: keys.Logger, host: str) -> float | None:
-        """Return the time between a logger's samples in seconds; None leaves it to the recipe.
+        """Return the time between a logger's samples in seconds, or None for the recipe's default.
 
-        A recipe that records each packet has no interval, which an experiment may give for other systems.
+        None also if the recipe on this host records each packet: the interval is then for other hosts.
         """
         recipe, target = self.recorder(logger, host), f"loggers.{logger.logger}.interval"
         if recipe != logger.logger and "interval_s" not in self._declared("logger", recipe, host):
@@ -264,10 +264,10 @@ class TreatmentValues:
         own: Mapping[str, str],
         declared: Mapping[str, keys.ParameterInfo],
     ) -> dict[str, str]:
-        """Return the parameters of a recipe as written: its owner's keys except those that are `reserved`.
+        """Return the parameters of a recipe as text: `own`, overridden by levels of keys of `owner`.
 
-        A formula is replaced by its value if the recipe declares the parameter as a quantity.
-        A switch that is off is left out for a recipe that has no such switch.
+        `reserved` keys are not parameters. A formula is replaced by its value if the recipe declares the
+        parameter as a quantity. A switch that is off is left out for a recipe that has no such switch.
         """
         texts = dict(own)
         for target in self.context.setters:
@@ -287,7 +287,7 @@ class TreatmentValues:
     # Settings of hosts
 
     def setting(self, key: str, host: str) -> Any:
-        """Return cc, rwnd, mtu or txd of a host; None leaves it as it was found."""
+        """Return cc, rwnd, mtu or txd of a host; None means that the trial does not change it."""
         return self.evaluate(self._setting_amount(key, host), f"{key} of {host}")
 
     def _setting_amount(self, key: str, host: str) -> Any:
@@ -298,18 +298,18 @@ class TreatmentValues:
         return own.value if level is None and own is not None else level
 
     def names_host(self, key: str, host: str) -> bool:
-        """Return whether a level names this host.
+        """Return whether the level of a setting names this host, by name or role.
 
         Such a host is set even if it has no part in the traffic.
         """
         factors = (self.context.factors[one] for one in self.context.setters.get(key, ()))
         if not any(isinstance(level.values.get(key), PerHost) for one in factors for level in one.levels):
-            return False  # the level is not read: the host does not depend on it
+            return False  # without _level(), which would make the host depend on the factor
         level = self._level(key)
         return isinstance(level, PerHost) and self.testbed.value_at(host, level.hosts) is not None
 
     def _smallest_setting(self, key: str) -> object:
-        """Return the smallest value of a setting at any host, or a formula; None if no host has one."""
+        """Return the smallest value of a setting on any host; if a host has a Formula, return that."""
         if key not in keys.SETTINGS:
             return None
         amounts = [self._setting_amount(key, host) for host in self.testbed.hosts]
@@ -317,7 +317,7 @@ class TreatmentValues:
         return next((one for one in known if isinstance(one, Formula)), None) or min(known, default=None)
 
     def setting_parameters(self, host: str) -> dict[str, dict[str, str]]:
-        """Return the other settings of a host, those of cc included: recipe to parameters as written."""
+        """Return the parameters of settings of a host as text, by recipe; those of cc are under `cc`."""
         levels = (key for key in self.context.setters if key.partition(".")[0] not in keys.NOT_OF_HOSTS)
         found: dict[str, dict[str, str]] = {}
         for key in sorted({*levels, *self.context.settings[host]} - {*keys.SETTINGS, "duration"}):
@@ -331,7 +331,7 @@ class TreatmentValues:
 def parameters_of_type(
     type_: str, declared: Mapping[str, keys.ParameterInfo], texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the parameters of a recipe that have a given type, by name: bytes, bit/s or seconds."""
+    """Return the values of a recipe's parameters of type `type_`, by name: in bytes, bit/s or seconds."""
     return {
         name: keys.parse_parameter(declared[name], text)
         for name, text in texts.items()

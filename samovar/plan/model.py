@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 
 
 class PlanValue(BaseModel):
-    """A frozen part of a plan."""
+    """Base of all models of a plan, which cannot be changed once made."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the value as plain values, with the keys of plan.json."""
+        """Return the value as dict, list and so on for JSON, with the keys of plan.json."""
         return self.model_dump(mode="json", by_alias=True)
 
 
@@ -106,9 +106,9 @@ class PathPlan(PlanValue):
 
 
 class HostPlan(PlanValue):
-    """Settings of one host; None leaves a value as found.
+    """Settings of one host. A value of None means that the trial does not change the setting.
 
-    `settings` maps setting recipes to parameters as written.
+    `settings` maps setting recipes to their parameters as text.
     """
 
     os: str
@@ -124,7 +124,7 @@ class HostPlan(PlanValue):
 
     @property
     def system(self) -> str:
-        """The system as it is named in the folders of recipes: linux, freebsd-11."""
+        """The system in the catalogue of recipes: linux, or freebsd-11 for release 11.4."""
         return f"{self.os}-{self.release.partition('.')[0]}" if self.release else self.os
 
 
@@ -179,7 +179,7 @@ class LoggerPlan(PlanValue):
 
 
 class RunPlan(PlanValue):
-    """What applies to a trial as a whole."""
+    """Values of a trial as a whole: smallest MTU, expected and latest end of the traffic, stop."""
 
     mtu_bytes: int | None
     duration_s: float
@@ -244,7 +244,7 @@ class Trial:
         return self.source if isinstance(self.source, Resolved) else self.source()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the trial as plain values, with the keys of manifest.json."""
+        """Return the trial as dict for JSON, with the keys of manifest.json."""
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "source"}
         return {**values, "treatment": dict(self.treatment), "resolved": self.resolved.as_json()}
 

@@ -1,4 +1,4 @@
-"""The order of trials: sequential, shuffled or in blocks; the same seed gives the same order.
+"""Put trials in order: sequential, shuffled or in blocks. The same seed gives the same order.
 
 Trials stay within their part, and parts follow each other in the order of the file. A block contains one
 replicate of each treatment, so that drift over time affects all treatments equally. The shuffle of a block
@@ -29,9 +29,9 @@ MOST_NESTINGS_TRIED = 4
 REBOOT, RESET = "reboot", "interface-reset"
 
 Column = Sequence[Hashable]
-"""A value for each treatment. Between treatments with equal values nothing changes."""
+"""A value for each treatment. Hosts need not change between treatments with equal values."""
 States = Mapping[str, Column]
-"""By host: for each treatment the settings that are costly to change, falsy if the host stays as found."""
+"""By host and treatment: the settings that are costly to change; empty if the trial changes none."""
 
 
 def ordered(
@@ -46,8 +46,8 @@ def ordered(
     """Return the order of one part's trials. Treatments are counted from 0, replicates and blocks from 1.
 
     Treatments that are equal in all columns of `reboots` share a whole plot, and a plot within it if they are
-    equal in those of `resets`. There is one column for each set of hosts that change together; the first is
-    to change least often.
+    equal in those of `resets`. Each column is for one set of hosts that change together; the hosts
+    of the first column change least often.
     """
     every, own_seed = list(range(treatments)), f"{seed}/{part}"
     if kind == "blocked":
@@ -65,7 +65,10 @@ def ordered(
 def _plots(
     treatments: list[int], columns: Sequence[Column], generator: random.Random | None = None
 ) -> Iterator[list[int]]:
-    """Yield the plots in order, or shuffled within each larger plot."""
+    """Yield the plots: treatments divided by the first column, then each plot by the next, and so on.
+
+    With `generator`, plots are shuffled within the plot that they belong to.
+    """
     if not columns:
         yield treatments
         return
@@ -82,7 +85,7 @@ def _plots(
 def _blocked(
     treatments: list[int], replicates: int, seed: str, reboots: Sequence[Column], resets: Sequence[Column]
 ) -> Iterator[Slot]:
-    """Yield whole plot after whole plot, each block after block, each block in a random order of its own."""
+    """Yield whole plots in random order; in each, block after block; in each block, a random order."""
     firsts = sorted(whole[0] for whole in _plots(treatments, reboots))
     for whole in _plots(treatments, reboots, random.Random(seed)):
         own_seed = f"{seed}/{firsts.index(whole[0])}" if len(firsts) > 1 else seed
@@ -179,7 +182,7 @@ def count_changes(parts: Sequence[tuple[States, States, Sequence[Slot]]]) -> Cha
 def _count(parts: Iterable[States], orders: Iterable[Sequence[int]]) -> tuple[int, int]:
     """Return how often hosts change, and how many must be restored at the end.
 
-    An order holds the numbers of a part's treatments.
+    `orders` has for each part the indices of its treatments, in the order of the trials.
     """
     sequences: dict[str, list[Hashable]] = {}
     for hosts, order in zip(parts, orders, strict=True):

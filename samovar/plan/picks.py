@@ -16,7 +16,7 @@ FEW_IDS = 3
 
 @dataclass(frozen=True)
 class Picked:
-    """The trials that were picked, in the plan's order, and how; with `again` they run even if done."""
+    """Ids of picked trials in the plan's order; `text` says how. With `again` they run even if done."""
 
     text: str
     ids: tuple[str, ...]
@@ -25,11 +25,11 @@ class Picked:
 
 @dataclass(frozen=True)
 class Pick:
-    """Which trials of a plan a command is about: those that every option selects; all without an option.
+    """The options that pick trials of a plan. A trial is picked if every given option selects it.
 
-    `only` are texts such as `cc=cubic,cdg mtu=1500`: a trial has one of the levels of each factor. `trials`
-    are ids, or their beginnings, and `again` results of trials in the campaign, of which any will do. Of what
-    these leave, `first` takes the first ones of the plan's order.
+    `only` are texts such as `cc=cubic,cdg mtu=1500`: a trial must have one of the levels of each factor.
+    `trials` are ids or beginnings of ids. `again` are results of trials in the campaign, such as failed. Of
+    the trials that these options select, only the first `first` in the plan's order are picked.
     """
 
     only: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Pick:
     again: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether there is an option."""
+        """Whether any option is given."""
         return self != Pick()
 
     def __str__(self) -> str:
@@ -62,8 +62,8 @@ class Pick:
     def of(self, plan: Plan, results: Mapping[str, str] | None = None) -> Picked:
         """Return the trials of a plan that are picked; `results` has the last result of each trial.
 
-        Raises DefinitionError for an unknown factor, level or trial, PlanError if no trial is picked, unless
-        trials were to run again.
+        Raises DefinitionError for an unknown factor, level or trial. Raises PlanError if no trial is picked,
+        unless `again` is given.
         """
         conditions = list(_conditions(self.only, plan))
         named = {_find(plan, one) for one in self.trials}
@@ -75,8 +75,8 @@ class Pick:
             and (not self.again or (results or {}).get(trial.id) in self.again)
         ]
         if not ids and not self.again:
-            what = f"no trial of {plan.experiment} is picked by all of {self.options.strip()}"
-            raise PlanError(f"{what}; several levels of a factor have commas between: cc=cubic,cdg")
+            what = f"no trial of {plan.experiment} matches all of {self.options.strip()}"
+            raise PlanError(f"{what}; write several levels of a factor with commas: cc=cubic,cdg")
         return Picked(str(self), tuple(ids[: self.first]), bool(self.again))
 
 
@@ -112,7 +112,7 @@ def known_levels(plan: Plan) -> Mapping[str, Sequence[str]]:
 
 
 def _conditions(only: Sequence[str], plan: Plan) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the factors of --only with the levels that a trial may have."""
+    """Yield each factor in --only with the levels of which a trial must have one."""
     known = known_levels(plan) if only else {}
     for text in only:
         place = f"--only {shlex.quote(text)}"

@@ -1,4 +1,4 @@
-"""Placement on a testbed: hosts for names, routes of flows, interfaces to record at, addresses and ports."""
+"""Place flows and recorders on a testbed: find hosts by name, routes, interfaces, addresses and ports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Route:
 
 
 class Placement:
-    """The routes of a testbed, and the flows that an entry of traffic expands to. Results are cached."""
+    """Finds routes on a testbed and expands entries of traffic to flows. Results are cached."""
 
     def __init__(self, testbed: Testbed) -> None:
         self.testbed = testbed
@@ -76,7 +76,7 @@ class Placement:
         return hosts
 
     def subnets(self, name: str) -> Iterator[str]:
-        """Yield the subnets that a name means: itself, or a subnet for each address of the named hosts."""
+        """Yield the subnets of an end of a class: the subnet given, or one for each address of the hosts."""
         if "/" in name:
             yield str(ip_network(name, strict=False))
             return
@@ -122,7 +122,7 @@ def directions_through(testbed: Testbed, hops: Sequence[Hop]) -> frozenset[str]:
 
 
 def first_of_link(testbed: Testbed) -> str | None:
-    """Return the first host of the bottleneck's link, downstream; None if a router is the bottleneck."""
+    """Return the host where `down` begins on the bottleneck's link; None if the bottleneck is a router."""
     link, hosts = testbed.bottleneck_link, testbed.hosts.items()
     joined = (name for name, host in hosts if any(one.link == link for one in host.interfaces.values()))
     return next(joined, None)

@@ -26,7 +26,7 @@ EXPECTED = "expected a plan written by samovar"
 
 
 class PartPlan(PlanValue):
-    """One part of the experiment: its factors with their levels as written."""
+    """One part of the experiment: its factors with the labels of their levels."""
 
     name: str
     title: str
@@ -89,7 +89,7 @@ class Plan(Head):
         return tuple(id_ for id_ in self.ids if id_ in chosen)
 
     def head(self) -> dict[str, Any]:
-        """Return the plan without its trials as plain values, with the keys of plan.json."""
+        """Return the plan without its trials as a dict for JSON, with the keys of plan.json."""
         return Head.model_dump(self, mode="json", by_alias=True, exclude={"trials"})
 
     def to_json(self) -> bytes:
@@ -178,7 +178,7 @@ def _located(
 ) -> SamovarError:
     """Return the error with the file position of its factor or value; unchanged if the position is unknown.
 
-    Of several equal texts, the one is chosen whose keys have most words in common with the error's.
+    If several values have the text of the error, the value whose keys share most words with it is chosen.
     """
     part = yaml_tree.node_at(resolved.experiment.complete, "parts", error.part)
     if isinstance(error, SameTrialsError):

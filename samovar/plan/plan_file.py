@@ -102,7 +102,7 @@ class _TrialsJson(PlanValue):
 
 
 def read_trials(tree: Mapping[str, Any]) -> Trials:
-    """Read the trials of plan.json; raises pydantic's ValidationError, LookupError for an index too large."""
+    """Read the trials of plan.json. Raises pydantic's ValidationError, or LookupError for a wrong index."""
     file = _TrialsJson.model_validate(tree)
     used: dict[str, set[int]] = {}
     for part in file.treatments:
@@ -112,7 +112,9 @@ def read_trials(tree: Mapping[str, Any]) -> Trials:
     components = Components()
     found: dict[str, dict[int, Component]] = {kind: {} for kind in used}
     for number, kind in sorted((number, kind) for kind, numbers in used.items() for number in numbers):
-        value = adapters[kind].validate_python(file.values[number])  # once as each kind that it is used as
+        value = adapters[kind].validate_python(
+            file.values[number]
+        )  # once for each kind of component that uses it
         found[kind][number] = components.add(kind, value)
     parts = [
         Treatments(

@@ -24,7 +24,7 @@ OF_ENDS = ("tcp", "buffers")
 """Setting recipes that have an effect at the ends of flows only."""
 
 Resolver = Callable[[TreatmentValues], object]
-"""Returns the value of a component in one treatment; raises PlanError."""
+"""A function that returns the value of a component in one treatment; raises PlanError."""
 
 
 def matrix_of(part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequence[Row]]:
@@ -106,7 +106,7 @@ def _columns(
                     raise
             read |= values.read
             if len(read) > len(depends):
-                break  # also after an error: no treatment need have level 0 of the factor that was read
+                break  # also after an error: perhaps no treatment has level 0 of a newly read factor
             random = random or values.random
             found[key] = share(value)
         if len(read) > len(depends):
@@ -196,9 +196,9 @@ def _host(name: str, values: TreatmentValues) -> HostPlan:
 
 
 def _check_cc_parameters(values: TreatmentValues, os: str, cc: str | None, texts: Mapping[str, str]) -> None:
-    """Raise TreatmentError for a parameter that no congestion control has, unless `cc` is an unlisted one.
+    """Raise TreatmentError for a parameter that no congestion control has, unless `cc` is not in the list.
 
-    Whether a host's kernel has a parameter of this congestion control is known when the host is queried.
+    Whether the kernel of a host has the parameter is checked later, on the host.
     """
     listed = keys.CC_PARAMETERS.get(os, {})
     if cc is not None and keys.canonical_cc(cc) not in listed:
@@ -210,7 +210,7 @@ def _check_cc_parameters(values: TreatmentValues, os: str, cc: str | None, texts
 
 
 def _placed(values: TreatmentValues, entries: Sequence[Any]) -> Iterator[tuple[Any, str, str]]:
-    """Yield captures or loggers with each of their hosts, and the interface there."""
+    """Yield (entry, host, interface) for each host of each capture or logger."""
     routes = routes_of(values)
     for entry in entries:
         for name in entry.at:

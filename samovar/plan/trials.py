@@ -59,7 +59,7 @@ class Components:
         self._by_text: dict[tuple[str, str], Component] = {}
 
     def add(self, name: str, value: PlanValue | tuple[PlanValue, ...] | None) -> Component:
-        """Return the component with this value, which is made if none of this kind has it yet."""
+        """Return the component of this kind that has this value; make it if there is none yet."""
         plain = [one.as_json() for one in value] if isinstance(value, tuple) else value and value.as_json()
         text = json.dumps(plain, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         key = kind_of(name), text
@@ -78,7 +78,7 @@ def kind_of(name: str) -> str:
 class Treatments:
     """The treatments of one part in columns: entry n of each column belongs to treatment n.
 
-    `factors` holds the labels of each factor's levels, `levels` the numbers of a treatment's levels. A
+    `factors` has the labels of each factor's levels, `levels` for each treatment the indices of its levels. A
     component has one column, or one for each replicate if it contains random values.
     """
 
@@ -142,7 +142,7 @@ class Group:
 
 
 class Trials(Sequence[Trial]):
-    """The trials of a plan in their order. The slots number treatments through all parts."""
+    """The trials of a plan in their order. Slots count treatments on from one part to the next."""
 
     def __init__(self, parts: Sequence[Treatments], ids: Sequence[str], slots: Sequence[Slot]) -> None:
         self.parts, self.ids, self.slots = tuple(parts), tuple(ids), tuple(slots)
@@ -159,7 +159,7 @@ class Trials(Sequence[Trial]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Trial]: ...
     def __getitem__(self, index: int | slice) -> Trial | Sequence[Trial]:
-        """Return a new value for a trial each time: a hundred thousand would take more than their plan."""
+        """Make the Trial anew at each access; a hundred thousand would need more memory than their plan."""
         if isinstance(index, slice):
             return [self[one] for one in range(len(self))[index]]
         slot = self.slots[index]

@@ -1,4 +1,4 @@
-"""The warnings of single treatments: a function each, with its message and the values that it needs."""
+"""Checks that warn about treatments: one function each, with its message and the values it depends on."""
 
 from __future__ import annotations
 

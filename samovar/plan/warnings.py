@@ -1,6 +1,6 @@
 """Warnings of a plan that can run but may not answer the experiment's question.
 
-Each warning is given once for a part, with the number of treatments that it applies to and one of them.
+Each warning is given once for a part, with the number of treatments that it applies to and an example.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from samovar.plan.warning_checks import CHECKS, TreatmentCheck
 
 FEWEST_REPLICATES = 3
 FOR_AN_INTERVAL = 6
-"""The range of fewer values contains the median with a probability below 95 %: 1 - 2 (1/2)^5 = 0.94."""
+"""Fewest replicates for a 95 % interval: the range of 5 contains the median with 1 - 2 (1/2)^5 = 94 %."""
 
 NOT_RECORDED = {
     "captures": "throughput, RTT and loss cannot be measured",
     "loggers": "the state of TCP, such as cwnd, and of the queue cannot be measured",
 }
-"""What cannot be measured without any of a part's captures or loggers."""
+"""What cannot be measured if a part has no captures, or no loggers."""
 
 
 def warnings_of(
@@ -85,7 +85,7 @@ def _level_warnings(part: Treatments) -> Iterator[str]:
 
 
 def _beside_bottleneck(testbed: Testbed, trials: Trials) -> Mapping[str, Collection[str]]:
-    """Return the warnings of flows that bypass the bottleneck's queue although a path is set, by part."""
+    """Return by part the warnings about flows that bypass the bottleneck's queue although a path is set."""
     found: dict[str, dict[str, None]] = {}
     placement = Placement(testbed)
     for group in trials.groups({"path": _shaped, "flows": None}):
@@ -159,7 +159,7 @@ def _listed(value: Any) -> Sequence[str]:
 
 
 def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collection[FlowTraces]) -> list[str]:
-    """Return the quantities missing for the first group of metrics; none if a flow has those of any group."""
+    """Return the quantities that the first group of metrics lacks; none if a flow has all of some group."""
     known = outputs.metrics
     needs = [[need for name in group if name in known for need in known[name].needs] for group in groups]
 
@@ -174,7 +174,7 @@ def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collectio
 
 
 def _traces_by_part(trials: Trials) -> Mapping[str, Collection[FlowTraces]]:
-    """Return the different traces that flows have, by part."""
+    """Return by part the distinct sets of recordings that flows have."""
     view: View = {
         "path": lambda path: path and path.router,
         "flows": lambda flows: tuple((flow.from_host, flow.to_host) for flow in flows),

@@ -1,4 +1,4 @@
-"""Recipes: Jinja2 files with a typed header, and the scripts that are rendered from them.
+"""Read recipes (Jinja2 files with a typed header), and render the scripts of trials from them.
 
 `header`, `recipe`, `catalogue` and `quoting` read recipes. The other modules render them: `fill_settings` and
 `bottleneck` the settings of a host, `trial_programs` and `scripts` the programs and scripts of a trial,

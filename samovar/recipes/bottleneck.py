@@ -1,4 +1,4 @@
-"""Values of the settings that shape the path: `bottleneck` of the router, `adapter` of a lab's link."""
+"""Compute the values of the setting recipes that shape the path: `bottleneck` (router), `adapter` (lab)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from samovar.recipes.recipe_filters import DelayStage
 from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_rate, format_share
 
 BURST_S = 0.004
-"""The token bucket holds this time at the shaped rate, so that a timer which fires late does not lower the
-rate."""
+"""Size of the token bucket as time at the shaped rate; so a timer that fires late does not lower the rate."""
 ETHERNET_HEADER_BYTES = 14
 """Bytes that Linux's queue disciplines count in addition to an IP packet (skb->len on an Ethernet device)."""
 SMALLEST_FRAME_BYTES = 54
@@ -29,7 +28,7 @@ PORT_RATES_BPS = (100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000)
 
 @dataclass(frozen=True)
 class PathDirection:
-    """One direction through the router, in the order of a packet's passage: stages, then rate and queue."""
+    """One direction through the router. Packets pass the delay stages first, then the rate and its queue."""
 
     name: str
     arrives: str
@@ -46,8 +45,8 @@ def bottleneck_values(
 ) -> Mapping[str, object]:
     """Return the values of setting `bottleneck` for the router of a path.
 
-    Raises RecipeError for an impossible path, such as reordering without delay, or a buffer in a unit that
-    the AQM does not count.
+    Raises RecipeError for an impossible path, such as one with reordering but no delay, or with a buffer in a
+    unit that the AQM does not accept.
     """
     frame_bytes = (mtu_bytes or ETHERNET_MTU_BYTES) + ETHERNET_HEADER_BYTES
     return {
@@ -127,7 +126,7 @@ def _stages(
 def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float] | None:
     """Return the probabilities, at each packet, that a loss burst begins and that it ends.
 
-    `loss` is the share of lost packets, `burst_packets` the mean length of a burst; None without bursts. This
+    `loss` is the share of lost packets, `burst_packets` the mean length of a burst (None: no bursts). This
     is the Gilbert model: every packet of the bad state is lost, so a burst lasts 1/r packets on average and
     p/(p+r) of all packets are lost, with p to enter and r to leave it (netem's gemodel; S. Salsano, F.
     Ludovici, A. Ordine, Definition of a general and intuitive loss model for packet networks, 2009). Raises
@@ -146,7 +145,7 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
 def _queue(
     plan: DirectionPlan, frame_bytes: int, host: HostPlan, catalogue: Catalogue
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the queue discipline to set, and the state lines expected for it; nothing without a rate."""
+    """Return arguments that set the queue discipline, and the lines it must then show; empty without rate."""
     if plan.rate_bps is None:
         return "", ()
     if plan.aqm is None:
@@ -168,7 +167,7 @@ def _queue(
 
 
 def adapter_values(path: PathPlan, device: DevicePlan) -> Mapping[str, object]:
-    """Return the values of setting `adapter` (bit/s, ns, frames); raises RecipeError for impossible ones."""
+    """Return the values of setting `adapter`. Raises RecipeError for a rate or buffer it cannot have."""
     directions = {"down": path.down, "up": path.up}
     fastest_bps = max(plan.rate_bps for plan in directions.values() if plan.rate_bps)
     if fastest_bps > PORT_RATES_BPS[-1]:

@@ -1,4 +1,4 @@
-"""Scripts that measure a path by sending packets through it before trials rely on it."""
+"""Render scripts that send probe packets through a path, to measure it before the trials."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IP_UDP_BYTES = 28
 OVERLOAD = 4
 """A burst arrives at this multiple of the rate: the buffer fills in a third of its drain time."""
 FULL_S, MOST_BURST_PACKETS = 0.15, 20_000
-"""How long the buffer is kept full, so that samples find it full, and the most packets spent on that."""
+"""How long the burst keeps the buffer full for samples, and the most packets it may send for that."""
 MOST_PACED_S = 5.0
 PACED_PACKETS, PACED_PACKETS_WITHOUT_LOSS = 2000, 500
 PACED_FRAME_BYTES = 64 + IP_UDP_BYTES + ETHERNET_HEADER_BYTES
@@ -26,8 +26,8 @@ LOWEST_GAP_S = 0.0002
 PING_GAP_S = 0.01
 SPARE_S = 0.2
 SAMPLING_S, SLOW_SAMPLING_S = 0.002, 0.02
-"""Interval of queue samples. A recipe whose default is above the second value starts a program for each
-sample."""
+"""Interval of queue samples. A recipe whose default is above SLOW_SAMPLING_S keeps its default, because it
+starts a program for each sample."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def plan_probe(
 ) -> PathProbe:
     """Return a probe of a few seconds: a burst that fills the buffer, and paced packets that do not fill it.
 
-    Pings measure the round-trip time, paced packets the losses, the overload rate and buffer. If classes of
-    flows have their own round trips and losses, neither RTT nor loss is measured.
+    Pings measure the RTT, paced packets the loss, the burst rate and buffer. RTT and loss of a path with
+    classes are not measured, because each class has its own.
     """
     mtu = mtu_bytes or ETHERNET_MTU_BYTES
     frame_bytes = mtu + ETHERNET_HEADER_BYTES
@@ -118,7 +118,7 @@ def render_calibration(
 ) -> ProbeScripts:
     """Return the bodies of a probe's scripts; `systems` are the operating systems of sender and receiver.
 
-    If the systems have different recipes, the recipe that all systems share is used; it needs other programs.
+    If the systems have different recipes, both use the recipe in `posix`, which needs other programs.
     """
     values: Mapping[str, object] = {
         **asdict(probe),
@@ -138,7 +138,7 @@ def sampling_s(sampler: Recipe) -> float:
 
 
 def calibration_needs(resolved: Resolved, host: str, catalogue: Catalogue) -> frozenset[str]:
-    """Return the programs that a host needs to measure the directions of flows that end at it."""
+    """Return the programs that a host needs to calibrate the path of flows that it sends or receives."""
     if resolved.path is None or not resolved.path.router:
         return frozenset()
     needs: set[str] = set()
@@ -151,6 +151,6 @@ def calibration_needs(resolved: Resolved, host: str, catalogue: Catalogue) -> fr
 
 
 def _recipe(catalogue: Catalogue, systems: tuple[str, str]) -> Recipe:
-    """Return the recipe by which hosts of two systems probe a path."""
+    """Return the recipe `calibrate` that a sender and a receiver of these systems share."""
     sender, receiver = (catalogue.recipe("step", "calibrate", system) for system in systems)
     return sender if sender.path == receiver.path else catalogue.recipe("step", "calibrate", COMMON)

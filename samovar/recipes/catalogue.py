@@ -61,10 +61,10 @@ class Catalogue:
         return {file.name.removesuffix(SUFFIX): file for file in files}
 
     def quantities(self, os: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the loggers of a system by the quantity that they record.
+        """Return for each quantity the loggers of a system that record it.
 
-        The first is used unless another is preferred. Raises RecipeError if two loggers record the same
-        quantity and neither is declared an alternative to the other.
+        The first logger is the default; an experiment may prefer another. Raises RecipeError if two loggers
+        record a quantity and neither header has `alternative_to`.
         """
         return self._recorders(os)
 
@@ -97,9 +97,10 @@ class Catalogue:
         return files[name]
 
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
-        """Return a recipe with a valid body.
+        """Return a recipe after checking its body.
 
-        Raises RecipeError for an unknown name, with the most similar known name.
+        Raises RecipeError for an unknown name, with the most similar known name. Raises DefinitionError for
+        errors in the recipe.
         """
         recipe = self._read(kind, name, os)
         _ = recipe.blocks
@@ -124,11 +125,11 @@ class Catalogue:
         return self.header("generator", generator, os).ports if known else ()
 
     def change(self, name: str, os: str) -> str:
-        """Return what a change of a setting needs: none (also if unknown), interface-reset or reboot."""
+        """Return what a host needs after a setting changes: none (the default), interface-reset or reboot."""
         return self.header("setting", name, os).change if name in self.names("setting", os) else "none"
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        """Return the resolution in seconds of the durations that a recipe accepts; None for any duration."""
+        """Return the step in seconds of which durations must be multiples, or None if any will do."""
         return self.header(kind, name, os).duration_step_s
 
 

@@ -1,4 +1,4 @@
-"""Check the body of a recipe before it is rendered: names that nothing defines, and missing files."""
+"""Find undefined names and missing included files in the body of a recipe, before it is rendered."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ VALUES: Mapping[str, frozenset[str]] = {
     "generator": PROGRAM | FLOW,
     "logger": PROGRAM | {"interface", "ports"},
 }
-"""The values that every recipe of a kind gets, beside `given` and the parameters in its header."""
+"""Names of the values that every recipe of a kind gets, besides `given` and its header's parameters."""
 STATE_BLOCKS = frozenset({"set", "restore"})
 """The blocks of a setting that get `was`, the state before the trial."""
 MARKS = ("{{", "{%", "{#")
 
 
 class Mistake(NamedTuple):
-    """A mistake in a line of a recipe, or of the file `included` in it; its word, if it is known."""
+    """A mistake in a line of a recipe, or of the file `included` by it. `word` is the wrong name, if any."""
 
     line: int
     message: str
@@ -82,7 +82,7 @@ def _undefined(
 
     names = list(node.find_all(nodes.Name))
     stored = frozenset(one.name for one in names if one.ctx != "load")
-    if {one.name for one in names if one.ctx == "load"} - known - stored:  # most have none
+    if {one.name for one in names if one.ctx == "load"} - known - stored:  # most recipes use none
         own = node if isinstance(node, nodes.Template) else nodes.Template([node], lineno=1)
         own.set_environment(environment)
         for name in sorted(meta.find_undeclared_variables(own) - known - environment.globals.keys()):

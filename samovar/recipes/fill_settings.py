@@ -1,7 +1,7 @@
 """Fill in the setting recipes of a host with the values of a trial, in the order in which they are applied.
 
-Recipes that need more than the plan's own values are filled in here (`rwnd`, `bpf`), in bottleneck.py
-(`bottleneck`, `adapter`), or, for receive buffers of measured windows, in
+Most values are those of the plan. Values of `rwnd` and `bpf` are computed here, values of `bottleneck` and
+`adapter` in bottleneck.py, receive buffers for measured windows in
 samovar/campaign/calibration/rwnd_calibration.py.
 """
 
@@ -81,9 +81,9 @@ def fill_settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterat
 def _receive_windows(
     name: str, resolved: Resolved, catalogue: Catalogue
 ) -> list[tuple[int, tuple[str, ...]]]:
-    """Return a receiver's windows in bytes, each with its peers; a flow's window overrides the host's.
+    """Return the receive windows of a host in bytes, each with the addresses of the peers that it is for.
 
-    A peer's TCP flows decide if it has other flows as well.
+    A flow's window overrides the host's. If a peer sends TCP flows and others, only its TCP flows count.
     """
 
     def is_tcp(flow: FlowPlan) -> bool:

@@ -94,20 +94,20 @@ class Header(keys.Strict):
     interfaces_need: tuple[InterfaceNeed, ...] = ()
     brings: Words = ()  # programs that functions of a step replace where they are missing
     root: tuple[RootPattern, ...] = ()  # commands that run as root: a pattern for each kind
-    root_lasting: tuple[RootPattern, ...] = ()  # those that run until they are ended, bounded by timeout(1)
+    root_lasting: tuple[RootPattern, ...] = ()  # root commands that run until stopped, under timeout(1)
     root_login: types.Sentence | None = None  # why root must log in, where a list of commands is not enough
-    lacks: tuple[PathFeature, ...] = ()  # features of a path that a bottleneck does not support
+    lacks: tuple[PathFeature, ...] = ()  # path keys that this bottleneck recipe does not support
     delay_step_s: types.Duration | None = Field(None, alias="delay_step")  # of a bottleneck's round trips
     duration_step_s: types.Duration | None = Field(None, alias="duration_step")  # of a generator's durations
     parameters: dict[types.Word, ParameterInfo] = Field(default_factory=dict)
     records: types.Word | None = None  # quantity that a logger records; by default that of its own name
-    alternative_to: types.Word | None = None  # logger of the same quantity that runs unless this is preferred
+    alternative_to: types.Word | None = None  # default logger of the same quantity
     alternatives: Words = ()  # generators of similar traffic, for hosts that lack this one's programs
-    leaves: Words = ()  # traces that it leaves in the trial's folder
+    leaves: Words = ()  # traces that the program leaves in the trial's folder
     change: Change = "none"
     transport: Transport = "tcp"
     listens: ServerEnd = "to"  # the end of a flow at which a generator's server runs; data flows to `to`
-    ports: tuple[Offset, ...] = (0,)  # of a generator, as offsets from its flow's port; empty for any port
+    ports: tuple[Offset, ...] = (0,)  # of a generator, as offsets from its flow's port; empty if unknown
     counts: CountPatterns | None = None
 
     def needs_of(self, end: str | None) -> Words:
@@ -121,7 +121,7 @@ def read_header(path: Path, text: str) -> Header:
     if match is None:
         message = "a recipe starts with a header: a line '{#---', YAML, and a line '---#}'"
         raise DefinitionError([Problem(str(path), 1, 1, message, text.partition("\n")[0])])
-    # the line break that the YAML begins with keeps the numbers of the lines
+    # the YAML begins with the line break of line 1, so its lines have the numbers of the file
     tree, problems = yaml_tree.parse_yaml(match["yaml"], str(path))
     checked = validate(Header, tree)
     _check_parameters(checked)
@@ -132,7 +132,7 @@ def read_header(path: Path, text: str) -> Header:
 
 
 def _check_parameters(checked: Validation[Header]) -> None:
-    """Report parameters of type choice without choices, and invalid defaults and least values."""
+    """Report parameters of type `choice` without choices, and invalid values of `default` and `least`."""
     for name, parameter in checked.model.parameters.items() if checked.model else ():
         where = ("parameters", name)
         if not checked.intact(*where):

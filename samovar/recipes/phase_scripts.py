@@ -1,4 +1,4 @@
-"""The scripts of one trial on one host by the names of their phases, without running them."""
+"""Render all scripts of a trial for one host, by the name of the phase that runs each script."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def host_phases(
     free_bytes: int = 0,
     step_s: float = NO_CLOCK_LIMIT_S,
 ) -> Mapping[str, Callable[[], str | None]]:
-    """Return a function for each phase that renders its script, or returns None if the host has none then.
+    """Return for each phase a function that renders its script; it returns None if the host runs no script.
 
-    `was` is the state before the trial, `t0_ns` second 0 of the traffic by the host's clock; the rest is as
-    for TrialScripts.arm and TrialScripts.traffic.
+    `was` is the state before the trial, `t0_ns` second 0 of the traffic by the host's clock. For the other
+    arguments, see TrialScripts.arm and TrialScripts.traffic.
     """
     return {
         "read": lambda: made.read(host),

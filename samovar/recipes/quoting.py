@@ -42,9 +42,9 @@ def literal(text: str) -> Raw:
 
 
 def plain(value: object) -> str:
-    """Check a value in a block that no shell reads.
+    """Return a value without quotes, for a block that no shell reads.
 
-    It is not quoted, but must be defined and a single line.
+    Raises RecipeError for a value that quote() would refuse.
     """
     quote(value)
     return str(value)

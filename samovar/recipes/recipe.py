@@ -1,4 +1,4 @@
-"""A recipe: a Jinja2 file with a typed header, rendered block by block with quoted values."""
+"""Read one recipe, a Jinja2 file with a typed header, and render its blocks with quoted values."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ BLOCKS: Mapping[str, frozenset[str]] = {
 """The blocks that a recipe of each kind must have; it may have more."""
 
 NOT_SHELL = frozenset({"wanted", "owned", "qdisc", "shown", "pace"})
-"""Blocks that no shell runs, and so are not quoted: compared with output, or a value elsewhere."""
+"""Blocks without quotes, as no shell runs them: compared with output, or used in another recipe."""
 
 
 class Recipe:
-    """The recipe in a file, compiled on first use; raises DefinitionError with all errors of the header."""
+    """A recipe. Raises DefinitionError with all errors of its header; the body is compiled on first use."""
 
     def __init__(self, kind: str, name: str, path: Path, folders: Sequence[Path] = ()) -> None:
         self.kind, self.name, self.path = kind, name, path
-        self._folders = tuple(folders) or (path.parents[2],)  # of the files that recipes include
+        self._folders = tuple(folders) or (path.parents[2],)  # with the files that recipes include
         self._text = text = yaml_tree.read_text(path, "a recipe").replace("\r\n", "\n")
         self._compiled = cache(lambda quoting: shell_environment(self._folders, quoting).from_string(text))
         self.header = read_header(path, text)
@@ -47,7 +47,7 @@ class Recipe:
     def blocks(self) -> frozenset[str]:
         """The names of the blocks that the recipe defines. The body is parsed for this, not compiled.
 
-        Raises DefinitionError if it is not Jinja2, lacks a block of its kind, or uses a name that is unknown.
+        Raises DefinitionError if the body is not Jinja2, lacks a required block, or uses an undefined name.
         """
         from jinja2 import TemplateSyntaxError, nodes
 
@@ -76,7 +76,7 @@ class Recipe:
         return DefinitionError([Problem(str(file), mistake.line, 1, mistake.message)])
 
     def _problem(self, message: str, number: int, word: str = "") -> DefinitionError:
-        """Return an error in a line, at a word of it if that is known; Jinja2 does not report columns."""
+        """Return an error in a line, at `word` if it is in the line, because Jinja2 reports no columns."""
         lines = self._text.splitlines()
         line = lines[number - 1] if number <= len(lines) else ""
         found = re.search(rf"\b{re.escape(word)}\b", line) if word else None
@@ -99,8 +99,8 @@ class Recipe:
     def render(self, block: str, values: Mapping[str, object]) -> str:
         """Return the text of one block, each value quoted as a shell word.
 
-        Missing values are taken from the header's defaults; in the recipe, `given` maps each parameter that
-        has a value to it. Raises RecipeError if a value is missing or the block does not exist.
+        Missing values are taken from the header's defaults. In the recipe, `given` is a mapping of all
+        parameters that have a value. Raises RecipeError if a value is missing or the block does not exist.
         """
         from jinja2 import TemplateError
 

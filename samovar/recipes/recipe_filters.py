@@ -1,4 +1,4 @@
-"""Filters of recipes: how ip(8), tc(8) and ipfw(8) write values, and how they print them back.
+"""Jinja2 filters of recipes: format values as ip(8), tc(8) and ipfw(8) accept them and as they print them.
 
 A setting recipe compares a tool's output with the value that was set, so each value has two forms: the form
 that the tool accepts, and the form that it prints after the kernel has rounded the value.
@@ -100,7 +100,7 @@ def tc_time(seconds: float, shift: int = 0) -> str:
 
 
 def tc_us(seconds: float) -> str:
-    """Return a time as tc accepts it."""
+    """Return a time in the form that tc accepts: 5000us."""
     return f"{round(seconds * 1e6)}us"
 
 
@@ -114,7 +114,7 @@ def tc_size(size_bytes: int) -> str:
 
 
 def u32(match: MatchPlan) -> str:
-    """Return a match in the form of tc's u32 classifier (tc-u32(8)), for packets without IP options."""
+    """Return the arguments of tc's u32 classifier for a match (tc-u32(8)), if packets have no IP options."""
     # Filters of one prio are tried in the order in which they were added; one prio serves one protocol only.
     six = ":" in f"{match.from_subnet}{match.to_subnet}"
     ip, head = ("ip6", "prio 2 protocol ipv6 u32 ") if six else ("ip", "prio 1 protocol ip u32 ")
@@ -136,7 +136,7 @@ def window_floor(size_bytes: int) -> int:
 
 
 def dn_us(seconds: float) -> str:
-    """Return a time as ipfw(8) accepts it."""
+    """Return a time in the form that ipfw(8) accepts: 500us or 5ms."""
     us = round(seconds * 1e6)
     return f"{us}us" if us % 1000 else f"{us // 1000}ms"
 
@@ -160,7 +160,7 @@ def dn_pie(weight: float) -> str:
 
 
 def dn_rate(rate_bps: int) -> int:
-    """Round a rate to the precision of ipfw's output: three digits after the point of Mbit/s or Kbit/s."""
+    """Round a rate in bit/s to the precision of ipfw's output: three decimals of Mbit/s or Kbit/s."""
     step = 1000 if rate_bps >= 1_000_000 else 1
     return round(rate_bps / step) * step
 

@@ -1,4 +1,4 @@
-"""The scripts of a trial: one text for each host and phase, rendered from recipes."""
+"""Render the scripts of a trial from recipes: one text for each host and phase."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FOUND = "---- as found ----"
 RESTORED = "---- as restored ----"
 """Lines between the parts of the output of `finish`."""
 STOP_GRACE_S = 20.0
-"""How long after the traffic a logger that nothing stops may still run."""
+"""A logger that is not stopped ends this many seconds after the latest end of the traffic."""
 
 
 class TrialScripts:
-    """Every script of one trial: a pure function of the trial, the catalogue and the campaign's name.
+    """Renders every script of one trial; the text depends only on trial, catalogue and campaign's name.
 
     Methods named `..._body` return text without the functions that all scripts share; `script` adds them.
     `was` is the state of a host before the trial, as the script `read` printed it.
@@ -90,7 +90,7 @@ class TrialScripts:
     def blocks(
         self, host: str, block: str, lasting: bool | None = None, *, recipe: str = "", **more: object
     ) -> list[str]:
-        """Return a block of each setting of a host (or only those of one `recipe`), if its recipe has it."""
+        """Render `block` of all settings of a host whose recipe has it, or only of the setting `recipe`."""
         return [
             setting.recipe.render(block, {**setting.values, **more})
             for setting in self.settings(host, lasting)
@@ -102,11 +102,11 @@ class TrialScripts:
         return self.script(host, (self.read_body(host, lasting),))
 
     def read_body(self, host: str, lasting: bool | None = False) -> str:
-        """Return the body of `read`, which is equal for trials that change the same settings."""
+        """Return the body of script `read`; it is equal for trials that change the same settings."""
         return self._values(host, lasting, "files", "oids") + "".join(self.blocks(host, "read", lasting))
 
     def _values(self, host: str, lasting: bool | None, *blocks: str) -> str:
-        """Return text that reads with one program what recipes name in these blocks."""
+        """Return a command that reads all files and kernel variables which recipes name in these blocks."""
         words = (
             word for block in blocks for text in self.blocks(host, block, lasting) for word in text.split()
         )
@@ -133,9 +133,9 @@ class TrialScripts:
     ) -> str:
         """Return the script that restores the state, last change first, then prints it as `read` does.
 
-        Samplers and servers are stopped first, except when `lasting` settings are restored. Captures
-        continue, for the last packets of the traffic. For an aborted trial, it also deletes the trial's
-        folder.
+        It first stops samplers and servers, except when it restores `lasting` settings. Captures continue,
+        for the last packets of the traffic. With `deletes` (for an aborted trial), it also deletes the
+        trial's folder.
         """
         halts = () if lasting else self._halts(host)
         deletion = (DELETE_FOLDER,) if deletes else ()
@@ -176,7 +176,7 @@ class TrialScripts:
         return self.script(host, (self._step(host, "reboot", {}),))
 
     def counters_body(self, host: str) -> str:
-        """Return text that prints counters of a host and its settings, and its network, as key=value."""
+        """Return text that prints counters of a host and its settings, and the state of its network."""
         ends = ((flow.from_host, flow.from_address) for flow in self.resolved.flows)
         other_ends = ((flow.to_host, flow.to_address) for flow in self.resolved.flows)
         network = {
@@ -187,7 +187,7 @@ class TrialScripts:
         return "".join((counters, *self.blocks(host, "counters"), surroundings))
 
     def owned(self, host: str) -> tuple[str, ...]:
-        """Return patterns of the lines of step `network` that the settings of a host cause."""
+        """Return patterns of the lines that step `network` prints because of the host's own settings."""
         return tuple(line for text in self.blocks(host, "owned") for line in text.splitlines() if line)
 
     def _halts(self, host: str) -> Iterator[str]:
@@ -206,7 +206,7 @@ class TrialScripts:
     # ---- the traffic: prepare it, start it, watch it, stop it ----
 
     def offer(self, host: str) -> str | None:
-        """Return the script that prints what the other end of a flow must know; None if nothing."""
+        """Return the script that prints what the other end of a flow must know, None if that is nothing."""
         parts = [
             f"printf 'offer %s %s\\n' {quote(program.name)} \"$(\n{text})\"\n"
             for program in self.processes(host)
@@ -242,7 +242,7 @@ class TrialScripts:
         return self._step(host, "clock", {}) + "now_ns\n"
 
     def traffic(self, host: str, t0_ns: int, free_bytes: int = 0, step_s: float = 1e9) -> str | None:
-        """Return the script that starts the clients of a host and watches its programs; None if it has none.
+        """Return the script that starts a host's clients and watches all its programs; None without programs.
 
         Second 0 of the trial is t0_ns of the host's clock. Less free disk space or a larger step of the clock
         ends the trial. The script ends when it has printed an event:
@@ -288,9 +288,10 @@ class TrialScripts:
         return self.script(host, ("listen\n", *starts, watch), self._step(host, "watch", {}))
 
     def order(self, word: str) -> str:
-        """Return text that orders a host's watch: `stop`, NAME.halt or NAME.doubt (check) of a client.
+        """Return text that gives a host's watch an order: `stop`, or NAME.halt or NAME.doubt for one client.
 
-        The host's long-lived shell runs it and must survive: no special built-in has a redirection.
+        NAME.halt ends the client. NAME.doubt, after its server has ended, makes it fail if it still runs. The
+        host's long-lived shell must survive the text, so no special built-in has a redirection.
         """
         folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
         file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")
@@ -360,7 +361,7 @@ class TrialScripts:
         )
 
     def paces(self, ends: FlowEnds) -> tuple[Pace, ...]:
-        """Return what the ends of a flow are to send each second, as far as its recipe states it.
+        """Return what the ends of a flow should send each second, if the generator's recipe states it.
 
         Raises RecipeError.
         """

@@ -15,7 +15,7 @@ LONGEST = 1024
 """The longest regular expression that sudoers(5) accepts, in characters."""
 BOUND = "timeout -k 2 <number> "
 SIGNALS = "pkill -(TERM|KILL|USR1) -P [0-9]+ -x "
-"""Ends a lasting command: a child of the process given by -P, and only one of that name."""
+"""Command that signals a lasting command: only a child of the process -P, and only one of that name."""
 
 _DEVICE = "sv-[a-z0-9-]+"
 _TOKENS = ("interface", "device", "user", "number", "words")
@@ -42,7 +42,7 @@ class SudoCommand:
 
     def line(self, user: str, paths: Mapping[str, str]) -> str:
         """Return the line of sudoers(5); a program without an entry in `paths` keeps its plain name."""
-        # sudo would look for the programs that another one starts in a PATH of its own: they need full paths.
+        # sudo has its own PATH, so programs that the command starts (timeout, nice) need full paths.
         words = (
             _escaped(paths[word]) if word in self.inner and word in paths else word
             for word in self.arguments.split(" ")
@@ -68,7 +68,7 @@ def checked_pattern(text: str) -> str:
 
 
 def lasting_commands(patterns: Iterable[str]) -> list[str]:
-    """Return the patterns by which lasting commands are started and signalled."""
+    """Return the patterns of the commands that start and signal lasting commands."""
     commands = []
     for pattern in patterns:
         program = pattern.removeprefix(_NICE).split(" ")[0]

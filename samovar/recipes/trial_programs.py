@@ -58,11 +58,11 @@ class FlowEnds:
         return self.flow.from_host if self.recipe.header.listens == "to" else self.flow.to_host
 
     def name(self, end: End) -> str:
-        """Return the name of one end's program, which files and verdicts use."""
+        """Return the name of the program at one end, such as bulk-client; files and verdicts use it."""
         return f"{self.flow.label}-{end}"
 
     def earliest_end_ns(self, t0_ns: int) -> int:
-        """Return the earliest time at which the client may end by itself, 0 for any; t0_ns is second 0."""
+        """Return the earliest time at which the client may end by itself; t0_ns is second 0 of the trial."""
         if self.flow.size_bytes is not None:
             return 0
         if self.flow.duration_s is None:
@@ -71,7 +71,7 @@ class FlowEnds:
 
 
 class Pace(NamedTuple):
-    """What one end of a flow was asked to send each second: bits of payload, or packets."""
+    """What one end of a flow should send each second: bits of payload, or packets."""
 
     end: str
     per_s: float

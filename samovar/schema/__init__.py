@@ -1,4 +1,4 @@
-"""Editor schemas and reference pages, generated from the key table and the recipes."""
+"""Generate editor schemas and reference pages from the key table and the recipes."""
 
 from samovar.schema.generated_files import generated as generated
 from samovar.schema.generated_files import stale as stale

@@ -1,6 +1,6 @@
 """JSON Schemas for editors, one per kind of file: experiments, fragments, testbeds, studies, config.yaml.
 
-They are made from the keys in samovar/experiment/keys/: a new key is completed without a change here.
+They are made from the keys in samovar/experiment/keys/: editors complete a new key without a change here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ RECIPE_KEYS: Mapping[type[keys.Strict], str] = {
     keys.Logger: "logger",
     keys.NetworkPath: "aqm",
 }
-"""Models whose other keys are parameters of a recipe, with the key that names the recipe (also its kind)."""
+"""Models that name a recipe and accept its parameters as keys, with the key that names the recipe.
+
+The key is also the kind of the recipe.
+"""
 SCALAR: Json = {"type": ["string", "number", "boolean"]}
 LABELS: Json = any_of(SCALAR, several(SCALAR))
 LEVEL_LABEL: Json = {
@@ -46,14 +49,14 @@ LEVEL_LABEL: Json = {
 AN_END: Json = {"type": ["number", "string"], "pattern": "^[0-9]"}
 LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 NO_ARRIVALS = r"(?!.*\.arrivals\.[a-z]+$)"
-"""Prefix of a pattern for a label, which may contain dots: the key after the label is not a key of
-`arrivals`."""
+"""Prefix of the pattern of a flow's label. As labels may contain dots, traffic.web.arrivals.count would also
+match as key `count` of a flow `web.arrivals`."""
 FREE_NAME = rf"^(?!(?:{'|'.join(keys.PLAIN_FACTORS)})$)[^.]+$"
-"""A factor whose name is not that of a target."""
+"""Pattern of invented names of factors, such as home, which are not targets."""
 
 
 class LevelTarget(NamedTuple):
-    """What a level may set: a name or pattern (^...) of names, the values, what may replace a value."""
+    """A target of levels: its name, or a pattern (^…) of names; the schema and the form of its values."""
 
     name: str
     value: Json
@@ -144,7 +147,7 @@ class ExperimentSchema:
     # Objects with the parameters of a recipe beside their own keys.
 
     def _entries(self, model: type[keys.Strict], words: str) -> Json:
-        """Return the schema of a list of flows or loggers, or of changes by name to another layer's."""
+        """Return the schema of flows or loggers: a list, or changes by name to those of a weaker layer."""
         required = [name for name, key in keys.keys_of(model).items() if key.field.is_required()]
         change = self._refer(f"{model.__name__}Change", lambda: self._with_parameters(model))
         whole = self._refer(model.__name__, lambda: {"allOf": [change, {"required": required}]})
@@ -153,7 +156,7 @@ class ExperimentSchema:
         )
 
     def _with_parameters(self, model: type[keys.Strict]) -> Json:
-        """Return the JSON Schema of a model that names a recipe, whose parameters are further keys."""
+        """Return the JSON Schema of a model that names a recipe and accepts its parameters as keys."""
         kind, known_keys = RECIPE_KEYS[model], keys.keys_of(model).keys()
         made = self.definitions.object(model, partial=True)
         del made["additionalProperties"]
@@ -170,7 +173,7 @@ class ExperimentSchema:
         return {**made, "allOf": [*made.get("allOf", []), *rules]}
 
     def _limited(self, own: Set[str], parameters: Json) -> Json:
-        """Return the rule that an object has only these keys, with the schemas of the parameters."""
+        """Return the rule that an object has only the keys `own` and `parameters`, with these schemas."""
         return {"propertyNames": {"enum": sorted({*own, *parameters})}, "properties": parameters}
 
     def _device_parameters(self) -> Json:
@@ -181,7 +184,7 @@ class ExperimentSchema:
     # Factors: every target that a level may set, with its levels in every form.
 
     def _level_targets(self) -> Iterator[LevelTarget]:
-        """Yield everything that a level may set. Patterns come after the names that they also match."""
+        """Yield all targets of levels. A pattern comes after the names that it also matches."""
         yield from self._keys("")
         yield from self._keys("path")
         of_aqms = parameters_of_kind(self.definitions, self._recipes, "aqm")
@@ -202,7 +205,7 @@ class ExperimentSchema:
         yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, types.Form.PER_HOST)
 
     def _keys(self, owner: str) -> Iterator[LevelTarget]:
-        """Yield the keys of an owner. `traffic.FLOW` stands for any flow, so its targets are patterns."""
+        """Yield the targets of an owner, such as path. traffic.FLOW is any flow: its targets are patterns."""
         for name, key in keys.varied_keys(owner).items():
             if key.type is None:
                 continue
@@ -223,12 +226,12 @@ class ExperimentSchema:
             yield self._parameter(f"{owner}.{key}", parameter_schema(self.definitions, infos.values()), form)
 
     def _parameter(self, name: str, one: Json, form: types.Form) -> LevelTarget:
-        """Return a recipe's parameter as a target. Its values are a reference to a shared schema."""
+        """Return a recipe's parameter as a target, with a reference to a shared schema for its values."""
         shared = one if "$ref" in one else self._refer(slug(name.replace(LABEL, "FLOW")), lambda: one)
         return LevelTarget(name, {"$ref": shared["$ref"]}, form, one["description"])
 
     def _keyed(self, known: list[LevelTarget], make: Callable[[LevelTarget], Json]) -> Json:
-        """Return an object with a property for each target."""
+        """Return the schema of an object with a property for each target, which `make` builds."""
         names: Json = {one.name: {**make(one), "description": one.description} for one in known}
         patterns = {one.name: names.pop(one.name) for one in known if one.name.startswith("^")}
         return closed(names, patternProperties=patterns)
@@ -238,7 +241,7 @@ class ExperimentSchema:
         return self._keyed([one for one in self._targets if one.form == types.Form.PER_HOST], self._value)
 
     def _factors(self) -> Json:
-        """Return the schema of a part's factors: targets with their levels, and free names."""
+        """Return the schema of `factors`: targets with their levels, invented names with linked levels."""
         found = self._keyed(self._targets, self._factor)
         words = "Levels that set several keys: a list of mappings, each {factor: value, ..., label: word}."
         linked = self._refer("LinkedLevels", lambda: _levels(self._linked_level()))
@@ -257,7 +260,7 @@ class ExperimentSchema:
         """Return the schema of levels whose values have unknown types."""
         values = {"type": "object", "minProperties": 1, "additionalProperties": SCALAR}
         either = any_of(SCALAR, _levels(any_of(SCALAR, values)), _range(AN_END))
-        words = {"description": "A level, a list of levels, or a range."}
+        words = {"description": "One level, a list of levels, or a range."}
         return self._refer("AnyLevels", lambda: {**either, **words})
 
     def _linked_level(self) -> Json:
@@ -280,11 +283,11 @@ class ExperimentSchema:
         return self._refer(_name("factor", one), make)
 
     def _value(self, one: LevelTarget) -> Json:
-        """Return the schema of a value, or of the mapping that may replace it."""
+        """Return the schema of a target's value: a single value, or a mapping by direction or host."""
         return self._refer(_name("value", one), lambda: any_of(*self._forms(one)))
 
     def _forms(self, one: LevelTarget) -> tuple[Json, ...]:
-        """Return the schemas of a value and of the mapping that may replace it, with the level's label."""
+        """Return the schemas of a single value, and of a mapping by direction or host with its label."""
         value, label = one.value, self._label
         match one.form:
             case types.Form.ONE:
@@ -312,7 +315,7 @@ def _range(end: Json) -> Json:
 
 
 def _name(what: str, one: LevelTarget) -> str:
-    """Return the name of the shared schema of a target's values in one form."""
+    """Return the name of the schema that targets with these values in this form share."""
     reference = str(one.value["$ref"]).removeprefix("#/$defs/")
     return f"{what}-{reference}{'' if one.form == types.Form.ONE else f'-{slug(one.form.name.lower())}'}"
 

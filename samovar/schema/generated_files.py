@@ -35,7 +35,7 @@ def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
 
 
 def compact(value: Any, indent: str = "\n") -> str:
-    """Return JSON with as much on a line as fits, which keeps the files short."""
+    """Return JSON with as much on each line as fits into WIDTH, to keep the files short."""
     flat = json.dumps(value, ensure_ascii=False)
     if len(indent + flat) <= WIDTH or not isinstance(value, dict | list):
         return flat

@@ -41,13 +41,13 @@ WORDS: Mapping[str, str] = {
     "where": "mapping from factor to a level or a list",
     "relative_to": "mapping from factor to a level",
 }
-"""Descriptions of values whose types do not describe them."""
+"""Text of the column `value` for keys whose type has no suitable description."""
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
-"""Defaults of keys that a complete experiment must have."""
+"""Text of the column `default` for keys that a file may omit, although every part must have them."""
 
 
 class Page:
-    """One page of the reference. Links to models lead to its headings."""
+    """One page of the reference. Links to the keys of a model lead to headings of the page."""
 
     def __init__(self, text: str, root: type[keys.Strict] | None, recipes: Recipes, outputs: Outputs) -> None:
         self._text, self._root, self._recipes, self._outputs = text, root, recipes, outputs
@@ -96,7 +96,7 @@ class Page:
         return self._table(model)
 
     def _other_keys(self, _: str) -> Iterator[str]:
-        """Yield the models of the page's file without a block of their own, and without the thresholds."""
+        """Yield heading and table of each model without a block on the page, except Thresholds."""
         for name, model in self._models.items():
             if name not in self._anchors and model is not keys.Thresholds:
                 yield from (f"### {spaced(name)}", "", document_of(model), "", *self._table(model), "")
@@ -120,7 +120,7 @@ class Page:
         )
 
     def _value(self, annotation: Any, value_type: types.ValueType | None = None) -> str:
-        """Describe the values of an annotation in the words of a table."""
+        """Return the text of the column `value` for a key with this annotation."""
         here, value_type = keys.bare(annotation), value_type or keys.type_in(annotation)
         if value_type is not None:
             return _type_words(value_type)
@@ -136,12 +136,12 @@ class Page:
 
 
 def _type_words(value_type: types.ValueType) -> str:
-    """Return a type with an example or its choices, and the forms that may replace one value."""
+    """Return a type's name with an example, or its choices, and its form, such as `, or a list`."""
     form = value_type.form.value.removeprefix("one value")
     if value_type.choices:
         return ", ".join(f"`{one}`" for one in value_type.choices) + form
     plain = value_type.name in ("words", "text", "name")
-    name = value_type.name.replace(", or a formula", "")  # then the example is a formula
+    name = value_type.name.replace(", or a formula", "")  # the example then is a formula
     return f"{name}{'' if plain else f': `{value_type.examples[-1]}`'}{form}"
 
 
@@ -200,7 +200,7 @@ def factor_lines() -> Iterator[str]:
     }
     for owner, heading in below.items():
         names = [f"`{name}`" for name, key in keys.varied_keys(owner).items() if key.type]
-        rows.append((f"`{owner}.…`: {', '.join(names)}", f"[those of the key](experiment.md#{heading})"))
+        rows.append((f"`{owner}.…`: {', '.join(names)}", f"[values of the key](experiment.md#{heading})"))
     yield from table(("factor", "levels"), rows)
 
 
@@ -235,7 +235,7 @@ def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
         return
     for name in recipes.names(kind):
         if name in recipes.quantities:
-            continue  # they have a table of their own
+            continue  # quantities have a table of their own
         yield from (f"### {kind} `{name}`", "", *_headers(recipes, kind, name))
         known, systems = recipes.parameters(kind, name), len(recipes.having(kind, name))
         if known:
@@ -244,13 +244,13 @@ def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
 
 
 def _headers(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
-    """Yield the summaries of a recipe, a line for all systems that share a summary."""
+    """Yield a line for each summary of a recipe, with the systems whose recipe has this summary."""
     facts_of: dict[str, dict[str, str]] = {}
     for system in recipes.systems:
         if name in recipes.catalogue.names(kind, system) and isinstance(recipes.catalogue, Catalogue):
             header = recipes.catalogue.header(kind, name, system)
             facts, words = facts_of.setdefault(header.summary, {}), _facts(header, kind)
-            # A release is not named if its system has the same header.
+            # A release is left out if its facts are those of its operating system.
             if "-" not in system or facts.get(system.partition("-")[0]) != words:
                 facts[system] = words
     everywhere = len(facts_of) == 1 and len(recipes.having(kind, name)) > 1
@@ -266,7 +266,7 @@ def _title(system: str) -> str:
 
 
 def _facts(header: Header, kind: str) -> str:
-    """Return what a recipe needs, leaves and costs."""
+    """Return what a recipe needs on hosts, which traces it leaves, and what a change of it requires."""
     needs = {
         "needs": header.needs,
         "its client needs": header.client_needs,
@@ -300,14 +300,14 @@ def _parameter_type(info: keys.ParameterInfo) -> str:
 
 
 def _per_system(texts: Mapping[str, str]) -> str:
-    """Return a text that all systems share, or the text of each."""
+    """Return the text if it is equal for all systems, otherwise the text of each system."""
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
     return "; ".join(f"{system}: {text or 'none'}" for system, text in texts.items())
 
 
 def anchor(heading: str) -> str:
-    """Return the name under which a heading is linked to."""
+    """Return the anchor of a heading, as links use it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 

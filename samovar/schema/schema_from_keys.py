@@ -1,6 +1,6 @@
-"""JSON Schema of models: an object for each, with a property for each key.
+"""Make JSON Schemas from models of keys: an object for each model, with a property for each key.
 
-Only keywords that draft 7 shares with 2020-12 are used, because editors know no later drafts.
+Only keywords that drafts 7 and 2020-12 share are used, because many editors support draft 7 only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 class SchemaError(SamovarError):
-    """A key whose type has no schema."""
+    """A schema or a reference page cannot be generated, as for a key whose type has no schema."""
 
 
 def closed(properties: Mapping[str, Any], **more: Any) -> Json:
@@ -31,7 +31,7 @@ def closed(properties: Mapping[str, Any], **more: Any) -> Json:
 
 
 def any_of(*options: Json) -> Json:
-    """Return a schema that accepts what any of several schemas accepts. Duplicates are dropped."""
+    """Return a schema that accepts what at least one of the schemas accepts, without duplicates."""
     unique = [one for index, one in enumerate(options) if one not in options[:index]]
     return unique[0] if len(unique) == 1 else {"anyOf": unique}
 
@@ -73,8 +73,8 @@ def document_of(model: type[keys.Strict]) -> str:
 class Definitions:
     """The shared schemas of one file, collected while its schema is built.
 
-    `special` makes the schemas of keys whose type does not define a schema: by model and key, or by key
-    alone.
+    `special` has functions that make the schemas of keys whose type is not enough: by (model, key), or by
+    ("", key) for the key in every model.
     """
 
     def __init__(self, special: Mapping[tuple[str, str], Callable[[], Json]]) -> None:
@@ -89,11 +89,11 @@ class Definitions:
         return {"$ref": f"#/$defs/{name}"}
 
     def document(self, root: Json) -> Json:
-        """Return the schema of a file, with all that it refers to."""
+        """Return the schema of a file, with all shared schemas."""
         return {"$schema": DRAFT, **root, "$defs": dict(sorted(self.schemas.items()))}
 
     def of_type(self, value_type: types.ValueType) -> Json:
-        """Return a reference to a type."""
+        """Return a reference to the schema of a type."""
         schema, meaning = value_type.schema, value_type.meaning
         bounds = [str(schema[one]) for one in ("minimum", "maximum") if one in schema]
         words = f"{meaning[0].upper()}{meaning[1:]}, such as {value_type.examples[0]}."
@@ -101,7 +101,7 @@ class Definitions:
         return self.refer("-".join([slug(value_type.name), *bounds]), lambda: whole)
 
     def object(self, model: type[keys.Strict], partial: bool = False) -> Json:
-        """Return a model's JSON Schema, without unknown keys; `partial` makes every key optional."""
+        """Return the schema of a model, which allows no other keys. `partial` makes every key optional."""
         rules = [at_most_one(*group) for group in model.EXCLUSIVE]
         rules += [
             {"if": {"required": [key]}, "then": {"required": [companion]}}
@@ -132,7 +132,7 @@ class Definitions:
     def value(
         self, annotation: Any, value_type: types.ValueType | None = None, partial: bool = False
     ) -> Json:
-        """Return the schema of an annotation. Raises SchemaError for an annotation without a type."""
+        """Return the schema of an annotation. Raises SchemaError if the annotation has no ValueType."""
         here, value_type = keys.bare(annotation), value_type or keys.type_in(annotation)
         if value_type is not None:
             return self._typed(value_type, partial)
@@ -180,12 +180,12 @@ def random(one: Json, **more: Json) -> Json:
 
 
 def by_name(value: Json, names: types.ValueType | None = None) -> Json:
-    """Return the schema of a mapping from names, which may have a type, to values."""
+    """Return the schema of a mapping from names to values; `names` is the type of the names."""
     pattern = names.schema.get("pattern") if names else None
     limit = {"propertyNames": {"pattern": pattern}} if pattern else {}
     return {"type": "object", "additionalProperties": value, **limit}
 
 
 def slug(name: str) -> str:
-    """Return a name as part of a reference."""
+    """Return a name without characters that a reference must not contain."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace(", or a formula", " or formula")).strip("-")

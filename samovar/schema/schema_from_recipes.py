@@ -1,4 +1,4 @@
-"""JSON Schema of recipe parameters: the recipes of all systems, and what an experiment may set of each."""
+"""Make JSON Schemas of the parameters of recipes that an experiment may set, for all systems together."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recipes:
 
     @cached_property
     def quantities(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Loggers that record a quantity, by quantity and system, unless a recipe has the quantity's name."""
+        """Loggers by the quantity that they record and system, except quantities with a recipe's name."""
         found: dict[str, dict[str, tuple[str, ...]]] = {}
         for system in self.systems:
             for quantity, loggers in self.catalogue.quantities(system).items():
@@ -49,7 +49,7 @@ class Recipes:
         return found
 
     def summary(self, kind: str, name: str) -> str:
-        """Return a recipe's summary on the first system that has it; for a quantity, what records it."""
+        """Return a recipe's summary on the first system that has it; of a quantity, the loggers by system."""
         if kind == "logger" and name in self.quantities:
             having = {os: " or ".join(names) for os, names in self.quantities[name].items() if "-" not in os}
             return "; ".join(f"{keys.OPERATING_SYSTEMS[os].title}: {names}" for os, names in having.items())
@@ -79,7 +79,7 @@ class Recipes:
 
 
 def parameter_schema(definitions: Definitions, infos: Collection[keys.ParameterInfo]) -> Json:
-    """Return a parameter as a property that accepts what any of the systems accepts, with its description."""
+    """Return the schema of a parameter; it accepts all values that the recipe accepts on some system."""
     own_types = [keys.PARAMETER_TYPES.get(info.type, types.WORD) for info in infos]  # others are texts
     values = []
     for info, own in zip(infos, own_types, strict=True):
@@ -96,7 +96,7 @@ def parameter_schema(definitions: Definitions, infos: Collection[keys.ParameterI
 
 
 def parameter_schemas(definitions: Definitions, recipes: Recipes, kind: str, name: str) -> Json:
-    """Return the parameters of a recipe as properties, each a reference."""
+    """Return the parameters of a recipe as properties, each a reference to a shared schema."""
     return {
         key: definitions.refer(f"{kind}.{name}.{key}", bound(parameter_schema, definitions, infos.values()))
         for key, infos in recipes.parameters(kind, name).items()
@@ -104,7 +104,7 @@ def parameter_schemas(definitions: Definitions, recipes: Recipes, kind: str, nam
 
 
 def parameters_of_kind(definitions: Definitions, recipes: Recipes, kind: str) -> Json:
-    """Return the parameters of all recipes of a kind as properties that accept what any recipe accepts."""
+    """Return the parameters of all recipes of a kind; each accepts all values that some recipe accepts."""
     found: dict[str, dict[str, Json]] = {}
     for name in recipes.names(kind):
         for key, infos in recipes.parameters(kind, name).items():

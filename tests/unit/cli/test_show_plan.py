@@ -187,7 +187,7 @@ def test_repeated_attempts_of_the_past_are_part_of_the_cost() -> None:
     )
     lines = list(plan_lines(shown))
     assert "cost: 6 trials, 1:00 (traffic 0:36 + overhead 0:12 + repeats 0:12)" in lines
-    assert "  repeats   25% more: 4 trials took 5 attempts before" in lines
+    assert "  repeats   25% more: 4 earlier trials took 5 attempts" in lines
 
 
 def test_a_testbed_that_was_not_queried_is_reported() -> None:

@@ -172,7 +172,7 @@ def test_testbeds_share_the_time_of_trials_but_not_that_of_reboots() -> None:
 def test_repeated_trials_add_as_much_time_as_they_did_before() -> None:
     cost = estimate_cost(PLAN, CATALOGUE, MeasuredTimes(StepTime(2.0, 7), repeats=Repeats(2, 8, 10.0, 40.0)))
     assert (cost.repeats_s, cost.total_s) == (0.25 * 140, 1.25 * 140)
-    assert str(cost.times.repeats) == "25% more: 8 trials took 10 attempts before"
+    assert str(cost.times.repeats) == "25% more: 8 earlier trials took 10 attempts"
     assert estimate_cost(PLAN, CATALOGUE).repeats_s == 0
 
 

@@ -170,7 +170,7 @@ def test_a_count_of_zero_leaves_the_flow_out() -> None:
     )
     labels = {levels: [flow.label for flow in one.flows] for levels, one in found.items()}
     assert labels == {("0",): ["bulk"], ("1",): ["bulk", "ping-1"]}
-    with pytest.raises(PlanError, match="main: no flow; every trial needs one at least"):
+    with pytest.raises(PlanError, match="main: no flow; every trial needs at least one flow"):
         flows(BULK_FLOW + ", count: 0}")
 
 

@@ -84,7 +84,7 @@ def test_the_order_of_the_testbeds_names_does_not_change_the_campaign(controller
     ("names", "complaint"),
     [
         ("lab,odd", "hosts.sender 1.settings.tcp added in newreno"),
-        ("lab,dumbbell", "use as many hosts of each role"),
+        ("lab,dumbbell", "use equal numbers of hosts of each role"),
     ],
 )
 def test_testbeds_that_differ_in_more_than_names_and_addresses_are_refused(

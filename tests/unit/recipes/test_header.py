@@ -33,7 +33,7 @@ MISTAKES = {
     "no description": ("summary: X.\nparameters:\n  a: {type: size}", [f"4:6: key 'description' is missing; known keys: {KEYS}"]),
     "default": ("summary: X.\nparameters:\n  a: {type: size, description: b, default: 5}", ["4:44: default: '5' has no unit; expected a size such as 50KB"]),
     "default of YAML 1.1": ("summary: X.\nparameters:\n  a: {type: switch, description: b, default: yes}", ["4:46: default: 'yes' is not a switch; expected on or off"]),
-    "choice": ("summary: X.\nparameters:\n  a: {type: choice, description: b, choices: [c], default: d}", ["4:60: default: 'd' is not one of its choices; expected one of c"]),
+    "choice": ("summary: X.\nparameters:\n  a: {type: choice, description: b, choices: [c], default: d}", ["4:60: default: 'd' is not a choice here; expected one of c"]),
     "no choices": ("summary: X.\nparameters:\n  a: {type: choice, description: b}", ["4:6: parameter 'a' has no choices; expected choices: [one, another]"]),
     "many at once": ("summary: X.\nchange: yes\nlistens: both", ["3:9: change: unknown change 'yes'; known: interface-reset, none, reboot", "4:10: listens: unknown end 'both'; known: from, to"]),
 }  # fmt: skip
