@@ -417,7 +417,7 @@ def demo(root: Path) -> int:
 
 
 @main.command()
-@click.argument("host")
+@click.argument("host", shell_complete=completion.hosts)
 @click.argument("action", shell_complete=completion.power_actions)
 @TESTBED
 @FORCE
@@ -466,7 +466,7 @@ def lab_status(root: Path, testbed: str) -> int:
 
 
 @lab.command("shell")
-@click.argument("host")
+@click.argument("host", shell_complete=completion.hosts)
 @TESTBED
 @in_project
 def lab_shell(root: Path, host: str, testbed: str) -> int:

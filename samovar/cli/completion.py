@@ -39,6 +39,52 @@ BASH = """\
 }
 complete -o nosort -o default -F %(complete_func)s %(prog_name)s
 """
+ZSH = """\
+#compdef %(prog_name)s
+%(complete_func)s() {
+    local -a answer names described
+    local kind value help
+    local -x COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT-1)) %(complete_var)s=zsh_complete
+    answer=("${(@f)$(%(prog_name)s)}")
+    [[ $PREFIX == --*=* ]] && compset -P 1 '*='  # keep the --option= in front of its value
+    for kind value help in $answer; do
+        case $kind:$help in
+            plain:_) names+=("$value") ;;
+            plain:*) described+=("$value:$help") ;;
+            dir:*) _path_files -/ ;;
+            file:*) _path_files -f ;;
+        esac
+    done
+    (( $#described )) && _describe -V commands described
+    (( $#names )) && compadd -V names -a names
+}
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    %(complete_func)s "$@"
+else
+    compdef %(complete_func)s %(prog_name)s
+fi
+"""
+FISH = """\
+function %(complete_func)s
+    # The --option= in front of a value is a part of the word that fish completes.
+    set -l before (string match -r -- '^--[^=]+=' (commandline -ct))
+    set -lx COMP_WORDS (commandline -cp)
+    set -lx COMP_CWORD (commandline -t)
+    for completion in (env %(complete_var)s=fish_complete %(prog_name)s)
+        set -l parts (string split -m 1 -- , $completion)
+        switch $parts[1]
+            case dir
+                __fish_complete_directories $parts[2]
+            case file
+                __fish_complete_path $parts[2]
+            case plain
+                echo -- "$before$parts[2]"
+        end
+    end
+end
+complete --no-files --keep-order --command %(prog_name)s --arguments "(%(complete_func)s)"
+"""
 
 
 @shell_completion.add_completion_class
@@ -54,6 +100,20 @@ class BashCompletion(shell_completion.BashComplete):
         if line[-1:].isspace() and not words[-1][-1:].isspace():  # the blank is not inside quotes
             words.append("")
         return words[1:-1], words[-1]
+
+
+@shell_completion.add_completion_class
+class ZshCompletion(shell_completion.ZshComplete):
+    """Completion in zsh that also completes the value in --option=VALUE."""
+
+    source_template = ZSH
+
+
+@shell_completion.add_completion_class
+class FishCompletion(shell_completion.FishComplete):
+    """Completion in fish of values with commas, and of the value in --option=VALUE."""
+
+    source_template = FISH
 
 
 def _root(ctx: click.Context) -> Path | None:
