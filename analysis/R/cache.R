@@ -1,4 +1,4 @@
-# Caches of an analysis, below tables/cache: stored values, measurements of trials, states of files, tables over all trials.
+# Cache the results of an analysis below tables/cache: measurements of trials, tables over all trials, states of files.
 
 # SHA-256 of texts and files by OpenSSL, which uses the processor's instructions for SHA.
 

@@ -1,4 +1,4 @@
-# Titles, captions and cells of figures and tables.
+# Make titles, captions and cells of figures and tables.
 
 # --- Curves, factors, metrics, units
 

@@ -1,12 +1,12 @@
-# Buffer size of the bottleneck: cycles of cwnd, estimates per cycle, and estimates from PAUSE frames.
+# Estimate the size of the bottleneck's buffer, per cycle of cwnd or from PAUSE frames.
 
 #' Cycles of the congestion window
 #'
-#' A cycle is the growth of cwnd from one reduction to the next. Linux reduces cwnd over a round trip (proportional rate
-#' reduction, RFC 6937), so a reduction is dated by the kernel's decision, not by the fall of cwnd: the first sample at which
-#' `ca_state` is Recovery (3), Loss (4) or CWR (2), or at which ssthresh has decreased with cwnd or after a retransmission.
-#' A new ssthresh without a lower cwnd or a retransmission (HyStart leaving slow start) does not end a cycle. Events until the state is Open or
-#' Disorder again, such as a time-out within a recovery, belong to the same reduction.
+#' A cycle is the growth of cwnd from one reduction to the next. Linux reduces cwnd over a round trip (proportional rate reduction, RFC 6937), so the
+#' time of a reduction is that of the kernel's decision, not of the fall of cwnd: the first sample at which `ca_state` is Recovery (3), Loss (4) or
+#' CWR (2), or at which ssthresh has decreased with cwnd or after a retransmission. A new ssthresh without a lower cwnd or a retransmission (HyStart
+#' leaving slow start) does not end a cycle. Events until the state is Open or Disorder again, such as a time-out within a recovery, belong to the
+#' same reduction.
 #'
 #' The first cycle of a connection is slow start, which overshoots the buffer by up to the buffer's size before the loss is seen; this cycle is marked
 #' (`first`). A reduction that the kernel undid (ssthresh rises again: packets had been reordered, RFC 4015) does not end a cycle.
@@ -92,24 +92,24 @@ collapse_cause <- function(i, j, x) {
 #' - Packets are counted in the receiver's capture, after the queue. Before the queue, packets that the queue drops would count as carried, and so
 #'   would packets that fill the queue: half a buffer per cycle, while a Reno cycle with a buffer of B packets carries some 3/8 B^2.
 #' - Windows are whole seconds counted back from the reduction, so that no window contains part of another cycle. A cycle shorter than one second is
-#'   one window. Packets mark the cycle at the receiver, so that the clocks need not agree: the cycle starts with the arrival of the packet whose
-#'   answer was the last before the previous reduction, and ends with the arrival of the last of the ten packets.
+#'   one window. At the receiver a cycle is bounded by packets instead of times, so that the clocks need not agree: it starts with the arrival of the
+#'   packet whose answer was the last before the previous reduction, and ends with the arrival of the last of the ten packets.
 #'
-#' If the link has a constant rate, the mean rate of a cycle is the rate that caused the delay. If the rate varies, rate and delay are measured at
-#' different times. If the link idles after a reduction (a buffer below beta / (1 - beta) idle bandwidth-delay products, 1 for Reno and 3/7 for
-#' CUBIC), the mean is too low. The local variant (`method1_local_packets`) uses the rate during the delay itself: a packet that arrived at time a had
-#' waited w = RTT - RTT_min, so the bytes that arrived during (a - w, a] are those of the queue ahead of the packet and of the packet itself. The
-#' estimate is the median over the ten packets.
+#' If the link has a constant rate, the mean rate of a cycle is the rate that caused the delay. If the link's rate varies, the mean may differ from
+#' it, because the delay is measured only at the end of the cycle. If the link idles after a reduction (a buffer below (1 - beta) / beta idle
+#' bandwidth-delay products, 1 for Reno and 3/7 for CUBIC), the mean is too low. The local variant (`method1_local_packets`) uses the rate during the
+#' delay itself: a packet that arrived at time a had waited w = RTT - RTT_min, so the bytes that arrived during (a - w, a] are those of the queue
+#' ahead of the packet and of the packet itself. The estimate is the median over the ten packets.
 #'
 #' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). TCP notices a drop one round trip later, while cwnd keeps growing,
 #' and part of the data in flight is on the idle path. The estimate `method2_packets` is therefore cwnd one RTT_max before the reduction, in whole
 #' segments, less RTT_min * local rate / MTU. If every packet is recorded, that cwnd includes the dropped packet, which was never in the buffer, so
 #' one packet is subtracted.
 #'
-#' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits
-#' between N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets.
-#' If packets reach the queue in bursts (a busy host, a coarse timer), a burst of b packets overflows it before it is permanently full.
-#' Both methods then give the queue length at that time, up to b packets less, as the queue sampler's mean backlog in that round trip shows.
+#' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits between
+#' N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets. If packets reach the queue in
+#' bursts of b packets (a busy host, a coarse timer), the queue overflows when its mean length is still up to b packets below N. Both methods then
+#' give this mean length, as the queue sampler's mean backlog in that round trip shows.
 #'
 #' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'

@@ -1,4 +1,4 @@
-# Clocks of two hosts: offset and drift from beacons, conversion of times, and one-way delays.
+# Estimate offset and drift between two hosts' clocks from beacons, convert times, and compute one-way delays.
 
 #' Offset and drift between two hosts' clocks, from beacons that both received
 #'
@@ -18,11 +18,11 @@
 #'
 #' @param ref,mon Beacons as two hosts received them: tables of [read_beacons()], or of [beacons_of_capture()].
 #' @param limit_us Residual above which the series is cut, microseconds; six times the spread of single beacons if that is more.
-#' @return A data.table, one row per piece in time order: `from_s`, `to_s` (Unix seconds on `mon`'s clock, of the first and
-#'   last beacon), `epoch_s` and `at_ns` (the anchor of the line, on `mon`'s clock), `offset_ns` (to add to `mon`'s clock there), `drift_ppm`
-#'   (growth of the offset), `error_ns` (95 % of the beacons are within this distance of the line); offset, drift and error are NA for a piece without
-#'   a line;, `beacons`, `cause` of the piece's beginning ("start", "step", "rate"). Attributes `unmatched` and `ambiguous`: beacons received by one
-#'   host only, and beacons whose key occurred twice.
+#' @return A data.table, one row per piece in time order: `from_s`, `to_s` (Unix seconds on `mon`'s clock, of the first and last beacon), `epoch_s`
+#'   and `at_ns` (the anchor of the line, on `mon`'s clock), `offset_ns` (to add to `mon`'s clock there), `drift_ppm` (growth of the offset),
+#'   `error_ns` (95 % of the beacons are within this distance of the line); offset, drift and error are NA for a piece without a line; `beacons`
+#'   (their number); `cause` of the piece's beginning ("start", "step", "rate"). Attributes `unmatched` and `ambiguous`: beacons received by one host
+#'   only, and beacons whose key occurred twice.
 #' @source CAIA-TR-130121A, equation 1; H. Theil 1950, P. K. Sen 1968.
 #' @examples
 #' received <- function(late_s) data.table::setattr(

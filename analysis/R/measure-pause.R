@@ -1,4 +1,4 @@
-# PAUSE frames of a trial: pauses of the link, packets that the sender's own interface rejected, and signs of flow control.
+# Measure PAUSE frames: pauses of the link, packets that the sender's own interface rejected, and whether flow control slowed the sender.
 
 #' Times during which PAUSE frames stopped a link
 #'
@@ -56,7 +56,7 @@ abort_pauses <- function() {
 #'
 #' \deqn{T = t_{drop} - t_{PAUSE,1}}
 #'
-#' for each episode of PAUSE frames: how long the host's own queue had room once the device was full. Only the first drop of an episode
+#' for each episode of PAUSE frames. This is how long the host's own queue had room after the device was full. Only the first drop of an episode
 #' counts; the time is NA for an episode without a drop.
 #'
 #' @inheritParams pause_intervals
@@ -87,8 +87,9 @@ no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = do
 #' Packets that a host's own interface rejected
 #'
 #' The interface's counter of unsent packets (`tx_dropped`) gives the number of drops and, to within a sampling interval, their time. A capture on the
-#' host gives the exact time, because it records packets before the interface does: the drops are those packets sent while the counter grew that never
-#' reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd ([siftr_collapses()]): each collapse is a drop.
+#' host gives the exact time, because it records packets before the interface rejects them: the drops are the packets that were captured while the
+#' counter grew and never reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd ([siftr_collapses()]):
+#' each collapse is a drop.
 #'
 #' @param nic A table of [read_nic()] of the sender, or NULL.
 #' @param siftr A table of [read_siftr()] of the sender, or NULL; used if `nic` is NULL.
@@ -126,7 +127,7 @@ first_between <- function(moments, from, to) {
   fifelse(!is.na(found) & found <= to, found, to)
 }
 
-#' Return whether PAUSE frames slowed a sender down
+#' Return whether PAUSE frames slowed down a sender
 #'
 #' A capture need not contain the PAUSE frames that stopped its host: many network cards handle them without passing them on. The card's own counter
 #' then shows them. Without that counter, a ring that rejects packets while the interface sends more slowly than before is a sign of PAUSE frames,

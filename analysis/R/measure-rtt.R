@@ -1,4 +1,4 @@
-# Round-trip times, jitter, loss and reordering of packets, from two captures or one.
+# Measure round-trip times, jitter, loss and reordering of packets, from two captures or one.
 
 #' Round-trip times from two captures by synthetic packet pairs
 #'

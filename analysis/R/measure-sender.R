@@ -1,4 +1,4 @@
-# TCP of a flow's sender: samples from any logger, packets that its own interface refused, windows, and what limits the flow.
+# Measure the sender of a TCP flow from the samples of any logger: windows, packets that its own interface refused, and what limits the flow.
 
 # What the sender's TCP reports about a flow (quantity tcp-state), in the same columns from every logger: `source` (the logger), `t_s`, `sport`, `dport`, `cwnd_packets`, `ssthresh_packets`
 # (Inf before it is set), `srtt_us` (NA before a sample), `unacked_packets`, `total_retrans_packets` and `ca_state` with Linux's numbers (0 Open,

@@ -1,4 +1,4 @@
-# TCP of a flow, from one capture: RTTs from timestamps, completion time, bytes in flight, duplicate acknowledgements.
+# Measure a TCP flow from one capture: RTTs from timestamps, completion time, bytes in flight, duplicate acknowledgements.
 
 #' Round-trip times from TCP timestamps
 #'
@@ -32,10 +32,10 @@ timestamp_rtt <- function(capture, flow) {
 #'
 #' \deqn{T = t_{done} - t_{start}}
 #'
-#' For TCP, from the SYN (or the first data, if the capture has no SYN) to the first acknowledgement of all data. For other protocols, and if the
-#' capture has no acknowledgement of the last data, to the last packet with payload.
+#' For TCP, T is the time from the SYN (or the first data, if the capture has no SYN) to the first acknowledgement of all data. For other protocols,
+#' and if the capture has no acknowledgement of the last data, T ends with the last packet with payload.
 #'
-#' If ports are reused, from the first connection's SYN to the last connection's data.
+#' If ports are reused, T is the time from the first connection's SYN to the end of the last connection's data.
 #'
 #' @param capture A table of [read_pcap()], of the flow's sender.
 #' @param flow Name of the flow that carries the data.

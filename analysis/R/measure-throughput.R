@@ -1,4 +1,4 @@
-# Throughput, goodput and sizes of flows: in windows of time, per layer, and over a trial.
+# Measure throughput, goodput and sizes of flows: in windows of time, per layer, and over a trial.
 
 #' Bytes and rate per window of time
 #'
@@ -30,8 +30,8 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
 #'
 #' Windows start at the first packet, not at a whole second. All protocols and both directions count, with all bytes of a frame except 14 of its link
 #' header. A packet at the very end of a window belongs to that window, and the last window is included although it is incomplete. tcpstat labels a
-#' window with its middle, and adds the width to the time of day in a double, whose steps are 2^-22 s, so each of its windows is off by up to half a
-#' step, which is reproduced here. [throughput_windows()] has windows of the exact width.
+#' window with its middle. It adds the width to the time of day in a double, whose steps are 2^-22 s, so each of its windows is off by up to half a
+#' step; this function reproduces the error. [throughput_windows()] has windows of the exact width.
 #'
 #' @inheritParams throughput_windows
 #' @return A data.table `t_s` (start of the window, seconds since the first packet), `label_s` (its middle:

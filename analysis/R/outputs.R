@@ -1,4 +1,4 @@
-# The manifest of metrics, figures and tables: inst/outputs.yaml, which Python reads too, and the outputs.yaml of a project.
+# Read the manifests of metrics, figures and tables: inst/outputs.yaml, which Python reads too, and a project's outputs.yaml.
 
 manifest <- new.env()
 

@@ -1,4 +1,4 @@
-# Figures of cumulative distributions.
+# Draw figures of cumulative distributions.
 
 # Layers that all CDFs share: one step line per curve, distinguished by colour and line type, over an axis of values.
 cdf_layers <- function(curves, title, x) {

@@ -1,4 +1,4 @@
-# The figure of a campaign's design.
+# Draw the figure of a campaign's design: the levels of each factor in the order of the trials.
 
 #' Design of a campaign: the levels of each factor by trial order
 #'

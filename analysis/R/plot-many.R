@@ -1,4 +1,4 @@
-# Figures of very many points, whose files contain no more detail than can be printed.
+# Draw figures of very many points, whose files contain no more detail than can be printed.
 
 #' A layer of points for any number of points
 #'

@@ -1,4 +1,4 @@
-# Figures of medians over trials against the levels of a factor.
+# Draw figures of medians over trials against the levels of a factor.
 
 # --- Against any factor
 

@@ -1,4 +1,4 @@
-# Figures over time, of one trial per treatment.
+# Draw figures over time, with one trial per treatment.
 
 #' Time series of trials in stacked panels
 #'
@@ -143,7 +143,7 @@ queue_limits <- function(campaign, chosen, data) {
 
 #' Congestion window and PAUSE frames over time
 #'
-#' Each PAUSE frame is a tick below the window, and each packet that the host's own interface rejected is a dotted line.
+#' Each PAUSE frame is drawn as a tick below the curve of cwnd, and each packet that the host's own interface rejected as a dotted line.
 #'
 #' @param data A table `column` (factor, one panel each), `quantity` ("cwnd", "pause", "drop"), `t_s`, `value` (packets, of cwnd).
 #' @return A ggplot.

@@ -2,9 +2,8 @@
 
 #' samovar: measure TCP experiments on real testbeds
 #'
-#' Functions are named by three steps: `read_*` turns a file into a data.table,
-#' measure functions turn tables into numbers with units, `plot_*` turns tables
-#' into figures.
+#' An analysis has three steps: functions `read_*` read a file into a data.table, measure functions compute numbers with units from such tables, and
+#' functions `plot_*` draw figures of them.
 #'
 #' Times are nanoseconds (double) since `attr(x, "epoch_s")`, a whole second of the
 #' Unix epoch: a double holds them exactly for 104 days, while seconds since 1970

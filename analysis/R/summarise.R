@@ -1,8 +1,10 @@
+# Summarise metrics over the trials of a treatment: medians with intervals, bootstrap, linearity of RTT over rwnd.
+
 #' Median of replicates with its 95 % interval
 #'
-#' The interval is distribution-free: order statistics r and n + 1 - r, r the largest rank with
-#' P(r <= Binomial(n, 1/2) <= n - r) >= 0.95. Such an interval needs six values; for three to five the whole range is
-#' given, which contains the median with 75, 87.5 and 93.75 %. Below three values there is no interval.
+#' The interval does not depend on the distribution: its ends are the order statistics r and n + 1 - r, where r is the largest rank with P(r <=
+#' Binomial(n, 1/2) <= n - r) >= 0.95. Such an interval needs six values. For three, four and five values the interval is the whole range, which
+#' contains the median with a probability of 75, 87.5 and 93.75 %. Below three values there is no interval.
 #'
 #' @param values Numbers, one per trial; NA is left out.
 #' @return A list: `median`, `mean`, `lo`, `hi` (NA below three values), `n`, `confidence` (that of the interval).
@@ -30,8 +32,8 @@ interval_rank <- function(n) max(1L, as.integer(stats::qbinom(0.025, n, 0.5)))
 #'
 #' \deqn{[\hat\theta^*_{(\alpha / 2)}, \hat\theta^*_{(1 - \alpha / 2)}]}
 #'
-#' The seed is part of the result: the same values and seed always give the same interval, and R's own random number stream is not advanced. Trials are
-#' resampled, not their windows or packets, which depend on each other.
+#' The seed is part of the result: the same values and seed always give the same interval, and R's own random number stream is not advanced. Whole
+#' trials are resampled, because the windows or packets of one trial depend on each other.
 #'
 #' @param values Numbers, one per trial; NA is left out.
 #' @param statistic A function of such values.
@@ -99,7 +101,7 @@ summarise_metrics <- function(metrics, factors) {
 
 #' Summary of the metrics of each flow: one row per part, treatment, flow and metric
 #'
-#' A counted flow has a row for each of its flows, and one under its label for all of them, combined first within each trial (their median).
+#' A flow with a `count` has a row for each of its flows. Another row, under its label, is for all of them; their value in a trial is their median.
 #'
 #' @inheritParams summarise_metrics
 #' @return A data.table: `part`, factors, `flow`, `metric`, `unit`, `median`, `mean`, `lo`, `hi` (of the median by order statistics), `n`.

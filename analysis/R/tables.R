@@ -1,4 +1,4 @@
-# The tables of the report. Published values that an experiment gives are shown beside the measured values.
+# Make the tables of the report. Published values that an experiment gives are shown beside the measured values.
 
 # --- Medians
 

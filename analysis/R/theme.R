@@ -1,4 +1,4 @@
-# Theme, colours, legends and number formats of all figures.
+# Define theme, colours, legends and number formats of all figures.
 
 #' Theme of all figures
 #'

@@ -1,4 +1,4 @@
-# Parallel work: worker processes, and the threads of each.
+# Run work in parallel worker processes, and set the number of threads of each.
 
 #' Process items in parallel worker processes
 #'

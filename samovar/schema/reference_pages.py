@@ -266,7 +266,7 @@ def _title(system: str) -> str:
 
 
 def _facts(header: Header, kind: str) -> str:
-    """Return what a recipe needs on hosts, which traces it leaves, and what a change of it requires."""
+    """Return what a recipe needs on hosts, which traces it writes, and what a change of it requires."""
     needs = {
         "needs": header.needs,
         "its client needs": header.client_needs,
@@ -274,7 +274,7 @@ def _facts(header: Header, kind: str) -> str:
         "kernel": header.modules,
         "tracepoints": header.tracepoints,
         "interfaces with": header.interfaces_need,
-        "leaves": header.leaves if kind == "generator" else (),
+        "writes": header.leaves if kind == "generator" else (),
         "similar:": header.alternatives,
     }
     facts = [f"{what} {', '.join(f'`{one}`' for one in names)}" for what, names in needs.items() if names]
