@@ -76,7 +76,7 @@ class PlanError(SamovarError):
 
 
 class RecipeError(SamovarError):
-    """A recipe is invalid or missing, or does not accept values. `accepted` says what it accepts."""
+    """A recipe is invalid or missing, or does not accept values. `accepted` says which would be accepted."""
 
     def __init__(self, what: str, accepted: str = "") -> None:
         self.what, self.accepted = what, accepted

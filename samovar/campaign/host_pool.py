@@ -109,7 +109,7 @@ class HostPool:
             if host in self._probation:
                 self._quarantine(host, f"failed again as in the previous run: {reason}")
             elif too_many and len(set(failures)) >= min(2, self._treatments):
-                self._quarantine(host, f"{len(failures)} trials in a row: {reason}")
+                self._quarantine(host, f"{len(failures)} failed trials in a row: {reason}")
 
     def check_before_next_trial(self, blamed: Mapping[str, str]) -> None:
         """Mark for make_ready() the hosts that made a trial fail, and those that are not restored."""

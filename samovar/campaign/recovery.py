@@ -66,7 +66,7 @@ class Recovery:
         """Move the folders of incomplete trials to set-aside/, and record the end of these trials."""
         for folder in sorted(self._context.in_progress.glob("*/")):
             self.set_aside_trial(folder)
-        cut_off = TrialResult("interrupted", "invalid", ("its controller was cut off",), 0.0)
+        cut_off = TrialResult("interrupted", "invalid", ("its controller was killed",), 0.0)
         for trial in state.with_status("in flight"):
             # A trial in trials/ with a manifest is complete; only its end is missing in the journal.
             self.note_end(trial.id, read_result(self._context.trials / trial.id) or cut_off)

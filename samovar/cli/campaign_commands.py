@@ -251,7 +251,7 @@ def complete_lines(summary: Summary, experiment: str, again: str) -> Iterator[st
 def part_lines(part: str, plan: Plan) -> Iterator[str]:
     """Yield a line on how much of a plan has run, and how to run the rest; nothing if `part` is empty."""
     if part:
-        yield f"{part}; the others: {run_command(plan)}"
+        yield f"{part}; to run the others: {run_command(plan)}"
 
 
 def restored_lines(testbed: str, restored: Restored) -> Iterator[str]:

@@ -170,7 +170,7 @@ MESSAGES: Mapping[str, str] = {
     "trial-finished": "{symbol} {count} {id}: {state}, {times}{why}",
     "trial-refused": "✗ {id}: not started{why}",
     "path-measured": "path of {trial} measured in {seconds:.1f} s: {found}",
-    "window-measured": "{host} receiving from {sender}, measured in {seconds:.1f} s: {found}",
+    "window-measured": "window that {host} offers {sender} measured in {seconds:.1f} s: {found}",
     "compiling": "compiling {text} into {folder}, once for this version …",
     "analysis-started": "analysis of {trials} trials …",
     "testbed-idle": "{testbed}: no trials left to run",
@@ -178,8 +178,8 @@ MESSAGES: Mapping[str, str] = {
     "lease-taken": "? {host}: taken over from {owner}: {reason}",
     "host-recovered": "{host}: restored to its state before {trial}, which was cut off",
     "host-rebooting": "{host}: rebooting",
-    "host-power-cycled": "{host}: does not come back; power-cycled",
-    "host-switched-on": "{host}: does not answer; switched on",
+    "host-power-cycled": "{host}: does not come back; cycling its power",
+    "host-switched-on": "{host}: does not answer; switching it on",
     "host-not-switched": "? {host}: power could not be switched: {reason}",
     "host-rebooted": "{host}: back after {seconds:.0f} s",
     "host-lost": "✗ {host}: lost: {reason}",
@@ -299,7 +299,7 @@ class EventDisplay:
                 added["found"] = "; ".join([*values["missed"], *values["left_out"]]) or "as requested"
             case "window-measured":
                 by = f"{values['ratio']}/256 of the buffer" if values.get("ratio") else "that of the route"
-                added["found"] = "; ".join(values["left_out"]) or f"the receive window is {by}"
+                added["found"] = "; ".join(values["left_out"]) or f"it is {by}"
         return MESSAGES.get(event.name, "").format_map({**values, **added})
 
 

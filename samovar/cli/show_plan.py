@@ -160,8 +160,8 @@ def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iter
         yield f"  - {orphans} not in this plan, {kept}: {_few(comparison.orphans)}"
     if comparison.renamed:
         yield (
-            f"      {comparison.renamed:,} with the settings of new trials: a part, factor or level was "
-            "renamed; its old name would keep them in use"
+            f"      {comparison.renamed:,} have the settings of new trials, because a part, factor or level "
+            "was renamed; under its old name they would count"
         )
 
 

@@ -243,7 +243,7 @@ def _count_lines(status: CampaignStatus) -> Iterator[str]:
     if blocked:
         yield f"{blocked} cannot run on {plan.testbed}"
     if part := status.state.part_text(plan.ids):
-        yield f"{part}; the others: {run_command(plan)}"
+        yield f"{part}; to run the others: {run_command(plan)}"
     unused = sum(not is_open(trials[id_]) for id_ in trials.keys() - set(plan.ids))
     if unused:
         yield f"{counted(unused, 'result')} of earlier plans kept but not analysed"

@@ -129,7 +129,8 @@ def flow_names(
 ) -> dict[str, str]:
     """Return the name of each flow in Flent's files, such as `TCP upload::1`.
 
-    A flow whose generator is ping is a ping. Of the others, those with TCP_METRICS are TCP, the rest UDP.
+    A flow whose generator is ping is a ping. Another flow is TCP if it has a metric of TCP_METRICS, otherwise
+    UDP.
     """
     numbers = {kind: count(1) for kind in ("TCP", "UDP", "ping")}
     names = {}

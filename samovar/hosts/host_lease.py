@@ -82,7 +82,9 @@ def parse_answer(host: str, text: str) -> Lease | None:
     pairs = [(line[0], _one_line(line[1])) for line in lines if len(line) == 2]
     values = dict(pairs)
     if not _TOKEN.fullmatch(values.get("token", "")):
-        raise TestbedError(f"{host}: its lease cannot be read; accepted: one that samovar wrote, or none")
+        raise TestbedError(
+            f"{host}: its lease file is not one of samovar; remove it if no campaign uses the host"
+        )
     left: Literal["", "restored", "changed"] = ""
     for key, value in pairs:
         if key == "shell":  # a later line `shell` means that another shell has taken the lease

@@ -38,7 +38,9 @@ class Machine:
         """
         power = self.power
         if power is None:
-            raise TestbedError(f"{self.host}: no power in the testbed file; accepted: power: under the host")
+            raise TestbedError(
+                f"{self.host}: no `power:` for this host in the testbed file; add it to switch its power"
+            )
         if power.ipmi is not None:
             if action == "cycle" and self.switch("status").endswith("is off"):
                 action = "on"  # IPMI refuses to cycle a machine that is off (IPMI 2.0, section 28.3)

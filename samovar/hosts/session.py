@@ -214,7 +214,7 @@ class Session:
             if lease:
                 owner, campaign = (lease.values.get(key, "?") for key in ("owner", "campaign"))
                 self._disconnect()
-                raise LeaseError(f"{self.host}: {owner} took it over meanwhile, for campaign {campaign}")
+                raise LeaseError(f"{self.host}: {owner} has taken over its lease for campaign {campaign}")
             if self._on_loss:
                 shell.keep_on_loss(self._on_loss, _SHELL_DEADLINE_S)
         self._shell = shell

@@ -49,7 +49,7 @@ class SshTarget:
 
     @property
     def known_hosts_file(self) -> Path:
-        """The file of known host keys."""
+        """The path of the file with known host keys."""
         return self.known_hosts or Path.home() / ".ssh" / "known_hosts"
 
 

@@ -77,7 +77,7 @@ def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
     """
     root = os.geteuid() == 0 and not needs_user_namespace()
     if wanted == "native" and not root:
-        why = "sshd changes to another user number and an ordinary user's namespace holds only one"
+        why = "sshd switches to another user id, and the namespace of an ordinary user has only one"
         raise LabError(f"lab: kernel native needs root, since {why}; accepted: root, or kernel uml")
     native = wanted == "native" or (wanted == "auto" and root and not machine_lacks(needs))
     return "native" if native else "uml"
@@ -110,7 +110,7 @@ def needs_user_namespace() -> bool:
         return True
     settings = "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
     accepted = f"root, or user namespaces (see sysctl {settings} and user.max_user_namespaces)"
-    raise LabError(f"lab: this user may not make namespaces; accepted: {accepted}")
+    raise LabError(f"lab: this user cannot create namespaces; accepted: {accepted}")
 
 
 def require_programs(kernel: Kernel) -> None:

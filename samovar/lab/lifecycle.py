@@ -293,7 +293,7 @@ def _end_process(first: OsProcess) -> None:
     end_s = time.monotonic() + END_DEADLINE_S
     while any(one.is_running for one in pending):
         if time.monotonic() > end_s:
-            raise LabError(f"lab: process {first.pid}: still there {END_DEADLINE_S:g} s after it was killed")
+            raise LabError(f"lab: process {first.pid}: still runs {END_DEADLINE_S:g} s after it was killed")
         time.sleep(0.01)
     if parent is not None and parent == process(parent.pid):
         with suppress(ChildProcessError):  # not a child of this process if another controller started the lab

@@ -250,8 +250,8 @@ def _plan_machine(
         what = f"image {files['image']}: is compressed ({kind})"
         raise LabError(f"{where}: {what}; accepted: qcow2 or raw, unpacked")
     if kind == "qcow2" and any(header[8:]):  # not 0: the offset of the name of a backing file
-        what = f"image {files['image']}: needs another image beside it"
-        raise LabError(f"{where}: {what}; make one that needs no other: qemu-img convert -O qcow2 FILE NEW")
+        what = f"image {files['image']}: is an overlay of another image"
+        raise LabError(f"{where}: {what}; make an independent one: qemu-img convert -O qcow2 FILE NEW")
     memory_bytes = host.machine.memory_bytes or testbed.lab.memory_bytes
     return VirtualMachine(
         node=node,
@@ -293,8 +293,10 @@ def _cards(where: str, topology: Topology, node: Node) -> tuple[NetworkCard, ...
     for name in (control.interface, *names):
         driver = name.rstrip("0123456789")
         if name != f"{driver}{counted[driver]}":
-            accepted = f"{driver}0, {driver}1 and so on without a gap; {driver}0 may be left out"
-            raise LabError(f"{where}: interface {name}: FreeBSD counts them; accepted: {accepted}")
+            accepted = f"{driver}0, {driver}1 and so on; {driver}0 may be left out"
+            raise LabError(
+                f"{where}: interface {name}: FreeBSD numbers them without gaps; accepted: {accepted}"
+            )
         counted[driver] += 1
     return (control, *cards)
 
@@ -307,7 +309,9 @@ def _device(where: str, interface: str) -> str:
     driver = interface.rstrip("0123456789")
     if driver not in FREEBSD_CARDS or driver == interface:
         accepted = ", ".join(f"{name}1" for name in FREEBSD_CARDS)
-        raise LabError(f"{where}: interface {interface}: not named by its driver; accepted: {accepted}")
+        raise LabError(
+            f"{where}: interface {interface}: not named after a FreeBSD driver; accepted: {accepted}"
+        )
     return FREEBSD_CARDS[driver]
 
 

@@ -171,7 +171,7 @@ def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterat
         networks = {str(port.address.network) for port in link.ports}
         if len(networks) > 1:
             what = f"ends in different subnets ({', '.join(sorted(networks))})"
-            raise LabError(f"{where}: link {name}: {what}; accepted: one")
+            raise LabError(f"{where}: link {name}: {what}; accepted: one subnet")
         yield link
 
 

@@ -31,7 +31,7 @@ class Port(NamedTuple):
 
 
 class HostBox(NamedTuple):
-    """Where a host is drawn: its column, its middle `y`, and its height, both in rows."""
+    """Where a host is drawn: its column, and in rows its middle `y` and its height."""
 
     column: int
     y: float

@@ -151,7 +151,8 @@ def _selects(line: keys.Expect, row: SummaryRow) -> bool:
 def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRow]) -> SummaryRow:
     """Return a row with its median divided by that of another treatment.
 
-    `base` has the levels in which the other treatment differs. The median is None if either is not measured.
+    `base` has the levels in which the other treatment differs. The median is None if one of the two medians
+    is missing.
     """
     levels, key = {**row.levels, **base}, (row.part, row.flow, row.metric)
     others = (other for other in summary if (other.part, other.flow, other.metric) == key)

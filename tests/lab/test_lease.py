@@ -253,7 +253,7 @@ def test_force_ends_what_the_holder_runs_and_puts_the_host_back_before_it_begins
         assert lines_of(tmp_path / "cleaned") == ["cleaned"]
         holding.join(30)
         assert "the connection was lost" in str(ended[0])
-        with pytest.raises(LeaseError, match="took it over meanwhile, for campaign demo/second"):
+        with pytest.raises(LeaseError, match="has taken over its lease for campaign demo/second"):
             run(session, "echo mine")
         assert files(target) != []
     assert files(target) == []

@@ -46,7 +46,7 @@ def test_a_part_the_rest_and_a_repeated_trial_share_one_campaign(checkout: Check
     assert code == 0, said
     assert "2 of 2 trials done" in said
     part = "2 of 4 trials were run (picked: cc=cubic)"
-    assert f"{part}; the others: fab run picked --testbed lab" in said
+    assert f"{part}; to run the others: fab run picked --testbed lab" in said
     assert set(started(checkout)) == {"cubic-r1", "cubic-r2"}
     campaign = checkout.campaign(NAME)
     assert len(json.loads((campaign / "plan.json").read_bytes())["trials"]) == 4

@@ -203,7 +203,8 @@ def test_a_host_that_ignores_its_order_is_named_with_what_it_was_given(checkout:
     with _deaf(checkout, TESTBED.replace("120s", "2s")):
         code, said = checkout.run(name)
     assert code == 1
-    assert "src: not back 2 s (its boot_timeout) after a reboot; `power:` could bring it back" in said
+    problem = "src: not back 2 s (its boot_timeout) after a reboot; `power:` in the testbed file makes power cycles possible"
+    assert problem in said
     assert (_planned(checkout), _booted(checkout)) == ("found", "found")
 
 

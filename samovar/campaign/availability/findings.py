@@ -83,7 +83,9 @@ def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator
         return
     if len(elsewhere) < len(finding.trials):
         yield replace(named, trials=tuple(id_ for id_ in finding.trials if id_ in nowhere))
-    yield replace(named, trials=elsewhere, stops=False, remedy=f"they run elsewhere; {finding.remedy}")
+    yield replace(
+        named, trials=elsewhere, stops=False, remedy=f"they run on another testbed; {finding.remedy}"
+    )
 
 
 def require_runnable(

@@ -205,7 +205,7 @@ def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -
     """Raise an error if a command would disturb a running campaign; with `force`, only record this.
 
     With `force`, each disturbed campaign is recorded in forced.jsonl, and the leases of these campaigns are
-    returned by host. Without it, raises LeaseError or HostsError.
+    returned by host. Without `force`, raises LeaseError or HostsError.
     """
 
     busy = {

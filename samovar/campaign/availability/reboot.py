@@ -72,8 +72,12 @@ class Reboots:
             machine.switch("cycle")
             boot_id = self._new_boot_id(session, before)
         if boot_id is None:
-            helped = ", even after a power cycle" if machine.power else "; `power:` could bring it back"
-            state = self._last_errors.get(host, "it answers as before")
+            helped = (
+                ", even after a power cycle"
+                if machine.power
+                else "; `power:` in the testbed file makes power cycles possible"
+            )
+            state = self._last_errors.get(host, "it answers, but has not rebooted")
             timeout = f"{machine.boot_timeout_s:g} s (its boot_timeout)"
             raise TestbedError(f"{host}: not back {timeout} after a reboot{helped}; {state}")
         return boot_id

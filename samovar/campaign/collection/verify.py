@@ -24,8 +24,8 @@ from samovar.events import Emit, Event, silent
 
 REPORT_S = 0.2
 UNRECORDED = ("tables/", "in-progress/", "bundle/", "set-aside/", "commands/")
-"""Folders in which a file without a recorded checksum is no problem. The analysis writes to tables/ and
-bundle/, running trials to in-progress/ and commands/, and trials in set-aside/ are verified one by one."""
+"""Folders in which a file without a recorded checksum is no problem. The analysis writes tables/ and bundle/,
+a running campaign writes in-progress/ and commands/. Trials in set-aside/ are verified separately."""
 GROWING = re.compile(r"journal\.jsonl|journal\.torn-\d+|.*\.part")
 
 
@@ -136,7 +136,7 @@ class _Verifier:
             yield from listed.items()
             for name in names_in(self._folder / "bundle"):
                 if name != SUMS and f"bundle/{name}" not in listed:
-                    self._add(f"bundle/{name}", "was not there when the bundle was made")
+                    self._add(f"bundle/{name}", "was added after the bundle was made")
         elif (self._folder / "bundle").is_dir():
             self.notes.append("not verified: the bundle, which has no SHA256SUMS before `fab report`")
 
@@ -168,7 +168,7 @@ class _Verifier:
                 if path in self._folders:
                     continue
                 if home == "trials" and name not in self._running:
-                    self._add(path, "is not a trial of the journal")
+                    self._add(path, "is not in the journal")
                 else:
                     self.notes.append(
                         f"{printable(path)}: not in the journal yet; compared only with its own checksums"
@@ -185,7 +185,7 @@ class _Verifier:
                 and not GROWING.fullmatch(path)
             )
             if path not in expected and (is_own or "/".join(path.split("/")[:2]) in recorded):
-                self._add(path, "was not there when the campaign was written")
+                self._add(path, "was added after the campaign was written")
 
     def sizes(self, expected: Iterable[str]) -> dict[str, int]:
         """Return the size in bytes of each expected file.

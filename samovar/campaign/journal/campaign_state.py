@@ -22,11 +22,11 @@ TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 class TrialState:
     """The state of one trial.
 
-    All values are of the last attempt. `status` is "in flight" until the attempt finishes, and stays "in
-    flight" if the controller crashes. `seconds` and `overhead_s` (time not spent on traffic) are None until
-    the attempt finishes. `phases` maps phases to seconds. `testbed` is where the attempt ran. `set_aside`
-    lists the folders of all earlier attempts. `earlier` is the result of the last attempt that was not
-    interrupted, if a later one was.
+    Values are of the last attempt, except `set_aside` and `earlier`. `status` is "in flight" until the
+    attempt finishes, and stays "in flight" if the controller crashes. `seconds` and `overhead_s` (time not
+    spent on traffic) are None until the attempt finishes. `phases` maps phases to seconds. `testbed` is where
+    the attempt ran. `set_aside` lists the folders of all earlier attempts. `earlier` is the result of the
+    last attempt that was not interrupted, if a later one was.
     """
 
     id: str
@@ -235,7 +235,7 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
             reasons = tuple(values["reasons"])
             trial = replace(trial, status="failed", verdict="invalid", reasons=reasons)
         case "trial-reopened":
-            reasons = ("it is to run again",)
+            reasons = ("the user requested to run it again",)
             trial = replace(trial, status="interrupted", reasons=reasons, earlier=trial.last_result)
         case "trial-set-aside":
             status: TrialStatus = "interrupted" if trial.status == "in flight" else trial.status

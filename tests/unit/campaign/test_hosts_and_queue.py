@@ -77,7 +77,7 @@ def test_a_host_is_quarantined_after_too_many_failed_trials_in_a_row() -> None:
     hosts.trial_failed(CUBIC, {"rtr": "no answer"})
     assert not hosts.quarantined
     hosts.trial_failed(CDG, {"rtr": "no answer"})
-    assert hosts.quarantined == {"rtr": "2 trials in a row: no answer"}
+    assert hosts.quarantined == {"rtr": "2 failed trials in a row: no answer"}
 
 
 def test_failures_of_a_single_treatment_are_not_the_fault_of_a_host() -> None:
@@ -96,7 +96,7 @@ def test_a_completed_trial_clears_the_failures_of_its_hosts() -> None:
     hosts.trial_failed(CUBIC, {"rtr": "x", "src": "y"})
     hosts.trial_completed(["rtr", "dst"])
     hosts.trial_failed(CDG, {"rtr": "x", "src": "y"})
-    assert hosts.quarantined == {"src": "2 trials in a row: y"}
+    assert hosts.quarantined == {"src": "2 failed trials in a row: y"}
 
 
 def test_a_host_on_probation_is_quarantined_by_its_next_failure_or_released() -> None:

@@ -60,7 +60,7 @@ def test_a_part_is_no_failure_and_the_status_says_what_was_picked(folder: Path) 
     ]
     status = CampaignStatus(folder, PLAN, state, 10.0)
     lines = list(status_lines(status, 100))
-    assert lines[-2:] == ["2 of 6 trials done", f"{text}; the others: fab run x --testbed lab"]
+    assert lines[-2:] == ["2 of 6 trials done", f"{text}; to run the others: fab run x --testbed lab"]
     assert "✓ 2 valid  ○ 4 not picked" in lines
     assert status_json(status)["picked"] == ["cc=cubic"]
     assert status_json(status)["trials_left"] == 0

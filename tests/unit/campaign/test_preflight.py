@@ -250,7 +250,7 @@ def test_trials_that_another_testbed_can_run_are_not_stopped() -> None:
     assert combine_findings({"left": [lacks]}) == [lacks]
     (told,) = combine_findings({"left": [lacks], "right": []})
     assert (told.host, told.stops) == ("left: src", False)
-    assert "they run elsewhere" in str(told)
+    assert "they run on another testbed" in str(told)
 
 
 def test_what_no_testbed_can_run_stops_the_trials_and_names_each_testbed() -> None:

@@ -149,13 +149,13 @@ def test_any_change_of_any_file_is_one_finding_that_names_it(
 def test_a_file_that_was_not_there_is_found(campaign: Path, path: str) -> None:
     write(campaign / path, b"")
     assert found(campaign) == [
-        f"{path}: was not there when the {'bundle was made' if path[:6] == 'bundle' else 'campaign was written'}"
+        f"{path}: was added after the {'bundle was made' if path[:6] == 'bundle' else 'campaign was written'}"
     ]
 
 
 def test_a_trial_that_the_journal_does_not_have_is_found(campaign: Path) -> None:
     shutil.copytree(campaign / "trials" / "a", campaign / "trials" / "c")
-    assert found(campaign) == ["trials/c: is not a trial of the journal"]
+    assert found(campaign) == ["trials/c: is not in the journal"]
 
 
 def test_a_manifest_that_was_edited_with_its_checksum_is_found(campaign: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_name_of_two_lines_cannot_be_listed(tmp_path: Path) -> None:
 
 def test_control_characters_in_names_are_escaped(campaign: Path) -> None:
     write(campaign / "trials" / "a" / "\x1b]0;owned\x07", b"")
-    assert found(campaign) == [r"trials/a/\x1b]0;owned\x07: was not there when the campaign was written"]
+    assert found(campaign) == [r"trials/a/\x1b]0;owned\x07: was added after the campaign was written"]
 
 
 def test_progress_is_reported_in_bytes(campaign: Path) -> None:

@@ -92,7 +92,9 @@ def test_a_failing_command_is_reported_with_exit_code_and_output(tmp_path: Path)
 
 
 def test_a_host_without_power_names_the_missing_key() -> None:
-    with pytest.raises(TestbedError, match="no power in the testbed file; accepted: power: under the host"):
+    with pytest.raises(
+        TestbedError, match="no `power:` for this host in the testbed file; add it to switch its power"
+    ):
         Machine("one", "192.0.2.1").switch("on")
 
 
@@ -166,7 +168,7 @@ def test_fab_power_refuses_unknown_names() -> None:
     for arguments, said in (
         (["power", "nohost", "on"], "unknown host 'nohost'; known: dst, rtr, src"),
         (["power", "src", "up"], "unknown power action 'up'; known: cycle, off, on, status"),
-        (["power", "src", "on", "--testbed", "lab"], "src: no power in the testbed file"),
+        (["power", "src", "on", "--testbed", "lab"], "src: no `power:` for this host in the testbed file"),
     ):
         command = [str(Path(sys.executable).with_name("fab")), *arguments]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

@@ -100,8 +100,8 @@ def test_a_machine_and_a_host_in_a_namespace_share_a_bridge(tmp_path: Path, text
         (["em1", "em2"], "em0=e1000 em1=e1000 em2=e1000"),
         (["vtnet1", "em0"], "vtnet0=virtio-net-pci em0=e1000 vtnet1=virtio-net-pci"),
         (["em0", "em1"], "vtnet0=virtio-net-pci em0=e1000 em1=e1000"),
-        (["em1", "em3"], "interface em3: FreeBSD counts them; accepted: em0, em1"),
-        (["eth1", "em1"], "interface eth1: not named by its driver; accepted: em1, vtnet1"),
+        (["em1", "em3"], "interface em3: FreeBSD numbers them without gaps; accepted: em0, em1"),
+        (["eth1", "em1"], "interface eth1: not named after a FreeBSD driver; accepted: em1, vtnet1"),
     ],
 )
 def test_freebsd_numbers_the_cards_of_a_driver(
@@ -162,7 +162,7 @@ def test_a_missing_image_and_too_little_memory_are_refused(
     ("content", "message"),
     [
         (b"\xfd7zXZ\x00", r"is compressed \(xz\); accepted: qcow2 or raw"),
-        (b"QFI\xfb\0\0\0\3\0\0\0\0\0\0\1\0", "needs another image beside it; make one that needs no other"),
+        (b"QFI\xfb\0\0\0\3\0\0\0\0\0\0\1\0", "is an overlay of another image; make an independent one"),
     ],
 )
 def test_an_image_that_is_packed_or_incomplete_is_refused(
