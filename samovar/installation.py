@@ -141,7 +141,7 @@ def missing_packages() -> list[str]:
         words = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n", *wanted]
         answer = subprocess.run(
             words, capture_output=True, text=True, check=False
-        ).stdout  # exits 1 for unknown names
+        ).stdout  # its exit code is 1 for unknown names
     except FileNotFoundError:
         return []
     return sorted(set(wanted) - {line.removeprefix("installed ") for line in answer.splitlines()})

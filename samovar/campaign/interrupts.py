@@ -58,7 +58,7 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in FIRST_SIGNALS:
-                if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                if signal.getsignal(number) is not signal.SIG_IGN:  # which nohup sets
                     self._before[number] = signal.signal(number, self._handle)
         return self
 

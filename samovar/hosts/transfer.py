@@ -96,7 +96,7 @@ def retry_transfer(
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
     except BaseException:
         for file in files:
-            with suppress(OSError):  # the error may be one of the disk
+            with suppress(OSError):  # the disk may have caused the first error
                 file.part.unlink(missing_ok=True)
         raise
 

@@ -35,7 +35,7 @@ class Reboots:
         context, sessions = self._context, self._context.sessions
         power_on_silent(sessions, self._machines, context.emit)
         before = sessions.map(self._boot_id, hosts)
-        # A host must not restore itself on the loss of its controller while it goes down.
+        # While a host shuts down, it must not run its script for the loss of the controller.
         sessions.map(lambda session: session.set_on_loss(None))
         sessions.map(lambda s: s.run(script(s.host), step="reboot", deadline_s=SCRIPT_DEADLINE_S), hosts)
         started_s = time.monotonic()

@@ -26,7 +26,7 @@ def root_needs(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 def refusal(what: str, name: str, interfaces: Iterable[str], facts: HostFacts) -> tuple[str, str]:
     """Return a message on root access that a host's user lacks, and the remedy, a line of sudoers(5)."""
-    assert facts.sudo  # root is refused nothing
+    assert facts.sudo  # None for root, to whom nothing is refused
     user, paths = facts.sudo.user, facts.sudo.paths
     if what == ROOT_LOGIN:
         return f"{user} logs in, but only root can do {name}", "use `user: root`, or trials without it"

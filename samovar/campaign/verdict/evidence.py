@@ -141,7 +141,7 @@ class Evidence:
             self.started |= {name: float(t_s) for name, t_s in STARTED.findall(result.text)}
             if over := TRAFFIC_OVER.search(result.text):
                 t_s = float(over[1])
-                self.traffic_over[host] = t_s + t_s.is_integer()  # some file systems cut off the fraction
+                self.traffic_over[host] = t_s + t_s.is_integer()  # some file systems store whole seconds
 
     def seconds(self, phases: Collection[str]) -> float:
         """Return the total duration of the phases with these names, in seconds."""
