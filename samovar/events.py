@@ -110,7 +110,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "seconds": ("duration in seconds", NUMBER),
     "sender": ("host that sends", TEXT),
     "sha256": ("checksum of `file`", SHA256),
-    "silent_s": ("seconds since the holder was last heard", NUMBER),
+    "silent_s": ("seconds since the last heartbeat of the holder", NUMBER),
     "stale": (
         "list of results that a change of the plan has outdated",
         _list_of(_object(changes=TEXTS, results=TEXTS)),

@@ -27,7 +27,7 @@ _SHELL_DEADLINE_S = 20.0
 
 
 class Session:
-    """One host, reached over one persistent connection.
+    """A session with one host over one persistent connection.
 
     Several threads may use a session, but its scripts run one at a time. If the connection is lost, the call
     that notices it raises an error, because the host then kills the running script. The next call connects

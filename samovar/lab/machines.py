@@ -83,8 +83,8 @@ class NetworkCard:
 class VirtualMachine:
     """A virtual machine that can be started.
 
-    `files` maps `image`, `kernel` and `initrd` to paths. The lab mounts them in the machine's folder, where
-    QEMU opens them.
+    `files` maps `image`, `kernel` and `initrd` to paths. The lab mounts these files in the machine's folder,
+    where QEMU opens them.
     """
 
     node: Node

@@ -98,7 +98,7 @@ def test_a_host_is_held_by_one_and_the_other_is_told_by_whom_and_what_to_do(
     said = str(caught.value)
     assert said.startswith(f"{target.host}: held by fab run of ")
     assert f"(process {os.getpid()}), campaign demo/first on testbed bench, for " in said
-    assert "last heard" in said
+    assert "last heartbeat" in said
     assert said.endswith("or use --force, which ends what it runs there and restores the host")
     assert files(target) == [], "given back"
     with leases(target, campaign(tmp_path, "third")).held():

@@ -86,4 +86,6 @@ def space_here(cost: Cost, results: Path, floor_bytes: int = 0) -> Iterator[Find
     if cost.controller_bytes and cost.controller_bytes > free_bytes - floor_bytes:
         needed, room = format_bytes(cost.controller_bytes, 3), _room(free_bytes, floor_bytes).rstrip(",")
         what = f"{cost.trials} trials write about {needed}, but the disk of {results} has {room}"
-        yield Finding(HERE, what, f"free some, set `results` in config.yaml to another disk, or {LESS}", True)
+        yield Finding(
+            HERE, what, f"free some space, set `results` in config.yaml to another disk, or {LESS}", True
+        )

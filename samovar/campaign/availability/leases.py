@@ -242,4 +242,4 @@ def _refusal(host: str, lease: Lease, advice: str = "") -> LeaseError:
             f"it does not answer and {state}; resume that campaign, run `fab restore --testbed "
             f"{known['testbed']}` where it was run, or use --force"
         )
-    return LeaseError(f"{host}: held by {who}, for {age}, last heard {silent} ago; {advice}")
+    return LeaseError(f"{host}: held by {who}, for {age}, last heartbeat {silent} ago; {advice}")

@@ -32,7 +32,7 @@ class HostSurvey:
 def survey_hosts(
     sessions: Sessions, facts_of: Callable[[Sequence[str]], Mapping[str, HostFacts]]
 ) -> HostSurvey:
-    """Connect to every host, and gather the facts of the hosts that answer with `facts_of`."""
+    """Connect to every host, and call `facts_of` with those that answer, to gather their facts."""
     unreachable: dict[str, str] = {}
     while left := [host for host in sessions.hosts if host not in unreachable]:
         try:

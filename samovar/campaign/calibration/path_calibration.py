@@ -162,7 +162,7 @@ class PathCalibration:
         systems = resolved.hosts[ends.sender].system, resolved.hosts[ends.receiver].system
         for host, system in zip((ends.sender, ends.receiver), systems, strict=True):
             if "calibrate" not in catalogue.names("step", system):
-                return PathResult((), (f"{name}: no recipe measures from {host}, {system}",))
+                return PathResult((), (f"{name}: no recipe measures a path from {host} ({system})",))
         plan, router = path.down if name == "down" else path.up, resolved.hosts[path.router]
         probe = recipes.plan_probe(path, plan, resolved.mtu_bytes, pings=30 if name == "down" else 0)
         step_limit_s = self._context.policy.config.step_timeout_s

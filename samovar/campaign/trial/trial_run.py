@@ -189,7 +189,7 @@ class TrialRun:
             self.evidence.calibration = result.checks
 
     def _fit_receive_windows(self) -> None:
-        """Set the receive buffers for wanted windows, on kernels that derive window from buffer."""
+        """Set receive buffers for the requested windows, on kernels that derive windows from buffers."""
         windows = self.calibration.windows
         probes = windows.probes(self.scripts)
         if due := windows.due(probes):

@@ -25,7 +25,8 @@ from samovar.plan import DirectionPlan
 CPU, CLOCK = "cpu.", "clock"
 """The prefix of the counters of each CPU, which its number follows, and the key of the clock readings."""
 FAILURES = (f"{NETWORK}{UNKNOWN}", f"{SHAPING}{UNKNOWN}")
-"""Keys that a host reports if a program failed that reads MTUs and routes, or what shapes packets."""
+"""A host reports the first key if reading MTUs and routes failed, the second if listing what shapes packets
+failed."""
 LEAST_SECONDS = 4
 """Traffic with fewer whole seconds does not show whether a busy router kept the rate of its bottleneck."""
 OFFLOAD = "offload."
@@ -166,9 +167,9 @@ def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool,
     if len(seconds) < LEAST_SECONDS:
         return False, f"its effect is unknown: {len(seconds)} s of traffic, {LEAST_SECONDS} s are needed"
     rate_bps = median(seconds) * 8
-    text = f"median of the seconds {rate_bps / 1e6:.4g} of {down.rate_bps / 1e6:g} Mbit/s"
+    text = f"median rate per second {rate_bps / 1e6:.4g} of {down.rate_bps / 1e6:g} Mbit/s"
     kept = abs(rate_bps / down.rate_bps - 1) <= evidence.policy.thresholds.rate
-    return kept, text if kept else f"its effect is unknown: {text}, the flows may have sent less"
+    return kept, text if kept else f"its effect is unknown: {text}; the flows may have sent less than that"
 
 
 def check_clock_steps(evidence: Evidence) -> Iterator[Check]:

@@ -52,7 +52,7 @@ def check_offered_rates(evidence: Evidence) -> Iterator[Check]:
         try:
             paces = evidence.scripts.paces(ends)
         except RecipeError as error:
-            yield Check(name, host, "a pace of its recipe", str(error), False, "suspect")
+            yield Check(name, host, "the pace in its generator's recipe", str(error), False, "suspect")
             continue
         if not paces and not is_tcp:
             why = f"unknown: generator {ends.flow.generator} does not state the pace of its packets"
@@ -69,7 +69,7 @@ def _limited(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
     counted = counts.read(evidence.client_output(ends)) if counts is not None else None
     captures = evidence.captures_at(flow.from_host, whole=True)
     if flow.duration_s is None or ends.name("client") in evidence.halted:
-        observed = "unknown: the flow did not end by its duration"
+        observed = "unknown: the flow has no duration, or was stopped early"
         yield Check(name, flow.from_host, requested, observed, True)
     elif counted is None and not captures:
         observed = f"unknown: {flow.from_host} was not captured, and the generator printed no count"
@@ -149,7 +149,7 @@ def _holder(evidence: Evidence, host: str) -> str:
         return "the bottleneck's queue is at the sender"
     if settings.get("pause", {}).get("rx") == "on":
         return "PAUSE frames may hold the sender back"
-    return "setting shaper limits the sender" if "shaper" in settings else ""
+    return "the setting `shaper` limits the sender" if "shaper" in settings else ""
 
 
 def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, unknown: Check) -> Check:
@@ -163,7 +163,7 @@ def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, unknown: Check) ->
         counted = counts.read(evidence.client_output(ends))
     name, host, requested = unknown.name, unknown.host, unknown.requested
     if counted is None or flow.duration_s is None:
-        return Check(name, host, requested, f"unknown: {host} has no capture of it to judge by", True)
+        return Check(name, host, requested, f"unknown: {host} has no capture of this flow", True)
     mean = 8 * counted.sent_bytes / flow.duration_s
     observed = f"{_text(pace, mean)} by the generator's count"
     graded = _graded(abs(mean / pace.per_s - 1), share)

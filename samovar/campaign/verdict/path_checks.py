@@ -237,9 +237,9 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
     if busy_s < BUSY_S or uncertain_s > share * busy_s:
         observed = f"unknown: packets waited for {known_s:.1f} s, {BUSY_S:g} s are needed"
         if known_s >= BUSY_S:
-            observed = f"unknown: the queue may have emptied between samples, except for {busy_s:.1f} s"
+            observed = f"unknown: the queue was certainly busy for only {busy_s:.1f} s between samples"
         if busy_s >= BUSY_S:
-            observed = f"unknown: packets waited for {busy_s:.1f} s, known to {uncertain_s:.2f} s"
+            observed = f"unknown: packets waited for {busy_s:.1f} s, uncertain by {uncertain_s:.2f} s"
         yield Check(name, router, requested, observed, True, "suspect", f"± {share:.1%}")
         return
     rate_bps = sent_bytes * 8 / busy_s

@@ -192,7 +192,7 @@ def test_both_directions_of_a_call_are_judged_where_each_is_sent(tmp_path: Path)
         ("dst", "valid"),
         ("dst", "valid"),
     ]
-    assert checks[0].observed == "unknown: src has no capture of it to judge by"
+    assert checks[0].observed == "unknown: src has no capture of this flow"
 
 
 def test_where_flow_control_may_hold_the_sender_its_rate_is_an_upper_bound(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_without_a_capture_the_count_of_the_generator_gives_the_rate(
 def test_without_capture_and_count_the_rate_is_reported_as_unknown(tmp_path: Path) -> None:
     checks = judged(tmp_path, udp("iperf-udp"), at="dst")
     assert [(check.verdict, check.requested) for check in checks] == [("valid", "0.8 Mbit/s")]
-    assert checks[0].observed == "unknown: src has no capture of it to judge by"
+    assert checks[0].observed == "unknown: src has no capture of this flow"
 
 
 def test_a_replayed_capture_of_the_users_own_has_no_known_pace(tmp_path: Path) -> None:

@@ -421,11 +421,11 @@ def write_seconds(folder: Path, sizes: Sequence[int]) -> None:
     ("sizes", "verdict", "observed"),
     [
         # The first and the last second are not whole.
-        ([300_000, *[1_500_000] * 5, 60_000], "valid", "median of the seconds 12 of 12 Mbit/s"),
+        ([300_000, *[1_500_000] * 5, 60_000], "valid", "median rate per second 12 of 12 Mbit/s"),
         (
             [1_500_000, 1_500_000, *[1_200_000] * 5, 60_000],
             "suspect",
-            "its effect is unknown: median of the seconds 9.6 of 12 Mbit/s, the flows may have sent less",
+            "its effect is unknown: median rate per second 9.6 of 12 Mbit/s; the flows may have sent less than that",
         ),
         ([1_500_000] * 5, "suspect", "its effect is unknown: 3 s of traffic, 4 s are needed"),
     ],
@@ -548,7 +548,7 @@ def write_queue(folder: Path, *rows: str) -> None:
                 (1795379216271163000, 42000, 28, 3110478),
                 (1795379218549726000, 0, 0, 4066728),
             ],
-            "unknown: the queue may have emptied between samples, except for 0.0 s",
+            "unknown: the queue was certainly busy for only 0.0 s between samples",
         ),
         (
             [
@@ -557,7 +557,7 @@ def write_queue(folder: Path, *rows: str) -> None:
                 (1795376765734565000, 2400, 4, 2071578),
                 (1795376766373510000, 0, 0, 2280865),
             ],
-            "unknown: the queue may have emptied between samples, except for 0.0 s",
+            "unknown: the queue was certainly busy for only 0.0 s between samples",
         ),
         (
             [(1795376764095523000, 0, 0, 1658178), (1795376766373510000, 0, 0, 2280865)],
@@ -576,7 +576,7 @@ def write_queue(folder: Path, *rows: str) -> None:
                 (1795433060989452000, 44400, 37, 3402863),
                 (1795433061494565000, 0, 0, 3568463),
             ],
-            "unknown: packets waited for 0.6 s, known to 0.81 s",
+            "unknown: packets waited for 0.6 s, uncertain by 0.81 s",
         ),
     ],
 )
