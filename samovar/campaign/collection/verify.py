@@ -143,7 +143,7 @@ class _Verifier:
     def _in_sums(self, path: str) -> Iterator[tuple[str, str]]:
         """Yield path and checksum of each file in a folder's SHA256SUMS.
 
-        A path that leads out is a problem.
+        A path that leads out of the folder is reported as a problem.
         """
         try:
             sums = read_sums(content_of(self._folder / path / SUMS))
