@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 NOTHING = "—"
-CONVENTION = "a list that only the configuration itself uses; its values are read where they are used"
-NO_BOOT = "samovar does not choose what a host boots; install it so that it boots what the experiment needs"
+CONVENTION = "a list for the configuration's own use; its values are read where they are used"
+NO_BOOT = "samovar does not choose what a host boots"
 NO_SWITCH = "samovar does not configure switches; addresses, routes and VLANs must exist"
 NO_PASSWORD = "never read into a file: put the login in a file of mode 600 that a command of `power` reads"
 
@@ -45,11 +45,11 @@ _TABLE: Mapping[str, tuple[str, str]] = {
     "topology_switch": (NOTHING, NO_SWITCH),
     "topology_switch_port_prefix": (NOTHING, NO_SWITCH),
     "topology_switch_port_offset": (NOTHING, NO_SWITCH),
-    "linkspeed": ("settings: speed.rate", "of the testbed; auto leaves the card as it is"),
-    "host_linkspeed": ("hosts: settings: speed.rate", "overrides that of the testbed"),
+    "linkspeed": ("settings: speed.rate", "for all hosts; auto leaves the card as it is"),
+    "host_linkspeed": ("hosts: settings: speed.rate", "overrides the speed for all hosts"),
     "check_connectivity": ("samovar check", "each run checks it as well"),
     "check_config": ("samovar plan", "an experiment is always checked"),
-    "max_time_diff": ("config.yaml: clock_tolerance", "of the controller, so it is only printed"),
+    "max_time_diff": ("config.yaml: clock_tolerance", "a setting of the controller, so it is only printed"),
     "test_id": ("experiment", "the name of the file; a campaign's folder has the time"),
     "remote_dir": (NOTHING, "a folder for each trial below /tmp/samovar"),
     "bc_ping_enable": ("loggers: beacons", ""),
@@ -61,7 +61,7 @@ _TABLE: Mapping[str, tuple[str, str]] = {
     "linux_tcp_logger": ("loggers: tcp-state", "web10g: tcp-info, ttprobe: tcp-probe; siftr on FreeBSD"),
     "ttprobe_output_mode": (NOTHING, "traces are CSV"),
     "ttprobe_direction": (NOTHING, "tcp-probe records received segments"),
-    "web10g_poll_interval": ("loggers: tcp-state: interval", "of TCP_INFO"),
+    "web10g_poll_interval": ("loggers: tcp-state: interval", "interval between samples of TCP_INFO"),
     "host_TCP_algos": ("cc: {HOST: …}", "host0, host1 … become a level for each host"),
     "host_TCP_algo_params": ("cc.<parameter>: {HOST: …}", "in the levels of that algorithm"),
     "host_init_custom_cmds": ("settings: command.run: {HOST: …}", "add to command.undo what undoes each"),
@@ -93,7 +93,7 @@ VARIABLES: Mapping[str, Counterpart] = {
     "env.password": Counterpart(NOTHING, "never read into a file: log in with a key (ssh: key) or an agent"),
     "env.shell": Counterpart(NOTHING, "scripts are for sh"),
     "env.timeout": Counterpart(
-        "config.yaml: ssh: connect_timeout", "of the controller, so it is only printed"
+        "config.yaml: ssh: connect_timeout", "a setting of the controller, so it is only printed"
     ),
     "env.pool_size": Counterpart(NOTHING, "all hosts work at the same time"),
 }
