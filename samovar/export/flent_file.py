@@ -32,7 +32,7 @@ FURTHEST_S = 5.0
 """Values are not interpolated if the next sample is later than this, as in Flent (`max_distance` of its
 aggregators)."""
 TCP_METRICS = {"goodput_bps", "rwnd_max_bytes"}
-"""Metrics that only TCP flows have. A flow with one of them is a TCP flow."""
+"""Metrics that only TCP flows have. A flow that has one of these metrics is a TCP flow."""
 Points = list[tuple[float, float, float, float]]
 """The samples of one series, each with the seconds since the start of traffic, and the smallest value, the
 median and the largest value at this time."""

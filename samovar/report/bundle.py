@@ -32,8 +32,8 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     """Make the bundle of an analysed campaign; return the path of its PDF and the expectations' verdicts.
 
     The bundle of the same campaign always has the same bytes. Expectations may use the metrics in `outputs`;
-    by default those of the R package. Emits the events `scorecard` and `bundle-made`. Raises ReportError if
-    the campaign is not analysed, or if the PDF cannot be made. Raises DefinitionError if the campaign's
+    if it is None, those of the R package. Emits the events `scorecard` and `bundle-made`. Raises ReportError
+    if the campaign is not analysed, or if the PDF cannot be made. Raises DefinitionError if the campaign's
     experiment.yaml is invalid.
     """
     campaign, results = read_results(campaign_folder, outputs)
