@@ -1,9 +1,9 @@
 """Find the files that samovar ships besides its Python code, and compile the programs among them.
 
-These files are recipes, the R package, the lab's adapter program, report templates, testbeds and experiments.
-They are in the checkout or, if samovar was installed by pip, in samovar/shipped/. The R package and the
-adapter must be compiled. In a checkout, `make install` does this, into .rlib and .bin. Otherwise they are
-compiled at their first use, into a cache folder.
+These files are recipes, the R package, the lab's devices, report templates, testbeds and experiments. They
+are in the checkout or, if samovar was installed by pip, in samovar/shipped/. The R package and the devices
+must be compiled. In a checkout, `make install` does this, into .rlib and .bin. Otherwise they are compiled at
+their first use, into a cache folder.
 """
 
 from __future__ import annotations
@@ -71,18 +71,17 @@ def r_library(emit: Emit = silent) -> Path:
     return library
 
 
-def adapter(emit: Emit = silent) -> Path:
-    """Return the program that simulates a pair of adapters in a lab, and compile it first if it is missing.
+def device_program(name: str, emit: Emit = silent) -> Path:
+    """Return the program of a lab's device, adapter or wlan, and compile it first if it is missing.
 
     Raises InstallationError.
     """
-    program = cache_folder() / ".bin" / "adapter"
+    program = cache_folder() / ".bin" / name
     if not program.is_file():
-        with _building("the adapter of labs", program.parent, emit):
+        with _building("the devices of labs", program.parent, emit):
             if not program.is_file():
-                sources = PACKAGE / "lab" / "adapter"
-                words = ["make", "--no-print-directory", "-B", f"OUT={program}", "-C"]
-                _build(words, sources, "the adapter of labs", {})
+                words = ["make", "--no-print-directory", "-B", f"OUT={program.parent}", "-C"]
+                _build(words, PACKAGE / "lab" / "devices", "the devices of labs", {})
     return program
 
 

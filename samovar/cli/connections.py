@@ -39,7 +39,6 @@ class Connections:
 
     def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
         """Start a testbed's lab with a kernel that has what the plan needs; without a plan, DEFAULT_NEEDS."""
-        lab.require_supported_links(testbed)
         needs = lab.KernelNeeds(*needs_of(plan, self._project.catalogue)) if plan else DEFAULT_NEEDS
         return lab.up(testbed, self.lab_folder(testbed.name), needs, emit, self.user_mode, self._project.root)
 
@@ -59,7 +58,6 @@ class Connections:
         """
         if testbed.lab is None:
             return Sessions(self._targets(testbed, None))
-        lab.require_supported_links(testbed)
         access = lab.read_access(self.lab_folder(testbed.name))
         if access is None:
             raise LabError(

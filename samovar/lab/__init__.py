@@ -12,4 +12,3 @@ from samovar.lab.kernel import UserModeConfig as UserModeConfig
 from samovar.lab.lifecycle import answering_hosts as answering_hosts
 from samovar.lab.lifecycle import down as down
 from samovar.lab.lifecycle import up as up
-from samovar.lab.topology import require_supported_links as require_supported_links

@@ -70,8 +70,8 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True)
     programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copied without setuid, see lab-init.sh
-    if any(link.has_adapters for link in boot.topology.links):
-        programs.append(installation.adapter())
+    devices = {link.device for link in boot.topology.links if link.device}
+    programs += [installation.device_program(name) for name in sorted(devices)]
     for program in programs:
         shutil.copyfile(program, folder / "bin" / program.name)
         (folder / "bin" / program.name).chmod(0o755)

@@ -54,21 +54,22 @@ class Node:
 
 @dataclass(frozen=True)
 class Segment:
-    """A link of the lab, which is a cable, a pair of adapters, or a switch.
+    """A link of the lab, which is a cable, a switch, a pair of adapters, or a WLAN.
 
-    Two ends are joined by a cable or by adapters, more ends by a switch. A link between a virtual machine and
-    a host in a namespace is always a switch.
+    Two ends without a device are joined by a cable, more ends by a switch. A link between a virtual machine
+    and a host in a namespace is always a switch. The first port of a WLAN is its access point.
     """
 
     name: str
     ports: tuple[SegmentPort, ...]
-    has_adapters: bool = False
+    device: str | None = None
+    """The program of the device: adapter or wlan."""
 
     @property
     def is_cable(self) -> bool:
         """Whether this link is a cable: a veth pair, or a pair of sockets between two virtual machines."""
         alike = len({port.is_machine for port in self.ports}) == 1
-        return len(self.ports) == 2 and not self.has_adapters and alike
+        return len(self.ports) == 2 and self.device is None and alike
 
     @property
     def has_machines(self) -> bool:
@@ -108,7 +109,6 @@ def read_topology(testbed: Testbed) -> Topology:
     where, hosts = f"lab {testbed.name}", testbed.hosts
     if testbed.lab is None:
         raise LabError(f"testbed {testbed.name}: no lab; accepted: a testbed file with a `lab:` key")
-    require_supported_links(testbed)
     controls: dict[str, IPv4Address] = {}
     for host, entry in hosts.items():
         at, ssh = f"{where}: host {host}", testbed.ssh_of(host)
@@ -159,15 +159,18 @@ def _ports(where: str, testbed: Testbed) -> Iterator[SegmentPort]:
 
 
 def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterator[Segment]:
-    adapters = {link for link, entry in testbed.links.items() if entry.adapter}
     for name in dict.fromkeys(port.link for port in ports):
-        link = Segment(name, tuple(port for port in ports if port.link == name), name in adapters)
-        if link.has_adapters and len(link.ports) != 2:
-            what = f"{len(link.ports)} hosts at a pair of adapters"
+        entry, joined = testbed.links.get(name), [port for port in ports if port.link == name]
+        device = "adapter" if entry and entry.adapter else "wlan" if entry and entry.wlan else None
+        if device == "wlan":
+            joined.sort(key=lambda port: port.host != keys.access_point(testbed, name))
+        link = Segment(name, tuple(joined), device)
+        if device == "adapter" and len(joined) != 2:
+            what = f"{len(joined)} hosts at a pair of adapters"
             raise LabError(f"{where}: link {name}: {what}; accepted: 2")
-        if link.has_adapters and link.has_machines:
-            what = "a pair of adapters at a virtual machine"
-            raise LabError(f"{where}: link {name}: {what}; accepted: adapters between hosts without an image")
+        if device and link.has_machines:
+            what = f"a virtual machine at {'a pair of adapters' if device == 'adapter' else 'a WLAN'}"
+            raise LabError(f"{where}: link {name}: {what}; accepted: hosts without an image")
         networks = {str(port.address.network) for port in link.ports}
         if len(networks) > 1:
             what = f"ends in different subnets ({', '.join(sorted(networks))})"
@@ -207,11 +210,3 @@ def _control_network(where: str, controls: Sequence[IPv4Address]) -> tuple[IPv4N
             return network, free
     seen = ", ".join(map(str, controls))
     raise LabError(f"{where}: control addresses {seen}; accepted: all within one /{SHORTEST_CONTROL_PREFIX}")
-
-
-def require_supported_links(testbed: Testbed) -> None:
-    """Raise LabError if a testbed with a lab has a WLAN, which a lab cannot simulate."""
-    wlans = ", ".join(name for name, link in testbed.links.items() if link.wlan)
-    if testbed.lab is not None and wlans:
-        accepted = "cables, switches and adapters; planning and explaining need no lab"
-        raise LabError(f"lab {testbed.name}: a lab cannot simulate a WLAN ({wlans}); accepted: {accepted}")

@@ -27,6 +27,7 @@ from samovar.plan.model import Resolved as Resolved
 from samovar.plan.model import RunPlan as RunPlan
 from samovar.plan.model import StopPlan as StopPlan
 from samovar.plan.model import Trial as Trial
+from samovar.plan.model import WlanPlan as WlanPlan
 from samovar.plan.picks import Pick as Pick
 from samovar.plan.picks import Picked as Picked
 from samovar.plan.plan import PartPlan as PartPlan

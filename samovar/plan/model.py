@@ -105,10 +105,23 @@ class PathPlan(PlanValue):
         return {key: value for key, value in written.items() if key not in ("link", "device") or value}
 
 
+class WlanPlan(PlanValue):
+    """A WLAN that a lab simulates, in the plan of its access point, with which `hosts` begins.
+
+    A rate of None means that senders adapt their rates. Further values are settings of the hosts.
+    """
+
+    link: str
+    hosts: tuple[str, ...]
+    standard: str
+    rate_bps: int | None
+    seed: int
+
+
 class HostPlan(PlanValue):
     """Settings of one host. A value of None means that the trial does not change the setting.
 
-    `settings` maps setting recipes to their parameters as text.
+    `settings` maps setting recipes to their parameters as text. The host is the access point of `wlans`.
     """
 
     os: str
@@ -121,6 +134,13 @@ class HostPlan(PlanValue):
     interfaces: tuple[str, ...]
     cc_parameters: Mapping[str, str] = Field(default_factory=dict)
     settings: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    wlans: tuple[WlanPlan, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_wlans(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the key for hosts that are no access point, so that their trials keep their ids."""
+        written: dict[str, Any] = write(self)
+        return {key: value for key, value in written.items() if key != "wlans" or value}
 
     @property
     def system(self) -> str:

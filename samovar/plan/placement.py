@@ -123,9 +123,8 @@ def directions_through(testbed: Testbed, hops: Sequence[Hop]) -> frozenset[str]:
 
 def first_of_link(testbed: Testbed) -> str | None:
     """Return the host where `down` begins on the bottleneck's link; None if the bottleneck is a router."""
-    link, hosts = testbed.bottleneck_link, testbed.hosts.items()
-    joined = (name for name, host in hosts if any(one.link == link for one in host.interfaces.values()))
-    return next(joined, None)
+    link = testbed.bottleneck_link
+    return next(iter(keys.hosts_at(testbed, link)), None) if link else None
 
 
 def subnet_of(address: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 from samovar.errors import PlanError, unknown
 from samovar.experiment import keys
-from samovar.plan.flows import DIGITS, ends_of, flows_of, limits_of, routes_of, stop_of
+from samovar.plan.flows import DIGITS, ends_of, flows_of, limits_of, routes_of, stop_of, stream_of
 from samovar.plan.level_precedence import PartContext, Row, TreatmentError, TreatmentValues
-from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan
+from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan, WlanPlan
 from samovar.plan.path import path_of, rtt_of
 from samovar.plan.placement import first_of_link
 from samovar.plan.trials import HOST, Component, Components, Treatments
@@ -192,7 +192,23 @@ def _host(name: str, values: TreatmentValues) -> HostPlan:
         interfaces=tuple(host.interfaces),
         cc_parameters=cc_parameters,
         settings=settings,
+        wlans=tuple(_wlans(name, values)),
     )
+
+
+def _wlans(host: str, values: TreatmentValues) -> Iterator[WlanPlan]:
+    """Yield the WLANs of a lab whose access point is this host."""
+    for link, entry in values.testbed.links.items() if values.testbed.lab else ():
+        if entry.wlan is None or keys.access_point(values.testbed, link) != host:
+            continue
+        stations = (name for name in keys.hosts_at(values.testbed, link) if name != host)
+        yield WlanPlan(
+            link=link,
+            hosts=(host, *stations),
+            standard=entry.wlan.standard,
+            rate_bps=entry.wlan.rate_bps,
+            seed=stream_of(values, f"link {link}").generator().getrandbits(32),
+        )
 
 
 def _check_cc_parameters(values: TreatmentValues, os: str, cc: str | None, texts: Mapping[str, str]) -> None:
@@ -241,7 +257,7 @@ def _loggers(values: TreatmentValues) -> tuple[LoggerPlan, ...]:
         )
         for logger, host, interface in _placed(values, values.part.loggers)
     )
-    return (*own, *_adapter_logger(values))
+    return (*own, *_adapter_logger(values), *_wlan_loggers(values))
 
 
 def _adapter_logger(values: TreatmentValues) -> Iterator[LoggerPlan]:
@@ -254,3 +270,14 @@ def _adapter_logger(values: TreatmentValues) -> Iterator[LoggerPlan]:
     interface = next(name for name, one in interfaces if one.link == testbed.bottleneck_link)
     link = {"link": str(testbed.bottleneck_link)}
     yield LoggerPlan(logger="adapter", host=host, interface=interface, parameters=link)
+
+
+def _wlan_loggers(values: TreatmentValues) -> Iterator[LoggerPlan]:
+    """Yield the loggers of a lab's WLANs, which record what happens on the medium."""
+    testbed = values.testbed
+    for link, entry in testbed.links.items() if testbed.lab else ():
+        host = keys.access_point(testbed, link)
+        if entry.wlan is None or host is None:
+            continue
+        interface = next(name for name, one in testbed.hosts[host].interfaces.items() if one.link == link)
+        yield LoggerPlan(logger="air", host=host, interface=interface, parameters={"link": link})

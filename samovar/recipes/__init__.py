@@ -38,3 +38,4 @@ from samovar.recipes.trial_programs import FlowEnds as FlowEnds
 from samovar.recipes.trial_programs import Pace as Pace
 from samovar.recipes.trial_programs import Program as Program
 from samovar.recipes.trial_programs import StopRule as StopRule
+from samovar.recipes.wlan import air_values as air_values

@@ -1,7 +1,7 @@
 """Fill in the setting recipes of a host with the values of a trial, in the order in which they are applied.
 
 Most values are those of the plan. Values of `rwnd` and `bpf` are computed here, values of `bottleneck` and
-`adapter` in bottleneck.py, receive buffers for measured windows in
+`adapter` in bottleneck.py, of `air` in wlan.py, receive buffers for measured windows in
 samovar/campaign/calibration/rwnd_calibration.py.
 """
 
@@ -15,6 +15,7 @@ from samovar.plan import FlowPlan, Resolved
 from samovar.recipes.bottleneck import adapter_values, bottleneck_values
 from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.recipe import Recipe
+from samovar.recipes.wlan import WLAN_RECIPES, air_values
 
 FLOW_HOST_RECIPES = ("buffers", "tcp")
 """Setting recipes of every host that sends or receives a flow, if its system has them."""
@@ -44,9 +45,11 @@ def fill_settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterat
     """Yield the settings of one host of a trial in the order in which they are set."""
     host = resolved.hosts[name]
     known = catalogue.names("setting", host.system)
+    simulated = WLAN_RECIPES if any(one.wlans for one in resolved.hosts.values()) else ()
     given = {
         recipe: catalogue.recipe("setting", recipe, host.system).parse_values(texts)
         for recipe, texts in host.settings.items()
+        if recipe not in simulated
     }
 
     def setting(recipe: str, compute: Callable[[], Mapping[str, object]]) -> Setting:
@@ -69,13 +72,22 @@ def fill_settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterat
             yield setting("rwnd", partial(dict, size_bytes=window_bytes, peers=peers))
     if "bpf" in known and (sizes_kib := _capture_buffers_kib(name, resolved, catalogue)):
         yield setting("bpf", partial(dict, buffer_kib=max(sizes_kib)))
-    for recipe in sorted(given):
-        yield at_interfaces(recipe)
-    path, device = resolved.path, resolved.path and resolved.path.device
+    yield from map(at_interfaces, sorted(given))
+    for recipe, compute in _links(name, resolved, catalogue):
+        yield setting(recipe, compute)
+
+
+def _links(
+    name: str, resolved: Resolved, catalogue: Catalogue
+) -> Iterator[tuple[str, Callable[[], Mapping[str, object]]]]:
+    """Yield the recipes that set a lab's devices and the path, with functions that compute their values."""
+    host, path, device = resolved.hosts[name], resolved.path, resolved.path and resolved.path.device
+    for wlan in host.wlans:
+        yield "air", partial(air_values, wlan, resolved.hosts, catalogue)
     if path and device and device.settable and device.host == name:
-        yield setting("adapter", partial(adapter_values, path, device))
+        yield "adapter", partial(adapter_values, path, device)
     if path and path.router == name:
-        yield setting("bottleneck", partial(bottleneck_values, path, host, resolved.mtu_bytes, catalogue))
+        yield "bottleneck", partial(bottleneck_values, path, host, resolved.mtu_bytes, catalogue)
 
 
 def _receive_windows(

@@ -91,7 +91,7 @@ def test_a_setting_is_set_read_back_and_put_back(
 
 
 def test_every_setting_is_tried_here(hosts: Hosts) -> None:
-    elsewhere = {"adapter", "bottleneck", "rwnd", "pause", "wlan"}
+    elsewhere = {"adapter", "air", "bottleneck", "rwnd", "pause", "wlan"}
     assert {name for name, *_ in SET} | elsewhere == CATALOGUE.names("setting", "linux")
 
 

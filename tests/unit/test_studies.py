@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from samovar.errors import LabError
 from samovar.experiment import (
     Config,
     LoadOptions,
@@ -22,7 +21,6 @@ from samovar.experiment import (
     yaml_tree,
 )
 from samovar.experiment.explain import Explainer
-from samovar.lab import require_supported_links
 from samovar.plan import Plan, make_plan
 from samovar.recipes import Catalogue
 from samovar.units import parse_rate, parse_size
@@ -141,20 +139,6 @@ def test_figures_and_tables_of_a_study_are_ones_that_the_analysis_draws(name: st
     experiment = study(name).experiment
     figures = {str(entry["figure"]) for entry in experiment.figures}
     assert figures | {str(entry["table"]) for entry in experiment.tables} <= drawn()
-
-
-def test_a_lab_that_no_device_can_stand_for_yet_is_refused_in_a_sentence() -> None:
-    testbeds = {study(name).testbed.name: study(name).testbed for name in TRIALS}
-    refused = {}
-    for name, testbed in testbeds.items():
-        try:
-            require_supported_links(testbed)
-        except LabError as error:
-            refused[name] = str(error).partition(";")[0]
-    assert refused == {
-        "wlan": "lab wlan: a lab cannot simulate a WLAN (air1, air2)",
-        "wlan-wired": "lab wlan-wired: a lab cannot simulate a WLAN (air1)",
-    }
 
 
 def test_the_path_of_a_link_is_the_adapter_s_with_what_the_experiment_says() -> None:

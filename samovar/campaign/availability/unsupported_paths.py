@@ -8,7 +8,7 @@ from samovar.campaign.availability.findings import Finding
 from samovar.errors import RecipeError
 from samovar.experiment import is_whole
 from samovar.plan import Group, HostPlan, PathPlan, Plan, Resolved, View
-from samovar.recipes import Catalogue, Header, adapter_values, bottleneck_values
+from samovar.recipes import Catalogue, Header, adapter_values, air_values, bottleneck_values
 from samovar.units import format_duration
 
 BOTTLENECK = "bottleneck"
@@ -42,6 +42,7 @@ def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
 def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
     """Yield the durations and the path of a trial that generators, router or adapters do not support."""
     yield from _durations_between_steps(resolved, catalogue)
+    yield from _radios(resolved, catalogue)
     path = resolved.path
     if path is None:
         return
@@ -59,6 +60,20 @@ def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
             adapter_values(path, device)
         except RecipeError as error:
             yield device.host, error.what, error.accepted or "another path"
+
+
+def _radios(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
+    """Find settings of simulated WLANs that their standard does not have, or that no WLAN of a lab takes."""
+    if not any(host.wlans for host in resolved.hosts.values()):
+        for name, host in resolved.hosts.items():
+            if "air" in host.settings:
+                yield name, "settings of air, but the testbed has no WLAN of a lab", "a lab with a wlan: link"
+    for name, host in resolved.hosts.items():
+        for wlan in host.wlans:
+            try:
+                air_values(wlan, resolved.hosts, catalogue)
+            except RecipeError as error:
+                yield name, error.what, error.accepted
 
 
 def _durations_between_steps(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:

@@ -8,7 +8,16 @@ from ipaddress import ip_address
 
 from samovar.errors import nearest
 from samovar.experiment.checks.validate import Loc, Validation
-from samovar.experiment.keys import NetworkInterface, Testbed
+from samovar.experiment.keys import (
+    MOST_STATIONS,
+    WLAN_RATES_BPS,
+    NetworkInterface,
+    Testbed,
+    Wlan,
+    access_point,
+    hosts_at,
+)
+from samovar.units import counted, format_rate
 
 Interfaces = Sequence[tuple[str, str, NetworkInterface]]
 """The interfaces of a testbed as (host, name, interface)."""
@@ -25,6 +34,10 @@ def check_testbed(checked: Validation[Testbed], testbed: Testbed) -> None:
     if checked.intact("hosts"):
         _check_bottleneck(checked, testbed)
         _check_links(checked, testbed, interfaces)
+        if checked.intact("links") and testbed.lab is not None:
+            for name, link in testbed.links.items():
+                if link.wlan:
+                    _check_wlan(checked, testbed, name, link.wlan)
 
 
 def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
@@ -47,6 +60,28 @@ def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Int
         checked.report(where, message)
     elif testbed.device is not None and ends[device] != 2:
         checked.report(where, f"link '{device}' has {ends[device]} ends; a pair of adapters needs two")
+
+
+def _check_wlan(checked: Validation[Testbed], testbed: Testbed, name: str, wlan: Wlan) -> None:
+    """Report what a lab cannot simulate: other standards and rates, many stations, no access point."""
+    where, hosts = ("links", name, "wlan"), hosts_at(testbed, name)
+    rates = WLAN_RATES_BPS.get(wlan.standard)
+    if rates is None:
+        message = f"a lab cannot simulate {wlan.standard}; choose one of {', '.join(WLAN_RATES_BPS)}"
+        checked.report((*where, "standard"), message)
+    elif wlan.rate_bps and wlan.rate_bps not in rates:
+        known = ", ".join(map(format_rate, rates))
+        message = f"{wlan.standard} has no rate of {format_rate(wlan.rate_bps)}; choose one of {known}"
+        checked.report((*where, "rate"), message)
+    if len(hosts) > MOST_STATIONS + 1:
+        message = f"link '{name}' has {len(hosts) - 1} stations; a lab simulates at most {MOST_STATIONS}"
+        checked.report(where, message)
+    if wlan.access_point:
+        checked.check_name((*where, "access_point"), "host at this link", wlan.access_point, hosts)
+    elif access_point(testbed, name) is None:
+        routers = sum(testbed.hosts[host].role == "router" for host in hosts)
+        message = f"link '{name}' has {counted(routers, 'router')}; add access_point: with one of its hosts"
+        checked.report(where, message)
 
 
 def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:

@@ -69,10 +69,15 @@ from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_p
 from samovar.experiment.keys.recipe_parameters import settable as settable
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS
 from samovar.experiment.keys.testbed_file import LARGEST_TAP_MTU as LARGEST_TAP_MTU
+from samovar.experiment.keys.testbed_file import MOST_STATIONS as MOST_STATIONS
 from samovar.experiment.keys.testbed_file import USER_MODE_MTU as USER_MODE_MTU
+from samovar.experiment.keys.testbed_file import WLAN_RATES_BPS as WLAN_RATES_BPS
 from samovar.experiment.keys.testbed_file import Adapter as Adapter
 from samovar.experiment.keys.testbed_file import NetworkInterface as NetworkInterface
 from samovar.experiment.keys.testbed_file import Testbed as Testbed
+from samovar.experiment.keys.testbed_file import Wlan as Wlan
+from samovar.experiment.keys.testbed_file import access_point as access_point
+from samovar.experiment.keys.testbed_file import hosts_at as hosts_at
 from samovar.experiment.keys.testbed_file import is_plural as is_plural
 from samovar.experiment.keys.testbed_file import places_of as places_of
 from samovar.experiment.keys.testbed_file import shortest_path as shortest_path

@@ -29,6 +29,17 @@ from samovar.units import UnitError, quoted
 
 ROLES = ("sender", "receiver", "router", "observer")
 MEDIA = ("simplex", "duplex")
+_DSSS_BPS, _OFDM_BPS = (
+    (1000000, 2000000, 5500000, 11000000),
+    tuple(mbit * 1000000 for mbit in (6, 9, 12, 18, 24, 36, 48, 54)),
+)
+WLAN_RATES_BPS: Mapping[str, tuple[int, ...]] = {
+    "802.11a": _OFDM_BPS,
+    "802.11b": _DSSS_BPS,
+    "802.11g": (*_DSSS_BPS, *_OFDM_BPS),
+}
+"""The standards that a lab simulates, with their rates."""
+MOST_STATIONS = 64  # MOST_PORTS in samovar/lab/devices/device.h, less the access point
 STANDARDS = ("802.11a", "802.11b", "802.11g", "802.11n", "802.11ac", "802.11ax")
 MOST_CPUS = 64
 LARGEST_QUANTA = 65535  # IEEE 802.3, annex 31B: a 16-bit field, in units of 512 bit times
@@ -175,6 +186,7 @@ class Wlan(Strict):
     rate_bps: Rate | None = entry(
         "Rate of every station, such as 54Mbit; by default stations adapt their rates.", None
     )
+    access_point: Name | None = entry("Host that is the access point; by default the link's router.", None)
 
 
 class Link(Strict):
@@ -301,6 +313,8 @@ def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
 
 LARGEST_TAP_MTU = 65521
 """The largest MTU of a TAP device, at adapters and virtual machines: 65535 bytes less Ethernet's header."""
+LARGEST_WLAN_MTU = 2296
+"""The largest MTU of a WLAN: IEEE 802.11-2007, clause 6.2.1.1.2, 2304 bytes with LLC and SNAP headers."""
 USER_MODE_MTU = 9000
 """The MTU of the device between a user-mode kernel and virtual machines; larger packets are lost."""
 
@@ -374,6 +388,8 @@ class Testbed(SourceFile):
             return None
         if lab.kernel == "uml" and 0 < len(machines) < len(at_link):
             return USER_MODE_MTU
+        if entry and entry.wlan:
+            return LARGEST_WLAN_MTU
         has_taps = machines and not len(machines) == len(at_link) == 2  # two are joined by their sockets
         return LARGEST_TAP_MTU if has_taps or (entry and entry.adapter) else None
 
@@ -412,6 +428,21 @@ def with_device(path: NetworkPath | None, device: Adapter | None) -> NetworkPath
 
 def _both(value: object) -> object:
     return value if isinstance(value, Directional) else Directional(value, value)
+
+
+def hosts_at(testbed: Testbed, link: str) -> tuple[str, ...]:
+    """Return the hosts at a link, in the order of the file."""
+    hosts = testbed.hosts.items()
+    return tuple(name for name, host in hosts if any(one.link == link for one in host.interfaces.values()))
+
+
+def access_point(testbed: Testbed, link: str) -> str | None:
+    """Return the access point of a WLAN: the given host, otherwise the link's only router or None."""
+    wlan = testbed.links[link].wlan
+    if wlan and wlan.access_point:
+        return wlan.access_point
+    routers = [name for name in hosts_at(testbed, link) if testbed.hosts[name].role == "router"]
+    return routers[0] if len(routers) == 1 else None
 
 
 def hosts_of(testbed: Testbed, name: str) -> tuple[str, ...]:

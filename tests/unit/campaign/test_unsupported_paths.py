@@ -14,6 +14,7 @@ from samovar.plan import Plan
 from tests.unit.plans import BULK, CATALOGUE, LAB, ROOT, planned, study
 
 POWERLINE = load_testbed(ROOT / "hosts" / "powerline.yaml")
+WLAN = load_testbed(ROOT / "hosts" / "wlan-wired.yaml")
 OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
 
 
@@ -81,6 +82,29 @@ def test_what_no_adapter_of_a_lab_can_be_is_refused_before_any_trial(path: str, 
     text = f"experiment: study\ntestbed: powerline\npath: {{{path}}}\nduration: 9s\n{BULK}"
     (finding,) = unsupported_paths(planned(text, POWERLINE, CATALOGUE), CATALOGUE)
     assert (finding.host, finding.what, finding.stops) == ("src", said, True)
+
+
+@pytest.mark.parametrize(
+    ("factor", "what", "accepted"),
+    [
+        (
+            "wlan.rate: [54Mbit], air.standard: [802.11b]",
+            "router1 on link 'air1': 802.11b has no rate of 54Mbit",
+            "1Mbit, 2Mbit, 5.5Mbit, 11Mbit",
+        ),
+        ("wlan.rate: [auto], air.standard: [802.11b]", "", ""),
+    ],
+)
+def test_a_rate_that_a_wlans_standard_lacks_is_refused(factor: str, what: str, accepted: str) -> None:
+    text = f"experiment: study\ntestbed: wlan-wired\nduration: 9s\n{BULK}factors: {{{factor}}}\n"
+    findings = unsupported_paths(planned(text, WLAN, CATALOGUE), CATALOGUE)
+    assert [finding.what for finding in findings] == [what] * bool(what)
+    assert all(accepted in finding.remedy for finding in findings)
+
+
+def test_settings_of_a_simulated_wlan_are_refused_where_there_is_none() -> None:
+    (finding, *_) = unsupported_paths(planned(study("factors: {air.snr: [20]}\n"), LAB, CATALOGUE), CATALOGUE)
+    assert finding.what == "settings of air, but the testbed has no WLAN of a lab"
 
 
 def test_needs_of_hosts_are_reported_also_for_an_unsupported_path() -> None:

@@ -171,3 +171,18 @@ def test_hosts_have_permanent_neighbours_for_the_other_ends_of_their_links() -> 
     assert {dev for dev, _ in neighbours["rtr"].values()} == {"eth1", "eth2"}
     macs = [port.mac for node in dumbbell.nodes for port in node.ports]
     assert len(set(macs)) == len(macs)
+
+
+def test_a_wlan_is_one_device_whose_first_port_is_the_access_point() -> None:
+    (air,) = [
+        link for link in read_topology(load_testbed(ROOT / "hosts" / "wlan-wired.yaml")).links if link.device
+    ]
+    assert (air.device, air.is_cable) == ("wlan", False)
+    assert [port.host for port in air.ports[:3]] == ["router1", "sta1", "sta2"]
+
+
+def test_the_given_access_point_of_a_wlan_precedes_its_router() -> None:
+    wlan = {"standard": "802.11b", "access_point": "a"}
+    testbed = Testbed.model_validate({**CHAIN, "links": {"one": {"wlan": wlan}}})
+    (air,) = [link for link in read_topology(testbed).links if link.device]
+    assert [port.host for port in air.ports] == ["a", "r1"]

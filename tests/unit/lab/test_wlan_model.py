@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-SOURCES = Path(__file__).parents[3] / "samovar" / "lab" / "wlan"
+SOURCES = Path(__file__).parents[3] / "samovar" / "lab" / "devices"
 FRAME_BYTES, HEADER_BYTES, ADDED_BYTES = 1514, 14, 22
 """A full Ethernet frame, its header, and how much longer a data frame of 802.11 is: 24 + 8 + 4 - 14 bytes."""
 ACK_BYTES, CTS_BYTES, RTS_BYTES = 14, 14, 20
@@ -49,7 +49,7 @@ class Outcome:
 @pytest.fixture(scope="module")
 def simulate(tmp_path_factory: pytest.TempPathFactory) -> Simulate:
     program = tmp_path_factory.mktemp("wlan") / "virtual"
-    subprocess.run(["make", "-s", "-B", "-C", SOURCES, f"OUT={program}"], check=True)
+    subprocess.run(["make", "-s", "-C", SOURCES, f"OUT={program.parent}", program], check=True)
 
     def run(flows: Iterable[str], seconds: int, *settings: str, length_bytes: int = FRAME_BYTES) -> Outcome:
         flows = tuple(flows)

@@ -35,6 +35,8 @@ TYPES = {
     "shell",
 }
 COMPOUND = ("list of ", "names and values")
+DEVICES = {"adapter": "adapter/adapter.c", "air": "wlan/ports.c"}
+"""Programs of a lab that write a trace themselves, by its logger."""
 COUNTED = ("_bytes", "_packets", "_s", "_us", "_ns", "_bps", "_kib")
 KEYS_OF_THEIR_OWN = {"adapter", "bottleneck", "cc", "mtu", "rwnd", "txd"}
 NOT_IN_DEBIAN = {"nttcp"}
@@ -96,7 +98,7 @@ def test_the_reference_lists_each_setting_with_its_parameters(name: str) -> None
     section = page.split(f"### setting `{name}`\n")[1].split("\n### ")[0]
     for parameter, known in CATALOGUE.header("setting", name, "linux").parameters.items():
         told = [line for line in section.splitlines() if line.startswith(f"| `{parameter}` | ")]
-        assert parameter == "interfaces" or len(told) == 1, parameter
+        assert parameter in {"interfaces", "link", "keys"} or len(told) == 1, parameter
         assert all(known.description in line and (known.default or "") in line for line in told), told
 
 
@@ -111,9 +113,9 @@ def test_each_column_of_a_trace_is_explained(name: str) -> None:
     page = (ROOT / "docs" / "reference" / "traces.md").read_text()
     (part,) = [part for part in page.split("\n## ") if f"`<host>-{name}.csv.gz`" in part.partition("\n")[0]]
     program = ROOT / "templates" / "linux" / "program" / f"{name.replace('-', '_')}.py"
-    if name == "adapter":
-        program = ROOT / "samovar" / "lab" / "adapter" / "truth.c"
-    header = re.search(r'"(t_ns,[^"]*"(?:\s*"[^"]*")*)', program.read_text())
+    if name in DEVICES:
+        program = ROOT / "samovar" / "lab" / "devices" / DEVICES[name]
+    header = re.search(r'(?:"(?=t_ns,)|truth_columns = ")([^"]*"(?:\s*"[^"]*")*)', program.read_text())
     assert header
     names = re.sub(r'"\s*"|\\n|"', "", header[1]).split(",")
     assert set(names) <= set(re.findall(r"`([^`]+)`", part))
@@ -165,6 +167,7 @@ SETTINGS: dict[str, dict[str, object]] = {
         "link": "powerline",
         "keys": {"rate_down_bps": "40000000", "buffer_down_frames": "2720", "simplex": "1"},
     },
+    "air": {"link": "air", "keys": {"standard": "1", "snr_db@0": "50", "snr_db@1": "21.5"}},
     "shaper": {"interfaces": IFS, "rate": 40_000_000},
     "wlan": {"interfaces": ("wlan0", "eth1"), "rate": "54Mbit"},
     "txd": {"interfaces": IFS, "txd": 256},
@@ -181,7 +184,7 @@ WAS = {
     **{f"{what}.{name}": value for name in IFS for what, value in (("speed", "1000"), ("duplex", "full"), ("autoneg", "on"))},
     **{f"{name}.{what}": "4096" for name in ("tcp_rmem", "tcp_wmem") for what in ("low", "default", "max")},
     **{f"tcp_{name}": "1" for name in ("sack", "timestamps", "window_scaling", "no_metrics_save", "moderate_rcvbuf")},
-    "adapter.rate_down_bps": "100000000", "adapter.simplex": "0",
+    "adapter.rate_down_bps": "100000000", "adapter.simplex": "0", "air.air.standard": "0", "air.air.snr_db@0": "50",
     "tcp_ecn": "2", "tcp_notsent_lowat": "4294967295", "socket_receive_max": "212992", "tcp_adv_win_scale": "1",
     "tcp_rmem": "4096 131072 6291456", "route.172.16.10.2": "172.16.10.2 via 172.16.11.1 dev eth1",
     "cc": "cubic", "cc.backoff_beta": "724", "cc.use_shadow": "1", "wlan.rates": "0xfff",
@@ -192,6 +195,7 @@ LOGGERS: dict[str, dict[str, object]] = {
     "tcp-probe": {"ports": (5001, 5002)},
     "beacons": {"control": "eth0", "interval_s": 1.0},
     "adapter": {"link": "powerline"},
+    "air": {"link": "air"},
 }
 
 

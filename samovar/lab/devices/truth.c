@@ -1,15 +1,14 @@
-/* The truth: queue and counters of each adapter, for the reader of FOLDER/truth. */
-#include "adapter.h"
+/* The truth: lines of the device about its queues and counters, for the reader of FOLDER/truth. */
+#include "device.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { TRUTH_BYTES = 1 << 20 };
-#define SAMPLE_NS INT64_C(10000000)
 #define PATIENCE_NS (10 * SECOND_NS)
 
 static int truth = -1;
@@ -58,17 +57,16 @@ static int64_t realtime_ns(int64_t now_ns) {
   return now_ns + apart_ns;
 }
 
-void tell(int direction, const char *event, int64_t now_ns) {
+/* Write a line that begins with the time. */
+void tell(int64_t now_ns, const char *format, ...) {
   if (truth < 0) return;
-  const struct adapter *adapter = &adapters[direction];
-  const struct counters *count = &adapter->count;
-  char line[256];
-  int length = snprintf(line, sizeof line, "%lld,%s,%s,%lld,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n",
-                        (long long)realtime_ns(now_ns), direction_names[direction], event,
-                        (long long)adapter->held_frames, (unsigned long long)count->in_frames,
-                        (unsigned long long)count->out_frames, (unsigned long long)count->out_bytes,
-                        (unsigned long long)count->dropped_frames, (unsigned long long)count->lost_frames,
-                        (unsigned long long)count->pauses, (unsigned long long)count->resumes);
+  char line[512];
+  va_list values;
+  int length = snprintf(line, sizeof line, "%lld,", (long long)realtime_ns(now_ns));
+  va_start(values, format);
+  length += vsnprintf(line + length, sizeof line - (size_t)length - 1, format, values);
+  va_end(values);
+  line[length++] = '\n';
   if (length_bytes + (size_t)length > sizeof text) {
     lost++;
     return;
@@ -79,13 +77,11 @@ void tell(int direction, const char *event, int64_t now_ns) {
 
 static void begin_recording(int64_t now_ns) {
   char path[512];
-  snprintf(path, sizeof path, "%s/truth", folder);
+  snprintf(path, sizeof path, "%s/truth", device.folder);
   truth = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (truth < 0) return; /* there is no reader yet */
   wanted_until_ns = 0;
-  length_bytes = (size_t)snprintf(text, sizeof text,
-                                  "t_ns,direction,event,backlog_packets,in_packets,out_packets,out_bytes,drops,"
-                                  "losses,pauses,resumes\n");
+  length_bytes = (size_t)snprintf(text, sizeof text, "t_ns,%s\n", device.truth_columns);
   sample_next_ns = now_ns;
 }
 
@@ -108,11 +104,11 @@ static void find_reader(int64_t now_ns) {
 void sample(int64_t now_ns) {
   if (wanted_until_ns) find_reader(now_ns);
   if (now_ns < sample_next_ns) return;
-  for (int direction = DOWN; direction < DIRECTIONS; direction++) tell(direction, "sample", now_ns);
-  sample_next_ns = now_ns - now_ns % SAMPLE_NS + SAMPLE_NS;
+  device.tell_sample(now_ns);
+  sample_next_ns = now_ns - now_ns % device.sample_ns + device.sample_ns;
   flush_truth();
 }
 
 int64_t next_sample_ns(int64_t now_ns) {
-  return earlier(sample_next_ns, wanted_until_ns ? now_ns + SAMPLE_NS / 10 : NEVER_NS);
+  return earlier(sample_next_ns, wanted_until_ns ? now_ns + device.sample_ns / 10 : NEVER_NS);
 }

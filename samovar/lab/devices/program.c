@@ -1,19 +1,14 @@
-/* A pair of adapters, such as powerline ones, between two TAP interfaces: a queue of frames in front of a slower
- * medium, which throttles the host by Ethernet flow control (IEEE 802.3, annex 31B) or drops at its tail.
- *
- *   adapter FOLDER TAP_A TAP_B      `down` is the direction from A to B, `up` from B to A
+/* The program of a device: it opens the TAPs, and runs the device until a signal ends it.
  *
  * FOLDER/orders is a named pipe for orders, one a line:
- *   set NUMBER KEY=VALUE...         apply these settings (see `keys` in orders.c), and defaults for all others; empty the
+ *   set NUMBER KEY=VALUE...         apply these settings (see the keys of the device), and defaults for all others; empty the
  *                                   queues and reset the counters
  *   record NUMBER                   write the true state to FOLDER/truth until its reader closes it
  * FOLDER/state has `number=NUMBER` of the last order that was executed and the current settings, or `refused=WHY`.
  *
- * Frames follow a computed schedule that does not depend on when this process runs: a frame starts when the medium is
- * free and the frame has arrived, and takes its length over the rate. A late wake-up delays only frames that were due
- * before it. While an adapter is paused, its TAP is not read, and the ring of the TAP fills, like that of a card that
- * obeys PAUSE frames. */
-#include "adapter.h"
+ * Frames follow a computed schedule that does not depend on when this process runs: a late wake-up delays only frames that
+ * were due before it. */
+#include "device.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +25,10 @@
 
 #define MODERATION_NS INT64_C(200000)
 
-const char *const direction_names[DIRECTIONS] = {"down", "up"};
-const char *folder;
 static volatile sig_atomic_t ended;
 
 void die(const char *what) {
-  fprintf(stderr, "adapter: %s: %s\n", what, strerror(errno));
+  fprintf(stderr, "%s: %s: %s\n", device.name, what, strerror(errno));
   exit(1);
 }
 
@@ -46,36 +39,36 @@ int64_t clock_ns(int clock) {
 }
 
 /* A TAP that was removed is always readable but has no frames. */
-static void leave(int direction) {
-  fprintf(stderr, "adapter: the TAP that %s begins at is gone\n", direction_names[direction]);
+static void leave(int port) {
+  fprintf(stderr, "%s: the TAP of port %d is gone\n", device.name, port);
   exit(1);
 }
 
 /* Frames that are due sooner than MODERATION_NS wait that long together with later ones, like the interrupt moderation of
- * cards: a wake-up for each frame is too expensive in a virtual machine. A frame that arrives at an idle adapter is taken
+ * cards: a wake-up for each frame is too expensive in a virtual machine. A frame that arrives at an idle device is taken
  * at once. */
 static void wait_for_more(int orders, int64_t now_ns) {
-  int64_t left_ns = earlier(next_frame_ns(now_ns), next_sample_ns(now_ns)) - now_ns;
+  int64_t left_ns = earlier(device.next_event_ns(now_ns), next_sample_ns(now_ns)) - now_ns;
   int moderated = left_ns < MODERATION_NS;
   if (moderated) left_ns = MODERATION_NS;
-  struct pollfd watched[DIRECTIONS + 1] = {{.fd = orders, .events = POLLIN}};
-  for (int direction = DOWN; direction < DIRECTIONS; direction++)
-    watched[direction + 1] = (struct pollfd){
-        .fd = !moderated && may_read(direction, now_ns) ? adapters[direction].tap : -1, .events = POLLIN};
+  struct pollfd watched[MOST_PORTS + 1] = {{.fd = orders, .events = POLLIN}};
+  for (int port = 0; port < device.ports; port++)
+    watched[port + 1] = (struct pollfd){
+        .fd = !moderated && device.may_read(port, now_ns) ? device.taps[port] : -1, .events = POLLIN};
   struct timespec patience = {left_ns / SECOND_NS, left_ns % SECOND_NS};
   /* Signals are delivered only here, so that none is missed between the test of `ended` and the wait. */
   sigset_t none;
   sigemptyset(&none);
-  int found = ppoll(watched, DIRECTIONS + 1, left_ns > 60 * SECOND_NS ? NULL : &patience, &none);
+  int found = ppoll(watched, (nfds_t)device.ports + 1, left_ns > 60 * SECOND_NS ? NULL : &patience, &none);
   if (found > 0 && watched[0].revents) read_orders(orders);
-  for (int direction = DOWN; found > 0 && direction < DIRECTIONS; direction++)
-    if (watched[direction + 1].revents & (POLLERR | POLLNVAL)) leave(direction);
+  for (int port = 0; found > 0 && port < device.ports; port++)
+    if (watched[port + 1].revents & (POLLERR | POLLNVAL)) leave(port);
 }
 
 static void run(int orders) {
   while (!ended) {
     int64_t now_ns = clock_ns(CLOCK_MONOTONIC); /* once, because reading the clock is a system call in a user-mode kernel */
-    move_frames(now_ns);
+    device.move_frames(now_ns);
     sample(now_ns);
     wait_for_more(orders, now_ns);
   }
@@ -111,16 +104,11 @@ static void listen_for_the_end(void) {
   signal(SIGPIPE, SIG_IGN);
 }
 
-int main(int count, char **words) {
-  if (count != 4) {
-    fprintf(stderr, "usage: adapter FOLDER TAP_A TAP_B\n");
-    return 2;
-  }
-  folder = words[1];
+/* Run the device whose ports are the TAPs with these names; return 0 when a signal ends it. */
+int run_device(const char *folder, const char *const *taps) {
+  device.folder = folder;
   listen_for_the_end();
-  for (int direction = DOWN; direction < DIRECTIONS; direction++) adapters[direction].tap = open_tap(words[2 + direction]);
-  adapters[DOWN].far = adapters[UP].tap;
-  adapters[UP].far = adapters[DOWN].tap;
+  for (int port = 0; port < device.ports; port++) device.taps[port] = open_tap(taps[port]);
   open_batch();
   int orders = open_orders();
   begin_orders();

@@ -33,7 +33,8 @@ static void print_counters(const struct wlan *wlan, int64_t now_ns) {
 int main(int count, char **words) {
   static struct wlan wlan;
   int receivers[MOST_PORTS] = {0}, sends[MOST_PORTS] = {0};
-  struct settings set = fresh_settings();
+  struct settings set;
+  set_usual(&set, wlan_keys, WLAN_KEYS);
   if (count < 5) return 2;
   int64_t end_ns = (int64_t)(atof(words[1]) * 1e9), now_ns = 0;
   for (char *rest = words[4], *pair; (pair = strsep(&rest, ","));) {
@@ -42,7 +43,7 @@ int main(int count, char **words) {
     receivers[sender] = atoi(strchr(pair, ':') + 1);
   }
   for (int number = 5; number < count; number++) {
-    const char *why = parse_pair(&set, words[number]);
+    const char *why = parse_pair(&set, wlan_keys, WLAN_KEYS, words[number]);
     if (why) {
       fprintf(stderr, "%s\n", why);
       return 2;

@@ -3,31 +3,14 @@
  * time has passed. Clauses are those of IEEE Std 802.11-2007. */
 #ifndef SAMOVAR_WLAN_H
 #define SAMOVAR_WLAN_H
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "../device.h"
 
-enum { ACCESS_POINT, MOST_PORTS = 65, EVERYONE = MOST_PORTS, RATES = 12, ACK_BYTES = 14 };
-#define SECOND_NS INT64_C(1000000000)
-#define NEVER_NS INT64_MAX
-
-struct frame {
-  struct frame *next;
-  int64_t t_ns; /* beyond the medium, the time at which it was received */
-  size_t length_bytes; /* of the Ethernet frame, without FCS */
-  int from, to; /* ports; `to` may be EVERYONE */
-  unsigned char bytes[];
-};
-
-struct queue {
-  struct frame *first, *last;
-};
-
+enum { ACCESS_POINT, EVERYONE = MOST_PORTS, RATES = 12, ACK_BYTES = 14 };
 enum { STANDARD_B, STANDARD_G, STANDARD_A };
 enum { FIXED, ARF, SAMPLING };
 
-/* Settings, each a number; `keys` in settings.c lists them. Those of a station apply to both of its directions, except the
- * queue, which is that of frames that the station, or the access point, has to send. */
+/* Settings, each a number; keys.c lists them. `adaptation`, `rate_mbit` and `queue_frames` are those of a sender, SNR and
+ * loss those between a station and the access point in both directions. */
 struct settings {
   double standard, short_preamble, protection, rts_bytes, tries, basic_mbit, seed;
   double adaptation[MOST_PORTS], rate_mbit[MOST_PORTS], snr_db[MOST_PORTS], loss[MOST_PORTS], queue_frames[MOST_PORTS];
@@ -89,9 +72,6 @@ void wlan_begin(struct wlan *wlan, const struct settings *set, int ports, int64_
 void wlan_offer(struct wlan *wlan, struct frame *frame, int64_t now_ns);
 int64_t wlan_next_ns(const struct wlan *wlan);
 void wlan_advance(struct wlan *wlan, int64_t now_ns);
-void push(struct queue *queue, struct frame *frame);
-struct frame *pop(struct queue *queue);
-double drawn(uint64_t *state);
 
 /* phy.c */
 extern const double rates_mbit[RATES];
@@ -108,8 +88,8 @@ void begin_choice(struct chooser *chooser, const struct phy *phy, int adaptation
 int choose_rate(struct chooser *chooser, const struct phy *phy, int adaptation, int retries, int64_t now_ns, uint64_t *random);
 void learn(struct chooser *chooser, const struct phy *phy, int adaptation, int retries, int arrived, int64_t now_ns);
 
-/* settings.c */
-struct settings fresh_settings(void);
-const char *parse_pair(struct settings *set, const char *pair);
+/* keys.c */
+enum { WLAN_KEYS = 12 };
+extern const struct key wlan_keys[WLAN_KEYS];
 
 #endif

@@ -1,10 +1,11 @@
 /* Many reads and writes of TAPs in one system call, with io_uring (io_uring(7)) if it is available, one by one otherwise.
  * In user-mode Linux, a system call costs ten times as much as the frame itself. */
-#include "adapter.h"
+#include "device.h"
 
 #include <errno.h>
 #include <linux/fs.h>
 #include <linux/io_uring.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -61,11 +62,26 @@ static void plan(struct slot slot) {
   slots[planned++] = slot;
 }
 
-/* Plan to read one frame; *result becomes its length, or less than 0. Both pointers must be valid until run_batch. */
-void plan_read(int tap, unsigned char *bytes, size_t room_bytes, ssize_t *result) {
-  plan((struct slot){0, tap, bytes, room_bytes, result});
+/* Plan to read up to this number of frames; `reading` must be valid until run_batch. */
+void plan_reads(struct reading *reading, int tap, int64_t wanted) {
+  wanted = earlier(wanted, 2 * reading->found + 4); /* a read without a frame is not free either */
+  reading->planned = wanted > 0 ? (int)earlier(wanted, READS) : 0;
+  for (int number = 0; number < reading->planned; number++)
+    plan((struct slot){0, tap, reading->bytes[number], LARGEST_FRAME, &reading->lengths_bytes[number]});
 }
 
+/* Return a copy of one of the frames that were read, NULL if there was none. */
+struct frame *copy_frame(const struct reading *reading, int number, int64_t now_ns) {
+  ssize_t length_bytes = reading->lengths_bytes[number];
+  if (length_bytes <= 0) return NULL;
+  struct frame *frame = malloc(sizeof *frame + (size_t)length_bytes);
+  if (!frame) die("memory");
+  *frame = (struct frame){.t_ns = now_ns, .length_bytes = (size_t)length_bytes};
+  memcpy(frame->bytes, reading->bytes[number], (size_t)length_bytes);
+  return frame;
+}
+
+/* Plan to write one frame; both pointers must be valid until run_batch. */
 void plan_write(int tap, unsigned char *bytes, size_t length_bytes, ssize_t *result) {
   plan((struct slot){1, tap, bytes, length_bytes, result});
 }

@@ -12,31 +12,6 @@
 /* Clauses 7.2.1 and 7.2.2: RTS, CTS and ACK, and data with LLC and SNAP headers instead of the 14 bytes of Ethernet. */
 enum { RTS_BYTES = 20, CTS_BYTES = 14, ADDED_BYTES = 24 + 8 + 4 - 14, LARGEST_WINDOW = 1023 };
 
-/* xorshift64*, G. Marsaglia (2003), S. Vigna (2016): in [0, 1). */
-double drawn(uint64_t *state) {
-  *state ^= *state >> 12;
-  *state ^= *state << 25;
-  *state ^= *state >> 27;
-  return (double)((*state * UINT64_C(2685821657736338717)) >> 11) / 9007199254740992.0;
-}
-
-void push(struct queue *queue, struct frame *frame) {
-  frame->next = NULL;
-  if (queue->last) queue->last->next = frame;
-  else queue->first = frame;
-  queue->last = frame;
-}
-
-struct frame *pop(struct queue *queue) {
-  struct frame *frame = queue->first;
-  if (frame && !(queue->first = frame->next)) queue->last = NULL;
-  return frame;
-}
-
-static void empty(struct queue *queue) {
-  for (struct frame *frame; (frame = pop(queue));) free(frame);
-}
-
 static int64_t drawn_slot(struct wlan *wlan, const struct port *port) {
   return (int64_t)(drawn(&wlan->random) * (port->window + 1));
 }
@@ -46,15 +21,15 @@ void wlan_begin(struct wlan *wlan, const struct settings *set, int ports, int64_
   for (int number = 0; number < wlan->ports; number++) empty(&wlan->port[number].waiting);
   empty(&wlan->received);
   *wlan = (struct wlan){.set = *set, .phy = phy_of(set), .ports = ports, .idle_ns = now_ns, .busy_until_ns = NEVER_NS,
-                        .random = UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)set->seed};
+                        .random = seeded(set->seed)};
   for (int number = 0; number < ports; number++) {
     wlan->port[number].window = wlan->phy.least_window;
-    for (int down = 0; down < 2; down++)
-      begin_choice(&wlan->chooser[down][number], &wlan->phy, (int)set->adaptation[number], set->rate_mbit[number]);
+    begin_choice(&wlan->chooser[0][number], &wlan->phy, (int)set->adaptation[number], set->rate_mbit[number]);
+    begin_choice(&wlan->chooser[1][number], &wlan->phy, (int)set->adaptation[ACCESS_POINT], set->rate_mbit[ACCESS_POINT]);
   }
 }
 
-/* The station whose link a frame uses next: its rate, SNR and loss apply. */
+/* The station at the other end of a frame's way from or to the access point. */
 static int station_of(const struct frame *frame, int sender) { return sender == ACCESS_POINT ? frame->to : sender; }
 
 static int sender_of(const struct wlan *wlan, const struct port *port) { return (int)(port - wlan->port); }
@@ -98,7 +73,7 @@ static void plan_try(struct wlan *wlan, struct port *port, int64_t now_ns) {
   if (is_for_all(wlan, port)) {
     port->rate = lowest_rate(phy);
   } else {
-    port->rate = choose_rate(&wlan->chooser[sender == ACCESS_POINT][station], phy, (int)wlan->set.adaptation[station],
+    port->rate = choose_rate(&wlan->chooser[sender == ACCESS_POINT][station], phy, (int)wlan->set.adaptation[sender],
                              port->retries, now_ns, &wlan->random);
     port->uses_rts = (double)bytes > wlan->set.rts_bytes;
   }
@@ -185,7 +160,7 @@ static void end_try(struct wlan *wlan, struct port *port) {
   int sender = sender_of(wlan, port), station = station_of(frame, sender);
   int for_all = is_for_all(wlan, port);
   if (!for_all)
-    learn(&wlan->chooser[sender == ACCESS_POINT][station], &wlan->phy, (int)wlan->set.adaptation[station], port->retries,
+    learn(&wlan->chooser[sender == ACCESS_POINT][station], &wlan->phy, (int)wlan->set.adaptation[sender], port->retries,
           wlan->confirmed, wlan->busy_until_ns);
   port->count.airtime_ns += port->air_ns;
   port->count.errors += wlan->senders == 1 && !wlan->confirmed;

@@ -22,31 +22,6 @@ static uint64_t loss_state, drift_state; /* separate, so that frames do not chan
 static double drift_now;
 static int64_t drift_next_ns;
 
-/* xorshift64*, G. Marsaglia (2003), S. Vigna (2016): in [0, 1). */
-static double drawn(uint64_t *state) {
-  *state ^= *state >> 12;
-  *state ^= *state << 25;
-  *state ^= *state >> 27;
-  return (double)((*state * UINT64_C(2685821657736338717)) >> 11) / 9007199254740992.0;
-}
-
-void push(struct queue *queue, struct frame *frame) {
-  frame->next = NULL;
-  if (queue->last) queue->last->next = frame;
-  else queue->first = frame;
-  queue->last = frame;
-}
-
-struct frame *pop(struct queue *queue) {
-  struct frame *frame = queue->first;
-  if (frame && !(queue->first = frame->next)) queue->last = NULL;
-  return frame;
-}
-
-static void empty(struct queue *queue) {
-  for (struct frame *frame; (frame = pop(queue));) free(frame);
-}
-
 static void send_pause(int direction, unsigned quanta, int64_t now_ns) {
   static const unsigned char head[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01, 0x02, 0x50, 0x41,
                                        0x55, 0x53, 0x00, 0x88, 0x08, 0x00, 0x01};
@@ -55,10 +30,10 @@ static void send_pause(int direction, unsigned quanta, int64_t now_ns) {
   frame[11] = (unsigned char)direction;
   frame[16] = (unsigned char)(quanta >> 8);
   frame[17] = (unsigned char)quanta;
-  if (write(adapters[direction].tap, frame, sizeof frame) < 0) adapters[direction].count.unwritten_frames++;
+  if (write(device.taps[direction], frame, sizeof frame) < 0) adapters[direction].count.unwritten_frames++;
   if (quanta) adapters[direction].count.pauses++;
   else adapters[direction].count.resumes++;
-  tell(direction, quanta ? "pause" : "resume", now_ns);
+  tell_adapter(direction, quanta ? "pause" : "resume", now_ns);
 }
 
 int is_full(int direction) { return adapters[direction].held_frames >= (int64_t)now_set.buffer_frames[direction]; }
@@ -171,8 +146,7 @@ int64_t next_frame_ns(int64_t now_ns) {
   return next_ns;
 }
 
-void begin_anew(const struct settings *set) {
-  now_set = *set;
+void begin_anew(void) {
   for (int direction = DOWN; direction < DIRECTIONS; direction++) {
     struct adapter *adapter = &adapters[direction];
     if (adapter->paused_until_ns) send_pause(direction, 0, clock_ns(CLOCK_MONOTONIC)); /* release a paused host */
@@ -184,7 +158,7 @@ void begin_anew(const struct settings *set) {
     adapter->usual_bytes = SHORTEST_FRAME;
     adapter->count = (struct counters){0};
   }
-  loss_state = drift_state = UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)now_set.seed;
+  loss_state = drift_state = seeded(now_set.seed);
   drift_now = 0;
   drift_next_ns = clock_ns(CLOCK_MONOTONIC);
 }

@@ -1,0 +1,63 @@
+"""Values of setting `air`: what a lab's WLAN simulates, by the settings of its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from samovar.errors import RecipeError
+from samovar.experiment import keys
+from samovar.plan import HostPlan, WlanPlan
+from samovar.recipes.catalogue import Catalogue
+from samovar.units import format_rate, parse_rate
+
+WLAN_RECIPES = ("air", "wlan")
+"""Setting recipes of a host whose values a simulated WLAN takes from all of its hosts at once."""
+STANDARDS = {"802.11b": 0, "802.11g": 1, "802.11a": 2}
+ADAPTATIONS = {"arf": 1, "sampling": 2}
+FIXED = 0
+ANY_RTS_BYTES = 65536
+
+
+def air_values(wlan: WlanPlan, hosts: Mapping[str, HostPlan], catalogue: Catalogue) -> Mapping[str, object]:
+    """Return the values of setting `air`, with the keys of samovar/lab/devices/wlan/keys.c.
+
+    Settings of the whole network are those of its access point. Raises RecipeError for a rate that the
+    standard does not have.
+    """
+    radios = [_radio(hosts[name], catalogue) for name in wlan.hosts]
+    network = radios[0]
+    standard = str(network.get("standard", wlan.standard))
+    numbers: dict[str, float] = {
+        "standard": STANDARDS[standard],
+        "short_preamble": int(network["preamble"] == "short"),
+        "protection": network["protection"],
+        "rts_bytes": network.get("rts", ANY_RTS_BYTES),
+        "tries": network["tries"],
+        "basic_mbit": network["basic"] / 1e6,
+        "seed": wlan.seed,
+    }
+    for port, (name, radio) in enumerate(zip(wlan.hosts, radios, strict=True)):
+        rate_bps = _rate_bps(name, hosts[name], wlan, standard)
+        numbers[f"adaptation@{port}"] = FIXED if rate_bps else ADAPTATIONS[radio["adaptation"]]
+        numbers[f"rate_mbit@{port}"] = (rate_bps or max(keys.WLAN_RATES_BPS[standard])) / 1e6
+        numbers[f"snr_db@{port}"] = radio["snr"]
+        numbers[f"loss@{port}"] = radio["loss"]
+        numbers[f"queue_frames@{port}"] = radio["queue"]
+    return {"link": wlan.link, "keys": {key: f"{value:.10g}" for key, value in numbers.items()}}
+
+
+def _radio(host: HostPlan, catalogue: Catalogue) -> dict[str, Any]:
+    recipe = catalogue.recipe("setting", "air", host.system)
+    return {**recipe.defaults, **recipe.parse_values(host.settings.get("air", {}))}
+
+
+def _rate_bps(name: str, host: HostPlan, wlan: WlanPlan, standard: str) -> int | None:
+    """Return the rate of a host by its setting `wlan` or the testbed; None if it adapts its rate."""
+    text = host.settings.get("wlan", {}).get("rate")
+    rate_bps = None if text == "auto" else parse_rate(text) if text else wlan.rate_bps
+    rates_bps = keys.WLAN_RATES_BPS[standard]
+    if rate_bps and rate_bps not in rates_bps:
+        what = f"{name} on link '{wlan.link}': {standard} has no rate of {format_rate(rate_bps)}"
+        raise RecipeError(what, ", ".join(map(format_rate, rates_bps)))
+    return rate_bps

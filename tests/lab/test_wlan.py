@@ -1,0 +1,92 @@
+"""A lab's WLAN in real time: it keeps the model's schedule, and a trial over it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from samovar import installation
+from tests.lab.campaigns import ROOT, make_checkout
+
+DEVICES = ROOT / "samovar" / "lab" / "devices"
+STATIONS, FRAMES, SECONDS = 12, 3000, 12
+LEAST_BACKLOG = 100
+TESTBED = """
+testbed: air
+lab: {kernel: uml, memory: 512MB}
+hosts:
+  sta1: {os: linux, role: sender, address: 10.64.9.11, interfaces: {wlan0: {address: 172.16.90.11/24, link: air}}}
+  sta2: {os: linux, role: sender, address: 10.64.9.12, interfaces: {wlan0: {address: 172.16.90.12/24, link: air}}}
+  ap: {os: linux, role: receiver, address: 10.64.9.1, interfaces: {wlan0: {address: 172.16.90.1/24, link: air}}}
+links:
+  air: {wlan: {standard: 802.11g, rate: 54Mbit, access_point: ap}}
+"""
+EXPERIMENT = """
+experiment: upload
+title: Two stations upload
+testbed: air
+settings: {air.queue: 20packets, air.snr: {sta2: 23}}
+duration: 4s
+replicates: 1
+order: {kind: sequential, seed: 1}
+traffic: [{flow: bulk, generator: iperf3, from: senders, to: receiver}]
+captures: [{at: receiver}]
+loggers: []
+figures: []
+factors: {wlan.rate: [54Mbit]}
+"""
+
+
+@pytest.mark.proof
+def test_full_queues_drain_at_the_rate_of_the_model_in_virtual_time(tmp_path: Path) -> None:
+    """12 stations at 54 Mbit/s; the time is that of the record, while no station's queue is nearly empty."""
+    flows = ",".join(f"{station}:0" for station in range(1, STATIONS + 1))
+    subprocess.run(["make", "-s", "-C", DEVICES, f"OUT={tmp_path}", tmp_path / "virtual"], check=True)
+    words = [str(tmp_path / "virtual"), "600", str(STATIONS + 1), "1514", flows]
+    *ports, medium = map(json.loads, subprocess.check_output(words, text=True).splitlines())
+    expected_per_s = sum(port["out_frames"] for port in ports) * 1e9 / medium["time_ns"]
+
+    (tmp_path / "air").mkdir()
+    flooded = [sys.executable, Path(__file__).parent / "flooded_air.py", installation.device_program("wlan")]
+    words = ["unshare", "--map-root-user", "--net", *map(str, flooded), str(tmp_path / "air")]
+    words += map(str, (STATIONS, FRAMES, SECONDS))
+    *lines, _ = subprocess.check_output(words, text=True).splitlines()
+    samples: dict[int, list[dict[str, str]]] = defaultdict(list)
+    for row in csv.DictReader(lines):
+        if row["station"] != "host0":
+            samples[int(row["t_ns"])].append(row)
+    full = [
+        t_ns
+        for t_ns, rows in samples.items()
+        if min(int(row["backlog_packets"]) for row in rows) >= LEAST_BACKLOG
+    ]
+    first, last = (sum(int(row["out_packets"]) for row in samples[t_ns]) for t_ns in (full[0], full[-1]))
+    assert last - first > 10_000
+    assert (last - first) * 1e9 / (full[-1] - full[0]) == pytest.approx(expected_per_s, rel=0.01)
+
+
+@pytest.mark.proof
+def test_a_trial_over_a_wlan_is_set_recorded_and_restored(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path, hosts={"air": TESTBED})
+    checkout.write("upload", EXPERIMENT)
+    code, said = checkout.run("upload")
+    assert code == 0, said
+    (manifest,) = checkout.manifests("upload").values()
+    assert manifest["outcome"] == "completed"
+    traces = checkout.campaign("upload") / "trials" / manifest["id"] / "traces"
+    with gzip.open(traces / "ap-air.csv.gz", "rt", newline="") as text:
+        rows = list(csv.DictReader(text))
+    last = {row["station"]: {key: float(row[key]) for key in row if key != "station"} for row in rows}
+    assert last.keys() == {"ap", "sta1", "sta2"}
+    assert max(int(row["backlog_packets"]) for row in rows) == 20, "TCP fills the queue that was set"
+    assert all(last[station]["collisions"] > 0 for station in last)
+    assert last["sta1"]["errors"] == 0
+    assert last["sta2"]["errors"] > 0.01 * last["sta2"]["tries"], "23 dB are few for 54 Mbit/s"
+    assert {row["rate_mbit"] for row in rows if int(row["tries"])} == {"54"}
