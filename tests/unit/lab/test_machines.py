@@ -266,6 +266,47 @@ def test_the_script_of_freebsd_is_a_script_with_the_same(tmp_path: Path, text: s
     assert 'route_lab1="-net 172.16.31.0/24 172.16.30.1"' in seed_of(tmp_path, text, "src")["setup.sh"]
 
 
+ANSWER = """ICMP_TSTAMP
+PING 10.64.3.254 (10.64.3.254): 56 data bytes
+20 bytes from 10.64.3.254: icmp_seq=0 ttl=64 tso=00:03:22 tsr={0} tst={0}
+wrong total length 40 instead of 96
+
+--- 10.64.3.254 ping statistics ---
+1 packets transmitted, 1 packets received, 0.0% packet loss
+"""
+"""What ping(8) of FreeBSD 15.0 printed, whose `tso` is not the time of day."""
+
+
+@pytest.mark.parametrize(
+    ("answers", "hour", "orders"),
+    [
+        (["12:42:47", "12:42:47", "12:42:48", "12:42:49"], 12, ["-u 1242.48"]),
+        (["23:59:59", "00:00:00"], 23, []),  # date(1) would set the first second of the day that has just ended
+        (["13:00:00", "13:00:01"], 12, []),
+        ([], 12, []),
+    ],
+)
+def test_a_freebsd_machine_sets_its_clock_as_the_second_changes_at_the_controller(
+    tmp_path: Path, text: str, answers: list[str], hour: int, orders: list[str]
+) -> None:
+    script = seed_of(tmp_path, text, "rtr")["setup.sh"]
+    assert script.rstrip().endswith("\nsh /etc/rc.local")
+    _, _, rest = script.partition("cat >/etc/rc.local <<'END'\n")
+    boot, _, _ = rest.partition("END\n")
+    for number, answer in enumerate(answers):
+        (tmp_path / f"answer{number}").write_text(ANSWER.format(answer))
+    (tmp_path / "number").write_text("0\n")
+    commands = f"""
+ping() {{ read -r n <number; echo $((n + 1)) >number; cat "answer$n" 2>/dev/null; }}
+date() {{ if [ "$2" = +%H ]; then echo {hour}; else echo "$*" >>orders; fi; }}
+: >orders
+"""
+    boot = commands + boot.replace("/dev/console", "console")
+    subprocess.run(["dash", "-ec", boot], cwd=tmp_path, check=True, timeout=30)
+    assert (tmp_path / "orders").read_text().splitlines() == orders
+    assert (tmp_path / "console").read_text() == f"{READY}\n"
+
+
 class Console:
     """A serial console as QEMU has it: a socket, and a log that gets what the test prints."""
 
