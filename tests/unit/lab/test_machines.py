@@ -281,7 +281,11 @@ wrong total length 40 instead of 96
     ("answers", "hour", "orders"),
     [
         (["12:42:47", "12:42:47", "12:42:48", "12:42:49"], 12, ["-u 1242.48"]),
-        (["23:59:59", "00:00:00"], 23, []),  # date(1) would set the first second of the day that has just ended
+        (
+            ["23:59:59", "00:00:00"],
+            23,
+            [],
+        ),  # date(1) would set the first second of the day that has just ended
         (["13:00:00", "13:00:01"], 12, []),
         ([], 12, []),
     ],

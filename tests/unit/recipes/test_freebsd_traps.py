@@ -1,4 +1,4 @@
-"""Peculiarities of real FreeBSD 13.2 and 14.0 hosts, each with the recipe text that handles it.
+"""Peculiarities of real FreeBSD hosts (13.2, 14.0, 15.0), each with the recipe text that handles it.
 
 Recipes run in dash; commands answer what was recorded (tests/traces/freebsd), and only what was recorded.
 """
@@ -219,6 +219,29 @@ def test_the_queue_sampler_reads_what_ipfw_shows_while_traffic_flows(release: st
     assert [sample.sent_bytes for sample in read_queue_samples(rows[:2], "em2")] == [800]
 
 
+def test_the_queue_of_a_trial_on_15_is_sampled_and_read_back(tmp_path: Path) -> None:
+    pipes, rules = told("15.0", "ipfw pipe show"), told("15.0", "ipfw -a list")
+    rows = sampled(pipes, rules, tmp_path)
+    row = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
+    assert (row["handle"], row["backlog_packets"], row["backlog_bytes"], row["drops"]) == (
+        "20999:",
+        "19",
+        "11400",
+        "91",
+    )
+    assert (row["sent_packets"], row["sent_bytes"]) == ("9879", "5878492")
+    down = DirectionPlan(interface="em2", rate_bps=4_000_000, delay_s=0.01, aqm="pfifo", buffer_packets=40)
+    path = PLAIN.model_copy(update={"down": down, "up": DirectionPlan(interface="em1", delay_s=0.01)})
+    wanted = setting("bottleneck", "wanted", **bottleneck(path)).splitlines()
+    of_path = [line for line in wanted if line.startswith(("pipe.", "queue.", "ipfw."))]
+    assert [str(found) for found in unmet(of_path, state_of(without_counts(rules), pipes))] == []
+
+
+def without_counts(rules: str) -> str:
+    """Return what ipfw prints as its rules without -a."""
+    return re.sub(r"(?m)^(\d+) +\d+ +\d+", r"\1", rules)
+
+
 def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
     values = {
         **values_of(CATALOGUE.recipe("logger", "queue", FREEBSD)),
@@ -226,7 +249,7 @@ def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
         "interval_s": 0.05,
     }
     start = CATALOGUE.recipe("logger", "queue", FREEBSD).render("start", values)
-    bare = re.sub(r"(?m)^(\d+) \d+ \d+", r"\1", rules)  # without -a there are no counts
+    bare = without_counts(rules)
     (folder / "bin").mkdir()
     for name, text in (
         (
