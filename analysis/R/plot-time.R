@@ -106,7 +106,8 @@ time_figure <- function(results, trials, quantities, title, what, flow = NULL, u
     caption = sentences(
       paste0(what, " of ", count_words(nrow(chosen$trials), "trial"), " (replicate ",
              paste(unique(chosen$trials$replicate), collapse = ", "), ")"),
-      flow_words(flow), fixed_words(campaign, trials, chosen$factors),
+      flow_words(flow), if (nlevels(chosen$labels) > 1) paste0(if (stacked) "Columns: " else "Panels: ", chosen$title),
+      fixed_words(campaign, trials, chosen$factors),
       "Line: median, band: minimum to maximum of each 1/600 of the trial",
       if (!is.null(limits)) "Dotted line: configured buffer", if (!is.null(reductions)) "Points: reductions of cwnd", more,
       path_words(campaign, trials)
@@ -128,7 +129,7 @@ representatives <- function(campaign, trials) {
   curves <- curves_of(campaign, trials)
   first <- trials[order(curves$labels, trials$replicate)][, label := sort(curves$labels)][, .SD[1], by = label]
   shown <- utils::head(first, 4)
-  list(trials = shown, labels = droplevels(shown$label), factors = curves$factors)
+  list(trials = shown, labels = droplevels(shown$label), title = curves$title, factors = curves$factors)
 }
 
 queue_limits <- function(campaign, chosen, data) {

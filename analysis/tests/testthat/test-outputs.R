@@ -35,6 +35,14 @@ test_that("every need of a metric is a quantity, and TCP state is read from each
   expect_equal(sources_of("siftr"), "siftr")
 })
 
+test_that("captions of several trials over time name the factors of the panels or columns", {
+  folder <- small_campaign()
+  quietly(analyse_campaign(folder, figures = list("queue-time", "trial-time-series"), cores = 1L))
+  captions <- vapply(jsonlite::fromJSON(file.path(folder, "bundle", "figures.json"), simplifyVector = FALSE), \(figure) figure$caption, "")
+  expect_match(captions[1], "Panels: Part, Congestion control, MTU (bytes).", fixed = TRUE)
+  expect_match(captions[2], "Columns: Part, Congestion control, MTU (bytes).", fixed = TRUE)
+})
+
 test_that("captions name the logger behind what is shown", {
   campaign <- read_campaign(small_campaign())
   ids <- campaign$trials$id
