@@ -266,6 +266,28 @@ def test_the_script_of_freebsd_is_a_script_with_the_same(tmp_path: Path, text: s
     assert 'route_lab1="-net 172.16.31.0/24 172.16.30.1"' in seed_of(tmp_path, text, "src")["setup.sh"]
 
 
+def boot_script_of(setup: str) -> str:
+    """Return the script that a FreeBSD machine runs at every boot."""
+    return setup.partition("cat >/etc/rc.local <<'END'\n")[2].partition("END\n")[0]
+
+
+def test_a_freebsd_machine_is_set_up_once_though_nuageinit_runs_again_after_the_reboot(
+    tmp_path: Path, text: str
+) -> None:
+    setup = seed_of(tmp_path, text, "rtr")["setup.sh"]
+    before_changes, _, _ = setup.partition("umask")
+    script = before_changes.replace("/etc/rc.local", "rc.local") + "echo set up"
+
+    def output() -> str:
+        return subprocess.run(
+            ["dash", "-c", script], cwd=tmp_path, text=True, capture_output=True, check=True
+        ).stdout
+
+    first = output()
+    (tmp_path / "rc.local").write_text(boot_script_of(setup))
+    assert (first, output()) == ("set up\n", "")
+
+
 ANSWER = """ICMP_TSTAMP
 PING 10.64.3.254 (10.64.3.254): 56 data bytes
 20 bytes from 10.64.3.254: icmp_seq=0 ttl=64 tso=00:03:22 tsr={0} tst={0}
@@ -295,8 +317,6 @@ def test_a_freebsd_machine_sets_its_clock_as_the_second_changes_at_the_controlle
 ) -> None:
     script = seed_of(tmp_path, text, "rtr")["setup.sh"]
     assert script.rstrip().endswith("\nsh /etc/rc.local")
-    _, _, rest = script.partition("cat >/etc/rc.local <<'END'\n")
-    boot, _, _ = rest.partition("END\n")
     for number, answer in enumerate(answers):
         (tmp_path / f"answer{number}").write_text(ANSWER.format(answer))
     (tmp_path / "number").write_text("0\n")
@@ -305,7 +325,7 @@ ping() {{ read -r n <number; echo $((n + 1)) >number; cat "answer$n" 2>/dev/null
 date() {{ if [ "$2" = +%H ]; then echo {hour}; else echo "$*" >>orders; fi; }}
 : >orders
 """
-    boot = commands + boot.replace("/dev/console", "console")
+    boot = commands + boot_script_of(script).replace("/dev/console", "console")
     subprocess.run(["dash", "-ec", boot], cwd=tmp_path, check=True, timeout=30)
     assert (tmp_path / "orders").read_text().splitlines() == orders
     assert (tmp_path / "console").read_text() == f"{READY}\n"
