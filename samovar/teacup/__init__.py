@@ -1,4 +1,4 @@
-"""Come from TEACUP: its configuration becomes an experiment and a testbed, its results a campaign."""
+"""Import from TEACUP: a configuration becomes an experiment and a testbed, results become a campaign."""
 
 from samovar.teacup.import_config import ImportedConfig as ImportedConfig
 from samovar.teacup.import_config import import_config as import_config

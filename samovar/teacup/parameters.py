@@ -1,15 +1,16 @@
-"""TEACUP's V_ variables: which values of an experiment they change, as factors of linked levels.
+"""The V_ variables of TEACUP as factors of linked levels: which values of an experiment they change.
 
-Every value is computed for each combination of the parameters that it depends on. What depends on one
-parameter becomes a level of a factor of that name; parameters on which a value depends together become one
-factor, whose levels are their combinations. So any arithmetic with variables is translated.
+Every value is computed for each combination of the parameters that it depends on, so any arithmetic with
+variables is translated. What depends on one parameter becomes the levels of a factor of that name; parameters
+on which one value depends together become one factor, whose levels are their combinations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from typing import Any
 
 from samovar.errors import PlanError
@@ -23,7 +24,7 @@ Row = tuple[int, ...]
 
 
 class NoCounterpartError(Exception):
-    """A value of TEACUP cannot be said here; the message says why."""
+    """A value of TEACUP has no counterpart here; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -51,80 +52,75 @@ class Target:
 
 @dataclass
 class Spread:
-    """The values that are constant, by key, the factors with their levels, and notes on what was lost."""
+    """The values that are constant, by key, the factors with their levels, and notes on what is left out."""
 
     constant: dict[str, Value] = field(default_factory=dict)
     factors: dict[str, list[Value]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    treatments: int = 1
 
 
-Table = tuple[Row, dict[Row, Value]]
-"""The numbers of the parameters that a value depends on, and the value for each row of their levels."""
+@dataclass(frozen=True)
+class Table:
+    """The numbers of the parameters that a value depends on, and the value for each row of their levels."""
+
+    numbers: Row
+    values: Mapping[Row, Value]
+
+    def without(self, number: int) -> Table:
+        """Return the table without a parameter if that makes no difference, otherwise this table."""
+        at = self.numbers.index(number)
+        values: dict[Row, Value] = {}
+        for row, value in self.values.items():
+            if str(values.setdefault((*row[:at], *row[at + 1 :]), value)) != str(value):
+                return self
+        return Table((*self.numbers[:at], *self.numbers[at + 1 :]), values)
 
 
-def spread(targets: Sequence[Target], parameters: Sequence[Parameter], names: Names) -> Spread:
+def spread(targets: Iterable[Target], parameters: Sequence[Parameter], names: Names) -> Spread:
     """Divide targets into constant ones and levels of factors; raises PlanError for too many combinations."""
     found, tables = Spread(), dict[str, Table]()
     for target in targets:
-        numbers, values = _table(target, parameters, names)
-        if numbers:
-            tables[target.key] = numbers, values
-        first = next(iter(values.values()))
-        if isinstance(first, NoCounterpartError) and not numbers:
-            found.notes.append(f"{target.key}: {first}")
-        elif (
-            first is not None
-            and not isinstance(first, NoCounterpartError)
-            and (target.required or not numbers)
-        ):
+        table = _table(target, parameters, names)
+        first = next(iter(table.values.values()))
+        if table.numbers:
+            tables[target.key] = table
+        if isinstance(first, NoCounterpartError):
+            found.notes += [] if table.numbers else [f"{target.key}: {first}"]
+        elif first is not None and (target.required or not table.numbers):
             found.constant[target.key] = first
-    for group in _groups(len(parameters), [numbers for numbers, _ in tables.values()]):
-        _add_factor(found, [parameters[one] for one in group], group, tables)
+    for group in _groups(len(parameters), [table.numbers for table in tables.values()]):
+        own = {key: table for key, table in tables.items() if set(table.numbers) <= set(group)}
+        _add_factor(found, parameters, group, own)
     return found
 
 
 def _table(target: Target, parameters: Sequence[Parameter], names: Names) -> Table:
+    """Return the values of a target for each combination of the parameters that make a difference to it."""
     numbers = tuple(n for n, one in enumerate(parameters) if one.variables & target.variables)
-    rows = list(_rows(parameters, numbers))
-    values = {row: _value(target, _names(parameters, numbers, row, names)) for row in rows}
-    for number in reversed(numbers):  # without the parameters that make no difference
-        at = numbers.index(number)
-        without: dict[Row, list[Value]] = {}
-        for row, value in values.items():
-            without.setdefault((*row[:at], *row[at + 1 :]), []).append(value)
-        if all(str(one) == str(several[0]) for several in without.values() for one in several):
-            numbers, values = (
-                (*numbers[:at], *numbers[at + 1 :]),
-                {row: one[0] for row, one in without.items()},
-            )
-    return numbers, values
-
-
-def _rows(parameters: Sequence[Parameter], numbers: Row) -> Iterator[Row]:
-    many = 1
+    combinations = prod(len(parameters[number].levels) for number in numbers)
+    if combinations > MOST_COMBINATIONS:
+        own = ", ".join(parameters[number].name for number in numbers)
+        what = f"{target.key} depends on {combinations} combinations of {own}"
+        raise PlanError(f"{what}; at most {MOST_COMBINATIONS} are possible")
+    values: dict[Row, Value] = {}
+    for row in product(*(range(len(parameters[number].levels)) for number in numbers)):
+        levels = {
+            n: v
+            for number, at in zip(numbers, row, strict=True)
+            for n, v in parameters[number].levels[at].items()
+        }
+        try:
+            values[row] = target.value({**names, **levels})
+        except (NoCounterpartError, UnreadableError) as error:
+            values[row] = NoCounterpartError(str(error))
+    table = Table(numbers, values)
     for number in numbers:
-        many *= len(parameters[number].levels)
-    if many > MOST_COMBINATIONS:
-        names = ", ".join(parameters[number].name for number in numbers)
-        raise PlanError(f"one value depends on {many} combinations of {names}; at most {MOST_COMBINATIONS}")
-    return product(*(range(len(parameters[number].levels)) for number in numbers))
-
-
-def _names(parameters: Sequence[Parameter], numbers: Row, row: Row, names: Names) -> Names:
-    levels = (parameters[number].levels[level] for number, level in zip(numbers, row, strict=True))
-    return {**names, **{name: value for level in levels for name, value in level.items()}}
-
-
-def _value(target: Target, names: Names) -> Value:
-    try:
-        return target.value(names)
-    except (NoCounterpartError, UnreadableError) as error:
-        return NoCounterpartError(str(error))
+        table = table.without(number)
+    return table
 
 
 def _groups(number: int, together: Sequence[Row]) -> list[Row]:
-    """Return the parameters in groups: those that some value depends on together."""
+    """Return the parameters in groups: those on which some value depends together."""
     group_of = {one: {one} for one in range(number)}
     for numbers in together:
         merged = set[int]().union(*(group_of[one] for one in numbers))
@@ -132,44 +128,36 @@ def _groups(number: int, together: Sequence[Row]) -> list[Row]:
     return list(dict.fromkeys(tuple(sorted(one)) for one in group_of.values()))
 
 
-def _add_factor(found: Spread, group: Sequence[Parameter], numbers: Row, tables: Mapping[str, Table]) -> None:
-    name = "-".join(one.name for one in group)
-    own = {key: table for key, table in tables.items() if set(table[0]) <= set(numbers)}
-    if not own and all(len(one.levels) == 1 for one in group):
-        return
-    if not own:
-        found.notes.append(f"{name}: changes nothing that could be translated; it is left out")
+def _add_factor(
+    found: Spread, parameters: Sequence[Parameter], group: Row, tables: Mapping[str, Table]
+) -> None:
+    """Add the factor of a group of parameters: a level for each combination that differs from the others."""
+    several = [parameters[number] for number in group]
+    name = "-".join(one.name for one in several)
+    if not tables:
+        if any(len(one.levels) > 1 for one in several):
+            found.notes.append(f"{name}: changes nothing that could be translated; it is left out")
         return
     levels: dict[str, dict[str, Value]] = {}
-    for row in product(*(range(len(one.levels)) for one in group)):
-        label = "-".join(one.labels[level] for one, level in zip(group, row, strict=True))
-        level, why = _level(own, dict(zip(numbers, row, strict=True)))
-        same = next((other for other, one in levels.items() if one == level), None)
-        if why or same is not None:
-            found.notes.append(f"{name} {label}: {why or f'the same as {same} here'}; this level is left out")
+    for row in product(*(range(len(one.levels)) for one in several)):
+        label = "-".join(one.labels[at] for one, at in zip(several, row, strict=True))
+        at = dict(zip(group, row, strict=True))
+        values = {key: table.values[tuple(at[n] for n in table.numbers)] for key, table in tables.items()}
+        level = {key: value for key, value in values.items() if value is not None}
+        lost = [f"{key}: {value}" for key, value in level.items() if isinstance(value, NoCounterpartError)]
+        same = [f"the same as {other} here" for other, one in levels.items() if one == level]
+        if why := (lost or same)[:1]:
+            found.notes.append(f"{name} {label}: {why[0]}; this level is left out")
         else:
             levels[label] = level
     if len(levels) > keys.MOST_LEVELS:
         raise PlanError(f"{name}: {len(levels)} combinations; at most {keys.MOST_LEVELS} levels are possible")
     if not levels:
-        found.notes.append(f"{name}: none of its levels can be said here")
+        found.notes.append(f"{name}: none of its levels has a counterpart here; it is left out")
         return
-    found.treatments *= len(levels)
     targets = {key for level in levels.values() for key in level}
-    if len(targets) == 1 and all(level for level in levels.values()):
+    if len(targets) == 1 and all(levels.values()):
         found.factors[targets.pop()] = [next(iter(level.values())) for level in levels.values()]
     else:
         free = f"{name}-levels" if name in keys.PLAIN_FACTORS else name.replace(".", "-")
         found.factors[free] = [{**level, "label": label} for label, level in levels.items()]
-
-
-def _level(own: Mapping[str, Table], row: Mapping[int, int]) -> tuple[dict[str, Value], str]:
-    """Return what a level sets, and why it cannot be said here."""
-    level: dict[str, Value] = {}
-    for key, (numbers, values) in own.items():
-        value = values[tuple(row[one] for one in numbers)]
-        if isinstance(value, NoCounterpartError):
-            return {}, f"{key}: {value}"
-        if value is not None:
-            level[key] = value
-    return level, ""

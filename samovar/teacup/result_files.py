@@ -1,4 +1,4 @@
-"""The files of a TEACUP results folder: whose they are, the packets of a capture, TCP logs as traces here."""
+"""Read the files of a TEACUP results folder: the trial and host of each, captures, logs."""
 
 from __future__ import annotations
 
@@ -6,37 +6,31 @@ import csv
 import gzip
 import re
 import struct
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from samovar.errors import CampaignError
 
-MARKER = re.compile(r"(?P<trial>.+)_(?P<host>[^_]+)_uname\.log(?:\.gz)?")
-"""The file that every host of a trial has; host names with _ were not possible."""
-SECRETS = ("_config.tar.gz", "_tpconf_vars.log.gz", "_tpconf_vars.log")
-"""Files with the configuration, in which the passwords of hosts and power controllers are."""
+MARKER = re.compile(r"(?P<trial>.+)_(?P<host>[^_]+)_uname\.log\.gz")
+"""The file that TEACUP writes for every host of a trial."""
+SECRETS = ("_config.tar.gz", "_tpconf_vars.log.gz")
+"""Ends of the names of files with the configuration, which contains passwords."""
 PROTOCOLS = {6: "tcp", 17: "udp"}
-RECORD = struct.Struct("IIII")
 BYTE_ORDERS = {b"\xd4\xc3\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">"}
 LARGEST_PACKET_BYTES = 262_144
-WEB10G: Mapping[str, int] = {
-    "time": 0,
-    "src": 2,
-    "sport": 3,
-    "dst": 4,
-    "dport": 5,
-    "retrans": 10,
-    "mss": 19,
-    "srtt_ms": 22,
-    "rto_ms": 23,
-    "cwnd": 25,
-    "ssthresh": 26,
-    "window": 31,
-    "una": 107,
-    "nxt": 108,
-}
-"""Columns of web10g-logger 2.0.7 and 2.0.9, which differ behind these."""
+IPV4_FRAME_BYTES = 54
+"""Ethernet, IPv4 and TCP headers; the shortest UDP packets are padded to more."""
+WEB10G = {
+    "time": 0, "src": 2, "sport": 3, "dst": 4, "dport": 5, "retransmitted": 10, "mss": 19, "srtt_ms": 22,
+    "rto_ms": 23, "cwnd": 25, "ssthresh": 26, "window": 31, "una": 107, "nxt": 108,
+}  # fmt: skip
+"""Columns of web10g-logger 2.0.7 and 2.0.9, which differ only in later columns."""
+TTPROBE = {
+    "time": 1, "src": 2, "sport": 3, "dst": 4, "dport": 5, "mss": 7, "srtt_us": 8, "cwnd": 9,
+    "ssthresh": 10, "snd_wnd": 11, "rcv_wnd": 12, "una": 14, "nxt": 15, "length": 16,
+}  # fmt: skip
 TCP_INFO = (
     "t_ns,src,sport,dst,dport,cwnd_packets,ssthresh_packets,srtt_us,rto_us,snd_mss_bytes,unacked_packets,"
     "total_retrans_packets,bytes_acked,snd_wnd_bytes,ca_state"
@@ -46,11 +40,12 @@ TCP_PROBE = (
     "rcv_wnd_bytes,srtt_us,cookie"
 )
 NEVER_SET = 2147483647
+"""The slow-start threshold of a connection that has not lost a packet yet."""
 
 
 @dataclass
 class Stream:
-    """Packets from one address and port to another; times are epoch seconds."""
+    """Packets from one address and port to another; times are seconds since the epoch."""
 
     protocol: str
     source: str
@@ -60,88 +55,43 @@ class Stream:
     last_s: float
     payload_bytes: int = 0
 
+    @property
+    def ends(self) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Both ends, each with its port."""
+        return (self.source, self.ports[0]), (self.destination, self.ports[1])
+
 
 @dataclass(frozen=True)
 class TrialFiles:
-    """The files of one trial by host, and those of no host, each with the rest of its name."""
+    """The files of one trial by host, by the rest of their names; those of no host are under ''."""
 
     id: str
-    hosts: Mapping[str, Mapping[str, Path]]
+    hosts: dict[str, dict[str, Path]] = field(default_factory=dict)
 
 
 def find_trials(folder: Path) -> list[TrialFiles]:
-    """Return the trials of a results folder in order of their names; links are not followed."""
-    files = sorted(one for one in folder.rglob("*") if one.is_file() and not one.is_symlink())
-    hosts: dict[tuple[Path, str], dict[str, dict[str, Path]]] = {}
+    """Return the trials of a results folder in the order of their names. Links are not followed."""
+    files = sorted(one for one in folder.iterdir() if one.is_file() and not one.is_symlink())
+    found: dict[str, TrialFiles] = {}
+    for marker in filter(None, (MARKER.fullmatch(one.name) for one in files)):
+        found.setdefault(marker["trial"], TrialFiles(marker["trial"])).hosts[marker["host"]] = {}
     for file in files:
-        match = MARKER.fullmatch(file.name)
-        if match:
-            hosts.setdefault((file.parent, match["trial"]), {})[match["host"]] = {}
-    for file in (one for one in files if not one.name.endswith(SECRETS)):
-        key = _owner(file, hosts)
-        if key is not None:
-            rest = file.name.removeprefix(f"{key[1]}_")
-            host = next((one for one in hosts[key] if rest.startswith((f"{one}_", f"{one}."))), "")
-            hosts[key].setdefault(host, {})[rest.removeprefix(host).lstrip("_.")] = file
-    return [TrialFiles(key[1], by_host) for key, by_host in hosts.items()]
-
-
-def _owner(file: Path, trials: Collection[tuple[Path, str]]) -> tuple[Path, str] | None:
-    """Return the trial that a file belongs to: its test id ends where another word begins."""
-    words = file.name.split("_")
-    keys = ((file.parent, "_".join(words[:end])) for end in range(len(words) - 1, 0, -1))
-    return next((key for key in keys if key in trials), None)
-
-
-def read_text(file: Path) -> str:
-    """Return the text of a log, compressed or not; raises CampaignError."""
-    try:
-        with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as opened:
-            return opened.read().decode("utf-8", "replace")
-    except (OSError, EOFError, ValueError) as error:
-        raise CampaignError(f"{file}: cannot be read: {error}") from error
-
-
-def read_snaplen(file: Path) -> int:
-    """Return how many bytes of each frame a readable capture holds at most."""
-    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as source:
-        head = source.read(20)
-    return int(struct.unpack_from(f"{BYTE_ORDERS[head[:4]]}I", head, 16)[0])
-
-
-def read_streams(file: Path) -> list[Stream]:
-    """Return the streams of TCP and UDP over IPv4 of a capture; raises CampaignError."""
-    found: dict[bytes, Stream] = {}
-    try:
-        with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as source:
-            head = source.read(24)
-            order = BYTE_ORDERS.get(head[:4])
-            if order is None or len(head) < 24 or struct.unpack_from(f"{order}I", head, 20)[0] & 0xFFFF != 1:
-                raise CampaignError(f"{file}: not a capture of Ethernet frames by tcpdump")
-            record = struct.Struct(f"{order}{RECORD.format}")
-            while len(head := source.read(record.size)) == record.size:
-                second, micro, kept, _ = record.unpack(head)
-                if kept > LARGEST_PACKET_BYTES:
-                    raise CampaignError(f"{file}: a packet of {kept} bytes; the file is damaged")
-                _count(found, source.read(kept), second + micro / 1e6)
-    except (OSError, EOFError) as error:
-        raise CampaignError(f"{file}: cannot be read: {error}") from error
+        words = file.name.split("_")
+        ids = ("_".join(words[:end]) for end in range(len(words) - 1, 0, -1))
+        trial = next((found[one] for one in ids if one in found), None)
+        if trial is not None and not file.name.endswith(SECRETS):
+            rest = file.name.removeprefix(f"{trial.id}_")
+            host = next((one for one in trial.hosts if rest.startswith((f"{one}_", f"{one}."))), "")
+            trial.hosts.setdefault(host, {})[rest.removeprefix(host).lstrip("_.")] = file
     return list(found.values())
 
 
-def _count(found: dict[bytes, Stream], frame: bytes, t_s: float) -> None:
-    protocol = PROTOCOLS.get(frame[23]) if frame[12:15] == b"\x08\x00\x45" and len(frame) > 46 else None
-    if protocol is None:
-        return
-    key = frame[23:24] + frame[26:38]
-    stream = found.get(key)
-    if stream is None:
-        ends = [".".join(map(str, frame[at : at + 4])) for at in (26, 30)]
-        ports = struct.unpack_from(">HH", frame, 34)
-        stream = found[key] = Stream(protocol, ends[0], ends[1], ports, t_s, t_s)
-    stream.last_s = t_s
-    header_bytes = (frame[46] >> 4) * 4 if protocol == "tcp" else 8
-    stream.payload_bytes += int.from_bytes(frame[16:18]) - 20 - header_bytes
+def read_text(file: Path) -> str:
+    """Return the text of a log; raises CampaignError."""
+    try:
+        return gzip.decompress(file.read_bytes()).decode("utf-8", "replace")
+    except (OSError, EOFError, zlib.error) as error:
+        raise CampaignError(f"{file}: cannot be read: {error}") from error
 
 
 def addresses_of(text: str) -> dict[str, str]:
@@ -156,57 +106,93 @@ def addresses_of(text: str) -> dict[str, str]:
     return found
 
 
+def read_capture(file: Path) -> tuple[int, list[Stream]]:
+    """Return the snaplen and the TCP and UDP streams over IPv4 of a capture; raises CampaignError."""
+    found: dict[bytes, Stream] = {}
+    try:
+        with gzip.open(file) as source:
+            head = source.read(24)
+            order = BYTE_ORDERS.get(head[:4])
+            if order is None or len(head) < 24:
+                raise CampaignError(f"{file}: not a capture by tcpdump")
+            snaplen, link_type = struct.unpack(f"{order}II", head[16:])
+            if link_type & 0xFFFF != 1:
+                raise CampaignError(f"{file}: not a capture of Ethernet frames")
+            record = struct.Struct(f"{order}IIII")
+            while len(head := source.read(record.size)) == record.size:
+                second, micro, kept, _ = record.unpack(head)
+                if kept > LARGEST_PACKET_BYTES:
+                    raise CampaignError(f"{file}: damaged: it claims a packet of {kept} bytes")
+                _count(found, source.read(kept), second + micro / 1e6)
+    except (OSError, EOFError, zlib.error) as error:
+        raise CampaignError(f"{file}: cannot be read: {error}") from error
+    return snaplen, list(found.values())
+
+
+def _count(found: dict[bytes, Stream], frame: bytes, t_s: float) -> None:
+    is_ipv4 = frame[12:15] == b"\x08\x00\x45"
+    protocol = PROTOCOLS.get(frame[23]) if is_ipv4 and len(frame) >= IPV4_FRAME_BYTES else None
+    if protocol is None:
+        return
+    ends = frame[23:24] + frame[26:38]
+    stream = found.get(ends)
+    if stream is None:
+        source, destination = (".".join(map(str, frame[at : at + 4])) for at in (26, 30))
+        ports = struct.unpack_from(">HH", frame, 34)
+        stream = found[ends] = Stream(protocol, source, destination, ports, t_s, t_s)
+    stream.last_s = t_s
+    header_bytes = (frame[46] >> 4) * 4 if protocol == "tcp" else 8
+    stream.payload_bytes += int.from_bytes(frame[16:18]) - 20 - header_bytes
+
+
 def web10g_as_tcp_info(text: str) -> str:
     """Return a log of web10g-logger as a trace of the logger tcp-info."""
-    lines, first = [TCP_INFO], dict[tuple[str, ...], int]()
-    for row in csv.reader(text.splitlines()):
-        try:
-            value = {name: row[at] for name, at in WEB10G.items()}
-            mss, una = max(1, int(value["mss"])), int(value["una"])
-            end = tuple(value[name] for name in ("src", "sport", "dst", "dport"))
-            in_flight = (int(value["nxt"]) - una) % 2**32
-            acked = (una - first.setdefault(end, una)) % 2**32
-            numbers = (
-                *(round(int(value["cwnd"]) / mss, 3), _ssthresh(value["ssthresh"], mss)),
-                *(int(value["srtt_ms"]) * 1000, int(value["rto_ms"]) * 1000, mss, -(-in_flight // mss)),
-                *(int(value["retrans"]), acked, int(value["window"]), 0),
-            )
-            lines.append(",".join(map(str, (_ns(value["time"]), *end, *numbers))))
-        except (IndexError, ValueError):
-            continue  # the line of names, or one that was cut off
-    return "\n".join(lines) + "\n"
+    first_una: dict[tuple[str, ...], int] = {}
+
+    def trace(row: Mapping[str, str]) -> Iterator[object]:
+        ends = tuple(row[name] for name in ("src", "sport", "dst", "dport"))
+        mss, una = max(1, int(row["mss"])), int(row["una"])
+        in_flight_bytes = (int(row["nxt"]) - una) % 2**32
+        yield from (_ns(row["time"]), *ends, round(int(row["cwnd"]) / mss, 3), _ssthresh(row, mss))
+        yield from (int(row["srtt_ms"]) * 1000, int(row["rto_ms"]) * 1000, mss, -(-in_flight_bytes // mss))
+        acked_bytes = (una - first_una.setdefault(ends, una)) % 2**32
+        yield from (int(row["retransmitted"]), acked_bytes, int(row["window"]), 0)
+
+    return _as_trace(text, WEB10G, TCP_INFO, trace)
 
 
 def ttprobe_as_tcp_probe(text: str) -> str:
     """Return a log of ttprobe as a trace of the logger tcp-probe."""
-    lines = [TCP_PROBE]
+
+    def trace(row: Mapping[str, str]) -> Iterator[object]:
+        mss = max(1, int(row["mss"]))
+        yield from (_ns(row["time"]), row["src"], int(row["sport"]), row["dst"], int(row["dport"]))
+        yield from (int(row["length"]), int(row["nxt"]), int(row["una"]))
+        yield from (round(int(row["cwnd"]) / mss, 3), _ssthresh(row, mss))
+        yield from (int(row["snd_wnd"]), int(row["rcv_wnd"]), int(row["srtt_us"]), 0)
+
+    return _as_trace(text, TTPROBE, TCP_PROBE, trace)
+
+
+def _as_trace(
+    text: str,
+    columns: Mapping[str, int],
+    header: str,
+    trace: Callable[[Mapping[str, str]], Iterator[object]],
+) -> str:
+    """Return a log as the CSV of a trace. Its header, and lines that were cut off, are skipped."""
+    lines: list[Sequence[object]] = [[header]]
     for row in csv.reader(text.splitlines()):
         try:
-            _, time, src, sport, dst, dport, _, mss, srtt, cwnd, ssthresh, snd, rcv, _, una, nxt, length = (
-                row[:17]
-            )
-            size = max(1, int(mss))
-            windows = (round(int(cwnd) / size, 3), _ssthresh(ssthresh, size), int(snd), int(rcv), int(srtt))
-            values = (
-                _ns(time),
-                src,
-                int(sport),
-                dst,
-                int(dport),
-                int(length),
-                int(nxt),
-                int(una),
-                *windows,
-                0,
-            )
-            lines.append(",".join(map(str, values)))
-        except ValueError:
+            lines.append(list(trace({name: row[at] for name, at in columns.items()})))
+        except (IndexError, ValueError):
             continue
-    return "\n".join(lines) + "\n"
+    return "".join(f"{','.join(map(str, line))}\n" for line in lines)
 
 
-def _ssthresh(text: str, mss: int) -> float:
-    return NEVER_SET if int(text) >= NEVER_SET // 2 else round(int(text) / mss, 3)
+def _ssthresh(row: Mapping[str, str], mss: int) -> float:
+    value = int(row["ssthresh"])
+    return NEVER_SET if value >= NEVER_SET // 2 else round(value / mss, 3)
 
 
 def _ns(text: str) -> int:

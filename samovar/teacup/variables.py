@@ -1,4 +1,4 @@
-"""Every TPCONF variable of TEACUP 1.1 and of its mirror of 2021: what says the same here, and how it differs.
+"""The variables of TEACUP 1.1 and of its mirror of 2021: the counterpart of each, and a remark.
 
 docs/how-to/come-from-teacup.md has the same table.
 """
@@ -6,45 +6,40 @@ docs/how-to/come-from-teacup.md has the same table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 NOTHING = "—"
+Counterpart = tuple[str, str]
+"""The keys that replace a variable, or NOTHING, and a remark."""
 CONVENTION = "a list for the configuration's own use; its values are read where they are used"
-NO_BOOT = "samovar does not choose what a host boots"
-NO_SWITCH = "samovar does not configure switches; addresses, routes and VLANs must exist"
-NO_PASSWORD = "never read into a file: put the login in a file of mode 600 that a command of `power` reads"
-
-
-class Counterpart(NamedTuple):
-    """The keys here that say the same, or NOTHING, and a remark."""
-
-    here: str
-    remark: str
-
-
-_TABLE: Mapping[str, tuple[str, str]] = {
+NO_BOOT = NOTHING, "samovar does not choose what a host boots"
+NO_SWITCH = NOTHING, "samovar does not configure switches; addresses, routes and VLANs must exist"
+NO_PASSWORD = (
+    NOTHING,
+    "never read into a file: put the login in a file of mode 600 that a command of `power` reads",
+)
+_OF_CONFIG: Mapping[str, Counterpart] = {
     "script_path": (NOTHING, "samovar is installed, not put on a path"),
     "debug_level": (NOTHING, "messages of R are always shown when it fails"),
     "router": ("hosts: role: router", "its queues are at the egress of the interface to each side"),
     "hosts": ("hosts: role: sender, receiver", "senders are on the side of the first queue's source"),
     "host_internal_ip": ("hosts: interfaces: address", "with /24, as TEACUP assumes; name the interfaces"),
     "host_os": ("hosts: os", "linux or freebsd; Windows and macOS have no recipes"),
-    "linux_kern_router": (NOTHING, NO_BOOT),
-    "linux_kern_hosts": (NOTHING, NO_BOOT),
-    "os_partition": (NOTHING, NO_BOOT),
-    "tftpserver": (NOTHING, NO_BOOT),
-    "tftpboot_dir": (NOTHING, NO_BOOT),
+    "linux_kern_router": NO_BOOT,
+    "linux_kern_hosts": NO_BOOT,
+    "os_partition": NO_BOOT,
+    "tftpserver": NO_BOOT,
+    "tftpboot_dir": NO_BOOT,
     "force_reboot": (NOTHING, "hosts are rebooted only for settings that need it, and restored"),
     "boot_timeout": ("hosts: boot_timeout", ""),
     "do_power_cycle": ("hosts: power", "a host that does not return is power-cycled if it has `power`"),
     "power_ctrl_type": ("hosts: power: on, off, cycle", "any command, or IPMI"),
     "host_power_ctrlport": ("hosts: power: outlet", "written as a comment: the command has to be yours"),
-    "power_admin_name": (NOTHING, NO_PASSWORD),
-    "power_admin_pw": (NOTHING, NO_PASSWORD),
-    "config_topology": (NOTHING, NO_SWITCH),
-    "topology_switch": (NOTHING, NO_SWITCH),
-    "topology_switch_port_prefix": (NOTHING, NO_SWITCH),
-    "topology_switch_port_offset": (NOTHING, NO_SWITCH),
+    "power_admin_name": NO_PASSWORD,
+    "power_admin_pw": NO_PASSWORD,
+    "config_topology": NO_SWITCH,
+    "topology_switch": NO_SWITCH,
+    "topology_switch_port_prefix": NO_SWITCH,
+    "topology_switch_port_offset": NO_SWITCH,
     "linkspeed": ("settings: speed.rate", "for all hosts; auto leaves the card as it is"),
     "host_linkspeed": ("hosts: settings: speed.rate", "overrides the speed for all hosts"),
     "check_connectivity": ("samovar check", "each run checks it as well"),
@@ -86,20 +81,19 @@ _TABLE: Mapping[str, tuple[str, str]] = {
     "variable_defaults": ("path, traffic, settings", "put into the values that use them"),
     "vary_parameters": ("factors", "all combinations; `runs` becomes replicates"),
 }  # fmt: skip
-VARIABLES: Mapping[str, Counterpart] = {
-    f"TPCONF_{name}": Counterpart(*one) for name, one in _TABLE.items()
-} | {
-    "env.user": Counterpart("ssh: user", ""),
-    "env.password": Counterpart(NOTHING, "never read into a file: log in with a key (ssh: key) or an agent"),
-    "env.shell": Counterpart(NOTHING, "scripts are for sh"),
-    "env.timeout": Counterpart(
-        "config.yaml: ssh: connect_timeout", "a setting of the controller, so it is only printed"
+VARIABLES: Mapping[str, Counterpart] = {f"TPCONF_{name}": one for name, one in _OF_CONFIG.items()} | {
+    "env.user": ("ssh: user", ""),
+    "env.password": (NOTHING, "never read into a file: log in with a key (ssh: key) or an agent"),
+    "env.shell": (NOTHING, "scripts are for sh"),
+    "env.timeout": (
+        "config.yaml: ssh: connect_timeout",
+        "a setting of the controller, so it is only printed",
     ),
-    "env.pool_size": Counterpart(NOTHING, "all hosts work at the same time"),
+    "env.pool_size": (NOTHING, "all hosts work at the same time"),
 }
-_CDG = Counterpart("cc.<parameter>", CONVENTION)
 
 
 def counterpart_of(name: str) -> Counterpart | None:
-    """Return the counterpart of a variable; None if TEACUP has no such variable."""
-    return _CDG if name.startswith("TPCONF_cdg_") else VARIABLES.get(name)
+    """Return the counterpart of a variable and a remark; None if TEACUP has no such variable."""
+    is_list_of_cdg = name.startswith("TPCONF_cdg_")
+    return ("cc.<parameter>", CONVENTION) if is_list_of_cdg else VARIABLES.get(name)

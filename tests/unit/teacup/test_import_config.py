@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from samovar.cli.commands import run_commands
 from samovar.cli.project import Project, Request
+from samovar.errors import SamovarError
 from samovar.experiment import yaml_tree
 from samovar.plan import Plan
+from samovar.teacup import import_config
 from samovar.teacup.variables import VARIABLES
 
 EVERY = Path(__file__).with_name("every-variable.txt")
@@ -186,7 +189,7 @@ def test_each_generator_is_a_flow(
 @pytest.mark.parametrize(
     ("text", "note"),
     [
-        (small(traffic=IPERF + ", ('0', '2', \"start_teleport, client='a'\")"), "start_teleport (id 2): nothing like it here"),
+        (small(traffic=IPERF + ", ('0', '2', \"start_teleport, client='a'\")"), "start_teleport (id 2): has no counterpart here"),
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client='zz', server='b'\")"), "zz is not one of TPCONF_hosts"),
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client=(\")"), "not Python"),
         (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
@@ -195,7 +198,7 @@ def test_each_generator_is_a_flow(
         (small(parameters="'x': (['V_aqm'], ['x'], ['pfifo', 'nosuch'], {})", varied="'x'"), "nosuch is not a queue discipline"),
         (small(more="TPCONF_host_os = {'b': 'CYGWIN'}\n"), "b ran CYGWIN"),
         (small(more="TPCONF_duration = input()\n"), "TPCONF_duration: input() would have to be executed"),
-        (small(more="TPCONF_host_init_custom_cmds = {'a': ['mysql --password=hunter22']}\n"), "or with a password"),
+        (small(more="TPCONF_host_init_custom_cmds = {'a': ['mysql --password=hunter22']}\n"), "or they contain a password"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_said_is_named(
@@ -292,6 +295,19 @@ def test_a_file_that_is_no_configuration_is_refused_in_a_sentence(
     assert list((project / "experiments").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["5", "'x'", "'inf'", "None", "[[]]", "{'hostA': 5}", "{'k': ([], [], [[1]], {})}", "[(1, ') + (', '')]"],
+)
+def test_any_value_of_a_variable_is_read_or_refused_in_a_sentence(value: str, project: Path) -> None:
+    names = [name for name in VARIABLES if name.startswith("TPCONF_")]
+    for name in names:
+        (project / "mine.py").write_text(f"{EVERY.read_text()}\n{name} = {value}\n")
+        with suppress(SamovarError):
+            import_config(project / "mine.py", project, name, Project(project).catalogue, ".schema")
+    assert len(list((project / "hosts").iterdir())) > len(names) / 2
+
+
 def test_a_syntax_error_does_not_show_the_line_with_a_password(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -309,8 +325,8 @@ def test_the_page_explains_each_variable_in_the_words_of_the_command() -> None:
     rows = {line for line in PAGE.read_text().splitlines() if line.startswith("| `")}
     missing = [
         name
-        for name, one in VARIABLES.items()
-        if f"| `{name}` | {one.here if one.here == '—' else f'`{one.here}`'} | {one.remark} |" not in rows
+        for name, (here, remark) in VARIABLES.items()
+        if f"| `{name}` | {here if here == '—' else f'`{here}`'} | {remark} |" not in rows
     ]
     assert missing == []
 

@@ -184,6 +184,8 @@ def damage(folder: Path, name: str, data: bytes) -> None:
             gzip.compress(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000") + b"\xff" * 64),
         ),
         ("_src_ifconfig.log.gz", b"\x1f\x8b truncated"),
+        ("_src_uname.log.gz", b"\x1f\x8b truncated"),
+        ("_src_siftr.log.gz", gzip.compress(b"enable_time_secs=1" * 99)[:-9]),
     ],
 )
 def test_a_damaged_file_is_left_out_and_named(
