@@ -109,6 +109,7 @@ gather <- function(campaign, measured) {
   lapply(derived_tables, \(name) delayedAssign(name, stack(name), assign.env = results))
   delayedAssign("summary", summary_of(campaign, results$metrics), assign.env = results)
   delayedAssign("flows", summarise_flows(results$metrics, campaign$factors), assign.env = results)
+  delayedAssign("variance", variance_of(campaign, results$metrics), assign.env = results)
   results
 }
 
@@ -119,6 +120,12 @@ summary_of <- function(campaign, metrics) {
 }
 
 note_lines <- function(notes) if (nrow(notes) == 0) character() else sprintf("%s: %s", notes$trial, notes$note)
+
+# The variance of every metric, each trial with the median of its flows as in the summary.
+variance_of <- function(campaign, metrics) {
+  by <- c("trial", "part", campaign$factors, "metric", "unit")
+  variance_by_part(campaign, metrics[, .(value = stats::median(value)), by = by])
+}
 
 write_analysis <- function(results, undrawn, bundle) {
   packages <- c("samovar", "data.table", "ggplot2", "Rcpp", "jsonlite")

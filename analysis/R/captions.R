@@ -46,12 +46,23 @@ sentences <- function(...) {
 
 count_words <- function(n, one, many = paste0(one, "s")) paste(n, if (n == 1) one else many)
 
+# "Bars: 93.75 % interval of the median (order statistics)." for 5 trials per point.
 interval_words <- function(n) {
-  if (max(n) < 3) return("No intervals: they need at least three trials.")
-  if (min(n) >= 6) return("Bars: 95 % interval of the median (order statistics).")
-  if (max(n) < 6) return("Bars: range of the trials (a 95 % interval needs six trials).")
-  "Bars: 95 % interval of the median (order statistics), or the range where there are fewer than six trials."
+  n <- sort(unique(n))
+  enough <- n[n >= fewest_values]
+  confidence <- percent_words(interval_confidence(enough))
+  stated <- if (length(enough) == 1) {
+    paste("Bars:", confidence, "interval of the median (order statistics)")
+  } else if (length(enough) %in% 2:4) {
+    paste0("Bars: interval of the median (order statistics), ", paste(confidence, "for", enough, "trials", collapse = ", "))
+  } else if (length(enough) > 4) {
+    span <- percent_words(range(interval_confidence(enough)))
+    paste("Bars: interval of the median (order statistics) whose confidence depends on the number of trials:", paste(span, collapse = " to "))
+  }
+  sentences(stated, if (n[1] < fewest_values) paste("No interval: fewer than", fewest_values, "trials"))
 }
+
+percent_words <- function(share) paste(format_plain(signif(100 * share, 4)), "%")
 
 bracket_words <- function(n) sub("^Bars:", "Brackets:", interval_words(n))
 

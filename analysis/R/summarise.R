@@ -1,68 +1,38 @@
-# Summarise metrics over the trials of a treatment: medians with intervals, bootstrap, linearity of RTT over rwnd.
+# Summarise metrics over the trials of a treatment: medians with intervals, linearity of RTT over rwnd.
 
-#' Median of replicates with its 95 % interval
+#' Median of replicates with its interval
 #'
 #' The interval does not depend on the distribution: its ends are the order statistics r and n + 1 - r, where r is the largest rank with P(r <=
-#' Binomial(n, 1/2) <= n - r) >= 0.95. Such an interval needs six values. For three, four and five values the interval is the whole range, which
-#' contains the median with a probability of 75, 87.5 and 93.75 %. Below three values there is no interval.
+#' Binomial(n, 1/2) <= n - r) >= 0.95. That probability is the confidence. It is exact for every continuous distribution, and the least confidence if
+#' values are tied. No rank reaches 0.95 below six values: for three, four and five values the interval is the whole range, with 75, 87.5 and 93.75 %.
+#' Below three values there is no interval. The mean has no interval, because none covers the mean of skewed values as often as it states.
 #'
 #' @param values Numbers, one per trial; NA is left out.
 #' @return A list: `median`, `mean`, `lo`, `hi` (NA below three values), `n`, `confidence` (that of the interval).
-#' @source Conover, Practical Nonparametric Statistics, section 3.2.
+#' @source Conover, Practical Nonparametric Statistics, section 3.2; David and Nagaraja, Order Statistics, section 7.1.
+#' @examples
+#' median_interval(c(9, 10, 11, 10.5, 12))
 #' @export
 median_interval <- function(values) {
-  x <- sort(as.double(values))
+  x <- as.double(values[!is.na(values)])
+  x <- x[order(x)]
   n <- length(x)
-  middle <- if (n == 0) NA_real_ else stats::median(x)
+  middle <- if (n == 0) NA_real_ else (x[(n + 1L) %/% 2L] + x[n %/% 2L + 1L]) / 2
   result <- list(median = middle, mean = mean(x), lo = NA_real_, hi = NA_real_, n = n, confidence = NA_real_)
-  if (n < 3) return(result)
+  if (n < fewest_values) return(result)
   rank <- interval_rank(n)
   result$lo <- x[rank]
   result$hi <- x[n + 1L - rank]
-  result$confidence <- 1 - 2 * stats::pbinom(rank - 1L, n, 0.5)
+  result$confidence <- interval_confidence(n)
   result
 }
 
-interval_rank <- function(n) max(1L, as.integer(stats::qbinom(0.025, n, 0.5)))
+# The range of two values contains the median as often as not.
+fewest_values <- 3L
 
-#' Bootstrap interval of a statistic over replicates
-#'
-#' The values, one per trial, are resampled with replacement. The interval is between the 2.5 % and the 97.5 % quantile of the statistic over the
-#' resamples (for `confidence` 0.95):
-#'
-#' \deqn{[\hat\theta^*_{(\alpha / 2)}, \hat\theta^*_{(1 - \alpha / 2)}]}
-#'
-#' The seed is part of the result: the same values and seed always give the same interval, and R's own random number stream is not advanced. Whole
-#' trials are resampled, because the windows or packets of one trial depend on each other.
-#'
-#' @param values Numbers, one per trial; NA is left out.
-#' @param statistic A function of such values.
-#' @param seed Whole number.
-#' @param resamples Number of resamples.
-#' @param confidence Confidence of the interval.
-#' @return A list `estimate`, `lo`, `hi` (NA below three values), `n`, `seed`, `resamples`.
-#' @source B. Efron and R. Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3.
-#' @examples
-#' bootstrap_interval(c(9, 10, 11, 10, 12), seed = 7)
-#' @export
-bootstrap_interval <- function(values, statistic = stats::median, seed = 1L, resamples = 2000L, confidence = 0.95) {
-  x <- as.double(values[!is.na(values)])
-  n <- length(x)
-  result <- list(estimate = if (n > 0) statistic(x) else NA_real_, lo = NA_real_, hi = NA_real_, n = n, seed = as.integer(seed), resamples = as.integer(resamples))
-  if (n < 3) return(result)
-  draws <- matrix(x[drawn_rows(n, seed, resamples)], n)
-  drawn <- if (identical(statistic, mean)) colMeans(draws) else apply(draws, 2, statistic)
-  result[c("lo", "hi")] <- as.list(quantiles_of(drawn, c(1 - confidence, 1 + confidence) / 2))
-  result
-}
+interval_rank <- function(n) pmax(1L, as.integer(stats::qbinom(0.025, n, 0.5)))
 
-# Treatments of a campaign have few different numbers of trials, and thousands of metrics: the resampled rows are cached.
-drawn_before <- new.env()
-drawn_rows <- function(n, seed, resamples) {
-  key <- paste(n, seed, resamples)
-  if (is.null(drawn_before[[key]])) drawn_before[[key]] <- with_seed(seed, sample.int(n, n * resamples, replace = TRUE))
-  drawn_before[[key]]
-}
+interval_confidence <- function(n) 1 - 2 * stats::pbinom(interval_rank(n) - 1L, n, 0.5)
 
 # As stats::quantile() of type 7, which would take more time than the rest of a summary.
 quantiles_of <- function(x, share) {
@@ -72,17 +42,6 @@ quantiles_of <- function(x, share) {
   x[below] + (at - below) * (x[pmin(below + 1, length(x))] - x[below])
 }
 
-# Draw with a fixed generator, then restore R's own state.
-with_seed <- function(seed, code) {
-  here <- globalenv()
-  before <- here[[".Random.seed"]]
-  on.exit(if (is.null(before)) rm(".Random.seed", envir = here) else assign(".Random.seed", before, envir = here))
-  set.seed(seed, kind = "Mersenne-Twister", normal.kind = "Inversion", sample.kind = "Rejection")
-  code
-}
-
-summary_seed <- 20130121L
-
 #' Summary of a campaign's metrics: one row per part, treatment and metric
 #'
 #' The flows of a trial are combined first (their median), so that a replicate counts once. Windows or packets of trials are never pooled.
@@ -90,13 +49,13 @@ summary_seed <- 20130121L
 #' @param metrics Table of trial metrics: `trial`, `part`, factor columns, `replicate`, `flow`, `metric`, `unit`, `value`, and `verdict` of the trial
 #'   if known.
 #' @param factors Names of the factor columns.
-#' @return A data.table: `part`, factors, `metric`, `unit`, `median`, `mean`, `lo`, `hi` (95 % of the median by order statistics), `n`, `valid`, `suspect` (trials
-#'   by verdict), `min`, `p25`, `p75`, `p90`, `max`, `mean_lo`, `mean_hi` (95 % of the mean by bootstrap), `seed` (of the bootstrap).
+#' @return A data.table: `part`, factors, `metric`, `unit`, `median`, `mean`, `lo`, `hi`, `n`, `confidence` (of the interval from `lo` to `hi`, see
+#'   [median_interval()]), `valid`, `suspect` (trials by verdict), `min`, `p25`, `p75`, `p90`, `max`.
 #' @export
 summarise_metrics <- function(metrics, factors) {
   verdicts <- if ("verdict" %in% names(metrics)) metrics$verdict else rep(NA_character_, nrow(metrics))
   per_trial <- copy(metrics)[, verdict := verdicts][, .(value = stats::median(value), verdict = verdict[1]), by = c("part", factors, "trial", "metric", "unit")]
-  per_trial[, c(median_interval(value)[c("median", "mean", "lo", "hi", "n")], verdict_counts(verdict), spread_of(value)), by = c("part", factors, "metric", "unit")][]
+  per_trial[, c(median_interval(value), verdict_counts(verdict), spread_of(value)), by = c("part", factors, "metric", "unit")][]
 }
 
 #' Summary of the metrics of each flow: one row per part, treatment, flow and metric
@@ -104,7 +63,7 @@ summarise_metrics <- function(metrics, factors) {
 #' A flow with a `count` has a row for each of its flows. Another row, under its label, is for all of them; their value in a trial is their median.
 #'
 #' @inheritParams summarise_metrics
-#' @return A data.table: `part`, factors, `flow`, `metric`, `unit`, `median`, `mean`, `lo`, `hi` (of the median by order statistics), `n`.
+#' @return A data.table: `part`, factors, `flow`, `metric`, `unit`, `median`, `mean`, `lo`, `hi`, `n`, `confidence`.
 #' @source As [summarise_metrics()].
 #' @export
 summarise_flows <- function(metrics, factors) {
@@ -112,7 +71,7 @@ summarise_flows <- function(metrics, factors) {
   counted <- copy(alone[flow_label(flow) != flow])[, flow := flow_label(flow)]
   by <- c("part", factors, "flow", "metric", "unit")
   per_trial <- rbind(alone, counted)[, .(value = stats::median(value)), by = c(by, "trial")]
-  per_trial[, median_interval(value)[c("median", "mean", "lo", "hi", "n")], by = by]
+  per_trial[, median_interval(value), by = by]
 }
 
 # "voip-2" belongs to the counted flow "voip".
@@ -121,9 +80,7 @@ flow_label <- function(flow) sub("[-.][0-9]+$", "", flow)
 verdict_counts <- function(verdict) list(valid = sum(verdict %in% "valid"), suspect = sum(verdict %in% "suspect"))
 
 spread_of <- function(value) {
-  at <- as.list(quantiles_of(value, c(0, 0.25, 0.75, 0.9, 1)))
-  drawn <- bootstrap_interval(value, mean, summary_seed, 1000L)
-  c(stats::setNames(at, c("min", "p25", "p75", "p90", "max")), list(mean_lo = drawn$lo, mean_hi = drawn$hi, seed = drawn$seed))
+  stats::setNames(as.list(quantiles_of(value, c(0, 0.25, 0.75, 0.9, 1))), c("min", "p25", "p75", "p90", "max"))
 }
 
 #' Linearity of RTT over the receive window while the buffer does not fill

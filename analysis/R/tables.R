@@ -42,6 +42,9 @@ table_crossed <- function(results, trials, metric, rows, columns, published = NU
   per_trial <- values[, .(value = stats::median(value) * shown$scale), by = c("trial", rows, columns)]
   setnames(per_trial, c(rows, columns), c("row", "column"))
   data <- per_trial[, median_interval(value), by = .(row, column)]
+  # Trials of several treatments are no sample of one distribution.
+  pooled <- nlevels(curves_of(campaign, trials, but = c(rows, columns))$labels) > 1
+  if (pooled) data[, c("lo", "hi", "confidence") := NA_real_]
   down <- intersect(known_levels(campaign, rows), data$row)
   across <- intersect(known_levels(campaign, columns), data$column)
   cells <- \(l) c(l, vapply(across, \(a) interval_text(data[row == l & column == a], 3), ""),
@@ -52,8 +55,8 @@ table_crossed <- function(results, trials, metric, rows, columns, published = NU
                      c("left", rep("right", length(across) * (1L + !is.null(published))))),
     rows = lapply(down, cells), data = data, trials = unique(per_trial$trial),
     caption = sentences(
-      paste0("Median ", sub("_[a-z]+$", "", metric), " in ", shown$unit, ", ", replicate_words(data$n), ", with the interval in brackets"),
-      published_words(published), bracket_words(data$n), path_words(campaign, trials)
+      paste0("Median ", sub("_[a-z]+$", "", metric), " in ", shown$unit, ", ", replicate_words(data$n), if (!pooled) ", with the interval in brackets"),
+      published_words(published), if (pooled) "No interval: each cell has trials of several treatments" else bracket_words(data$n), path_words(campaign, trials)
     )
   )
 }
@@ -83,6 +86,114 @@ table_treatments <- function(results, trials, metrics, flow = NULL, published = 
   )
 }
 
+# --- Effects of factors
+
+table_changes <- function(results, trials, metric, factor, against = NULL, as = "difference", flow = NULL) {
+  campaign <- results$campaign
+  check_factor(campaign, factor)
+  known <- known_levels(campaign, factor)
+  against <- against %||% intersect(known, trials[[factor]])[1]
+  if (!against %in% known) abort_choice(paste("Unknown level of", factor), against, known)
+  values <- values_of_metrics(results, trials, metric, flow)
+  curves <- curves_of(campaign, trials, but = factor)
+  shown <- display_unit(values$unit[1])
+  values[, curve := curves$labels[match(trial, trials$id)]]
+  per_trial <- values[!is.na(get(factor)), .(value = stats::median(value) * shown$scale), by = c("trial", "curve", factor, "replicate")]
+  setnames(per_trial, c(factor, "replicate"), c("level", "pair"))
+  per_trial[, run := positions_of(campaign, trial)]
+  data <- paired_changes(per_trial, against, as)[order(curve, match(level, known))]
+  if (nrow(data) == 0) abort_nothing(paste0("no two trials of a block differ in ", factor, " alone, one of them with ", against))
+  several <- uniqueN(per_trial$curve) > 1
+  ratio <- as == "ratio"
+  y_title <- metric_title(metric, shown$unit)
+  list(
+    title = paste0("Change of ", y_title, " by ", factor_title(factor)),
+    columns = headed(c(if (several) curves$title, factor_title(factor), paste("At", against), "At level", if (ratio) "Ratio" else "Change", "Confidence", "Pairs"),
+                     c(rep("left", 1L + several), rep("right", 5L))),
+    rows = lapply(seq_len(nrow(data)), \(i) c(if (several) as.character(data$curve[i]), change_cells(data[i], if (ratio) 5 else 4))),
+    data = data, trials = unique(per_trial$trial),
+    caption = sentences(
+      paste0(y_title, " at ", factor, " ", against, " and at the level of the row: medians over pairs of trials, and the median ",
+             if (ratio) "ratio" else "difference", " within a pair, with its interval in brackets (order statistics)"),
+      pairing_words(campaign, per_trial), change_words(data), flow_words(flow), path_words(campaign, trials)
+    )
+  )
+}
+
+# Ratios have a digit more, because most are close to 1.
+change_cells <- function(row, digits) {
+  number <- \(v) format_plain(signif(v, 4))
+  change <- interval_text(row[, .(median = change, lo, hi)], digits)
+  c(row$level, number(row$from), number(row$to), paste0(if (!row$distinct) "~ ", change), if (is.na(row$confidence)) "-" else percent_words(row$confidence), row$n)
+}
+
+change_words <- function(data) {
+  without <- is.na(data$lo) & !is.na(data$change)
+  c(
+    if (any(!data$distinct)) "~: the interval contains no change, or there is no interval",
+    if (any(without & data$n < fewest_values)) paste("No interval: fewer than", fewest_values, "pairs"),
+    if (any(without & data$n >= fewest_values)) "No interval: all trials of one level were run before those of the other, so that drift or a reboot is part of the change",
+    if (sum(!is.na(data$lo)) > 1) "Each interval has its confidence by itself, not all of them together"
+  )
+}
+
+# A pair in one block was run close together in time; other pairs have only their number in common.
+pairing_words <- function(campaign, per_trial) {
+  pairs <- per_trial[, .(curve, pair, block = blocks_of(campaign, trial))]
+  if (uniqueN(pairs$block) > 1 && uniqueN(pairs) == uniqueN(pairs[, .(curve, pair)])) return("Trials are paired by block")
+  "Trials are paired by replicate: pairs were not run in one block, so that drift of the path is part of the noise"
+}
+
+table_variance_explained <- function(results, trials, metric, scale = NULL, flow = NULL) {
+  campaign <- results$campaign
+  values <- values_of_metrics(results, trials, metric, flow)
+  shown <- display_unit(values$unit[1])
+  per_trial <- values[, .(value = stats::median(value) * shown$scale), by = c("trial", "part", campaign$factors, "metric", "unit")]
+  if (identical(scale, "log")) {
+    if (any(per_trial$value <= 0)) abort_nothing(paste("logarithms need positive values, but", metric, "is", min(per_trial$value), "in a trial"))
+    per_trial[, value := log(value)]
+  }
+  data <- variance_by_part(campaign, per_trial)
+  if (nrow(data) == 0) abort_nothing(paste("no factor varies, or", metric, "is the same in all trials"))
+  several <- uniqueN(data$part) > 1
+  of <- paste0(if (identical(scale, "log")) "the logarithm of ", metric_title(metric, shown$unit))
+  list(
+    title = paste("Variance of", of, "by factor"),
+    columns = headed(c(if (several) "Part", "Term", "df", "Sum of squares", "\u03b7\u00b2 (%)", "Generalised \u03b7\u00b2 (%)", "\u03c9\u00b2 (%)"),
+                     c(rep("left", 1L + several), rep("right", 5L))),
+    rows = lapply(seq_len(nrow(data)), \(i) c(if (several) data$part[i], variance_cells(data[i]))),
+    data = data, trials = unique(per_trial$trial),
+    caption = sentences(
+      paste0("Analysis of variance of ", of, ", ", count_words(nrow(per_trial), "trial")),
+      paste0("\u03b7\u00b2: share of the total sum of squares; generalised \u03b7\u00b2: share of the term, blocks and replicates together; ",
+             "\u03c9\u00b2: estimate of the share beyond this sample, negative where a term explains less than noise would"),
+      variance_words(data), flow_words(flow), path_words(campaign, trials)
+    )
+  )
+}
+
+variance_cells <- function(row) {
+  percent <- \(share) if (is.na(share)) "-" else format(round(100 * share, 1), nsmall = 1, trim = TRUE)
+  titles <- c(higher = "Higher interactions", block = "Block", residual = "Replicates (residual)", total = "Total")
+  title <- unname(titles[row$term])
+  if (is.na(title)) title <- paste(vapply(strsplit(row$term, ":", fixed = TRUE)[[1]], term_title, ""), collapse = " \u00d7 ")
+  c(title, row$df, if (is.na(row$sum_sq)) "-" else format_plain(signif(row$sum_sq, 4)), percent(row$share), percent(row$generalised), percent(row$omega_sq))
+}
+
+# "Rate = Buffer" for "path.rate = path.buffer", which always change together.
+term_title <- function(names) paste(vapply(strsplit(names, " = ", fixed = TRUE)[[1]], factor_title, ""), collapse = " = ")
+
+# Notes on what the table cannot show.
+variance_words <- function(data) {
+  sums <- data[, .(added = sum(sum_sq[term != "total"], na.rm = TRUE), total = sum_sq[term == "total"]), by = part]
+  c(
+    if (any(abs(sums$added / sums$total - 1) > 1e-6)) "The design is unbalanced: sums of squares are of type II and do not add up to the total",
+    if (any(data[term == "residual"]$df == 0)) "Without replicates, noise cannot be told from the highest interaction",
+    if (any(data[!term %in% c("residual", "total")]$df == 0)) "Dash: cannot be told from other terms in these trials",
+    if (any(data[, is.na(omega_sq) & !is.na(generalised)])) "No \u03c9\u00b2 of a level that needs a reboot: its noise is the difference between two boots"
+  )
+}
+
 # --- Buffer size
 
 table_buffer_estimates <- function(results, trials, published = NULL) {
@@ -90,7 +201,8 @@ table_buffer_estimates <- function(results, trials, published = NULL) {
   curves <- curves_of(campaign, trials)
   values <- values_of_metrics(results, trials, names(buffer_columns))
   values[, level := curves$labels[match(trial, trials$id)]]
-  data <- values[, median_interval(value), by = .(level, metric)][order(level, match(metric, names(buffer_columns)))]
+  per_trial <- values[, .(value = stats::median(value)), by = .(level, metric, trial)]
+  data <- per_trial[, median_interval(value), by = .(level, metric)][order(level, match(metric, names(buffer_columns)))]
   shown <- intersect(names(buffer_columns), data$metric)
   compared <- unique(unlist(lapply(published, names)))
   rows <- lapply(levels(droplevels(data$level)), \(l) {
@@ -119,7 +231,8 @@ buffer_columns <- c(
 
 table_pause_buffer <- function(results, trials, published = NULL) {
   data <- pause_estimates(results, trials, pause_methods)
-  medians <- data[, c(median_interval(packets), list(mtu_bytes = mtu_bytes[1])), by = .(curve, metric)]
+  per_trial <- data[, .(packets = stats::median(packets)), by = .(curve, metric, mtu_bytes, trial)]
+  medians <- per_trial[, c(median_interval(packets), list(mtu_bytes = mtu_bytes[1])), by = .(curve, metric)]
   cell <- \(l, m) {
     row <- medians[curve == l & metric == m]
     if (nrow(row) == 0) return("-")

@@ -20,7 +20,10 @@ from samovar.export.flent_file import write_flent_files
 from samovar.export.parquet import require_pyarrow, write_parquet
 from samovar.plan import Plan
 
-MEASURES = ("metrics", "summary", "flows", "series", "rtt", "jitter", "sender", "cycles", "pauses", "closeup")
+MEASURES = (
+    *("metrics", "summary", "flows", "variance"),
+    *("series", "rtt", "jitter", "sender", "cycles", "pauses", "closeup"),
+)
 
 
 class Format(NamedTuple):

@@ -18,7 +18,7 @@ from samovar.plan.trials import Group, Treatments, Trials, View
 from samovar.plan.warning_checks import CHECKS, TreatmentCheck
 
 FEWEST_REPLICATES = 3
-FOR_AN_INTERVAL = 6
+FOR_95_PERCENT = 6
 """Fewest replicates for a 95 % interval: the range of 5 contains the median with 1 - 2 (1/2)^5 = 94 %."""
 
 NOT_RECORDED = {
@@ -58,11 +58,12 @@ def warnings_of(
 
 def _design_warnings(name: str, replicates: int, order: str, treatments: int) -> Iterator[str]:
     amount = "1 replicate" if replicates == 1 else f"{replicates} replicates"
-    interval = f"a 95 % interval of the median needs {FOR_AN_INTERVAL}"
     if replicates < FEWEST_REPLICATES:
-        yield f"{name}: {amount}; a range needs {FEWEST_REPLICATES}, {interval}"
-    elif replicates < FOR_AN_INTERVAL:
-        yield f"{name}: {amount} give a range; {interval}"
+        needs = f"an interval of the median needs {FEWEST_REPLICATES}, 95 % needs {FOR_95_PERCENT}"
+        yield f"{name}: {amount}; {needs}"
+    elif replicates < FOR_95_PERCENT:
+        confidence = 100 * (1 - 2 * 0.5**replicates)
+        yield f"{name}: {amount} give a {confidence:g} % interval of the median; 95 % needs {FOR_95_PERCENT}"
     if order == "sequential" and treatments > 1:
         yield f"{name}: order sequential; drift over time looks like an effect of the slowest factor"
 

@@ -22,7 +22,9 @@ ANALYSIS_FILES = ("bundle/figures.json", "bundle/tables.json", "bundle/analysis.
 """The files of the analysis that the report needs."""
 REQUIRED_COLUMNS = ("part", "metric", "unit", "median", "lo", "hi", "n")
 QUANTILES = ("min", "p25", "p75", "p90", "max")
-OTHER_COLUMNS = (*QUANTILES, "mean", "mean_lo", "mean_hi", "valid", "suspect", "seed", "flow")
+WITHDRAWN_COLUMNS = ("mean_lo", "mean_hi", "seed")
+"""Columns that only older analyses have."""
+OTHER_COLUMNS = (*QUANTILES, *WITHDRAWN_COLUMNS, "mean", "confidence", "valid", "suspect", "flow")
 """Columns that summary.csv and flows.csv may have besides the required ones. Any further column is a
 factor."""
 
@@ -31,9 +33,10 @@ Levels = Mapping[str, str | Sequence[str]]
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """A metric of one treatment: its median over `n` trials, with a confidence interval from `lo` to `hi`.
+    """A metric of one treatment: its median over `n` trials, with an interval from `lo` to `hi`.
 
-    A value is None if it was not measured. `flow` is empty for a metric of the whole trial.
+    A value is None if it was not measured. `flow` is empty for a metric of the whole trial. `confidence` is
+    that of the interval, None for an older analysis.
     """
 
     part: str
@@ -45,6 +48,7 @@ class SummaryRow:
     hi: float | None
     n: int
     flow: str = ""
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,15 @@ def _summary_row(file: Path, line: int, row: Mapping[str, str]) -> SummaryRow:
     fixed = (*REQUIRED_COLUMNS, *OTHER_COLUMNS)
     levels = {name: text for name, text in row.items() if name not in fixed and text not in ("", "NA", None)}
     try:
-        numbers = [float("nan" if row[name] in ("", "NA") else row[name]) for name in ("median", "lo", "hi")]
-        median, lo, hi = (value if math.isfinite(value) else None for value in numbers)
+        texts = [row.get(name) for name in ("median", "lo", "hi", "confidence")]
+        numbers = [float("nan" if text in (None, "", "NA") else text) for text in texts]
+        median, lo, hi, confidence = (value if math.isfinite(value) else None for value in numbers)
         key = (row["part"], levels, row["metric"], row["unit"])
-        return SummaryRow(*key, median, lo, hi, int(row["n"] or 0), flow=row.get("flow") or "")
+        n, flow = int(row["n"] or 0), row.get("flow") or ""
+        return SummaryRow(*key, median, lo, hi, n, flow, confidence)
     except (ValueError, TypeError) as error:
-        raise ReportError(f"{file}:{line}: {error}; median, lo, hi and n must be numbers or NA") from error
+        numeric = "median, lo, hi, n and confidence"
+        raise ReportError(f"{file}:{line}: {error}; {numeric} must be numbers or NA") from error
 
 
 def exit_status(verdicts: Iterable[str]) -> int:
@@ -213,6 +220,7 @@ def _observed_text(rows: Sequence[SummaryRow], unit: str) -> str:
     (row,), divisor = rows, scale(values, unit)[0]
     if row.lo is not None and row.hi is not None:
         text += f" [{number(row.lo / divisor)}, {number(row.hi / divisor)}]"
+        trials += "" if row.confidence is None else f", {100 * row.confidence:.4g} % interval"
     return f"{text} ({trials})"
 
 

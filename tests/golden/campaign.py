@@ -12,7 +12,7 @@ import math
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,9 +139,10 @@ def pdf(campaign: Path, program: str, *more: str) -> str:
 def table_differences(expected: Path, found: Path) -> Iterator[str]:
     """Yield the cells in which two tables differ: texts must be equal, numbers to a relative error.
 
-    Rows of metrics that the expected table does not have are new since it was made, and left out.
+    Rows of metrics that the expected table does not have are new since it was made, and left out. So are columns
+    of intervals that were withdrawn or added since.
     """
-    rows, others = ([*csv.reader(path.read_text().splitlines())] for path in (expected, found))
+    rows, others = (columns_since(csv.reader(path.read_text().splitlines())) for path in (expected, found))
     if "metric" in rows[0]:
         column = rows[0].index("metric")
         known = {row[column] for row in rows}
@@ -151,6 +152,17 @@ def table_differences(expected: Path, found: Path) -> Iterator[str]:
     for number, (row, other) in enumerate(zip(rows, others, strict=False), 1):
         if len(row) != len(other) or not all(map(equal, row, other)):
             yield f"row {number}: {row}, found {other}"
+
+
+INTERVALS = ("mean_lo", "mean_hi", "seed", "confidence")
+"""Columns of tables that have changed since the campaign was recorded (docs/decisions/0034-intervals.md)."""
+
+
+def columns_since(rows: Iterable[list[str]]) -> list[list[str]]:
+    """Return the rows of a table without the columns INTERVALS."""
+    head, *rest = rows
+    left = [index for index, name in enumerate(head) if name not in INTERVALS]
+    return [[row[index] for index in left] for row in (head, *rest)]
 
 
 def equal(cell: str, other: str) -> bool:

@@ -14,6 +14,18 @@ test_that("the interval of three to five values is their range, with its actual 
   expect_equal(median_interval(c(3, 1, 2))[c("lo", "hi", "confidence")], list(lo = 1, hi = 3, confidence = 0.75))
 })
 
+test_that("the median is R's, of even and odd numbers of values", {
+  for (n in 1:9) expect_equal(median_interval((1:n)^2)$median, stats::median((1:n)^2))
+})
+
+test_that("captions state the confidence of the intervals, and where there are none", {
+  expect_equal(interval_words(5), "Bars: 93.75 % interval of the median (order statistics).")
+  expect_equal(interval_words(c(3, 5, 5)), "Bars: interval of the median (order statistics), 75 % for 3 trials, 93.75 % for 5 trials.")
+  expect_match(interval_words(3:12), "depends on the number of trials: 75 % to 99.22 %", fixed = TRUE)
+  expect_equal(bracket_words(c(1, 6)), "Brackets: 96.88 % interval of the median (order statistics). No interval: fewer than 3 trials.")
+  expect_equal(bracket_words(2), "No interval: fewer than 3 trials.")
+})
+
 test_that("two values have a median but no interval, no values have neither", {
   expect_equal(median_interval(c(1, 2, NA))[c("median", "lo", "hi", "n")], list(median = 1.5, lo = NA_real_, hi = NA_real_, n = 2L))
   expect_equal(median_interval(numeric())$n, 0)
@@ -36,29 +48,6 @@ test_that("the line of RTT over window is summarised by its R^2 and by its slope
   expect_null(window_line(x[1:2]))
 })
 
-test_that("a bootstrap interval is reproducible with its seed and does not change the state of R's random numbers", {
-  set.seed(11)
-  before <- .Random.seed
-  values <- c(9, 10, 11, 10, 12, 30)
-  found <- bootstrap_interval(values, seed = 7L)
-  expect_identical(bootstrap_interval(values, seed = 7L), found)
-  expect_identical(.Random.seed, before)
-  expect_equal(found[c("estimate", "n", "seed")], list(estimate = 10.5, n = 6L, seed = 7L))
-  expect_true(found$lo >= 9 && found$lo < 10.5 && found$hi > 10.5 && found$hi <= 30)
-  many <- (1:40)^1.7
-  expect_false(identical(bootstrap_interval(many, mean, seed = 8L)$lo, bootstrap_interval(many, mean, seed = 7L)$lo))
-})
-
-test_that("the bootstrap interval of a mean of normal values covers the mean as often as its confidence level", {
-  set.seed(5)
-  held <- vapply(1:200, \(k) {
-    found <- bootstrap_interval(rnorm(30), mean, seed = k, resamples = 500L)
-    found$lo <= 0 && found$hi >= 0
-  }, TRUE)
-  expect_gt(mean(held), 0.88)
-  expect_true(is.na(bootstrap_interval(c(1, 2, NA))$lo))
-})
-
 test_that("quantiles are equal to R's", {
   x <- c(5, 1, 9, 2, 2, 8)
   expect_equal(quantiles_of(x, c(0, 0.1, 0.5, 0.9, 1)), stats::quantile(x, c(0, 0.1, 0.5, 0.9, 1), names = FALSE))
@@ -69,8 +58,7 @@ test_that("a summary has the number of trials behind each value and their verdic
                                     verdict = rep(c("valid", "suspect"), c(5, 2)))
   found <- summarise_metrics(metrics, "cc")
   expect_equal(unlist(found[, .(n, valid, suspect, min, p25, p75, p90, max)], use.names = FALSE), c(7, 5, 2, 1, 2.5, 5.5, 6.4, 7))
-  expect_true(found$mean_lo < 4 && found$mean_hi > 4)
-  expect_equal(found$seed, summary_seed)
+  expect_equal(found$confidence, 1 - 2 / 2^7)
 })
 
 test_that("flows are summarised separately, and members of a counted flow also by its label", {
@@ -86,4 +74,23 @@ test_that("a table's number of trials includes how many are suspect", {
   values <- data.table::data.table(level = "a", trial = c("x", "x", "y"), verdict = c("valid", "valid", "suspect"))
   expect_equal(trial_count(values, "a"), "2 (1 suspect)")
   expect_equal(trial_count(values[1:2], "a"), "1")
+})
+
+test_that("cells of a crossed table have an interval only if their trials are of one treatment", {
+  trials <- data.table::CJ(cc = c("cubic", "cdg"), rwnd = c("9KB", "15KB"), mtu = c("600", "1500"), replicate = 1:3)[, `:=`(id = paste0("t", .I), part = "main", verdict = "valid")]
+  metrics <- trials[, .(trial = id, flow = "bulk", metric = "rtt_median_ms", unit = "ms", value = seq_len(.N))]
+  plan <- list(parts = list(list(name = "main", factors = lapply(trials[, .(cc, rwnd, mtu)], unique))))
+  results <- list(campaign = list(factors = c("cc", "rwnd", "mtu"), plan = plan, trials = trials, manifests = list()), metrics = metrics)
+  found <- table_crossed(results, trials, "rtt_median_ms", "cc", "rwnd")
+  expect_true(all(is.na(found$data$lo)) && !anyNA(found$data$median))
+  expect_match(found$caption, "No interval: each cell has trials of several treatments")
+  expect_false(anyNA(table_crossed(results, trials[mtu == "600"], "rtt_median_ms", "cc", "rwnd")$data$lo))
+})
+
+test_that("a trial with several flows counts once in the interval of the buffer", {
+  trials <- data.table::data.table(id = paste0("t", 1:3), part = "main", cc = "cubic", verdict = "valid")
+  metrics <- data.table::CJ(trial = trials$id, flow = c("a", "b", "c"))[, `:=`(metric = "buffer_method1_packets", unit = "packets", value = 100 + seq_len(.N))]
+  campaign <- list(factors = "cc", plan = list(parts = list(list(name = "main", factors = list(cc = list("cubic"))))), trials = trials, manifests = list())
+  found <- table_buffer_estimates(list(campaign = campaign, metrics = metrics), trials)
+  expect_equal(unlist(found$data[, .(median, lo, hi, n, confidence)]), c(median = 105, lo = 102, hi = 108, n = 3, confidence = 0.75))
 })

@@ -130,9 +130,11 @@ def test_a_ratio_without_a_base_is_no_data(base: list[SummaryRow]) -> None:
 
 
 def test_a_single_treatment_is_shown_with_interval_and_trials() -> None:
-    one = SummaryRow("window", {"cc": "cdg"}, "throughput_bps", "bps", 35.881e6, 35.1e6, 36.2e6, 8)
+    one = SummaryRow(
+        "window", {"cc": "cdg"}, "throughput_bps", "bps", 35.881e6, 35.1e6, 36.2e6, 8, "", 0.9921875
+    )
     result = judge(expect(metric="throughput_bps", between=["35000000", "40000000"]), [one])
-    assert result.observed == "35.88 Mbit/s [35.1, 36.2] (n = 8)"
+    assert result.observed == "35.88 Mbit/s [35.1, 36.2] (n = 8, 99.22 % interval)"
     assert result.expected == "between 35 and 40 Mbit/s"
 
 

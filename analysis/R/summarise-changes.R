@@ -1,0 +1,52 @@
+# Changes of a metric between the levels of a factor, paired by block.
+
+#' Changes of a metric from one level of a factor to the others, paired
+#'
+#' In a blocked design the trials of a block follow one another, so drift of the path changes all of them, and their differences are free of it. A pair
+#' is the trials of one block that differ in the factor alone. The change is the median over the pairs, with the interval of [median_interval()]. Its
+#' confidence is exact whatever the distributions of both levels, because the pairs are independent of each other.
+#'
+#' They are not if all trials of one level were run before those of the other, as for a level that needs a reboot: drift, or the difference between two
+#' boots, is then part of every pair. Such a change has no interval.
+#'
+#' @param values A data.table, one row per trial: `curve` (what trials of a pair have in common beside the block), `level` (text), `pair` (number of the
+#'   block), `run` (position of the trial in the order in which trials were run), `value`.
+#' @param against The level from which the others are changes.
+#' @param as "difference" (in the unit of the values) or "ratio" (NA where the values of `against` are not all positive).
+#' @return A data.table, one row per curve and other level: `curve`, `level`, `from`, `to` (medians of both levels over the pairs), `change` (median over
+#'   the pairs), `lo`, `hi`, `n` (pairs), `confidence`, `distinct` (TRUE if the interval excludes the absence of a change).
+#' @source Hahn and Meeker, Statistical Intervals, section 5.2 (order statistics), of the differences or ratios of pairs.
+#' @examples
+#' trials <- data.table::CJ(pair = 1:6, level = c("cubic", "cdg"), curve = "all")
+#' trials[, run := seq_len(.N)][, value := pair + ifelse(level == "cdg", 3, 0) + c(0.1, 0.2, 0.3)]
+#' paired_changes(trials, against = "cubic")
+#' @export
+paired_changes <- function(values, against, as = c("difference", "ratio")) {
+  ratio <- match.arg(as) == "ratio"
+  none <- if (ratio) 1 else 0
+  base <- values[level == against, .(curve, pair, from = value, from_run = run)]
+  pairs <- values[level != against][base, on = c("curve", "pair"), nomatch = NULL]
+  pairs[, {
+    found <- median_interval(if (!ratio) value - from else if (all(from > 0)) value / from)
+    apart <- .N > 0 && (max(run) < min(from_run) || max(from_run) < min(run))
+    if (apart) found[c("lo", "hi", "confidence")] <- NA_real_
+    list(from = stats::median(from), to = stats::median(value), change = found$median, lo = found$lo, hi = found$hi, n = .N, confidence = found$confidence,
+         distinct = !is.na(found$lo) && (found$lo > none || found$hi < none))
+  }, by = .(curve, level)]
+}
+
+#' Number the blocks of trials as they were run
+#'
+#' A block is a run of one block number in the order of the plan: a level that needs a reboot runs all of its blocks before the next such level, which
+#' counts the blocks from 1 again (docs/decisions/0014-whole-plots.md).
+#' @param ids Ids of trials.
+#' @return A number per trial; the same for all trials of a part without blocks.
+#' @noRd
+blocks_of <- function(campaign, ids) {
+  planned <- campaign$plan$trials
+  run <- rleid(vapply(planned, \(t) t$part, ""), vapply(planned, \(t) as.integer(t$block), 1L))
+  run[positions_of(campaign, ids)]
+}
+
+# Positions of trials in the order of the plan.
+positions_of <- function(campaign, ids) match(ids, vapply(campaign$plan$trials, \(t) t$id, ""))

@@ -1,0 +1,92 @@
+# How much of a metric's variance the factors explain.
+
+#' Share of a metric's variance that each factor and interaction explains
+#'
+#' Sums of squares are of type II: what a term explains beyond all terms that do not contain it. In a balanced design they are the usual ones, and add up
+#' to the total. The terms reach up to the treatments themselves, so that the residual is the noise of replicates within their blocks.
+#'
+#' \deqn{\eta^2 = SS / SS_{total}, \quad \eta^2_G = SS / (SS + SS_{block} + SS_{residual}), \quad \omega^2 = (SS - df \cdot MS_{residual}) / (SS_{total} + MS_{residual})}
+#'
+#' Blocks are a stratum: their sum of squares is separate from the residual. A term that is constant within each block (a level that needs a reboot) is
+#' not adjusted for blocks, and has no \eqn{\omega^2}: its noise is the difference between two boots, of which the residual tells nothing.
+#'
+#' @param values A data.table, one row per trial: `value`, `block` (number of its block) and a column per factor.
+#' @param factors Names of the factor columns.
+#' @param highest Interactions of more factors than this are one term.
+#' @return A data.table, a row per term, then `block` (if there are several), `residual` and `total`: `term` (names of factors joined by ":"), `df`,
+#'   `sum_sq`, `share` (\eqn{\eta^2}), `generalised` (\eqn{\eta^2_G}) and `omega_sq` (\eqn{\omega^2}; negative where a term explains less than noise
+#'   would). A term that the trials cannot tell from others has `df` 0 and no shares. NULL if all values are equal or no factor has two levels.
+#' @source Langsrud, ANOVA for unbalanced data: use type II instead of type III sums of squares, 2003; Olejnik and Algina, Generalized eta and omega
+#'   squared statistics, 2003.
+#' @examples
+#' trials <- data.table::CJ(cc = c("cubic", "cdg"), rwnd = c("50KB", "200KB"), block = 1:3)
+#' trials[, value := c(10, 11, 10, 20, 22, 21, 12, 12, 13, 40, 41, 42)]
+#' variance_explained(trials, c("cc", "rwnd"))
+#' @export
+variance_explained <- function(values, factors, highest = 3L) {
+  codes <- distinct_factors(values, factors)
+  if (length(codes) == 0 || uniqueN(values$value) == 1) return(NULL)
+  value <- values$value - mean(values$value)
+  block <- factor(values$block)
+  terms <- terms_of(names(codes), highest)
+  blocked <- nlevels(block) > 1
+  # A block contains what is constant within it, as an interaction contains its factors.
+  constant <- names(codes)[vapply(codes, \(code) all(tapply(code, block, \(x) uniqueN(x) == 1)), TRUE)]
+  if (blocked) terms <- c(terms, list(block = c(constant, "block")))
+  columns <- c(codes, list(block = block))
+  explained <- vapply(seq_along(terms), \(i) {
+    others <- Filter(\(term) !all(terms[[i]] %in% term), terms)
+    without <- remainder(value, columns, others)
+    with <- remainder(value, columns, c(others, terms[i]))
+    c(df = with[["rank"]] - without[["rank"]], sum_sq = without[["sum_sq"]] - with[["sum_sq"]])
+  }, c(df = 0, sum_sq = 0))
+  rest <- remainder(value, columns, terms)
+  noise <- list(df = length(value) - rest[["rank"]], sum_sq = if (rest[["rank"]] < length(value)) rest[["sum_sq"]] else 0)
+  found <- data.table(term = names(terms), df = as.integer(explained["df", ]), sum_sq = explained["sum_sq", ])
+  found <- rbind(found, data.table(term = "residual", df = as.integer(noise$df), sum_sq = noise$sum_sq))
+  found <- effect_sizes(found, total = sum(value^2))
+  between <- names(terms)[vapply(terms, \(term) all(term %in% constant), TRUE)]
+  if (blocked) found[term %in% between, omega_sq := NA_real_]
+  rbind(found, data.table(term = "total", df = length(value) - 1L, sum_sq = sum(value^2), share = 1), fill = TRUE)
+}
+
+effect_sizes <- function(found, total) {
+  noise <- found[term == "residual"]
+  mean_sq <- if (noise$df > 0) noise$sum_sq / noise$df else NA_real_
+  beside <- if (noise$df > 0) found[term %in% c("block", "residual"), sum(sum_sq)] else NA_real_
+  found[, share := sum_sq / total]
+  found[!term %in% c("block", "residual"), `:=`(generalised = sum_sq / (sum_sq + beside), omega_sq = (sum_sq - df * mean_sq) / (total + mean_sq))]
+  found[df == 0, c("sum_sq", "share", "generalised", "omega_sq") := NA_real_][]
+}
+
+# Codes of the factors that vary. Factors whose levels always change together are one, named "rate = buffer".
+distinct_factors <- function(values, factors) {
+  codes <- lapply(stats::setNames(nm = factors), \(f) factor(match(values[[f]], unique(values[[f]]))))
+  codes <- codes[vapply(codes, nlevels, 1L) > 1]
+  same <- match(codes, unique(codes))
+  found <- codes[!duplicated(same)]
+  stats::setNames(found, vapply(unique(same), \(k) paste(names(codes)[same == k], collapse = " = "), ""))
+}
+
+# All sets of up to `highest` factors by name, and the set of all factors in place of the larger ones.
+terms_of <- function(factors, highest) {
+  sets <- unlist(lapply(seq_len(min(highest, length(factors))), \(k) utils::combn(factors, k, simplify = FALSE)), recursive = FALSE)
+  names(sets) <- vapply(sets, paste, "", collapse = ":")
+  if (length(factors) > highest) sets <- c(sets, list(higher = factors))
+  sets
+}
+
+# What remains of the values after a least-squares fit of the cells of some terms. A term's cells contain those of its margins.
+remainder <- function(value, columns, terms) {
+  margin <- vapply(terms, \(term) any(vapply(terms, \(larger) length(larger) > length(term) && all(term %in% larger), TRUE)), TRUE)
+  cells <- lapply(terms[!margin], \(term) interaction(columns[intersect(names(columns), term)], drop = TRUE))
+  indicators <- lapply(cells, \(cell) outer(as.integer(cell), seq_len(nlevels(cell)), "==") + 0)
+  fitted <- stats::.lm.fit(do.call(cbind, c(list(rep(1, length(value))), indicators)), value)
+  c(rank = fitted$rank, sum_sq = sum(fitted$residuals^2))
+}
+
+# The variance of each metric explained within each part, from a row per trial and metric.
+variance_by_part <- function(campaign, per_trial) {
+  found <- copy(per_trial)[, block := blocks_of(campaign, trial)]
+  found[, variance_explained(.SD, Filter(\(f) !anyNA(.SD[[f]]), campaign$factors)), by = .(part, metric, unit)]
+}
