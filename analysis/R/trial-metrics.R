@@ -105,7 +105,8 @@ measure_flow <- function(flow, traces, manifest) {
   if (is.na(name)) return(list())
   both_ways <- c(name, way_back(mon %||% ref, name))
   x <- list(flow = flow, manifest = manifest, traces = traces, name = name, near = conversation_of(ref, both_ways), far = conversation_of(mon, both_ways))
-  x$sender <- tcp_samples(flow, traces)
+  # A log of TCP may have a UDP generator's control connection, which uses the flow's port.
+  if (protocol_of(mon %||% ref, name) %in% "tcp") x$sender <- tcp_samples(flow, traces)
   x$rtt <- flow_rtt(x$near, x$far, name, traces$t_start_s)
   x$handshake_ms <- if (is.null(ref)) NA_real_ else handshake_rtt(x$near, name)
   x$cycles <- flow_cycles(flow, x$sender, x$rtt, mon, x$handshake_ms, manifest)
@@ -178,9 +179,8 @@ conversation_of <- function(capture, names) {
 # ports may return only a single report at the end, as from an iperf 2 server.
 way_back <- function(mon, name) {
   back <- reverse_flow(name)
-  flows <- levels(mon$flow)
-  first <- match(match(name, flows), as.integer(mon$flow))
-  if (is.na(first) || !mon$proto[first] %in% "udp") return(back)
+  if (!protocol_of(mon, name) %in% "udp") return(back)
+  first <- first_packet(mon, name)
   from <- as.character(mon$src[first])
   to <- as.character(mon$dst[first])
   others <- mon[proto == "udp" & as.character(src) == to & as.character(dst) == from & !is.na(sport), .N, by = flow]
@@ -188,6 +188,10 @@ way_back <- function(mon, name) {
   if (nrow(others) == 0 || answers >= least_answering_share * sum(mon$flow == name, na.rm = TRUE)) return(back)
   as.character(others$flow[which.max(others$N)])
 }
+
+protocol_of <- function(capture, name) as.character(capture$proto[first_packet(capture, name)])
+
+first_packet <- function(capture, name) match(match(name, levels(capture$flow)), as.integer(capture$flow))
 
 # The other end of a call or a game server answers at least this share of the packets.
 least_answering_share <- 0.05

@@ -61,3 +61,21 @@ test_that("TCP's tracepoint is used if no other logger recorded the sender", {
   expect_equal(cwnd_cycles(x)$cwnd_packets, 14)
   expect_null(samovar:::tcp_samples(bulk, traces_of("none", path)))
 })
+
+test_that("a UDP flow gets no TCP samples of a generator's control connection on its port", {
+  folder <- small_campaign()
+  manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "window-cubic"))]]
+  flow <- manifest$resolved$flows[[1]]
+  traces <- open_traces(folder, manifest)
+  tcp <- measure_flow(flow, traces, manifest)
+  captured <- traces$capture
+  traces$capture <- \(of) data.table::copy(captured(of))[, proto := factor("udp")]
+  udp <- measure_flow(flow, traces, manifest)
+  of_tcp <- c("cwnd_median_packets", "srtt_median_ms")
+  expect_true(all(of_tcp %in% tcp$metrics$metric))
+  expect_false(any(of_tcp %in% udp$metrics$metric))
+  expect_true(nrow(tcp$sender) > 0 && is.null(udp$sender) && is.null(udp$cycles))
+  expect_false(any(c("cwnd", "srtt") %in% udp$series$quantity))
+  throughput <- \(found) found$metrics[metric == "throughput_bps"]$value
+  expect_equal(throughput(udp), throughput(tcp))
+})
