@@ -243,3 +243,15 @@ def test_every_file_that_the_architecture_page_names_exists() -> None:
     names = re.findall(r"`((?:samovar|analysis|templates|tests)/[\w./*-]+)`", page)
     assert len(names) > 20
     assert not [name for name in names if "<" not in name and not list(ROOT.glob(name.rstrip("/")))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_row_of_a_table_has_as_many_cells_as_its_head(page: Path) -> None:
+    text = re.sub(
+        r"```.*?```", lambda block: "\n" * block[0].count("\n"), page.read_text("utf-8"), flags=re.S
+    )
+    cells = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        bars = len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", line))) if line.startswith("|") else 0
+        assert not cells or not bars or bars == cells, f"{page}:{number}"
+        cells = bars
