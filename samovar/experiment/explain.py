@@ -30,7 +30,8 @@ Owners = Mapping[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]
 
 @dataclass(frozen=True)
 class Explanation:
-    """The values of a key in all layers, the strongest first. The first value is used, unless `removed`.
+    """The values of a key in all layers, the strongest first. The first value is used, unless the
+    key is `removed`: an alternative key replaces it.
 
     `levels` are the levels of a factor that sets the key. `in_trial` has the resolved values in a trial:
     where each applies, its name in plan.json, and the value. An explanation of a setting is for all `hosts`
@@ -100,7 +101,7 @@ class Explainer:
         return (known | setting_parameters(self.catalogue, *systems).keys()) - {""}
 
     def owners(self, name: str) -> Owners:
-        """Return for each key that contains others (path) the model of these, and its recipes' parameters."""
+        """Return for each key that contains keys, such as path, their model and parameters of its recipes."""
         part = PartToCheck(self._checked, self.testbed, self.catalogue, self.experiment.parts[name])
         owners = {}
         for owner in keys.owners_of(part.model):
@@ -208,9 +209,9 @@ class _PartExplainer:
         yield from by_factors
 
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
-        """Return the factor that sets a key, as a value, and the texts of its levels; empty without a factor.
+        """Return the value and the texts of all levels of the factor that sets a key, if one does.
 
-        In a trial, return the level of that trial as the value, and no levels.
+        In a trial, return the level of that trial as the value, and no texts.
         """
         factor = self.part.factors.get(key) or next(iter(setters_of(self.part).get(key, ())), None)
         if factor is None:
@@ -268,7 +269,7 @@ def _device_tree(testbed: keys.Testbed) -> Mapping[str, Node]:
 
 
 def is_removed(node: Node | None, steps: Sequence[str]) -> bool:
-    """Return whether the mapping that could contain the last of some nested keys has no such key."""
+    """Return whether nested keys lead to a mapping that lacks the last of them."""
     for step in steps[:-1]:
         node = next(iter(values_below(node, step)), None)
     return isinstance(node, Map) and steps[-1] not in node

@@ -73,7 +73,7 @@ _DIMENSIONS: Mapping[units.Kind | None, tuple[Dimension, Fraction]] = {
     units.PACKETS: (PACKETS, Fraction(1)),
     units.SHARE: (SHARE, Fraction(1, 100)),
 }
-"""By kind of quantity: its dimension, and its smallest unit in bytes and seconds (1 bit/s is 1/8)."""
+"""By kind of quantity: its dimension, and its smallest unit in bytes and seconds (1 bit/s: 1/8 byte/s)."""
 _DIMENSION_NAMES = {FREQUENCY: "a frequency"} | {
     dimension: f"a {kind.name if kind else 'number'}" for kind, (dimension, _) in _DIMENSIONS.items()
 }
@@ -116,7 +116,7 @@ NAMES: Mapping[str, Dimension] = {
         if f"{name}{direction}" != "path.delay"
     },
 }
-"""Names that formulas of every experiment may use. BDP, RATE and others without direction mean `.down`."""
+"""Names that formulas of every experiment may use. RATE means RATE.down, and likewise BDP and others."""
 
 
 def canonical(name: str) -> str:
@@ -157,7 +157,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula in a file instead of a value. `kind` is the kind of that value; `names` are used in it."""
+    """A formula in a file instead of a value. `kind` is the kind of that value, `names` are those in it."""
 
     text: str
     kind: str

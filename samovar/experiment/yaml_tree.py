@@ -406,7 +406,7 @@ _MESSAGES: Sequence[tuple[str, str]] = (
         f"a text cannot begin with one of & * ! | > % @ ` in YAML; {_QUOTE}",
     ),
 )
-"""Pairs: a pattern for libyaml's message and the character at its position, and the message to show."""
+"""Message to show (second) if the pattern (first) matches libyaml's message and the character there."""
 
 
 def _message(error: yaml.MarkedYAMLError, position: Position) -> str:

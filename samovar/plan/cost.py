@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PCAP_RECORD_BYTES = 16
 ETHERNET_BYTES, IP_UDP_BYTES = 14, 28
 HEADERS_BYTES = 128
-"""The first bytes of a packet, its headers, compress well. Its payload may not compress."""
+"""Bytes of headers in a packet, which compress well. The payload may not."""
 SAMPLE_INTERVAL_S = 0.01
 SAMPLE_BYTES = 160  # one row of a sampler's CSV for one connection, before compression
 LINE_BYTES: Mapping[str, int] = {"siftr": 160, "tcp-probe": 160}
@@ -38,7 +38,7 @@ ENDS = ("sender", "receiver")
 
 @dataclass(frozen=True)
 class StepTime:
-    """The duration of a step: the median of `measured` earlier ones on a testbed, or if 0 an assumption."""
+    """The duration of a step: the median of `measured` earlier steps on a testbed; without any, assumed."""
 
     seconds: float
     measured: int = 0
@@ -52,7 +52,11 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Repeats:
-    """Attempts of earlier trials: `attempts` in `lost_s` did not count and were repeated, others did."""
+    """Repeated attempts at earlier trials.
+
+    `attempts` in `lost_s` seconds did not count, so that they were repeated. The attempts that counted took
+    `counted_s`.
+    """
 
     attempts: int = 0
     trials: int = 0
@@ -131,7 +135,7 @@ class Cost:
 
 
 def parallel_s(work_s: float, trials: int, testbeds: int, longest_s: float = 0.0) -> float:
-    """Return the seconds that several testbeds need for work, at least `longest_s`. Each runs one trial."""
+    """Return the seconds of work on several testbeds that run one trial each; at least `longest_s`."""
     return max(longest_s, work_s / max(1, min(testbeds, trials)))
 
 

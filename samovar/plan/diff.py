@@ -21,14 +21,14 @@ from samovar.plan.trials import ALL_COMPONENTS, Trials
 DONE, NEW, STALE = "done", "new", "stale"
 _HOSTS, _COUNTED = ("host", "router", "from", "to"), ("interfaces", "match")
 _ADDRESSES = ("interface", "from_address", "to_address")
-"""Keys that may differ between testbeds: hosts; lists of equal length; interfaces and addresses."""
+"""Keys that may differ between testbeds: hosts, lists of the same length, interfaces and addresses."""
 _NAMES = ("label", "logger", "host", "interface")
 """Keys that name an entry in a list of flows, loggers or captures."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Results that an edit made stale: the changes, the ids of the results, and of the trials instead."""
+    """Results that an edit made stale: `changes` says why, `results` has their ids, `trials` replace them."""
 
     changes: tuple[str, ...]
     results: tuple[str, ...]

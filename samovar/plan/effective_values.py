@@ -98,7 +98,7 @@ class EffectiveValues:
         )
 
     def parameters(self, kind: str, recipe: str, os: str, texts: Mapping[str, str]) -> Hashable:
-        """Return the parameters of a recipe, read as its header types them."""
+        """Return the parameters of a recipe, converted to the types in its header."""
         return tuple(
             (name, self._typed(kind, recipe, os, name, text)) for name, text in sorted(texts.items())
         )

@@ -115,7 +115,10 @@ class FactorEffects:
             yield from self._reasons_of_flow(tree, flow, same)
             lasts_s = duration_s(flow, one.stop), duration_s(same, other.stop)
             if flow.duration_s != same.duration_s and lasts_s[0] == lasts_s[1]:
-                yield Reason("all traffic stops before", _position(yaml_tree.node_at(tree, "stop", "after")))
+                yield Reason(
+                    "all traffic stops before the flow ends",
+                    _position(yaml_tree.node_at(tree, "stop", "after")),
+                )
         if one.stop != other.stop and one.stop is not None and ends_before(one.stop, one.flows):
             end_s = round(max(flow.start_s + (flow.duration_s or 0.0) for flow in one.flows), 6)
             place = _at(tree, one.flows[0], "duration")

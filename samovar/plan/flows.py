@@ -20,7 +20,7 @@ MOST_ARRIVALS = 10_000
 
 
 class RandomStream(NamedTuple):
-    """What random values depend on: not on the treatment, so that all treatments share their values."""
+    """What random values depend on. The treatment is not part of it: all treatments have equal values."""
 
     seed: int
     part: str
@@ -276,7 +276,7 @@ def ends_of(
         ending = {label for label, group in others.items() if group and known.keys() >= set(group)}
         if not ending:
             until = f"until {waiting[0].until}: that flow never ends, or waits for this one"
-            raise values.flow_error(waiting[0], f"{until}; name one with an end of its own")
+            raise values.flow_error(waiting[0], f"{until}; name a flow with an end of its own")
         known |= {label: _latest([known[one] for one in others[label]]) for label in ending}
         waiting = [flow for flow in waiting if flow.label not in ending]
     traffic = _latest(known.values())

@@ -18,12 +18,12 @@ from samovar.plan.placement import Placement
 from samovar.units import UnitError
 
 Row = tuple[int, ...]
-"""A treatment: for each factor, the number of its level."""
+"""A treatment: for each factor, the index of its level."""
 QUEUE = ("buffer", "aqm")
 """Keys of the path whose single value applies to both directions if the rate is given for both."""
 DELAYS = ("delay", "rtt")
 ARRIVALS_ENDS = ("until", "count")
-"""Keys of which a path (DELAYS) and an `arrivals` (ARRIVALS_ENDS) have only one."""
+"""Alternative keys: a path has one of DELAYS, the `arrivals` of a flow one of ARRIVALS_ENDS."""
 
 
 class TreatmentError(PlanError):
@@ -89,7 +89,10 @@ class TreatmentValues:
         return self._replicate
 
     def _level(self, target: str, own: object = None, exclusive: Collection[str] = ()) -> Any:
-        """Return a level's value of a target, else `own`; None if a level sets another `exclusive` key."""
+        """Return the value that a level gives a target, otherwise `own`.
+
+        Return None if a level sets another of the `exclusive` keys instead.
+        """
         for number in self.context.setters.get(target, ()):
             self.read.add(number)
             values = self.context.factors[number].levels[self._row[number]].values

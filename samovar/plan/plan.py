@@ -89,7 +89,7 @@ class Plan(Head):
         return tuple(id_ for id_ in self.ids if id_ in chosen)
 
     def head(self) -> dict[str, Any]:
-        """Return the plan without its trials as a dict for JSON, with the keys of plan.json."""
+        """Return the plan without its trials in types of JSON, with the keys of plan.json."""
         return Head.model_dump(self, mode="json", by_alias=True, exclude={"trials"})
 
     def to_json(self) -> bytes:

@@ -212,7 +212,7 @@ def _wlans(host: str, values: TreatmentValues) -> Iterator[WlanPlan]:
 
 
 def _check_cc_parameters(values: TreatmentValues, os: str, cc: str | None, texts: Mapping[str, str]) -> None:
-    """Raise TreatmentError for a parameter that no congestion control has, unless `cc` is not in the list.
+    """Raise TreatmentError for a parameter that no congestion control has, unless `cc` is itself unknown.
 
     Whether the kernel of a host has the parameter is checked later, on the host.
     """

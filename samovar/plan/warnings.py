@@ -65,7 +65,8 @@ def _design_warnings(name: str, replicates: int, order: str, treatments: int) ->
         confidence = 100 * (1 - 2 * 0.5**replicates)
         yield f"{name}: {amount} give a {confidence:g} % interval of the median; 95 % needs {FOR_95_PERCENT}"
     if order == "sequential" and treatments > 1:
-        yield f"{name}: order sequential; drift over time looks like an effect of the slowest factor"
+        drift = "drift over time looks like an effect of the factor that changes least often"
+        yield f"{name}: order sequential; {drift}"
 
 
 def _level_warnings(part: Treatments) -> Iterator[str]:
@@ -139,7 +140,9 @@ def _unrecorded(experiment: Experiment, trials: Trials, outputs: Outputs) -> Ite
         for entry in entries:
             metrics = _metrics_of(entry, outputs.kinds[kind].get(str(entry[kind])))
             parts = _listed(entry.get("part", ()))
-            asked.append((f"{kind} {entry[kind]}", metrics, parts, "the report will say so in its place"))
+            asked.append(
+                (f"{kind} {entry[kind]}", metrics, parts, "the report will have a note in its place")
+            )
     for name, metrics, parts, consequence in asked:
         flows = [one for part, own in traces.items() if not parts or part in parts for one in own]
         missing = " and ".join(outputs.quantities[one].what for one in _missing(outputs, metrics, flows))

@@ -36,7 +36,7 @@ class Mistake(NamedTuple):
 def check_names(
     tree: nodes.Template, environment: Environment, kind: str, parameters: frozenset[str]
 ) -> Iterator[Mistake]:
-    """Yield the mistakes in the blocks of a parsed recipe; each block is rendered on its own."""
+    """Yield the mistakes in a parsed recipe. Each block is checked on its own, as it is rendered."""
     from jinja2 import nodes
 
     for one in tree.find_all((nodes.Filter, nodes.Test)):

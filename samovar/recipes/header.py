@@ -97,8 +97,9 @@ class Header(keys.Strict):
     root_lasting: tuple[RootPattern, ...] = ()  # root commands that run until stopped, under timeout(1)
     root_login: types.Sentence | None = None  # why root must log in, where a list of commands is not enough
     lacks: tuple[PathFeature, ...] = ()  # path keys that this bottleneck recipe does not support
-    delay_step_s: types.Duration | None = Field(None, alias="delay_step")  # of a bottleneck's round trips
-    duration_step_s: types.Duration | None = Field(None, alias="duration_step")  # of a generator's durations
+    # The RTTs of a bottleneck and the durations of a generator must be multiples of these steps.
+    delay_step_s: types.Duration | None = Field(None, alias="delay_step")
+    duration_step_s: types.Duration | None = Field(None, alias="duration_step")
     parameters: dict[types.Word, ParameterInfo] = Field(default_factory=dict)
     records: types.Word | None = None  # quantity that a logger records; by default that of its own name
     alternative_to: types.Word | None = None  # default logger of the same quantity

@@ -166,9 +166,10 @@ def dn_rate(rate_bps: int) -> int:
 
 
 def dn_after_queue_ms(stages: Sequence[DelayStage]) -> int:
-    """Return how many ms of a direction's delay dummynet adds behind the queue: one, if every packet has it.
+    """Return how many ms of a direction's delay dummynet applies after the queue, 0 or 1.
 
-    Packets that `reorder` lets overtake need a stage that still delays the others.
+    The result is 1 if every packet is delayed by 1 ms or more, or by 2 ms or more if packets are reordered: a
+    stage before the queue must then still delay the packets that others overtake.
     """
     least_us = 2000 if any(stage.reorder for stage in stages) else 1000
     every_packet = any(not stage.matches for stage in stages)

@@ -187,7 +187,7 @@ class TrialScripts:
         return "".join((counters, *self.blocks(host, "counters"), surroundings))
 
     def owned(self, host: str) -> tuple[str, ...]:
-        """Return patterns of the lines that step `network` prints because of the host's own settings."""
+        """Return patterns of the lines that step `network` prints because of settings of the trial."""
         return tuple(line for text in self.blocks(host, "owned") for line in text.splitlines() if line)
 
     def _halts(self, host: str) -> Iterator[str]:

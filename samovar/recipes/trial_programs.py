@@ -40,7 +40,7 @@ class Program:
 
 @dataclass(frozen=True)
 class FlowEnds:
-    """A flow and its generator's recipe: where its server and its client run."""
+    """A flow with its generator's recipe, which says at which ends the server and the client run."""
 
     flow: FlowPlan
     recipe: Recipe

@@ -42,7 +42,7 @@ WORDS: Mapping[str, str] = {
     "relative_to": "mapping from factor to a level",
 }
 """Text of the column `value` for keys whose type has no suitable description."""
-DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
+DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "those of the top level"}
 """Text of the column `default` for keys that a file may omit, although every part must have them."""
 
 

@@ -40,7 +40,7 @@ class Recipes:
 
     @cached_property
     def quantities(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Loggers by the quantity that they record and system, except quantities with a recipe's name."""
+        """Loggers by quantity and system. Quantities with the name of a recipe are left out."""
         found: dict[str, dict[str, tuple[str, ...]]] = {}
         for system in self.systems:
             for quantity, loggers in self.catalogue.quantities(system).items():
@@ -80,7 +80,7 @@ class Recipes:
 
 def parameter_schema(definitions: Definitions, infos: Collection[keys.ParameterInfo]) -> Json:
     """Return the schema of a parameter; it accepts all values that the recipe accepts on some system."""
-    own_types = [keys.PARAMETER_TYPES.get(info.type, types.WORD) for info in infos]  # others are texts
+    own_types = [keys.PARAMETER_TYPES.get(info.type, types.WORD) for info in infos]  # any other type is text
     values = []
     for info, own in zip(infos, own_types, strict=True):
         choices: Json = {"enum": [*info.choices, *(int(one) for one in info.choices if one.isdecimal())]}

@@ -40,7 +40,7 @@ class OutputChecks:
     outputs: Outputs
 
     def run(self, keys: Collection[str]) -> None:
-        """Check the entries of those of the keys expect, figures and tables that are in `keys`."""
+        """Check the entries of expect, figures and tables, but only of those keys that are in `keys`."""
         lines = self.experiment.expect if "expect" in keys else ()
         for index, line in enumerate(lines):
             self.checked.check_name(("expect", index, "metric"), "metric", line.metric, self.outputs.metrics)

@@ -265,7 +265,7 @@ def _setting_refusals(
 
 
 def _beyond_links(one: PartValue, testbed: keys.Testbed, hosts: Iterable[str]) -> Iterator[Refusal]:
-    """Yield that an MTU is larger than a link of a lab carries."""
+    """Yield a problem if an MTU is larger than a lab's link can carry."""
     if one.target != "mtu" or not isinstance(one.value, int):
         return
     for host in keys.places_of(testbed, (one.step,)) if one.step else hosts:

@@ -1,4 +1,4 @@
-"""What the checks read of a part: every value that a key has in some trial, and the recipes it uses."""
+"""Collect what the checks of a part read: every value of each key in any trial, and the recipes in use."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from samovar.experiment.values import Directional, PerHost, Written
 
 Parameters = Mapping[str, keys.ParameterInfo]
 RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}
-"""The key with the recipe of a path, flow or logger. It is also the kind of the recipe."""
+"""The key that names the recipe of path, flow or logger. It is also the word for the recipe's kind."""
 GENERATOR_KEYS = ("cc", "dscp")
-"""Keys of a flow that a flow may have only if its generator has a parameter of this name."""
+"""Keys that a flow may have only if its generator has a parameter of the same name."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class PartToCheck:
         return [one for one in of_levels if self._combined(factor, level, one)]
 
     def _combined(self, factor: keys.Factor | None, level: keys.Level, other: PartValue) -> bool:
-        """Return whether some treatment has this level of a factor and the level of another value."""
+        """Return whether some treatment has both this level and the level that gives the other value."""
         if factor is None or other.factor is None or other.level is None or factor is other.factor:
             return True
         return keys.occur_together(self.model, {factor.name: level, other.factor.name: other.level})
@@ -151,7 +151,7 @@ class PartToCheck:
         return list(dict.fromkeys(str(one.value) for one in self.values_of(target, level)))
 
     def recipes_of(self, owner: str, level: keys.Level | None = None) -> list[tuple[str, Parameters]]:
-        """Return name and parameters of each recipe of a path, flow or logger: parameters that files may set.
+        """Return the recipes of a path, flow or logger: their names, and the parameters that files may set.
 
         With `level`, return only recipes that occur with that level; otherwise those of all levels.
         """

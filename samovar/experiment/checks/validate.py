@@ -73,7 +73,7 @@ class Validation(Generic[M]):
     def check_name(
         self, loc: Loc, what: str, name: str, known: Collection[str] | None, *, key: bool = False
     ) -> bool:
-        """Return whether a name is known, and report an unknown name. If `known` is None, every name is."""
+        """Return whether a name is known, and report an unknown name. `known` None accepts all."""
         if known is None or name in known:
             return True
         self.report(loc, unknown(what, name, known), key=key)
@@ -193,7 +193,7 @@ def _sentence(error: ErrorDetails, model: type[Strict]) -> str:
     if kind == "value_error":
         return str(error.get("ctx", {}).get("error", error["msg"]))
     if kind == "too_short":
-        return "is empty; it needs at least one"
+        return "is empty; it needs at least one entry"
     given = "a mapping" if isinstance(value, Mapping) else "a list"
     if isinstance(value, str):
         given = quoted(value) if value.strip() else "nothing"

@@ -75,7 +75,7 @@ class Config(SourceFile):
     step_timeout_s: Duration = entry("Longest time that a step on a host may take, apart from traffic.", 60.0)
     clock_tolerance_s: Duration = entry("Largest difference between a host's clock and this machine's.", 1.0)
     calibrate: Calibrate = entry(
-        "Whether to measure each path before its first trial; auto: on, but off in labs.", "auto"
+        "Whether to measure each path before its first trial; auto: on, except in labs.", "auto"
     )
     retries: Seed = entry("How often a failed or invalid trial is repeated within one run.", 2)
     backoff_s: Pause = entry("Pause before a trial is repeated; it doubles up to backoff_most.", 5.0)

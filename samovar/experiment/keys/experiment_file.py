@@ -153,7 +153,7 @@ class Member:
 def number_of(flow: Flow, testbed: Testbed) -> int | None:
     """Return how many numbered flows an entry expands to, or None for one flow with the entry's own label.
 
-    Random arrivals without a count count as one flow, since their number is not known here.
+    The result is 1 for random arrivals without `count`, because their number is not known here.
     """
     if flow.count is not None:
         return flow.count

@@ -1,6 +1,6 @@
-"""Keys of a part that can be factors: of host settings, path and flows; and keys of captures and loggers.
+"""Keys of host settings, path, flows, captures and loggers. Keys that are marked VARIES can be factors.
 
-A key with VARIES can be a factor; its levels then have the type of the key.
+The levels of such a factor have the type of the key.
 """
 
 from __future__ import annotations

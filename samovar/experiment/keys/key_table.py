@@ -42,7 +42,7 @@ def key_name(attribute: str) -> str:
 
 
 class Strict(BaseModel):
-    """A frozen model that refuses unknown keys."""
+    """Base of all models of keys. It cannot be changed once made, and refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, alias_generator=key_name)
     EXCLUSIVE: ClassVar[tuple[tuple[str, ...], ...]] = ()
@@ -69,7 +69,7 @@ class Strict(BaseModel):
         return self
 
     def under(self, over: Self) -> Self:
-        """Return this model, with the values of keys that `over` sets."""
+        """Return this model, overridden by the keys that `over` sets."""
         return self.model_copy(update={name: getattr(over, name) for name in over.model_fields_set})
 
 

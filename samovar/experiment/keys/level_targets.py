@@ -54,13 +54,13 @@ PATH_FIELDS, CLASS_FIELDS, FLOW_FIELDS, ARRIVALS_FIELDS, STOP_FIELDS = (
 
 
 def varied_keys(owner: str) -> Mapping[str, Key]:
-    """Return the keys of an owner that levels may set; of the owner "" these are cc, rwnd, mtu and others."""
+    """Return the keys of an owner that levels may set: rate, rtt … of path; cc, rwnd … of the owner ""."""
     model = model_of(owner)
     return {} if model is None else {name: key for name, key in keys_of(model).items() if key.varies}
 
 
 def model_of(owner: str) -> type[Strict] | None:
-    """Return the model that declares the keys of an owner, or None, as for recipes."""
+    """Return the model that declares the keys of an owner; None for a setting recipe."""
     group, _, name = owner.partition(".")
     if not name:
         known: Mapping[str, type[Strict]] = {"": PlainFactors, "path": NetworkPath, "stop": Stop}

@@ -333,7 +333,7 @@ BUFFER = text_type(
 )
 FREQUENCY = text_type(
     "frequency",
-    "how often, with its unit (/s, /min, /h)",
+    "a frequency with its unit (/s, /min, /h)",
     ("2/s",),
     r"(?!0+(?:\.0+)?/)[0-9]{1,18}(?:\.[0-9]{1,18})?/(?:s|min|h)",
     units.parse_frequency,

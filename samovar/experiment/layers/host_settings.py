@@ -76,7 +76,7 @@ def resolve_settings(
 
 
 def _nodes_of_host(settings: Node | None, names: tuple[str, ...]) -> Iterator[tuple[str, Text]]:
-    """Yield key and text of each setting in a layer for the host with these names, weaker values after."""
+    """Yield (key, text) of each setting that a layer has for a host, and of values that it overrides."""
     if not isinstance(settings, Map):
         return
     for key in settings:

@@ -121,7 +121,7 @@ class _Reuse:
         """Yield the fragments that a mapping uses, in order, each merged over those in its own `use`."""
         use = tree.get("use")
         if isinstance(use, Seq) and not use:
-            self._refuse(use.position, "use: is empty; it needs at least one")
+            self._refuse(use.position, "use: is empty; it needs at least one fragment")
         for name in use if isinstance(use, Seq) else [] if use is None else [use]:
             if not isinstance(name, Text):
                 message = "use: must be a name of a fragment or a list of names, such as [slow-link, lossy]"

@@ -248,10 +248,10 @@ def test_a_profile_overrides_all_files_and_may_use_fragments(folder: Folder) -> 
             "extends: base\nuse: {slow: 1}\n",
             "study.yaml:3:6: use: must be a name of a fragment or a list of names, such as [slow-link, lossy]",
         ),
-        ("extends: base\nuse: []\n", "study.yaml:3:6: use: is empty; it needs at least one"),
+        ("extends: base\nuse: []\n", "study.yaml:3:6: use: is empty; it needs at least one fragment"),
         (
             "extends: base\nprofiles: {quick: {use: []}}\n",
-            "study.yaml:3:25: use: is empty; it needs at least one",
+            "study.yaml:3:25: use: is empty; it needs at least one fragment",
         ),
         (
             "extends: base\nuse: a\nfragments: {a: {use: b}, b: {use: a}}\n",

@@ -158,7 +158,7 @@ MISTAKES = {
         f"[{BULK}]\nstop: {{after: 10s}}",
         "",
         "main: factor traffic.bulk.duration has no effect: 20s and 40s give the same trials, "
-        "as all traffic stops before (study.yaml:11:15)",
+        "as all traffic stops before the flow ends (study.yaml:11:15)",
     ),
     "one factor of several": (
         "{cc: [newreno, cubic], rwnd: [100KB, 200KB]}",

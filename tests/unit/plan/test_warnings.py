@@ -65,7 +65,7 @@ def test_an_empty_list_says_that_none_are_meant(tmp_path: Path, key: str) -> Non
         ),
         (
             ("blocked", "sequential"),
-            "main: order sequential; drift over time looks like an effect of the slowest factor",
+            "main: order sequential; drift over time looks like an effect of the factor that changes least often",
         ),
         (
             ("1MB", "5KB"),
@@ -317,5 +317,5 @@ def test_a_warning_names_the_missing_traces_and_the_consequence(tmp_path: Path) 
     plan = make_plan(study, CATALOGUE)
     assert plan.warnings[-2:] == (
         "expect: loss_share needs captures at both ends of a flow, which no trial records; the scorecard will report no data",
-        "figure queue-time needs logger queue at the bottleneck's router, which no trial records; the report will say so in its place",
+        "figure queue-time needs logger queue at the bottleneck's router, which no trial records; the report will have a note in its place",
     )
