@@ -128,15 +128,17 @@ variance_of <- function(campaign, metrics) {
 }
 
 write_analysis <- function(results, undrawn, bundle) {
-  packages <- c("samovar", "data.table", "ggplot2", "Rcpp", "jsonlite")
   left <- results$left_out
   part <- results$campaign$part
-  write_json(c(list(
-    r_version = as.character(getRversion()),
-    packages = lapply(stats::setNames(nm = packages), \(p) as.character(utils::packageVersion(p))),
+  write_json(c(analysis_versions(), list(
     trials_used = I(results$campaign$trials$id),
     trials_left_out = lapply(seq_len(nrow(left)), \(i) list(id = left$id[i], reason = left$reason[i])),
     figures_left_out = unname(undrawn),
     notes = I(note_lines(results$notes))
   ), if (!is.null(part)) list(part = part)), file.path(bundle, "analysis.json"))
+}
+
+analysis_versions <- function() {
+  packages <- c("samovar", "data.table", "ggplot2", "Rcpp", "jsonlite")
+  list(r_version = as.character(getRversion()), packages = lapply(stats::setNames(nm = packages), \(p) as.character(utils::packageVersion(p))))
 }

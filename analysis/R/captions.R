@@ -4,7 +4,7 @@
 
 factor_titles <- c(cc = "Congestion control", rwnd = "Receive window", mtu = "MTU (bytes)", txd = "Transmit descriptors",
                    path.rate = "Rate", path.rtt = "Idle RTT", path.buffer = "Buffer", path.loss = "Loss",
-                   path.aqm = "Queue discipline", part = "Part")
+                   path.aqm = "Queue discipline", part = "Part", campaign = "Campaign")
 
 factor_title <- function(names) {
   titles <- factor_titles[names]

@@ -103,14 +103,20 @@ TRIAL = click.option(
     shell_complete=completion.trials,
     help="One trial, by its id or the beginning of it.",
 )
-PART = options(
-    click.option(
-        *("--only", "-o"),
+
+
+def _only(*names: str, of: str = "") -> Callable[[Body], Body]:
+    return click.option(
+        *names,
         multiple=True,
         metavar="FACTOR=LEVEL…",
         shell_complete=completion.levels,
-        help="Only trials with these levels, as in 'cc=cubic,cdg mtu=1500'; can be repeated.",
-    ),
+        help=f"Only trials{of} with these levels, as in 'cc=cubic,cdg mtu=1500'; can be repeated.",
+    )
+
+
+PART = options(
+    _only("--only", "-o"),
     click.option(
         *("--trial", "trials"),
         multiple=True,
@@ -376,6 +382,50 @@ def export(root: Path, **arguments: Any) -> int:
 
     pick = pick_of(arguments)
     return campaign_commands.export(root, pick=pick, **arguments)
+
+
+@main.command()
+@click.argument("a", shell_complete=completion.campaigns)
+@click.argument("b", default="", shell_complete=completion.campaigns)
+@_only("--only", "-o")
+@_only("--only-a", of=" of A")
+@_only("--only-b", of=" of B")
+@click.option(
+    "--by",
+    default="",
+    metavar="FACTOR,…",
+    shell_complete=completion.factors,
+    help="Factors whose levels make a treatment (default: all that have levels in common).",
+)
+@click.option(
+    "--fail-if",
+    "limits",
+    multiple=True,
+    metavar="METRIC<-5%",
+    shell_complete=completion.limits,
+    help="Exit code 1 if a change is beyond this, 2 if that cannot be judged; can be repeated.",
+)
+@click.option(
+    "--to", type=click.Path(path_type=Path), help="Folder to write to (default: in results/comparisons/)."
+)
+@flag("--all/-a/every_metric", "Show metrics without a change, too.")
+@in_project
+def compare(
+    root: Path,
+    b: str,
+    only: tuple[str, ...],
+    only_a: tuple[str, ...],
+    only_b: tuple[str, ...],
+    **arguments: Any,
+) -> int:
+    """Compare campaign B with A, or two parts of campaign A: changes, PDF, JUnit XML, limits for CI."""
+    from samovar.cli import compare_commands
+    from samovar.plan import Pick
+
+    if not b and not (only_a or only_b):
+        raise click.UsageError("name a second campaign, or parts of the first with --only-a and --only-b")
+    picks = Pick(only + only_a), Pick(only + only_b)
+    return compare_commands.compare(root, b=b, picks=picks, **arguments)
 
 
 @main.command()

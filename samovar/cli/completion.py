@@ -151,9 +151,10 @@ def campaigns(ctx: click.Context, param: click.Parameter, incomplete: str) -> It
     if root is None:
         return []
     results = root / _read(root / "config.yaml").get("results", "results")
-    depth = "*/*/plan.json" if "/" in incomplete else "*/*"
-    folders = (path.parent if path.name == "plan.json" else path for path in sorted(results.glob(depth)))
-    found = {str(path.relative_to(results) if "/" in incomplete else path.parent.name) for path in folders}
+    if "/" in incomplete:
+        found = [str(plan.parent.relative_to(results)) for plan in results.glob("*/*/plan.json")]
+    else:  # one plan shows that a folder has campaigns, and not studies or comparisons
+        found = [path.name for path in results.glob("*") if next(path.glob("*/plan.json"), None)]
     return _matching(sorted(found), incomplete)
 
 
@@ -207,6 +208,24 @@ def levels(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items
     )
 
 
+def factors(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete factors of a campaign's plan, also after a comma."""
+    before, comma, _ = incomplete.rpartition(",")
+    found = dict.fromkeys(name for part in _newest_plan(ctx).get("parts", []) for name in part["factors"])
+    return _matching(
+        (f"{before}{comma}{one}" for one in ("part", *found) if one not in before.split(",")), incomplete
+    )
+
+
+def limits(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete the metric of a limit, from the manifests of the package and the project."""
+    folders = (SHIPPED / "analysis" / "inst", (_root(ctx) or SHIPPED) / "analysis")
+    found = dict.fromkeys(
+        name for one in folders for name in _read(one / "outputs.yaml").get("metrics") or ()
+    )
+    return _matching(found, incomplete)
+
+
 def _factors(ctx: click.Context) -> Iterator[dict[str, Any]]:
     """Yield the factors in the experiment's file: those of the experiment, and those of each part."""
     yield _merged(ctx, "factors")
@@ -221,7 +240,7 @@ def _newest_plan(ctx: click.Context) -> dict[str, Any]:
     The newest campaign is that of the experiment that the command line names. Returns an empty mapping if
     there is none.
     """
-    root, name = _root(ctx), str(ctx.params.get("campaign") or _experiment(ctx))
+    root, name = _root(ctx), str(ctx.params.get("campaign") or ctx.params.get("a") or _experiment(ctx))
     if root is None or not name:
         return {}
     results = root / _read(root / "config.yaml").get("results", "results")

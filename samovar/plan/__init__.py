@@ -11,6 +11,7 @@ from samovar.plan.cost import stored_bytes as stored_bytes
 from samovar.plan.diff import DONE as DONE
 from samovar.plan.diff import Comparison as Comparison
 from samovar.plan.diff import compare as compare
+from samovar.plan.diff import differences as differences
 from samovar.plan.diff import on_testbed as on_testbed
 from samovar.plan.explain_trial import explain_trial as explain_trial
 from samovar.plan.model import CapturePlan as CapturePlan

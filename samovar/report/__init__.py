@@ -2,5 +2,11 @@
 
 from samovar.report.bundle import make_bundle as make_bundle
 from samovar.report.campaign_data import shown_part as shown_part
+from samovar.report.comparison import COMPARISON_PDF as COMPARISON_PDF
+from samovar.report.comparison import CampaignComparison as CampaignComparison
+from samovar.report.comparison import Side as Side
+from samovar.report.comparison import make_comparison as make_comparison
+from samovar.report.comparison import parse_limit as parse_limit
+from samovar.report.comparison import split_by_change as split_by_change
 from samovar.report.scorecard import exit_status as exit_status
 from samovar.report.study_report import make_study as make_study

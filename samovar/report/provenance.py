@@ -37,7 +37,7 @@ def provenance(campaign: Campaign) -> list[Json]:
             "R packages": analysis.get("packages"),
             "trials used": len(analysis["trials_used"]) if "trials_used" in analysis else None,
         },
-        "Report": _report_software(),
+        "Report": report_software(),
         "Lab": recorded.get("lab") or {},
     }
     shown = {
@@ -47,14 +47,15 @@ def provenance(campaign: Campaign) -> list[Json]:
     return [{"name": name, "facts": facts} for name, facts in shown.items() if facts]
 
 
-def _report_software() -> dict[str, str]:
+def report_software() -> dict[str, str]:
+    """Return the versions of Python and of what typesets."""
     return {"Python": platform.python_version(), "typst": version("typst")}
 
 
 def software(analysis: Json) -> dict[str, str]:
     """Return the versions of the programs that made the bundle, by name."""
     packages = {f"R-{name}": one_line(one) for name, one in (analysis.get("packages") or {}).items()}
-    found = {**_report_software(), "R": one_line(analysis.get("r_version")), **packages}
+    found = {**report_software(), "R": one_line(analysis.get("r_version")), **packages}
     return {name: text for name, text in found.items() if text}
 
 

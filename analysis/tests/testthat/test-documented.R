@@ -27,7 +27,7 @@ test_that("the reference page of readers lists every reader, that of measures ev
   rows <- grep("^\\| `[a-z0-9_]+\\(\\)`", readers, value = TRUE)
   expect_setequal(named_in(sub("^([^|]*[|][^|]*)[|].*", "\\1", rows)), grep("^read_", exported(), value = TRUE))
   # Exported functions that neither read, measure nor draw: names of figures, tables for other programs, and caches.
-  other <- c("analyse_campaign", "export_tables", "code_version", "known_names", "write_figure", "theme_samovar", "geom_many_points")
+  other <- c("analyse_campaign", "compare_campaigns", "export_tables", "code_version", "known_names", "write_figure", "theme_samovar", "geom_many_points")
   rest <- grep("^(read|plot)_", setdiff(exported(), other), invert = TRUE, value = TRUE)
   expect_equal(setdiff(rest, named_in(c(measures, readers))), character())
   expect_equal(setdiff(other, exported()), character())

@@ -120,6 +120,7 @@ def test_completion_offers_commands_names_levels_and_options(project: Path) -> N
     assert completed(project, "plan", "demo", "--only", "'cc=cubic mtu=12") == ["cc=cubic mtu=1200"]
     assert completed(project, "lab", "") == ["down", "shell", "status", "up"]
     assert completed(project, "report", "--study", "net") == ["netgear"]
+    assert completed(project, "compare", "a", "b", "--fail-if", "goodput") == ["goodput_bps"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
