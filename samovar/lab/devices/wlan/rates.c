@@ -3,7 +3,7 @@
 #include "wlan.h"
 
 enum { SUCCESSES_TO_RISE = 10, FAILURES_TO_FALL = 2, SAMPLED_ONE_IN = 10, FRAMES_TO_REFUSE = 4, USUAL_BYTES = 1500 };
-enum { TRIES = 4 }; /* at the sampled or best rate; further tries have the lowest */
+enum { TRIES = 4, MORE_TRIES = 7, MOST_TRIES = 11 }; /* at a sampled or best rate, the next lower one, and the one below */
 #define REFUSED_NS (10 * SECOND_NS)
 #define MEMORY 0.95 /* weight of earlier frames in a moving mean */
 
@@ -53,10 +53,21 @@ static int sampled_rate(struct chooser *chooser, const struct phy *phy, int64_t 
   return count ? candidates[(int)(drawn(random) * count)] : best;
 }
 
-/* Return the rate of the next try of a frame. */
+/* The next lower rate of the same modulation, or else the lowest. */
+static int lower_rate(const struct phy *phy, int rate) {
+  for (int lower = rate - 1; lower > 0; lower--)
+    if (phy->rates & 1u << lower && is_ofdm(lower) == is_ofdm(rate)) return lower;
+  return lowest_rate(phy);
+}
+
+/* Return the rate of the next try of a frame. With sampling, later tries fall back as in FreeBSD's driver of Atheros radios
+ * (sys/dev/ath/ath_rate/sample), so that a frame that collided repeatedly is not sent at the lowest rate at once. */
 int choose_rate(struct chooser *chooser, const struct phy *phy, int adaptation, int retries, int64_t now_ns, uint64_t *random) {
-  if (adaptation == SAMPLING && retries == 0) chooser->rate = sampled_rate(chooser, phy, now_ns, random);
-  return adaptation == SAMPLING && retries >= TRIES ? lowest_rate(phy) : chooser->rate;
+  if (adaptation != SAMPLING) return chooser->rate;
+  if (retries == 0) chooser->rate = sampled_rate(chooser, phy, now_ns, random);
+  if (retries < TRIES) return chooser->rate;
+  if (retries < MORE_TRIES) return lower_rate(phy, chooser->rate);
+  return retries < MOST_TRIES ? lower_rate(phy, lower_rate(phy, chooser->rate)) : lowest_rate(phy);
 }
 
 static void rise_or_fall(struct chooser *chooser, const struct phy *phy, int arrived) {
