@@ -278,7 +278,7 @@ NAMES = st.one_of(
 LINES = st.tuples(st.one_of(SUMS, COUNTS), st.sampled_from([b"  ", b" ", b" *", b""]), NAMES).map(b"".join)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(LINES, max_size=6))
 def test_whatever_a_host_says_of_its_files_nothing_is_written_beside_the_trial(
     lying: Lying, remote: Path, tmp_path: Path, lines: list[bytes]

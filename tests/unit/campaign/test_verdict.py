@@ -203,7 +203,7 @@ def test_a_capture_that_cannot_be_read_makes_the_trial_invalid(tmp_path: Path, c
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=300))
 def test_packets_with_any_content_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: bytes

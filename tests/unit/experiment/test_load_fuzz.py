@@ -127,7 +127,7 @@ def test_the_unchanged_study_is_valid() -> None:
     load(STUDY)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(PLACES), JUNK)
 def test_any_value_anywhere_is_read_or_refused_at_its_place(place: tuple[Any, ...], junk: Any) -> None:
     tree: Any = plain(parse_yaml(STUDY, "study.yaml")[0])
@@ -228,7 +228,7 @@ def plan_all_that_rests_on(path: Path, project: Project) -> None:
     host_needs(plan, project.catalogue)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(SHIPPED), st.integers(0, 2**32))
 def test_a_shipped_file_with_any_change_is_planned_or_refused_at_a_place(path: Path, seed: int) -> None:
     by = random.Random(seed)

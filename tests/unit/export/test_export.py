@@ -265,7 +265,7 @@ def test_files_of_an_export_that_fails_are_not_left(tmp_path: Path) -> None:
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a", "old")]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(0, 600), min_size=1, unique=True), st.integers(-10, 610))
 def test_a_series_on_the_grid_passes_through_its_samples_and_lies_between_them(
     tenths: list[int], at: int

@@ -60,7 +60,7 @@ def experiments(draw: st.DrawFn) -> str:
     return study(factors + exclude + more + record, traffic)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(experiments())
 def test_every_trial_is_what_planning_its_treatment_alone_gives(text: str) -> None:
     plan = planned(text, DUMBBELL, CATALOGUE)
@@ -76,7 +76,7 @@ def test_every_trial_of_a_shipped_experiment_is_what_planning_its_treatment_alon
     assert fast == dict(treatments_alone(one.experiment, one.testbed))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(experiments())
 def test_a_plan_of_any_experiment_is_read_back_as_it_was_written(text: str) -> None:
     plan = planned(text, DUMBBELL, CATALOGUE)
@@ -111,7 +111,7 @@ def test_the_bytes_of_a_plan_do_not_depend_on_the_process(seed: str) -> None:
     assert done.stdout.strip() == digests(), done.stderr
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(experiments())
 def test_the_same_experiment_gives_the_same_bytes(text: str) -> None:
     assert planned(text, DUMBBELL, CATALOGUE).to_json() == planned(text, DUMBBELL, CATALOGUE).to_json()

@@ -89,7 +89,7 @@ def test_every_recipe_file_has_a_valid_header(path: Path) -> None:
     assert recipe.blocks >= BLOCKS[recipe.kind]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(st.characters(blacklist_characters="\0\r\n", codec="utf-8"), max_size=40))
 def test_a_hostile_value_reaches_the_shell_as_one_word(value: str) -> None:
     script = shell_environment().from_string("printf '%s' {{ value }}").render(value=value)

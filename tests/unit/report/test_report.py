@@ -187,7 +187,7 @@ hostile_text = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), min_si
 
 
 @given(st.lists(hostile_text, min_size=4, max_size=4))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_in_any_place_can_be_set(made: Path, words: list[str]) -> None:
     document = minimal_document(*words)
     assert typeset(document, made / "bundle", 0.0).startswith(b"%PDF")
@@ -225,7 +225,9 @@ def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, obj
     }  # fmt: skip
 
 
-def test_a_table_wider_than_the_page_is_on_a_landscape_page(tmp_path: Path, figures: Path) -> None:
+def test_a_table_wider_than_the_page_is_on_a_landscape_page_with_its_heading(
+    tmp_path: Path, figures: Path
+) -> None:
     folder = write_campaign(tmp_path, figures=figures)
     tables = json.loads((folder / "bundle" / "tables.json").read_text())
     columns = [{"name": f"Measured quantity {number} (packets)", "align": "right"} for number in range(14)]
@@ -238,12 +240,19 @@ def test_a_table_wider_than_the_page_is_on_a_landscape_page(tmp_path: Path, figu
         "rows": [["12345.6"] * 14],
     }
     (folder / "bundle" / "tables.json").write_text(json.dumps([*tables, wide]))
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["tables"].insert(0, {"table": "wide"})
+    (folder / "plan.json").write_text(json.dumps(plan))
     pdf, _ = make_bundle(folder, silent)
     pages = subprocess.run(
         ["pdfinfo", "-f", "1", "-l", "-1", pdf], check=True, capture_output=True, timeout=60
     )
     sizes = re.findall(r"size: +([\d.]+) x ([\d.]+)", pages.stdout.decode())
-    assert [float(width) > float(height) for width, height in sizes].count(True) == 1
+    wider = [number for number, (width, height) in enumerate(sizes, 1) if float(width) > float(height)]
+    assert len(wider) == 1
+    page = ["pdftotext", "-f", str(wider[0]), "-l", str(wider[0]), str(pdf), "-"]
+    text = subprocess.run(page, check=True, capture_output=True, text=True, timeout=60).stdout
+    assert re.search(r"^\d Tables$", text, flags=re.M)
 
 
 def test_a_campaign_that_was_not_analysed_is_refused_with_the_command_to_run(

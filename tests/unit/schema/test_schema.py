@@ -404,7 +404,7 @@ def _check(testbeds: list[Testbed], config: Config | None) -> None:
         raise DefinitionError(problems)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(variations())
 def test_the_loader_refuses_what_the_schema_refuses(variation: tuple[Path, str, Any]) -> None:
     path, kind, tree = variation
