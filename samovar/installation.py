@@ -35,9 +35,9 @@ SECTIONS_TO_RUN = "# The tests"
 
 
 def shipped_beside(folder: Path) -> list[Path]:
-    """Return the shipped folder whose files are visible in a project's folder such as hosts/, as a list.
+    """Return a list with the shipped folder whose files a project's folder such as hosts/ also shows.
 
-    The list is empty for other folders, and for the shipped folder itself.
+    The list is empty for folders without such a counterpart, and for the shipped folder itself.
     """
     path = folder.absolute()
     found = [SHIPPED / name for name in COMPLETED if path.as_posix().endswith(f"/{name}")][:1]

@@ -25,7 +25,7 @@ class UnitError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A kind of quantity: its name, an example, and its units with the factor to the smallest unit."""
+    """A kind of quantity: its name, an example, and how many of its smallest unit each unit is."""
 
     name: str
     example: str
@@ -206,7 +206,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _format(count: int, kind: Kind, units: str, digits: int | None) -> str:
-    """Format a count of the smallest unit of a kind in the largest of `units` that is not larger than it."""
+    """Format a count of a kind's smallest unit, in the largest of `units` that does not exceed the count."""
     fitting = (unit for unit in units.split() if abs(count) >= kind.scales[unit])
     unit = next(fitting, units.split()[-1])
     value = Decimal(count) / kind.scales[unit]

@@ -140,7 +140,11 @@ class _PartExplainer:
         self.tree = node_at(of.experiment.complete, "parts", name)
 
     def explain(self, key: str) -> Iterator[Explanation]:
-        """Yield explanations of a key; of a setting, one for all hosts that get it from the same layers."""
+        """Yield explanations of a key.
+
+        For a setting, yield one explanation for each group of hosts that get the setting from the same
+        layers.
+        """
         if key in ("factors", "settings"):
             settings = sorted(set[str]().union(*self.of.settings[self.name].values()))
             inner = list(self.part.factors) if key == "factors" else settings
@@ -229,7 +233,7 @@ class _PartExplainer:
         return (LayerValue(text, f"level of factor {factor.name}", place),) if text else (), ()
 
     def _explain_setting(self, key: str) -> Iterator[Explanation]:
-        """Yield explanations of a setting, one for all hosts that get it from the same layers."""
+        """Yield one explanation of a setting for each group of hosts that get it from the same layers."""
         of = self.of
         hosts_by_values: dict[tuple[LayerValue, ...], list[str]] = {}
         for host, own in of.settings[self.name].items():

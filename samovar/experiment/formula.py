@@ -157,7 +157,10 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula in a file instead of a value. `kind` is the kind of that value, `names` are those in it."""
+    """A formula in a file instead of a value.
+
+    `kind` is the kind of value that the formula computes, `names` are the names in the formula.
+    """
 
     text: str
     kind: str
@@ -169,9 +172,10 @@ class Formula:
 
     @property
     def fitting(self) -> Dimension:
-        """The dimension in which the formula gives the value of its key.
+        """The dimension in which the formula is computed, one that its key accepts.
 
-        Raises UnitError if the key accepts no quantity of the formula's dimension.
+        It is the formula's own dimension if the key accepts this, otherwise one that is equal after packets
+        are converted to bytes. Raises UnitError if the key accepts no quantity of the formula's dimension.
         """
         kind, own = KINDS[self.kind], self.term.dimension
         fitting = [one for one in kind.dimensions if one.in_bytes() == own.in_bytes()]
@@ -200,7 +204,8 @@ _ACCEPTED = "numbers, quantities, names, + - * / ( ) min and max"
 class _Reader:
     """Reads one formula with Python's parser.
 
-    Each token is replaced by a word of _WIDTH characters, so that a column of the parser gives the token.
+    Before parsing, each token is replaced by a word of _WIDTH characters, so that dividing a column that the
+    parser reports by _WIDTH gives the index of the token.
     """
 
     def __init__(self, text: str) -> None:
@@ -274,7 +279,7 @@ def _combined(sign: str, terms: Sequence[Term]) -> Term:
 
 
 def read_formula(text: str, kind: str) -> Formula:
-    """Read a formula for a value of `kind`, a key of KINDS.
+    """Read a formula that computes a value of `kind`, which is a key of the table KINDS.
 
     Raises UnitError for wrong syntax, unknown names, and dimensions that cannot be combined.
     """

@@ -34,8 +34,8 @@ CHECKED_WHERE_WRITTEN = ("expect", "figures", "tables")
 class ResolvedExperiment:
     """An experiment on its testbed, ready to be planned: profile and overrides applied, settings resolved.
 
-    `settings` has by part the settings of every host, with the layers they come from. `files` are the YAML
-    files that a campaign stores, by name.
+    `settings` maps each part to the settings of every host and the layers from which they come. `files` are
+    the YAML files that a campaign stores, by name.
     """
 
     experiment: Experiment
@@ -162,7 +162,10 @@ def _check_experiment_file(
     problems: list[Problem],
     options: LoadOptions,
 ) -> Experiment | None:
-    """Check an experiment without and with each profile; return it with options' profile and --set."""
+    """Check an experiment without a profile, and with each of its profiles.
+
+    Return the experiment with the profile and the overrides (--set) of `options` applied.
+    """
     outputs = options.outputs or package_outputs()
     profiles = read_profiles(tree, problems)
     chosen = options.profile if options.profile in profiles else None
@@ -245,7 +248,10 @@ def _raise(problems: Sequence[Problem]) -> None:
 
 
 def _valid(checked: Validation[M], problems: Sequence[Problem]) -> M:
-    """Return the validated model. Raises DefinitionError if there are problems, in the tree or others."""
+    """Return the validated model.
+
+    Raises DefinitionError for the given problems and for those that the validation found.
+    """
     _raise([*problems, *checked.problems])
     if checked.model is None:
         raise DefinitionError([checked.tree.position.problem("cannot be read; see the other errors")])

@@ -39,8 +39,8 @@ class Quantity(_Entry):
     """A quantity of a flow that loggers can record, such as its cwnd. `what` is its name in messages.
 
     `at` is where it must be recorded: at the flow's sender, at either or both of its ends, or at the
-    bottleneck's router. `sources` are the loggers, and `capture` for a packet capture. `caption` is its name
-    in captions of figures, which add the logger.
+    bottleneck's router. `sources` are the loggers that record it; `capture` among them means a packet
+    capture. `caption` is its name in captions of figures; the name of the logger is added there.
     """
 
     at: Literal["sender", "either", "both", "router"]
@@ -77,7 +77,7 @@ def _groups(listed: Any) -> Any:
 
 
 class Output(_Entry):
-    """A figure or table. To have content, it needs all metrics of one group in `shows`."""
+    """A figure or table. It has content if all metrics of at least one group in `shows` were measured."""
 
     options: Mapping[str, OutputOption] = {}
     shows: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)] = ()

@@ -51,7 +51,7 @@ _AT_KEY = ("[key]", 10**9)
 
 
 def errors_of(error: ValueError) -> Iterator[tuple[tuple[int | str, ...], str, bool]]:
-    """Yield each error in a value: its place below the value, its message, and whether a key is wrong."""
+    """Yield each error in a value: its place within the value, its message, and whether it is about a key."""
     if not isinstance(error, ValidationError):
         yield (), str(error), False
         return
@@ -68,7 +68,7 @@ class ErrorCollector:
         self._details: list[InitErrorDetails] = []
 
     def add(self, loc: tuple[int | str, ...], message: str, *, key: bool = False) -> None:
-        """Add an error about the value at a place, or with `key` about the key there."""
+        """Add an error about the value at a place or, if `key` is true, about the key at that place."""
         place = (*loc, *_AT_KEY) if key else loc
         error: Any = ValueError(message)
         self._details.append(
@@ -76,7 +76,10 @@ class ErrorCollector:
         )
 
     def within(self, loc: tuple[int | str, ...], read: Callable[..., Any], *arguments: object) -> Any:
-        """Return read(*arguments). If it raises, add its errors at places below `loc`, and return None."""
+        """Return read(*arguments).
+
+        If this raises ValueError, add its errors at places within `loc`, and return None.
+        """
         try:
             return read(*arguments)
         except ValueError as error:
@@ -85,7 +88,7 @@ class ErrorCollector:
         return None
 
     def raise_any(self) -> None:
-        """Raise the errors, if there are any. pydantic prefixes their places with the place of the value."""
+        """Raise the errors, if there are any; pydantic puts the place of the value before their places."""
         if self._details:
             raise ValidationError.from_exception_data("value", self._details)
 

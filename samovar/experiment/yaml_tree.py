@@ -175,7 +175,10 @@ def parse_value(content: str, start: Position) -> Node:
 
 
 def yaml_files(folder: Path) -> list[Path]:
-    """Return the YAML files of a folder, and shipped files of other names. Raises DefinitionError."""
+    """Return the YAML files of a folder, and those shipped files whose names the folder does not have.
+
+    Raises DefinitionError.
+    """
     files: dict[str, Path] = {}
     for one in (*shipped_beside(folder), folder):
         try:
@@ -224,7 +227,10 @@ def read_text(path: Path, what: str = "a YAML file") -> str:
 
 
 def _open_file(path: str, flags: int) -> int:
-    """Open a regular file. Raises OSError for other kinds, without waiting for the writer of a FIFO."""
+    """Open a regular file.
+
+    Raises OSError for other kinds of files, and does not wait until a FIFO has a writer.
+    """
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):

@@ -30,8 +30,9 @@ class Format(NamedTuple):
     """A format of exports.
 
     `suffix` is the end of its file names, `what` a description of its files, `tables` the tables that R must
-    write. `convert` writes files of the format from the CSV tables in a folder; None if they are CSV already.
-    `require` raises ExportError if a Python package that the format needs is not installed.
+    write. `convert` writes files of the format from the CSV tables in a folder; it is None for the format
+    CSV, which needs no conversion. `require` raises ExportError if a Python package that the format needs is
+    not installed.
     """
 
     suffix: str

@@ -83,7 +83,7 @@ def parse_qdiscs(text: str) -> tuple[str, ...]:
     """Parse the result of creating queue disciplines with `tc -batch`; return those that succeeded.
 
     The text has the names of the queue disciplines, then `tc:` and the errors of tc, which have line numbers.
-    Returns none if tc could not be run.
+    If tc could not be run, the result is empty.
     """
     names, _, output = text.partition("tc:\n")
     lines = output.splitlines()
@@ -110,15 +110,18 @@ def parse_interfaces(text: str) -> tuple[Interface, ...]:
 
 
 def parse_ethtool(pattern: str, text: str) -> tuple[str, ...]:
-    """Parse `NAME:` and the output of ethtool per interface; return the interfaces whose output matches."""
+    """Return the interfaces whose output of ethtool `pattern` matches.
+
+    For each interface, the text has a line `NAME:` and then this output.
+    """
     parts = _by_interface(text).items()
     return tuple(name for name, part in parts if re.search(pattern, part, re.DOTALL | re.MULTILINE))
 
 
 def parse_cc_parameters(text: str) -> dict[str, tuple[str, ...]]:
-    """Parse a list of files and sysctls that are parameters; return the parameters by congestion control.
+    """Parse names of files and sysctls that hold parameters; return the parameters by congestion control.
 
-    They are like /sys/module/tcp_cdg/parameters/window (Linux) and net.inet.tcp.cc.cdg.beta_delay (FreeBSD).
+    Such names are /sys/module/tcp_cdg/parameters/window (Linux) and net.inet.tcp.cc.cdg.beta_delay (FreeBSD).
     """
     found: dict[str, tuple[str, ...]] = {}
     pattern = r"(?:/tcp_(?=\w+/p)|\.cc\.)(\w+)(?:/parameters/|\.)(\w+)$"

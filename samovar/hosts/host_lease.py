@@ -27,7 +27,7 @@ class LeaseError(TestbedError):
 class Claim:
     """A controller's claim to a host.
 
-    `values` describe the controller by key; `token` is random.
+    `values` maps keys of the lease file to texts that describe the controller; `token` is random.
     """
 
     token: str

@@ -93,7 +93,10 @@ def run_text(script: str, mark: str) -> str:
 
 
 def on_loss_text(script: str, mark: str) -> str:
-    """Return the command that stores the script to run if the controller is lost; an empty one clears it."""
+    """Return the command that stores the script to run if the controller is lost.
+
+    An empty script replaces the stored one, so that nothing is run.
+    """
     return f"{_written(script, 'on-loss')}; printf '\\n%s %s\\n' {mark} \"$?\"\n"
 
 

@@ -20,8 +20,9 @@ class ScriptResult:
     """The result of one script on a host. The trial's folder stores it in commands/.
 
     `exit_code` is NOT_ENDED unless `ending` is "exit". `t_start_s` is in seconds since the epoch by the
-    controller's clock. `seconds` is the duration as the controller measured it, `host_seconds` as the host
-    did in steps of 10 ms; it is None on hosts that would have to start a program to measure it.
+    controller's clock. `seconds` is the duration that the controller measured. `host_seconds` is the duration
+    that the host measured, in steps of 10 ms; it is None for hosts that would have to start a program to
+    measure it.
     """
 
     host: str

@@ -29,9 +29,9 @@ _SHELL_DEADLINE_S = 20.0
 class Session:
     """A session with one host over one persistent connection.
 
-    Several threads may use a session, but its scripts run one at a time. If the connection is lost, the call
-    that notices it raises an error, because the host then kills the running script. The next call connects
-    again, after the host has finished its clean-up.
+    Several threads may use a session, but its scripts run one at a time. If the connection is lost, the host
+    kills the running script; the call that notices the loss therefore raises an error instead of connecting
+    again. The next call connects again, after the host has finished its clean-up.
     """
 
     def __init__(

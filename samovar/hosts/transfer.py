@@ -169,7 +169,10 @@ def _receive(sftp: Any, file: RemoteFile, deadline: TransferDeadline) -> tuple[i
 
 
 def _digest(path: Path) -> tuple[int, Any]:
-    """Return the size of a file and a SHA-256 that can be continued; both are empty if there is no file."""
+    """Return the size of a file, and a SHA-256 of it to which further data can be added.
+
+    If there is no file, they are those of an empty file.
+    """
     digest, size_bytes = hashlib.sha256(), 0
     if path.is_file():
         with path.open("rb") as file:
@@ -180,7 +183,7 @@ def _digest(path: Path) -> tuple[int, Any]:
 
 
 def _blocks(source: Any, start_byte: int, size_bytes: int) -> Iterator[bytes]:
-    """Yield the content of a file from start_byte on in blocks.
+    """Yield the content of a file in blocks, beginning at `start_byte`.
 
     One more byte than `size_bytes` is read, so that the caller notices if the file is larger.
     """

@@ -203,7 +203,7 @@ def _ssh_path(path: str) -> str:
 
 
 def _enter(access: Access) -> list[str]:
-    """Return the command line that runs the helper in the lab's network namespace; arguments follow it."""
+    """Return the command that runs the helper in the lab's network namespace, without its arguments."""
     user = ["--user", "--preserve-credentials"] if access.user_namespace else []
     helper = [sys.executable, "-I", "-S", str(Path(__file__).with_name("connect_inside.py"))]
     return ["nsenter", "--target", str(access.pid), *user, "--net", *helper]

@@ -114,7 +114,10 @@ def needs_user_namespace() -> bool:
 
 
 def require_programs(kernel: Kernel) -> None:
-    """Raise LabError if programs for a lab with this kernel are missing; it names their Debian packages."""
+    """Raise LabError if programs for a lab with this kernel are missing.
+
+    The message names their Debian packages.
+    """
     programs = {**PACKAGES, **(UML_PACKAGES if kernel == "uml" else {})}
     path = f"{os.environ.get('PATH', '')}:{SBIN}"
     missing = {name: package for name, package in programs.items() if shutil.which(name, path=path) is None}
@@ -129,7 +132,7 @@ def read_allowed_cc() -> str:
 
 
 def allow_all_cc(needed: Set[str]) -> None:
-    """Load the needed congestion controls, and allow all that the machine's kernel then has in namespaces."""
+    """Load the needed congestion controls; allow all loaded ones in namespaces of the machine's kernel."""
     unloaded = sorted(needed - set(CC_AVAILABLE.read_text(encoding="ascii").split()))
     if unloaded:
         command = ["modprobe", "--all", *(f"tcp_{name}" for name in unloaded)]

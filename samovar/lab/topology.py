@@ -199,7 +199,7 @@ def _control_network(where: str, controls: Sequence[IPv4Address]) -> tuple[IPv4N
     """Return the control network, and the controller's address on it.
 
     The network is the smallest one, /24 or larger, that contains the control addresses of all hosts. The
-    controller gets its highest free address.
+    controller gets the network's highest free address.
     """
     for prefix in range(24, SHORTEST_CONTROL_PREFIX - 1, -1):
         network = IPv4Network((controls[0], prefix), strict=False)

@@ -38,7 +38,10 @@ ENDS = ("sender", "receiver")
 
 @dataclass(frozen=True)
 class StepTime:
-    """The duration of a step: the median of `measured` earlier steps on a testbed; without any, assumed."""
+    """The duration of a step.
+
+    It is the median of `measured` earlier steps on a testbed, or an assumption if `measured` is 0.
+    """
 
     seconds: float
     measured: int = 0
@@ -54,8 +57,8 @@ class StepTime:
 class Repeats:
     """Repeated attempts at earlier trials.
 
-    `attempts` in `lost_s` seconds did not count, so that they were repeated. The attempts that counted took
-    `counted_s`.
+    `attempts` is the number of attempts that did not count and were repeated; they took `lost_s` seconds. The
+    attempts that counted took `counted_s` seconds.
     """
 
     attempts: int = 0
@@ -94,8 +97,9 @@ class Cost:
 
     `host_bytes` maps hosts to the bytes that the largest trial stores there until collection.
     `controller_bytes` are the compressed bytes of all trials on this machine. `boots` is how often trials
-    wait for hosts that reboot; if only some trials are open, it is a proportional share. `testbeds` is the
-    number of testbeds that run trials in parallel. `paths` is the number of paths to calibrate.
+    wait for hosts that reboot; if only some trials are open, it is reduced in proportion to their number.
+    `testbeds` is the number of testbeds that run trials in parallel. `paths` is the number of paths to
+    calibrate.
     """
 
     trials: int
@@ -135,7 +139,10 @@ class Cost:
 
 
 def parallel_s(work_s: float, trials: int, testbeds: int, longest_s: float = 0.0) -> float:
-    """Return the seconds of work on several testbeds that run one trial each; at least `longest_s`."""
+    """Return the time in seconds for work that several testbeds share.
+
+    Each testbed runs one trial at a time. The result is at least `longest_s`.
+    """
     return max(longest_s, work_s / max(1, min(testbeds, trials)))
 
 
@@ -149,8 +156,8 @@ def estimate_cost(
 ) -> Cost:
     """Estimate the cost of a plan, or only of the trials with the ids `only`.
 
-    With `calibrates`, the time to measure each path through a router once is added. `testbeds` is the number
-    of testbeds that share the trials; `times` are the measured times of the first of them.
+    If `calibrates` is true, the cost includes the time to measure each path through a router once. `testbeds`
+    is the number of testbeds that share the trials; `times` are the measured times of the first of them.
     """
     chosen = set(plan.ids) if only is None else set(only)
     trials, traffic_s, here_bytes = 0, 0.0, 0
@@ -201,8 +208,8 @@ def _recorded(
 ) -> Iterator[tuple[str, float, float]]:
     """Yield (host, bytes of compressed packets, bytes of samples) of each capture and logger.
 
-    If flows offer more than the path can carry, they share its rate. With `most`, the flows that a capture
-    sees have all of the rate.
+    If flows offer more than the path can carry, they share its rate. With `most`, it is assumed that the
+    flows that a capture sees use the whole rate.
     """
     offers = [_offer(flow, resolved, catalogue) for flow in resolved.flows]
     for capture in resolved.captures:

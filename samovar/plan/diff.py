@@ -28,7 +28,11 @@ _NAMES = ("label", "logger", "host", "interface")
 
 @dataclass(frozen=True)
 class Changed:
-    """Results that an edit made stale: `changes` says why, `results` has their ids, `trials` replace them."""
+    """Results that an edit made stale.
+
+    `changes` says what was edited, `results` has the ids of the results, and `trials` has the ids of the
+    trials that replace them.
+    """
 
     changes: tuple[str, ...]
     results: tuple[str, ...]
@@ -42,8 +46,8 @@ class Comparison:
     `stands` are trials of the plan that are done. `runs` maps each other trial, in the plan's order, to the
     reason why it runs: new, stale (an edit changed it, and its old result is stale), or how the last attempt
     ended: failed, interrupted or invalid. `stale` and `orphans` are results that stay on disk but no longer
-    count: of edited trials, and of trials that are no longer planned. `renamed` counts the new
-    trials that set, run and record the same as an orphan: their part, factor or level has a new name.
+    count: of edited trials, and of trials that are no longer planned. `renamed` counts the new trials that
+    set, run and record the same as an orphan, because only a part, factor or level was renamed.
     """
 
     stands: tuple[str, ...]
@@ -129,7 +133,10 @@ def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 
 def _entries(value: Any) -> dict[str, Any]:
-    """Return a mapping, or a list as a mapping by name or number of the entry; empty for other values."""
+    """Return a mapping as it is, and a list as a mapping from names or numbers of its entries to the entries.
+
+    For other values, the result is empty.
+    """
     if not isinstance(value, list):
         return value if isinstance(value, dict) else {}
     entries = {}
@@ -175,7 +182,10 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
 
 
 def _roles(plan: Plan) -> Mapping[str, str]:
-    """Return for each host a name that it shares with corresponding hosts: role and number, `sender 1`."""
+    """Return for each host a name that the corresponding hosts of other testbeds have too.
+
+    The name is the role and a number, such as `sender 1`.
+    """
     counts, found = Counter[str](), dict[str, str]()
     for name, host in plan.trials[0].resolved.hosts.items():
         counts[host.role] += 1

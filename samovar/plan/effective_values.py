@@ -45,7 +45,7 @@ class HostUse:
 
 
 class EffectiveValues:
-    """Computes effective values of the components of trials on one testbed, as hashable keys."""
+    """Computes effective values of the components of trials on one testbed, as hashable values to compare."""
 
     def __init__(self, testbed: Testbed, catalogue: RecipeCatalogue) -> None:
         self.testbed, self.catalogue = testbed, catalogue
@@ -111,7 +111,10 @@ class EffectiveValues:
             return text
 
     def path(self, path: PathPlan | None, flows: Flows) -> Hashable:
-        """Return the effective values of the path: without delay and loss if every flow is in a class."""
+        """Return the effective values of the path.
+
+        If every flow is in a class, the path's own delay and loss have no effect and are left out.
+        """
         if path is None or path.device is not None:
             return path and repr(path)
         in_classes = all(class_of(path, flow) for flow in flows)
@@ -142,7 +145,10 @@ class EffectiveValues:
         return (taken[0], given[taken[0]]) if taken else None
 
     def flows(self, flows: Flows, stop: StopPlan | None) -> Hashable:
-        """Return the effective values of flows: no windows of UDP flows, no durations beyond the stop."""
+        """Return the effective values of flows.
+
+        Windows of UDP flows are left out, and durations end at the stop.
+        """
         return tuple(self._flow(flow, stop) for flow in flows)
 
     def _flow(self, flow: FlowPlan, stop: StopPlan | None) -> Hashable:
@@ -182,7 +188,7 @@ def class_of(path: PathPlan, flow: FlowPlan) -> ClassPlan | None:
 
 
 def _matches(match: MatchPlan, flow: FlowPlan) -> bool:
-    """Return whether the data or the answers of a flow match, whichever of them go downstream."""
+    """Return whether a match applies to a flow: to its data or to its answers, whichever go downstream."""
     data = (flow.from_address, flow.to_address, None, flow.port)
     return any(_is_match(match, *one) for one in (data, (data[1], data[0], data[3], None)))
 

@@ -14,7 +14,7 @@ PARAMETERS = ("parameters", "aqm_parameters")
 
 
 def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list[Explanation]:
-    """Explain a key in the trial whose id begins with a name; raises PlanError or DefinitionError."""
+    """Explain a key in the trial whose id is or begins with `name`; raises PlanError or DefinitionError."""
     trial = plan.find(name)
     values = tuple(_values(trial.resolved, key.removeprefix(f"parts.{trial.part}."), explainer.catalogue))
     return [
@@ -24,7 +24,7 @@ def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list
 
 
 def _values(resolved: Resolved, key: str, catalogue: RecipeCatalogue) -> Iterator[tuple[str, str, object]]:
-    """Yield (host, direction or flow, name in plan.json, value) for a key; the first may be empty."""
+    """Yield (where, name in plan.json, value) for a key. `where` is a host, a direction, a flow, or empty."""
     path, hosts = resolved.path, resolved.hosts.items()
     holders: Sequence[tuple[str, PlanValue | Mapping[str, object] | None]]
     match merge.nested_keys(key):

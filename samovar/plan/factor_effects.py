@@ -18,16 +18,17 @@ UNUSED = "nothing uses the values that differ"
 
 
 class Reason(NamedTuple):
-    """Why two levels do not differ in effect, and the position in the file of the value that overrides."""
+    """Why two levels do not differ in effect, and where in the file the value is that overrides them."""
 
     text: str
     position: yaml_tree.Position | None = None
 
 
 class EqualLevels(NamedTuple):
-    """Levels of a factor that give equal trials in `combinations` out of `of` combinations of other factors.
+    """Levels of a factor that give equal trials.
 
-    `rows` is an example: two treatments with equal trials that differ in this factor only.
+    They do so in `combinations` of the `of` combinations of levels of the other factors. `rows` is an
+    example: two treatments with equal trials that differ in this factor only.
     """
 
     levels: tuple[int, ...]
@@ -165,7 +166,7 @@ class FactorEffects:
                 yield Reason(_same_values(one.settings[recipe], other.settings.get(recipe, {})))
 
     def _overriding(self, tree: Tree, key: str, flows: Sequence[FlowPlan], without: str) -> Iterator[Reason]:
-        """Yield why each flow ignores a setting of its host: it has its own value, or is not TCP."""
+        """Yield why each flow ignores a setting of its host: the flow has its own value, or is not TCP."""
         if not flows:
             yield Reason(without)
         for flow in flows:
@@ -194,7 +195,7 @@ class FactorEffects:
 def _column(
     column: Sequence[Component], beside: Sequence[T], effective: Callable[[Component, T], Hashable]
 ) -> Sequence[Hashable]:
-    """Return the effective value of each entry of a column, given the entry of another column."""
+    """Return the effective value of each entry of a column, given the entry of `beside` in the same row."""
     pairs = list(zip(column, beside, strict=True))
     found = {pair: effective(*pair) for pair in set(pairs)}
     return [found[pair] for pair in pairs]

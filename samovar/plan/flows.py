@@ -20,7 +20,10 @@ MOST_ARRIVALS = 10_000
 
 
 class RandomStream(NamedTuple):
-    """What random values depend on. The treatment is not part of it: all treatments have equal values."""
+    """What random values depend on.
+
+    The treatment is left out, so that all treatments have equal random values.
+    """
 
     seed: int
     part: str
@@ -171,7 +174,7 @@ def _starts_s(values: TreatmentValues, flow: keys.Flow) -> list[float]:
 
 
 def _fixed(values: TreatmentValues, amount: Any, label: str) -> Any:
-    """Return a quantity unchanged; for a distribution, return the random value of this label."""
+    """Return a quantity unchanged; for a distribution, return a random value from the stream of `label`."""
     return stream_of(values, label).value(amount) if isinstance(amount, Distribution) else amount
 
 

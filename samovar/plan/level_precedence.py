@@ -70,8 +70,9 @@ class TreatmentValues:
     """The values of a part's keys and of its hosts' settings in one treatment and replicate.
 
     `read` has the indices of the factors whose levels were used. `random` becomes true when the replicate is
-    used, on which random values depend. Methods whose name ends in `_amount` return formulas unevaluated; all
-    others evaluate them. PlanError is raised for a formula that has no value in the treatment.
+    used, because random values depend on it. Methods whose name ends in `_amount` return formulas
+    unevaluated; all others evaluate them. PlanError is raised for a formula that has no value in the
+    treatment.
     """
 
     def __init__(self, context: PartContext, row: Row, replicate: int = 1) -> None:
@@ -84,14 +85,14 @@ class TreatmentValues:
 
     @property
     def replicate(self) -> int:
-        """The replicate. Its use makes the values depend on it (`random`)."""
+        """The replicate. Reading it sets `random`, because the values then depend on the replicate."""
         self.random = True
         return self._replicate
 
     def _level(self, target: str, own: object = None, exclusive: Collection[str] = ()) -> Any:
-        """Return the value that a level gives a target, otherwise `own`.
+        """Return the value that a level gives a target, or `own` if no level does.
 
-        Return None if a level sets another of the `exclusive` keys instead.
+        Return None if, instead of the target, a level sets another of the `exclusive` keys.
         """
         for number in self.context.setters.get(target, ()):
             self.read.add(number)
@@ -267,7 +268,7 @@ class TreatmentValues:
         own: Mapping[str, str],
         declared: Mapping[str, keys.ParameterInfo],
     ) -> dict[str, str]:
-        """Return the parameters of a recipe as text: `own`, overridden by levels of keys of `owner`.
+        """Return the parameters of a recipe as text: `own`, overridden by levels that set keys of `owner`.
 
         `reserved` keys are not parameters. A formula is replaced by its value if the recipe declares the
         parameter as a quantity. A switch that is off is left out for a recipe that has no such switch.

@@ -67,10 +67,11 @@ class ClassPlan(PlanValue):
 
 
 class DevicePlan(PlanValue):
-    """A pair of adapters that joins two hosts. `drift` is a share of the rate; a quantum is 512 bit times.
+    """A pair of adapters that joins two hosts.
 
-    `host` is the host where `down` begins. Adapters of a lab are `settable`. Real adapters cannot be queried,
-    so their values are assumptions. `seed` is the seed of the drift.
+    `drift` is a share of the rate. `pause_quanta` counts quanta of 512 bit times. `host` is the host where
+    `down` begins. Adapters of a lab are `settable`. Real adapters cannot be queried, so their values are
+    assumptions. `seed` is the seed of the drift.
     """
 
     host: str
@@ -85,9 +86,9 @@ class DevicePlan(PlanValue):
 class PathPlan(PlanValue):
     """The settings of the bottleneck.
 
-    `down` is the direction from its `from` to its `to`, `up` the opposite one. The bottleneck is a router, or
-    the device of a link. With a device, `down` begins at the link's first host in the testbed's file, and the
-    router's name is empty.
+    `down` is the direction from the bottleneck's `from` to its `to`, `up` the opposite one. The bottleneck is
+    a router, or the device of a link. With a device, `down` begins at the link's first host in the testbed's
+    file, and the router's name is empty.
     """
 
     router: str
@@ -100,15 +101,18 @@ class PathPlan(PlanValue):
 
     @model_serializer(mode="wrap")
     def _without_device(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the keys of devices for a router's path, so that its trials keep their ids."""
+        """Leave out the keys `link` and `device` if they are not set.
+
+        Trials without a device then keep the ids that they had before these keys existed.
+        """
         written: dict[str, Any] = write(self)
         return {key: value for key, value in written.items() if key not in ("link", "device") or value}
 
 
 class WlanPlan(PlanValue):
-    """A WLAN that a lab simulates, in the plan of its access point, with which `hosts` begins.
+    """A WLAN that a lab simulates; it belongs to the plan of its access point, the first of `hosts`.
 
-    A rate of None means that senders adapt their rates. Further values are settings of the hosts.
+    A rate of None means that senders adapt their rates. Other values of the WLAN are settings of its hosts.
     """
 
     link: str
@@ -138,7 +142,10 @@ class HostPlan(PlanValue):
 
     @model_serializer(mode="wrap")
     def _without_wlans(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the key for hosts that are no access point, so that their trials keep their ids."""
+        """Leave out the key `wlans` for hosts that are no access point.
+
+        Trials without a WLAN then keep the ids that they had before this key existed.
+        """
         written: dict[str, Any] = write(self)
         return {key: value for key, value in written.items() if key != "wlans" or value}
 
@@ -249,7 +256,10 @@ class Changes(PlanValue):
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One replicate of one treatment. `source` may be a function that resolves the trial on demand."""
+    """One replicate of one treatment.
+
+    `source` is what the trial sets, runs and records, or a function that computes this on demand.
+    """
 
     id: str
     part: str

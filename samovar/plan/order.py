@@ -45,9 +45,9 @@ def ordered(
 ) -> list[Slot]:
     """Return the order of one part's trials. Treatments are counted from 0, replicates and blocks from 1.
 
-    Treatments that are equal in all columns of `reboots` share a whole plot, and a plot within it if they are
-    equal in those of `resets`. Each column is for one set of hosts that change together; the hosts
-    of the first column change least often.
+    Treatments that are equal in all columns of `reboots` share a whole plot. Those of a whole plot that are
+    also equal in all columns of `resets` share a plot within it. Each column is for one set of hosts that
+    change together; the hosts of the first column change least often.
     """
     every, own_seed = list(range(treatments)), f"{seed}/{part}"
     if kind == "blocked":

@@ -98,7 +98,7 @@ def _label(trial: Trial, name: str) -> str | None:
 
 
 def known_levels(plan: Plan) -> Mapping[str, Sequence[str]]:
-    """Return the levels by which trials of a plan can be picked, by factor, as the plan shows them."""
+    """Return for each factor the levels by which trials can be picked, written as the plan shows them."""
     most = max(part.replicates for part in plan.parts)
     levels: dict[str, dict[str, None]] = {
         "part": dict.fromkeys(part.name for part in plan.parts),

@@ -80,7 +80,7 @@ class Plan(Head):
         return {part.part: len(part) for part in self.trials.parts}
 
     def groups(self, view: View) -> list[Group]:
-        """Return the groups of treatments that are equal in a view of their components, in order."""
+        """Return in order the groups of treatments with equal components, as far as `view` compares them."""
         return self.trials.groups(view)
 
     def trials_of(self, groups: Iterable[Group]) -> tuple[str, ...]:

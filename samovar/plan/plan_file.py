@@ -61,7 +61,7 @@ def _json_of_columns(columns: Mapping[str, Any]) -> str:
 
 
 def _as_columns(values: Any) -> Any:
-    """Return the columns of a component, which has one for each replicate if it contains random values."""
+    """Return a component's columns as a list: one column, or one for each replicate if values are random."""
     return values if values and isinstance(values[0], list) else [values]
 
 

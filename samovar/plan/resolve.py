@@ -261,7 +261,7 @@ def _loggers(values: TreatmentValues) -> tuple[LoggerPlan, ...]:
 
 
 def _adapter_logger(values: TreatmentValues) -> Iterator[LoggerPlan]:
-    """Yield the logger of a lab's adapters, which records their true queue, if they are the bottleneck."""
+    """If adapters of a lab are the bottleneck, yield the logger that records their true queue."""
     testbed = values.testbed
     host = first_of_link(testbed) if testbed.lab is not None and values.context.path is not None else None
     if testbed.device is None or host is None:

@@ -119,7 +119,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """Treatments of one part that are equal in a view.
+    """Treatments of one part that are equal in everything that a view compares.
 
     `levels` and `resolved` belong to the first treatment, in its first replicate. `ids` holds the ids of each
     treatment's trials.
@@ -142,7 +142,10 @@ class Group:
 
 
 class Trials(Sequence[Trial]):
-    """The trials of a plan in their order. Slots count treatments on from one part to the next."""
+    """The trials of a plan in their order.
+
+    In slots, the number of a treatment counts from the first treatment of the first part.
+    """
 
     def __init__(self, parts: Sequence[Treatments], ids: Sequence[str], slots: Sequence[Slot]) -> None:
         self.parts, self.ids, self.slots = tuple(parts), tuple(ids), tuple(slots)
@@ -159,7 +162,10 @@ class Trials(Sequence[Trial]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Trial]: ...
     def __getitem__(self, index: int | slice) -> Trial | Sequence[Trial]:
-        """Make the Trial anew at each access; a hundred thousand would need more memory than their plan."""
+        """Make a new Trial at each access.
+
+        Storing a hundred thousand of them would need more memory than their plan does.
+        """
         if isinstance(index, slice):
             return [self[one] for one in range(len(self))[index]]
         slot = self.slots[index]
@@ -169,7 +175,7 @@ class Trials(Sequence[Trial]):
         return Trial(self.ids[index], part.part, labels, slot.replicate, slot.block, source)
 
     def groups(self, view: View) -> list[Group]:
-        """Return the groups of treatments that are equal in a view of their first replicate, in order."""
+        """Return in order the groups of treatments whose first replicates are equal in what a view covers."""
         groups: list[Group] = []
         ids = iter(self._ids_by_treatment)
         for part in self.parts:
@@ -223,7 +229,11 @@ class SameTrialsError(PlanError):
 
 
 def ids_of(treatments: Treatments, slots: Sequence[Slot]) -> list[str]:
-    """Return the id of every trial of a part; raises SameTrialsError, or PlanError for equal ids."""
+    """Return the id of every trial of a part.
+
+    Raises SameTrialsError if two treatments give the same trial, or PlanError if different trials get the
+    same id.
+    """
     words = [[word(label) for label in labels] for labels in treatments.factors.values()]
     first = [] if treatments.part == MAIN else [word(treatments.part)]
     names = []

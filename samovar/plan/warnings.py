@@ -163,7 +163,10 @@ def _listed(value: Any) -> Sequence[str]:
 
 
 def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collection[FlowTraces]) -> list[str]:
-    """Return the quantities that the first group of metrics lacks; none if a flow has all of some group."""
+    """Return the quantities that are missing for the first group of metrics.
+
+    The result is empty if some flow has all quantities that any one group needs.
+    """
     known = outputs.metrics
     needs = [[need for name in group if name in known for need in known[name].needs] for group in groups]
 
@@ -178,7 +181,7 @@ def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collectio
 
 
 def _traces_by_part(trials: Trials) -> Mapping[str, Collection[FlowTraces]]:
-    """Return by part the distinct sets of recordings that flows have."""
+    """Return for each part the different sets of recordings that its flows have."""
     view: View = {
         "path": lambda path: path and path.router,
         "flows": lambda flows: tuple((flow.from_host, flow.to_host) for flow in flows),

@@ -126,11 +126,12 @@ def _stages(
 def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float] | None:
     """Return the probabilities, at each packet, that a loss burst begins and that it ends.
 
-    `loss` is the share of lost packets, `burst_packets` the mean length of a burst (None: no bursts). This
-    is the Gilbert model: every packet of the bad state is lost, so a burst lasts 1/r packets on average and
-    p/(p+r) of all packets are lost, with p to enter and r to leave it (netem's gemodel; S. Salsano, F.
-    Ludovici, A. Ordine, Definition of a general and intuitive loss model for packet networks, 2009). Raises
-    RecipeError for a mean length that no such probabilities give.
+    `loss` is the share of lost packets, `burst_packets` the mean length of a burst (None: no bursts). This is
+    the Gilbert model: it enters the bad state with probability p and leaves it with probability r. Every
+    packet of the bad state is lost, so a burst lasts 1/r packets on average, and p/(p+r) of all packets are
+    lost (netem's gemodel; S. Salsano, F. Ludovici, A. Ordine, Definition of a general and intuitive loss
+    model for packet networks, 2009). Raises RecipeError if no probabilities give this mean length and this
+    loss.
     """
     if not loss or burst_packets is None:
         return None
@@ -145,7 +146,10 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
 def _queue(
     plan: DirectionPlan, frame_bytes: int, host: HostPlan, catalogue: Catalogue
 ) -> tuple[str, tuple[str, ...]]:
-    """Return arguments that set the queue discipline, and the lines it must then show; empty without rate."""
+    """Return arguments that set the queue discipline, and lines that its state must then show.
+
+    Both are empty without a rate.
+    """
     if plan.rate_bps is None:
         return "", ()
     if plan.aqm is None:
@@ -167,7 +171,10 @@ def _queue(
 
 
 def adapter_values(path: PathPlan, device: DevicePlan) -> Mapping[str, object]:
-    """Return the values of setting `adapter`. Raises RecipeError for a rate or buffer it cannot have."""
+    """Return the values of setting `adapter`.
+
+    Raises RecipeError for a rate or buffer that an adapter cannot have.
+    """
     directions = {"down": path.down, "up": path.up}
     fastest_bps = max(plan.rate_bps for plan in directions.values() if plan.rate_bps)
     if fastest_bps > PORT_RATES_BPS[-1]:

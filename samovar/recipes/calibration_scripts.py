@@ -66,8 +66,8 @@ def plan_probe(
 ) -> PathProbe:
     """Return a probe of a few seconds: a burst that fills the buffer, and paced packets that do not fill it.
 
-    Pings measure the RTT, paced packets the loss, the burst rate and buffer. RTT and loss of a path with
-    classes are not measured, because each class has its own.
+    Pings measure the RTT, the paced packets measure the loss, and the burst measures the rate and the buffer.
+    RTT and loss of a path with classes are not measured, because each class has its own.
     """
     mtu = mtu_bytes or ETHERNET_MTU_BYTES
     frame_bytes = mtu + ETHERNET_HEADER_BYTES
@@ -118,7 +118,8 @@ def render_calibration(
 ) -> ProbeScripts:
     """Return the bodies of a probe's scripts; `systems` are the operating systems of sender and receiver.
 
-    If the systems have different recipes, both use the recipe in `posix`, which needs other programs.
+    If sender and receiver have different recipes, both use the recipe in the folder `posix`, which needs
+    other programs than theirs.
     """
     values: Mapping[str, object] = {
         **asdict(probe),

@@ -82,7 +82,7 @@ class ByteCounts(NamedTuple):
 
 
 class Header(keys.Strict):
-    """The header of a recipe, which is read before anything is rendered; docs/reference/recipes.md."""
+    """The header of a recipe, which is read before anything is rendered; see docs/reference/recipes.md."""
 
     summary: types.Sentence
     needs: Words = ()  # programs that the host must have

@@ -20,7 +20,7 @@ def host_phases(
     free_bytes: int = 0,
     step_s: float = NO_CLOCK_LIMIT_S,
 ) -> Mapping[str, Callable[[], str | None]]:
-    """Return for each phase a function that renders its script; it returns None if the host runs no script.
+    """Return for each phase a function that renders the phase's script, or returns None if there is none.
 
     `was` is the state before the trial, `t0_ns` second 0 of the traffic by the host's clock. For the other
     arguments, see TrialScripts.arm and TrialScripts.traffic.

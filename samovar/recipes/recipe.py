@@ -76,7 +76,11 @@ class Recipe:
         return DefinitionError([Problem(str(file), mistake.line, 1, mistake.message)])
 
     def _problem(self, message: str, number: int, word: str = "") -> DefinitionError:
-        """Return an error in a line, at `word` if it is in the line, because Jinja2 reports no columns."""
+        """Return an error in a line.
+
+        Jinja2 reports no column, so the error is placed at `word` if the line contains it, otherwise at the
+        first character that is not blank.
+        """
         lines = self._text.splitlines()
         line = lines[number - 1] if number <= len(lines) else ""
         found = re.search(rf"\b{re.escape(word)}\b", line) if word else None

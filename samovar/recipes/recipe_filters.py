@@ -49,7 +49,10 @@ class DelayStage:
 
 
 def netem(stage: DelayStage, shown: bool = False) -> str:
-    """Return the arguments of tc's netem for a stage (tc-netem(8)), or `shown` as tc prints them."""
+    """Return the arguments of tc's netem for a stage (tc-netem(8)).
+
+    If `shown` is true, they are in the form in which tc prints them.
+    """
     share = _percent_shown if shown else _percent
     time = tc_time if shown else tc_us
     words = [f"netem limit {stage.limit_packets}"]
@@ -114,7 +117,10 @@ def tc_size(size_bytes: int) -> str:
 
 
 def u32(match: MatchPlan) -> str:
-    """Return the arguments of tc's u32 classifier for a match (tc-u32(8)), if packets have no IP options."""
+    """Return the arguments of tc's u32 classifier for a match (tc-u32(8)).
+
+    Ports are found only in packets without IP options.
+    """
     # Filters of one prio are tried in the order in which they were added; one prio serves one protocol only.
     six = ":" in f"{match.from_subnet}{match.to_subnet}"
     ip, head = ("ip6", "prio 2 protocol ipv6 u32 ") if six else ("ip", "prio 1 protocol ip u32 ")

@@ -82,15 +82,18 @@ class TrialScripts:
     def settings(self, host: str, lasting: bool | None = None) -> tuple[Setting, ...]:
         """Return the settings of a host in the order in which they are set.
 
-        Lasting settings take effect after a reboot. `lasting` selects these or the other settings; None
-        selects all.
+        Lasting settings take effect after a reboot. If `lasting` is true, only these are returned; if it is
+        False, only the others; if it is None, all.
         """
         return tuple(one for one in self._settings(host) if lasting is None or one.is_lasting is lasting)
 
     def blocks(
         self, host: str, block: str, lasting: bool | None = None, *, recipe: str = "", **more: object
     ) -> list[str]:
-        """Render `block` of all settings of a host whose recipe has it, or only of the setting `recipe`."""
+        """Render `block` of the settings of a host, as far as their recipes have this block.
+
+        If `recipe` is given, only the setting of that name is rendered.
+        """
         return [
             setting.recipe.render(block, {**setting.values, **more})
             for setting in self.settings(host, lasting)
@@ -124,7 +127,7 @@ class TrialScripts:
         )
 
     def wanted(self, host: str, lasting: bool | None = None) -> tuple[str, ...]:
-        """Return what `set` must print: `key=value`, or `key*=text` for a value that contains the text."""
+        """Return what `set` must print: `key=value`, or `key*=text` if the value must contain the text."""
         text = "\n".join(self.blocks(host, "wanted", lasting))
         return tuple(line.strip() for line in text.splitlines() if line.strip())
 
@@ -187,7 +190,7 @@ class TrialScripts:
         return "".join((counters, *self.blocks(host, "counters"), surroundings))
 
     def owned(self, host: str) -> tuple[str, ...]:
-        """Return patterns of the lines that step `network` prints because of settings of the trial."""
+        """Return patterns of lines that step `network` prints only because of settings of the trial."""
         return tuple(line for text in self.blocks(host, "owned") for line in text.splitlines() if line)
 
     def _halts(self, host: str) -> Iterator[str]:
@@ -206,7 +209,7 @@ class TrialScripts:
     # ---- the traffic: prepare it, start it, watch it, stop it ----
 
     def offer(self, host: str) -> str | None:
-        """Return the script that prints what the other end of a flow must know, None if that is nothing."""
+        """Return the script that prints what the other ends of flows must know; None if they need nothing."""
         parts = [
             f"printf 'offer %s %s\\n' {quote(program.name)} \"$(\n{text})\"\n"
             for program in self.processes(host)
@@ -244,10 +247,10 @@ class TrialScripts:
     def traffic(self, host: str, t0_ns: int, free_bytes: int = 0, step_s: float = 1e9) -> str | None:
         """Return the script that starts a host's clients and watches all its programs; None without programs.
 
-        Second 0 of the trial is t0_ns of the host's clock. Less free disk space or a larger step of the clock
-        ends the trial. The script ends when it has printed an event:
-        `failed NAME why`, `lost NAME why` of a logger, `disk why`, `clock why`, `gone NAME` of a server,
-        `ended NAME` of a client, `idle` after the last client.
+        Second 0 of the trial is t0_ns of the host's clock. Free disk space below `free_bytes`, or a step of
+        the clock larger than `step_s`, ends the trial. The script ends when it has printed an event: `failed
+        NAME why`, `lost NAME why` of a logger, `disk why`, `clock why`, `gone NAME` of a server, `ended NAME`
+        of a client, `idle` after the last client.
         """
         programs, stop = self.processes(host), self.resolved.stop
         if not programs:
@@ -268,9 +271,8 @@ class TrialScripts:
     def follow(self, host: str, t0_ns: int, *starts: str) -> str:
         """Return the script that continues to watch after `traffic` or `follow` has printed an event.
 
-        Stop rules about clients of this host alone are applied on the host. For other rules, the host prints
-        the ends of its clients (`named`), and the controller applies the rules. `starts` runs before the
-        watch.
+        Stop rules about clients of this host alone are applied on the host. The controller applies the other
+        rules; for them, the host prints when its clients in `named` end. `starts` runs before the watch.
         """
         flows = [ends for ends in self.flows if ends.client_host == host]
         clients = [ends.name("client") for ends in flows]
@@ -290,8 +292,9 @@ class TrialScripts:
     def order(self, word: str) -> str:
         """Return text that gives a host's watch an order: `stop`, or NAME.halt or NAME.doubt for one client.
 
-        NAME.halt ends the client. NAME.doubt, after its server has ended, makes it fail if it still runs. The
-        host's long-lived shell must survive the text, so no special built-in has a redirection.
+        NAME.halt ends the client. NAME.doubt is given after the client's server has ended, and makes the
+        client fail if it still runs. The host's long-lived shell must survive the text, so no special
+        built-in has a redirection.
         """
         folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
         file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")

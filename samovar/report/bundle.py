@@ -31,10 +31,10 @@ FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "
 def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = None) -> tuple[Path, list[str]]:
     """Make the bundle of an analysed campaign; return the path of its PDF and the expectations' verdicts.
 
-    The bundle of the same campaign always has the same bytes. Expectations may use the metrics in `outputs`;
-    if it is None, those of the R package. Emits the events `scorecard` and `bundle-made`. Raises ReportError
-    if the campaign is not analysed, or if the PDF cannot be made. Raises DefinitionError if the campaign's
-    experiment.yaml is invalid.
+    The bundle of the same campaign always has the same bytes. Expectations may use the metrics in `outputs`,
+    or those of the R package if `outputs` is None. Emits the events `scorecard` and `bundle-made`. Raises
+    ReportError if the campaign is not analysed, or if the PDF cannot be made. Raises DefinitionError if the
+    campaign's experiment.yaml is invalid.
     """
     campaign, results = read_results(campaign_folder, outputs)
     bundle = campaign.bundle

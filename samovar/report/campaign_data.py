@@ -84,7 +84,10 @@ class Campaign:
 
     @property
     def part(self) -> str:
-        """How many trials of the plan have run and how many are shown; empty if both are all trials."""
+        """How many trials of the plan have run, and how many are shown.
+
+        The text is empty if all have run and all are shown.
+        """
         run, of = self.state.part_text(self.plan.ids), counted(len(self.plan.ids), "trial")
         shown = (
             f"{len(self.shown['trials'])} of {of} are shown (picked: {self.shown['picked']})"
@@ -116,7 +119,10 @@ def read_campaign(folder: Path) -> Campaign:
 
 
 def shown_part(folder: Path) -> str:
-    """Return how many trials of a campaign's plan have run and are shown; empty if both are all trials."""
+    """Return how many trials of a campaign's plan have run, and how many are shown.
+
+    The text is empty if all have run and all are shown.
+    """
     return read_campaign(folder).part
 
 

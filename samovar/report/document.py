@@ -82,7 +82,7 @@ def _path_captions(campaign: Campaign) -> Json:
 def scorecard_section(results: Sequence[Result], part: str = "") -> Json:
     """Return the lines of the scorecard, the number of lines with each verdict, and a headline.
 
-    If `part` is not empty, it says how much of the plan is shown, and is added to the headline.
+    `part`, which says how much of the plan is shown, is added to the headline unless it is empty.
     """
     counts = {word: sum(one.verdict == word for one in results) for word in VERDICTS}
     return {

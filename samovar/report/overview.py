@@ -90,7 +90,10 @@ def trials_text(campaigns: Iterable[Campaign]) -> str:
 
 
 def _notice(campaign: Campaign) -> str:
-    """Return the notice on the cover about trials that are not shown or have not run; empty if all are."""
+    """Return the notice on the cover about trials that are not shown or have not run.
+
+    It is empty if all trials have run and are shown.
+    """
     part = [f"{campaign.part}."] if campaign.part else []
     return " ".join([*part, *_missing(campaign)])
 
@@ -187,7 +190,10 @@ def _recorded(trial: Trial) -> Iterator[str]:
 
 
 def omissions(campaign: Campaign) -> Json:
-    """Return trials that are not valid, by state and reason, notes, and figures that could not be made."""
+    """Return the trials that are not valid, notes, and the figures that could not be made.
+
+    The trials are grouped by state and reason.
+    """
     groups: dict[tuple[str, str], list[str]] = {}
     for trial, state, reason in _not_valid(campaign):
         groups.setdefault((state, reason), []).append(trial)

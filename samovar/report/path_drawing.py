@@ -31,7 +31,7 @@ class Port(NamedTuple):
 
 
 class HostBox(NamedTuple):
-    """Where a host is drawn: its column, and in rows its middle `y` and its height."""
+    """Where a host is drawn: its column, its middle `y` and its height, both in rows."""
 
     column: int
     y: float
@@ -121,8 +121,8 @@ def _boxes(columns: Mapping[str, int], ports: Sequence[Port], gaps: Mapping[str,
 def _draw_gap(gap: int, links: Sequence[Link], boxes: Mapping[str, HostBox]) -> list[Json]:
     """Return the links between two columns: each has a joint, and a line to it from each of its ports.
 
-    So that lines do not cross, links whose hosts are further from the middle have their joints nearer to the
-    host that the links share.
+    If links share a host, those whose other hosts are further from the middle have their joints nearer to the
+    shared host, so that lines do not cross.
     """
     ordered = sorted(links, key=lambda link: fmean(boxes[port.host].y for port in link))
     distances = [round(abs(fmean(boxes[port.host].y for port in link)), 3) for link in ordered]

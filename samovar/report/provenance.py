@@ -48,7 +48,7 @@ def provenance(campaign: Campaign) -> list[Json]:
 
 
 def report_software() -> dict[str, str]:
-    """Return the versions of Python and of what typesets."""
+    """Return the versions of Python and of Typst, which typesets the report."""
     return {"Python": platform.python_version(), "typst": version("typst")}
 
 
@@ -110,7 +110,7 @@ def commands(campaign: Campaign) -> Json | None:
 
 
 def read_script(file: Path) -> Json:
-    """Return a recorded script, without the functions with which all scripts begin, and how it ended."""
+    """Return a recorded script and how it ended, without the functions with which all scripts begin."""
     record = read_json(file.with_suffix(".json"), dict, optional=True)
     text = file.read_text(encoding="utf-8", errors="replace").rstrip()
     _, body, rest = text.partition(BODY)

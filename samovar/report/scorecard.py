@@ -179,7 +179,10 @@ def _satisfies(line: keys.Expect, value: float) -> bool:
 
 
 def _tolerance(target: float, within: str | None) -> float:
-    """Return the allowed distance from a target; `within` is a percentage of the target, or in its unit."""
+    """Return the allowed distance from a target.
+
+    `within` gives it as a percentage of the target, or in the target's unit.
+    """
     text = (within or "0").strip()
     given = abs(target) * float(text[:-1]) / 100 if text.endswith("%") else float(text)
     return ROUNDING * abs(target) + given
@@ -206,7 +209,10 @@ def _target_text(target: float, within: str | None, unit: str) -> str:
 
 
 def _observed_text(rows: Sequence[SummaryRow], unit: str) -> str:
-    """Return the observed value with its interval, or the range of several treatments, and their trials."""
+    """Return the observed value with its interval, or the range of several treatments.
+
+    The number of trials is added.
+    """
     values = [row.median for row in rows if row.median is not None]
     if not values:
         return "not measured"

@@ -200,7 +200,10 @@ def _copy_outputs(campaigns: Sequence[Campaign], folder: Path) -> None:
 
 
 def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:
-    """Yield for each section how it deviates from the original study, and the expectations that differ."""
+    """Yield for each section its deviation from the original study, and its expectations that differ.
+
+    Sections with neither are left out.
+    """
     for section, one in sections:
         results = one.results if section is one.sections[0] else ()
         differing = [vars(result) for result in results if result.verdict == DIFFERS]

@@ -56,7 +56,11 @@ FREE_NAME = rf"^(?!(?:{'|'.join(keys.PLAIN_FACTORS)})$)[^.]+$"
 
 
 class LevelTarget(NamedTuple):
-    """A target of levels: its name, or a pattern (^…) of names; the schema and the form of its values."""
+    """A target of levels.
+
+    `name` is its name or a pattern of names (^…), `value` is the schema of its values, and `form` is their
+    form.
+    """
 
     name: str
     value: Json
@@ -147,7 +151,10 @@ class ExperimentSchema:
     # Objects with the parameters of a recipe beside their own keys.
 
     def _entries(self, model: type[keys.Strict], words: str) -> Json:
-        """Return the schema of flows or loggers: a list, or changes by name to those of a weaker layer."""
+        """Return the schema of flows or loggers: a list of entries, or a mapping from names to changes.
+
+        The changes apply to entries of a weaker layer.
+        """
         required = [name for name, key in keys.keys_of(model).items() if key.field.is_required()]
         change = self._refer(f"{model.__name__}Change", lambda: self._with_parameters(model))
         whole = self._refer(model.__name__, lambda: {"allOf": [change, {"required": required}]})
@@ -231,7 +238,7 @@ class ExperimentSchema:
         return LevelTarget(name, {"$ref": shared["$ref"]}, form, one["description"])
 
     def _keyed(self, known: list[LevelTarget], make: Callable[[LevelTarget], Json]) -> Json:
-        """Return the schema of an object with a property for each target, which `make` builds."""
+        """Return the schema of an object with a property for each target; `make` builds each property."""
         names: Json = {one.name: {**make(one), "description": one.description} for one in known}
         patterns = {one.name: names.pop(one.name) for one in known if one.name.startswith("^")}
         return closed(names, patternProperties=patterns)
@@ -287,7 +294,10 @@ class ExperimentSchema:
         return self._refer(_name("value", one), lambda: any_of(*self._forms(one)))
 
     def _forms(self, one: LevelTarget) -> tuple[Json, ...]:
-        """Return the schemas of a single value, and of a mapping by direction or host with its label."""
+        """Return the schemas of a single value, and of a mapping by direction or host.
+
+        The mapping may have a label.
+        """
         value, label = one.value, self._label
         match one.form:
             case types.Form.ONE:
@@ -315,7 +325,7 @@ def _range(end: Json) -> Json:
 
 
 def _name(what: str, one: LevelTarget) -> str:
-    """Return the name of the schema that targets with these values in this form share."""
+    """Return the name of a shared schema, which serves all targets with these values in this form."""
     reference = str(one.value["$ref"]).removeprefix("#/$defs/")
     return f"{what}-{reference}{'' if one.form == types.Form.ONE else f'-{slug(one.form.name.lower())}'}"
 

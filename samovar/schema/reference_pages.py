@@ -160,7 +160,7 @@ def models_below(model: type[keys.Strict]) -> Iterator[tuple[str, type[keys.Stri
 
 
 def output_lines(kind: str, known: Mapping[str, Output]) -> Iterator[str]:
-    """Yield the table of the analysis's figures or tables, with the options that only they have."""
+    """Yield the table of the figures or tables of the analysis, with the options that each has of its own."""
     options = {name: ", ".join(f"`{option}`" for option in one.options) for name, one in known.items()}
     rows = [(f"`{name}`", options[name], one.what) for name, one in known.items()]
     yield from table((kind, "options", "what"), rows)

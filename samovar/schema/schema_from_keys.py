@@ -31,7 +31,7 @@ def closed(properties: Mapping[str, Any], **more: Any) -> Json:
 
 
 def any_of(*options: Json) -> Json:
-    """Return a schema that accepts what at least one of the schemas accepts, without duplicates."""
+    """Return a schema that accepts what any of the schemas accepts; duplicate schemas are left out."""
     unique = [one for index, one in enumerate(options) if one not in options[:index]]
     return unique[0] if len(unique) == 1 else {"anyOf": unique}
 
@@ -73,8 +73,8 @@ def document_of(model: type[keys.Strict]) -> str:
 class Definitions:
     """The shared schemas of one file, collected while its schema is built.
 
-    `special` has functions that make the schemas of keys whose type is not enough: by (model, key), or by
-    ("", key) for the key in every model.
+    `special` has functions that make the schema of a key if its type alone does not determine it. It maps
+    (model, key) to a function, or ("", key) for a key of every model.
     """
 
     def __init__(self, special: Mapping[tuple[str, str], Callable[[], Json]]) -> None:

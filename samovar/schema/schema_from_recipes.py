@@ -49,7 +49,7 @@ class Recipes:
         return found
 
     def summary(self, kind: str, name: str) -> str:
-        """Return a recipe's summary on the first system that has it; of a quantity, the loggers by system."""
+        """Return a recipe's summary on the first system with it; for a quantity, its loggers by system."""
         if kind == "logger" and name in self.quantities:
             having = {os: " or ".join(names) for os, names in self.quantities[name].items() if "-" not in os}
             return "; ".join(f"{keys.OPERATING_SYSTEMS[os].title}: {names}" for os, names in having.items())
@@ -59,7 +59,7 @@ class Recipes:
         return name
 
     def parameters(self, kind: str, name: str) -> dict[str, dict[str, keys.ParameterInfo]]:
-        """Return the parameters that an experiment may set of a recipe, by name and system."""
+        """Return the parameters of a recipe that an experiment may set, by name and system."""
         found: dict[str, dict[str, keys.ParameterInfo]] = {}
         quantity = self.quantities.get(name, {}) if kind == "logger" else {}
         for system in self.systems:

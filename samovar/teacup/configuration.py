@@ -43,7 +43,10 @@ class TeacupEntry:
 
 
 class Configuration:
-    """The values of a configuration that was read. `notes` collects what has no counterpart, by variable."""
+    """The values of a configuration that was read.
+
+    `notes` collects pairs of a variable and a text that says what of it has no counterpart.
+    """
 
     def __init__(self, module: Module, path: Path) -> None:
         self.module, self.path = module, path
@@ -83,7 +86,7 @@ class Configuration:
             return default
 
     def refuse(self, message: str) -> DefinitionError:
-        """Return the error of a configuration without which nothing can be written."""
+        """Return the error for a configuration from which nothing can be written."""
         return DefinitionError([Problem(str(self.path), 0, 0, message)])
 
     # Hosts
@@ -100,7 +103,7 @@ class Configuration:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """The name here of every host: its control name, without port and domain if that is unique."""
+        """The names of hosts in samovar: control names, without port and domain if they are then unique."""
         controls = dict.fromkeys([*self.routers, *self.hosts])
         short = {one: _without_port_and_domain(one) for one in controls}
         hosts = Counter(short.values())
@@ -130,7 +133,10 @@ class Configuration:
         return "linux"
 
     def network(self, end: Any) -> IPv4Network:
-        """Return the packets' end as a network: a host's first address, an address, or a network."""
+        """Return where packets come from or go to, as a network.
+
+        It is given as a host, whose first address is taken, as an address, or as a network.
+        """
         text = next(iter(self.addresses.get(str(end), ())), str(end))
         try:
             return IPv4Network(text, strict=False)
@@ -162,7 +168,10 @@ class Configuration:
         return self._entries("traffic_gens", self.listed("traffic_gens"))
 
     def _entries(self, name: str, several: Any) -> list[TeacupEntry]:
-        """Return the entries of a list: (start, id, call) of traffic, and (id, arguments) of queues."""
+        """Return the entries of a list.
+
+        In the file, an entry is (start, id, call of a function) for traffic, and (id, arguments) for queues.
+        """
         found, size = [], 2 if name == "router_queues" else 3
         for index, one in enumerate(several if isinstance(several, list | tuple) else []):
             try:
@@ -182,7 +191,7 @@ class Configuration:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """The value of every V_ variable where it is not varied, and every name of the configuration."""
+        """The values of V_ variables where they are not varied, and of all names of the configuration."""
         first = [one.levels[0] for one in self._all_parameters.values() if one.levels]
         varied = {name: value for level in first for name, value in level.items()}
         return {**self.module.values, **varied, **dict(self.items("variable_defaults"))}
@@ -216,7 +225,7 @@ def _without_port_and_domain(control: str) -> str:
 def _parameter(
     key: str, names: Sequence[Any], shorts: Sequence[Any], values: Sequence[Any], extras: Mapping[str, Any]
 ) -> Parameter:
-    """Return a parameter. Values of several variables move together."""
+    """Return a parameter. If it sets several variables, each of its levels gives a value to all of them."""
     labels, levels = [], []
     for value in values:
         together = list(value) if len(names) > 1 and isinstance(value, list | tuple) else [value]

@@ -54,7 +54,7 @@ def size(value: Any) -> str:
 
 
 def interval(value: Any) -> str:
-    """Return the interval of a number per second."""
+    """Return the interval that corresponds to a number per second."""
     return format_duration(round(1 / (number(value) or 1), 9))
 
 

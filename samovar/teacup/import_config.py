@@ -42,10 +42,11 @@ class ImportedConfig:
 def import_config(
     path: Path, root: Path, name: str, catalogue: RecipeCatalogue, schema: str
 ) -> ImportedConfig:
-    """Write experiments/NAME.yaml and hosts/NAME.yaml into a project, whose editor schemas are in `schema`.
+    """Write experiments/NAME.yaml and hosts/NAME.yaml into the project in the folder `root`.
 
-    Nothing of the configuration is executed, and no password is written. Raises DefinitionError if it cannot
-    be read, ProjectError if one of the files exists.
+    `schema` is the project's folder of editor schemas. Nothing of the configuration is executed, and no
+    password is written. Raises DefinitionError if the configuration cannot be read, ProjectError if one of
+    the files exists.
     """
     files = (root / "experiments" / f"{name}.yaml", root / "hosts" / f"{name}.yaml")
     for file in files:
@@ -97,7 +98,7 @@ def _text(comments: Sequence[str], tree: Mapping[str, Any], schema: str) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a value that occurs twice twice, without anchors."""
+    """Writes a value in full wherever it occurs, without anchors and aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -183,7 +184,10 @@ def _cc_targets(config: Configuration, senders: set[str]) -> Iterator[Target]:
 
 
 def _algorithm(config: Configuration, host: str, names: Names) -> str:
-    """Return the congestion control of a host; host<N> is entry N of the host's own list."""
+    """Return the congestion control of a host.
+
+    The value host<N> means entry N of the host's list in TPCONF_host_TCP_algos.
+    """
     wanted = str(names["V_tcp_cc_algo"])
     if listed := re.fullmatch(r"host([0-9]{1,4})", wanted):
         own = dict(config.items("host_TCP_algos")).get(host)

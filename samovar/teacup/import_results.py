@@ -76,7 +76,7 @@ class OldFlow:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """The protocol, hosts and port, by which flows of several trials are the same flow."""
+        """The protocol, hosts and port; flows of several trials that are equal in these are the same flow."""
         return self.stream.protocol, self.sender, self.receiver, min(self.stream.ports)
 
 
@@ -84,8 +84,9 @@ class OldFlow:
 class OldTrial:
     """A trial of TEACUP.
 
-    `levels` maps the short names of parameters to values, `interfaces` each host's addresses to interfaces,
-    and `snaplens` the hosts with a readable capture to its snaplen in bytes.
+    `levels` maps the short names of parameters to values. `interfaces` maps each host to a mapping from its
+    addresses to its interfaces. `snaplens` maps each host with a readable capture to the snaplen of this
+    capture in bytes.
     """
 
     files: TrialFiles
@@ -121,7 +122,7 @@ class OldTrial:
         return "freebsd" if self.uname(host).startswith("FreeBSD") else "linux"
 
     def interface_of(self, host: str) -> str:
-        """Return the interface of a host at which its capture was made: that of a flow's end."""
+        """Return the interface at which a host's capture was made: the one with an address of a flow."""
         ends = {end for flow in self.flows for end in (flow.stream.source, flow.stream.destination)}
         own = self.interfaces.get(host, {})
         return next((interface for address, interface in own.items() if address in ends), "")
@@ -224,7 +225,7 @@ def _read_captures(
 
 
 def _largest(streams: Iterable[Stream], key: Callable[[Stream], Hashable]) -> list[Stream]:
-    """Return of the streams with equal keys the one with the most data, if there is any."""
+    """Return, for each key, the stream with the most data; streams without data are left out."""
     found = {key(one): one for one in sorted(streams, key=lambda one: one.payload_bytes)}
     return [one for one in found.values() if one.payload_bytes > 0]
 
@@ -276,7 +277,7 @@ def _roles(trials: Sequence[OldTrial]) -> dict[str, str]:
 
 
 def _flow_labels(trials: Sequence[OldTrial]) -> dict[tuple[str, str, str, int], str]:
-    """Return the label of each flow: protocol and port, with the hosts if several flows have these."""
+    """Return the label of each flow: protocol and port, then the hosts if another flow has the same two."""
     keys = dict.fromkeys(flow.key for trial in trials for flow in trial.flows)
     flows = Counter((protocol, port) for protocol, _, _, port in keys)
     labels = {}
@@ -349,7 +350,10 @@ def _plan(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str], label
 def _components(
     old: OldTrial, roles: Mapping[str, str], labels: Mapping[Any, str]
 ) -> dict[str, PlanValue | tuple[PlanValue, ...] | None]:
-    """Return what is known of a trial. Its settings are not: its test id says what they should have been."""
+    """Return what is known of a trial.
+
+    Its settings are not known, because its test id says only what they should have been.
+    """
     duration_s = round(old.end_s - old.start_s, 3)
     unknown: dict[str, Any] = dict.fromkeys(("cc", "rwnd_bytes", "mtu_bytes", "txd"))
     flows = (

@@ -41,7 +41,7 @@ class Parameter:
 class Target:
     """A key here, the V_ variables that it depends on, and its value, None if it is not set.
 
-    A `required` key needs a value beside the factor that sets it.
+    A `required` key needs a constant value even if a factor sets it.
     """
 
     key: str
@@ -61,7 +61,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Table:
-    """The numbers of the parameters that a value depends on, and the value for each row of their levels."""
+    """The numbers of the parameters that a value depends on, and the value for each row of levels."""
 
     numbers: Row
     values: Mapping[Row, Value]
@@ -120,7 +120,10 @@ def _table(target: Target, parameters: Sequence[Parameter], names: Names) -> Tab
 
 
 def _groups(number: int, together: Sequence[Row]) -> list[Row]:
-    """Return the parameters in groups: those on which some value depends together."""
+    """Return the parameters in groups.
+
+    Parameters are in the same group if some value depends on them together.
+    """
     group_of = {one: {one} for one in range(number)}
     for numbers in together:
         merged = set[int]().union(*(group_of[one] for one in numbers))

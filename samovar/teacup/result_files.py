@@ -63,7 +63,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class TrialFiles:
-    """The files of one trial by host, by the rest of their names; those of no host are under ''."""
+    """The files of one trial, by host and then by the rest of the name; files of no host are under ''."""
 
     id: str
     hosts: dict[str, dict[str, Path]] = field(default_factory=dict)
@@ -196,6 +196,6 @@ def _ssthresh(row: Mapping[str, str], mss: int) -> float:
 
 
 def _ns(text: str) -> int:
-    """Return seconds as nanoseconds, without the error of a double."""
+    """Return seconds as nanoseconds, exactly, without the rounding error of a float."""
     seconds, _, fraction = text.partition(".")
     return int(seconds) * 10**9 + int((fraction + "0" * 9)[:9])

@@ -177,7 +177,10 @@ def _listed(value: Value) -> list[Value]:
 
 
 def _limited(value: Value) -> Value:
-    """Return a value; raises UnreadableError if it is too large. The walk through it ends at the limit."""
+    """Return a value; raises UnreadableError if it is too large.
+
+    The search through the value stops at the limit.
+    """
     left, waiting = MOST_VALUES, [value]
     while waiting:
         one = waiting.pop()
@@ -194,7 +197,10 @@ def _limited(value: Value) -> Value:
 
 
 def _of_numbers(compute: Callable[..., Value]) -> Callable[..., Value]:
-    """Return an operator that would repeat a list, or format a text of any length, for numbers only."""
+    """Return an operator that accepts only numbers.
+
+    With a list or a text, the result could have any length.
+    """
 
     def checked(left: Value, right: Value) -> Value:
         if not isinstance(left, int | float) or not isinstance(right, int | float):

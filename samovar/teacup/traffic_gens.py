@@ -44,7 +44,7 @@ SERVERS = {
 
 
 class Generator(NamedTuple):
-    """A generator here, the arguments with the ends of its data, and the keys of the other arguments."""
+    """A generator of samovar, the arguments for its sender and receiver, and the keys of the others."""
 
     name: str
     sender: str

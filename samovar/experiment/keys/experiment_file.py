@@ -166,7 +166,8 @@ def number_of(flow: Flow, testbed: Testbed) -> int | None:
 def members_of(flow: Flow, testbed: Testbed, number: int | None = None) -> Iterator[Member]:
     """Yield the flows that an entry expands to, assigned to the hosts of plural roles in turn.
 
-    `number` replaces number_of(), for random arrivals. Nothing is yielded if an end names no host.
+    `number` is the number of random arrivals, which number_of() does not know. Nothing is yielded if an end
+    names no host.
     """
     sources, sinks = hosts_of(testbed, flow.from_end), hosts_of(testbed, flow.to_end)
     counted = number if number is not None else number_of(flow, testbed)

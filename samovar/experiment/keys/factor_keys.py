@@ -30,7 +30,7 @@ FLOW_ENDS = ("size", "duration", "until")
 
 
 class PlainFactors(Strict):
-    """Factors of one word: settings that recipes of the same name apply to hosts, and the flows' duration."""
+    """Factors whose names are one word: `duration`, and settings of hosts, each with a recipe of its name."""
 
     cc: Annotated[str, types.ALGORITHM.of(types.PER_HOST), VARIES] = entry(
         "Congestion control of sending hosts."
@@ -119,8 +119,9 @@ ROUTER_ONLY = tuple(name for name, key in keys_of(NetworkPath).items() if key.ro
 def least_burst_packets(loss: float) -> float:
     """Return the smallest mean length of loss bursts, in packets, for a share of losses: loss / (1 - loss).
 
-    Between two bursts, at least one packet is delivered, which limits how many shorter bursts fit. Rounding
-    to nine digits makes the result for 0.9 exactly 9, in spite of binary fractions.
+    At least one packet is delivered between two bursts, so the same share of losses in shorter bursts, which
+    would be more, needs more delivered packets than there are. Rounding to nine digits makes the result for
+    0.9 exactly 9, in spite of binary fractions.
     """
     return round(loss / (1 - loss), 9)
 

@@ -37,7 +37,7 @@ def entry(description: str, default: Any = PydanticUndefined, **options: Any) ->
 
 
 def key_name(attribute: str) -> str:
-    """Return the key in files for an attribute: `rate` for `rate_bps`, `from` for `from_end`."""
+    """Return an attribute's name as a key in files: `rate` for `rate_bps`, `from` for `from_end`."""
     return re.sub(r"(?:_per_s|_s|_bps|_bytes|_packets|_ppm|_end)$", "", attribute)
 
 

@@ -109,8 +109,8 @@ def owners_of(part: Part) -> Iterator[str]:
 def read_target(target: str, written: Written | PerHost[str]) -> object:
     """Convert the value of a level or setting from text to the type of its target.
 
-    Values may be Formula, Distribution, Directional or PerHost. Raises ValueError; pydantic's ValidationError
-    (a ValueError) has the places of several errors.
+    Values may be Formula, Distribution, Directional or PerHost. Raises ValueError. If this is pydantic's
+    ValidationError, a subclass, it tells where in the value each error is.
     """
     found = type_of(target)
     if found is None:

@@ -79,7 +79,7 @@ class Factor:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What the levels set unless they are mappings of targets: the factor's name, a recipe, or `sets`."""
+        """The targets of levels that name none themselves: the factor's name, a recipe, or `sets`."""
         if self.recipe is None:
             return self.sets or (self.name,)
         return (f"{self.recipe}.{self.parameter}" if self.parameter else self.recipe,)
@@ -89,7 +89,10 @@ class Factor:
         return next((level for level in self.levels if level.label == label), None)
 
     def read(self, written: object) -> Level:
-        """Read a level of this factor. Raises ValueError; a ValidationError has the places of errors."""
+        """Read a level of this factor.
+
+        Raises ValueError, or its subclass ValidationError, which tells where in the level each error is.
+        """
         if isinstance(written, str):
             text = str(written)
             placed: Written = dict.fromkeys(self.at, text) if self.at else text
@@ -183,7 +186,10 @@ def _read_factors(written: object) -> Mapping[str, Factor]:
 
 
 def read_factor(name: str, written: object) -> Factor:
-    """Read a factor. Raises ValueError; a ValidationError has the places of errors."""
+    """Read a factor.
+
+    Raises ValueError, or its subclass ValidationError, which tells where in the factor each error is.
+    """
     errors = ErrorCollector()
     factor, levels = Factor(name, ()), written
     loc: tuple[str, ...] = ()
@@ -239,7 +245,7 @@ def is_range(written: Mapping[str, object]) -> bool:
 def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
     """Return the levels of a range as texts, both ends included, all in the unit of `from`.
 
-    Raises ValueError; a ValidationError has the places of errors.
+    Raises ValueError, or its subclass ValidationError, which tells where in the range each error is.
     """
     errors = ErrorCollector()
     for key in written:
@@ -283,14 +289,15 @@ Treatment = Mapping[str, Level]
 
 
 def matches(line: Mapping[str, tuple[str, ...]], treatment: Treatment) -> bool:
-    """Return whether a treatment matches a line of `exclude`: it has one of the levels for each factor."""
+    """Return whether, for each factor in a line of `exclude`, a treatment has one of the line's levels."""
     return all(name in treatment and treatment[name].label in wanted for name, wanted in line.items())
 
 
 def occur_together(part: Part, levels: Treatment) -> bool:
-    """Return whether some treatment of a part has all these levels, each of another factor.
+    """Return whether some treatment of a part has all these levels, which belong to different factors.
 
-    To find out, combinations of all other factors in matching exclude lines are tried, up to MOST_COUNTED.
+    To find out, the other factors in the lines of `exclude` that may match are combined in all ways, up to
+    MOST_COUNTED.
     """
     with suppress(ValueError, KeyError):  # check_design reports lines with errors
         for included in included_treatments(part):

@@ -12,8 +12,8 @@ from samovar.experiment.keys.recipe_parameters import ParameterInfo, RecipeCatal
 def recorder_of(catalogue: RecipeCatalogue, logger: Logger, os: str) -> str | None:
     """Return the recipe that a logger of an experiment runs on a system, or None if there is none.
 
-    If the logger names a quantity, this is the first recipe of `prefer` that records the quantity on the
-    system, otherwise the system's default. If it names a recipe, this is the recipe.
+    If the logger names a quantity, the result is the first recipe of `prefer` that records the quantity on
+    the system, or else the system's default. If the logger names a recipe, the result is that recipe.
     """
     recorders = catalogue.quantities(os).get(logger.logger, ())
     if not recorders:
@@ -26,7 +26,8 @@ def recorders_by_system(
 ) -> Mapping[str, tuple[str, ...]]:
     """Return by system the recipes that record a quantity, the default recipe first.
 
-    The systems are all operating systems, and those in `systems`, such as freebsd-11.
+    The result is for all operating systems and for those in `systems`, which may be releases such as
+    freebsd-11.
     """
     every = dict.fromkeys((*OPERATING_SYSTEMS, *systems))
     found = {os: catalogue.quantities(os).get(quantity, ()) for os in every}

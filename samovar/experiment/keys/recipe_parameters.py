@@ -43,7 +43,7 @@ _INTERNAL_OF: Mapping[str, frozenset[str]] = {
 def parse_type(text: str) -> str:
     """Read the type of a parameter in a recipe's header. Raises UnitError for a misspelt type.
 
-    A header may call the type of a text as it likes, such as `list of interfaces`.
+    Any words that do not resemble a known type mean a text, such as `list of interfaces`.
     """
     if text not in PARAMETER_TYPES and nearest(text, PARAMETER_TYPES):
         raise UnitError(f"{unknown('type', text, PARAMETER_TYPES)}, or other words for a text")
@@ -112,7 +112,10 @@ def below_least(info: ParameterInfo, value: object) -> bool:
 
 
 def is_off(text: object) -> bool:
-    """Return whether a parameter is `off`. A recipe that has no such switch may ignore it then."""
+    """Return whether a parameter is `off`.
+
+    If so, it may be left out for a recipe that has no such parameter.
+    """
     return text == "off"
 
 

@@ -369,7 +369,7 @@ class Testbed(SourceFile):
         return single | {name: hosts for name, hosts in plural.items() if name not in single}
 
     def names_of(self, host: str) -> tuple[str, ...]:
-        """Return the names that experiments have for a host, most specific first: own, sender2, senders."""
+        """Return a host's names in experiments, most specific first: its own name, sender2, senders."""
         every = (name for name, hosts in self.hosts_by_name.items() if host in hosts and name != host)
         return (host, *every)
 
@@ -378,7 +378,10 @@ class Testbed(SourceFile):
         return next((values[name] for name in self.names_of(host) if name in values), None)
 
     def largest_mtu(self, link: str) -> int | None:
-        """Return the largest MTU that a lab's link carries; None if it carries any, or its kernel decides."""
+        """Return the largest MTU that a lab's link carries.
+
+        The result is None if every MTU is carried, or if only the kernel limits it.
+        """
         entry, lab = self.links.get(link), self.lab
         at_link = [
             host for host in self.hosts.values() for one in host.interfaces.values() if one.link == link
@@ -413,7 +416,7 @@ DEVICE_PARAMETERS: Mapping[str, ParameterInfo] = {
 
 
 def with_device(path: NetworkPath | None, device: Adapter | None) -> NetworkPath | None:
-    """Fill in missing values of a path from the bottleneck device, with single values in both directions."""
+    """Complete a path from the bottleneck device, and apply single values to both directions."""
     if device is None:
         return path
     given = path or NetworkPath()
@@ -437,7 +440,10 @@ def hosts_at(testbed: Testbed, link: str) -> tuple[str, ...]:
 
 
 def access_point(testbed: Testbed, link: str) -> str | None:
-    """Return the access point of a WLAN: the given host, otherwise the link's only router or None."""
+    """Return the access point of a WLAN: the host given in the file, or else the link's only router.
+
+    Return None if the link has no router, or several.
+    """
     wlan = testbed.links[link].wlan
     if wlan and wlan.access_point:
         return wlan.access_point

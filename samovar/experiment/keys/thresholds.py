@@ -85,5 +85,5 @@ class Thresholds(Strict):
     )
 
     def with_profile(self) -> Self:
-        """Return these thresholds, with those of the profile for all keys that the file does not give."""
+        """Return these thresholds, completed with the profile's for keys that the file does not give."""
         return type(self).model_validate(PROFILES.get(self.profile or "", {})).under(self)

@@ -37,7 +37,10 @@ Writer = Callable[[Any], str]
 
 
 class Form(Enum):
-    """Forms of a value in files: single, list, per host and so on. The text is shown in the reference."""
+    """Forms of a value in files: single, list, per host and so on.
+
+    The reference shows the text of each form.
+    """
 
     ONE = "one value"
     LIST = "one value, or a list"
@@ -77,7 +80,10 @@ class ValueType:
         return replace(self, form=form)
 
     def read(self, written: object) -> Any:
-        """Convert a value from a file. Raises ValueError; a ValidationError has the places of errors."""
+        """Convert a value from a file.
+
+        Raises ValueError, or its subclass ValidationError, which tells where in the value each error is.
+        """
         if self.form is Form.LIST:
             return self._read_list(written)
         if self.form is Form.BOTH_DIRECTIONS:
@@ -284,7 +290,10 @@ _FORMULA = rf"(?=[A-Za-z0-9(])(?=.*[-+*/(]|.*(?:{_NAMES}))(?:{_TOKEN})+"
 
 
 def _computable(plain_type: ValueType, kind: str, example: str) -> ValueType:
-    """Return a type that accepts values of `plain_type`, and formulas for `kind`, a key of formula.KINDS."""
+    """Return a type that accepts a value of `plain_type`, or a formula that computes one.
+
+    `kind`, a key of formula.KINDS, is the kind of value that formulas compute.
+    """
     return replace(
         text_type(
             f"{plain_type.name}, or a formula",

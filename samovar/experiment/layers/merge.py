@@ -50,7 +50,10 @@ def nodes_at(node: Node | None, steps: Sequence[str]) -> list[Node]:
 
 
 def values_below(node: Node | None, key: str) -> list[Node]:
-    """Return a key's values in a mapping, weaker ones too, or entries of a list for a flow or logger."""
+    """Return all values of a key in a mapping, the overridden ones too.
+
+    In a list of flows or loggers, the key is a name, and the values are the entries of this name.
+    """
     if isinstance(node, Seq):
         return [one for one in node if isinstance(one, Map) and key in (one.get("flow"), one.get("logger"))]
     if not isinstance(node, Map):
@@ -59,7 +62,10 @@ def values_below(node: Node | None, key: str) -> list[Node]:
 
 
 def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part") -> Map:
-    """Return `over` merged over the weaker `base`. `kind` is part, flow, logger or the mappings' own key."""
+    """Return `over` merged over the weaker `base`.
+
+    `kind` says what the mappings are: part, flow, logger, or else the key at which they stand.
+    """
     result = base.copied()
     for key, value in over.items():
         was, new = base.get(key), value
@@ -89,7 +95,7 @@ def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part"
 
 
 def _with_targets(was: Node | None, value: Node) -> Node:
-    """Return a factor with new levels that keeps the earlier `sets` or `recipe`, unless it has its own."""
+    """Return a factor's new value; bare levels keep the `sets` or `recipe` of the earlier value."""
     if not isinstance(was, Map) or not {"sets", "recipe"} & was.keys():
         return value
     if isinstance(value, Map) and {"levels", "sets", "recipe"} & value.keys():
@@ -103,7 +109,8 @@ def _with_targets(was: Node | None, value: Node) -> Node:
 def _by_direction(path: Map, key: str, over: Map) -> Node | None:
     """Return a value of the path as {down: …, up: …} if the stronger layer gives it in that form.
 
-    A single value becomes `down`. A single aqm or buffer becomes `down` and `up` if both have a rate.
+    A single value becomes `down`. A single aqm or buffer becomes both `down` and `up` if both directions have
+    a rate.
     """
     was = path.get(key)
     if not isinstance(was, Text) or not over.keys() <= {"down", "up"}:

@@ -96,7 +96,7 @@ def _refusal(tree: Map, key: str) -> str | None:
 
 
 def _setter(factors: Map, key: str) -> str | None:
-    """Return a factor whose levels set a key that is not its own name, or None."""
+    """Return the name of a factor whose levels set a key although the factor is named otherwise, or None."""
     for name, factor in factors.items():
         sets, levels = node_at(factor, "sets"), node_at(factor, "levels") or factor
         linked = [one for one in (levels if isinstance(levels, Seq) else [levels]) if isinstance(one, Map)]

@@ -23,7 +23,8 @@ NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")
 class MergedExperiment:
     """The tree of an experiment that needs no other file, and its `sources`, the experiment's file first.
 
-    `complete` is false if a file or fragment is missing. Other errors in the tree may follow from that.
+    `complete` is false if a file or fragment is missing. Other errors in the tree may be consequences of the
+    missing one.
     """
 
     tree: Map
@@ -118,7 +119,7 @@ class _Reuse:
         return _only_known("key of a fragment", fragment, FRAGMENT_KEYS, self.problems)
 
     def _used_by(self, tree: Map) -> Iterator[Map]:
-        """Yield the fragments that a mapping uses, in order, each merged over those in its own `use`."""
+        """Yield the fragments that a mapping uses, in order, each merged over those that it uses itself."""
         use = tree.get("use")
         if isinstance(use, Seq) and not use:
             self._refuse(use.position, "use: is empty; it needs at least one fragment")

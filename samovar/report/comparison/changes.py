@@ -20,8 +20,9 @@ LIMIT_FORM = "write METRIC<-5% or METRIC>+5%, or a change in the metric's unit w
 class Change:
     """A metric of one treatment in A and B: medians over `n` pairs, the change and its interval.
 
-    `ratio` is None unless all values of A are positive. `changed` is whether the interval excludes the
-    absence of a change; it is None if there is no interval, for which three pairs are needed.
+    `ratio` is None unless all values of A are positive. `changed` is whether the interval excludes `no
+    change` (a difference of 0, or a ratio of 1); it is None if there is no interval, because an interval
+    needs at least three pairs.
     """
 
     metric: str
@@ -76,7 +77,7 @@ class Limit:
     relative: bool
 
     def text_of(self, change: Change) -> str:
-        """Return a change in percent or in the metric's unit, as the bound is."""
+        """Return a change in the unit of the bound: in percent, or in the metric's unit."""
         return change.text if self.relative else replace(change, ratio=None).text
 
     def judge(self, change: Change) -> str:

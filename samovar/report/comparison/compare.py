@@ -118,7 +118,10 @@ def _as_json(side: Side) -> Json:
 def _differences(
     first: Campaign, second: Campaign, sides: tuple[Side, Side], factors: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what differs in software, hosts, testbed, and the settings of trials that `factors` match."""
+    """Yield what differs in software, hosts, testbed and settings of trials.
+
+    Trials are matched by their levels of `factors`.
+    """
     a, b = first.provenance, second.provenance
     for name in ("controller", "git", "lab"):
         yield from differences(a.get(name), b.get(name), name)
@@ -132,7 +135,7 @@ def _differences(
 
 
 def _by_host(first: Json, second: Json) -> Iterator[str]:
-    """Yield the differences between recorded hosts, once for all hosts that have the same."""
+    """Yield the differences between recorded hosts; hosts with the same difference share one text."""
     found: dict[str, list[str]] = {}
     for name in first | second:
         before, after = (
@@ -158,7 +161,7 @@ def _first_trials(campaign: Campaign, side: Side, factors: Sequence[str]) -> Tre
 
 
 def _settings(first: Treatments, second: Treatments) -> Iterator[str]:
-    """Yield the differences between matched treatments, and how many of them have each."""
+    """Yield each difference between matched treatments, with the number of treatments that have it."""
     shared = [key for key in first if key in second]
     found: dict[str, int] = {}
     for a, b in ((first[key], second[key]) for key in shared):
