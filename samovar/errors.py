@@ -41,7 +41,8 @@ class Problem:
     def excerpt(self, width: int = 100) -> tuple[str, str] | None:
         """Return the line of the error and a line with a caret under the column; None if the line is unknown.
 
-        Both are cut to `width` terminal cells. A tab is shown as a space, an unprintable character as a dot.
+        Both lines are cut to `width` terminal cells. A tab is shown as a space, an unprintable character as a
+        dot.
         """
         if not self.text or not self.column:
             return None
@@ -76,7 +77,7 @@ class PlanError(SamovarError):
 
 
 class RecipeError(SamovarError):
-    """A recipe is invalid or missing, or does not accept values. `accepted` says which would be accepted."""
+    """A recipe is invalid or missing, or does not accept a value; `accepted` says what it would accept."""
 
     def __init__(self, what: str, accepted: str = "") -> None:
         self.what, self.accepted = what, accepted
@@ -140,7 +141,8 @@ class LabError(SamovarError):
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that was probably meant, or None.
 
-    It is the most similar name, or one that ends with a dot and this name (path.rate for rate).
+    It is the most similar known name, or if none is similar, one that ends with a dot and `name` (path.rate
+    for rate).
     """
     names = sorted(set(known))
     folded = {one.lower(): one for one in names}
@@ -152,7 +154,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def unknown(what: str, name: str, known: Iterable[str], kinds: Iterable[str] | None = None) -> str:
     """Return the message for an unknown name, with the most similar known name and a list of known names.
 
-    With `kinds`, these are listed in place of the known names.
+    If `kinds` are given, they are listed in place of the known names.
     """
     near = nearest(name, known := set(known))
     hint = f"did you mean '{near}'? " if near else ""

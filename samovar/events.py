@@ -27,7 +27,7 @@ Emit = Callable[[Event], None]
 
 
 def silent(event: Event) -> None:
-    """Ignore an event. Callers pass this function if nobody listens to events."""
+    """Ignore an event. This function is passed as `emit` if nobody listens to events."""
 
 
 Schema = Mapping[str, Any]
@@ -246,7 +246,8 @@ def keys_of(event: str, names: str) -> Iterator[tuple[str, bool, KeyDescription]
 def line_schema(title: str, events: Events) -> dict[str, Any]:
     """Return the JSON Schema for one line of the journal or of the stream, as this version writes it.
 
-    samovar itself does not validate journals with it, so that it can read journals of later versions.
+    samovar itself does not validate journals with this schema, so that samovar can read journals of later
+    versions.
     """
     lines: dict[str, Schema] = {}
     for event, (summary, names) in events.items():

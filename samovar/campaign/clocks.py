@@ -53,7 +53,7 @@ class Drift:
 
     @property
     def possible(self) -> bool:
-        """Whether the bounds allow any rate."""
+        """Whether any drift lies within the bounds: the lower bound does not exceed the upper one."""
         return self.low_ppm <= self.high_ppm
 
     @property
@@ -167,7 +167,7 @@ def estimate(host: str, readings: list[Reading], now_s: float) -> ClockOffset:
 
 
 def drift_of(readings: Sequence[Reading]) -> Drift | None:
-    """Return bounds of a clock's mean drift, or None if it is unknown. The clock may have been set once.
+    """Return bounds of a clock's mean drift, even if it was set once; None if the drift is unknown.
 
     `readings` must be in the order in which they were taken. The clock's rate is assumed to stay within
     WANDER_PPM of its mean. If no drift with one step explains all readings, the oldest are left out one by
@@ -192,7 +192,7 @@ def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
 
 
 def _even_drifts(readings: Sequence[Reading]) -> list[Drift]:
-    """Return bounds of the drift without steps: from the first reading alone, from the first two, and so on.
+    """Return bounds of the drift of a clock that was not set, by the first reading, the first two, etc.
 
     It is enough to compare pairs of readings. If a line of a given slope passes through every two of the
     offset intervals, one line of that slope passes through all of them (Helly's theorem).

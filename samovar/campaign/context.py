@@ -24,11 +24,11 @@ from samovar.recipes import Catalogue
 class CampaignContext:
     """The context of a campaign on one testbed.
 
-    `last_states` maps each host to the script that last read its state, and the state that it printed.
-    `networks` maps each host to its MTUs and routes as first read in this run; the state before each trial is
-    compared with them. `boots` maps hosts that were rebooted in this run to their boot ids. `shared` is
-    whether several testbeds share the campaign; then every event carries the name of its testbed. `entries`
-    returns the events of the journal so far.
+    `last_states` maps each host to a pair: the script that last read the host's state, and the state that
+    this script printed. `networks` maps each host to its MTUs and routes as first read in this run; the state
+    before each trial is compared with them. `boots` maps hosts that were rebooted in this run to their boot
+    ids. `shared` is whether several testbeds share the campaign; then every event carries the name of its
+    testbed. `entries` returns the events of the journal so far.
     """
 
     campaign: str
@@ -68,7 +68,7 @@ class CampaignContext:
             raise KeyboardInterrupt
 
     def record_scripts(self, folder: Path | None) -> None:
-        """Record every script that runs on a host in `folder` from now on; None stops recording."""
+        """From now on, write every script that runs on a host to `folder`; with None, stop recording."""
         recorder = discard_result if folder is None else Recorder(folder)
         for session in self.sessions:
             session.record = recorder

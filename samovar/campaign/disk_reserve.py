@@ -31,7 +31,7 @@ class DiskReserve:
         self.lost = ""
 
     def hold(self, folder: Path) -> None:
-        """Occupy RESERVE_BYTES of the disk. Raises CampaignError if the disk has less space."""
+        """Occupy RESERVE_BYTES of the disk. Raises CampaignError if fewer bytes are free."""
         self._reserve = folder / RESERVE
         try:
             with self._reserve.open("wb") as out:

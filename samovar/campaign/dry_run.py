@@ -88,7 +88,7 @@ class FittedBuffer(int):
     """A placeholder of a receive buffer in bytes that a calibration determines during the campaign."""
 
     def __new__(cls) -> FittedBuffer:
-        """Return a placeholder with the value 1 GiB, above the minimum buffer (4096 B) that `fit` sets."""
+        """Return a placeholder of 1 GiB, which is more than the minimum buffer that `fit` sets, 4096 B."""
         return super().__new__(cls, 2**30)
 
     def __str__(self) -> str:

@@ -30,8 +30,8 @@ if their trials differ."""
 class ResumePoint:
     """The campaign that a plan resumes, and the trials that are left to run.
 
-    `folder` is None if the plan starts a new campaign. `comparison` and `picked` have only the trials that
-    the user picked; `picked` is None if the run is about the whole plan.
+    `folder` is None if the plan starts a new campaign. If the user picked trials, `comparison` and `picked`
+    have only these; otherwise `picked` is None.
     """
 
     folder: Path | None

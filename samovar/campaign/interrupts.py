@@ -84,7 +84,7 @@ class Interrupts:
 
 
 def _detach_from_terminal() -> None:
-    """Discard all further output to the terminal, which is closed: a failing write would end the clean-up."""
+    """Discard further output to the closed terminal, because a write that fails would end the clean-up."""
     for fd in (1, 2):
         if stat.S_ISCHR(os.fstat(fd).st_mode):
             with open(os.devnull, "wb") as nowhere:
@@ -102,7 +102,7 @@ class TrialInterrupt:
         self._lock, self._cleans_up = threading.Lock(), False
 
     def end_scripts(self, sessions: Sessions, emit: Emit) -> None:
-        """Stop the script that runs on each host, unless it cleans up.
+        """Stop the script that runs on each host, unless the scripts are cleaning up (see shielded()).
 
         Hosts that do not answer give a warning.
         """
@@ -115,7 +115,7 @@ class TrialInterrupt:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """While the context is active, keep `end_scripts` from stopping the scripts, which clean up."""
+        """While the context is active, the scripts clean up, and end_scripts() does not stop them."""
         with self._lock:
             self._cleans_up = True
         try:
@@ -169,7 +169,7 @@ def run_in_threads(
 
 
 def unrestored_lines(folder: Path | None, resume: str) -> Iterator[str]:
-    """Yield the lines to print before a command ends at once: the hosts of its campaign not restored yet.
+    """Yield the lines to print before a command ends at once: the hosts that its campaign has not restored.
 
     `resume` is the command that resumes the campaign.
     """

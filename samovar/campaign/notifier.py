@@ -68,7 +68,7 @@ class Notifier:
 
 @contextmanager
 def notifying(notify: Notify | None, campaign: Path, emit: Emit) -> Iterator[Notifier]:
-    """Yield a notifier. If an error ends the campaign within this context, notify it as trouble."""
+    """Yield a notifier; if an error ends the campaign while the context is active, notify the user of it."""
     notifier = Notifier(notify, campaign, emit)
     try:
         yield notifier

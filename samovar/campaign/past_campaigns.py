@@ -28,9 +28,9 @@ class Archive:
     results: Path
 
     def measured_times(self, testbed: str) -> MeasuredTimes:
-        """Return median overhead, reboot time and path calibration time of recent campaigns on a testbed.
+        """Return median overhead, reboot time and path calibration time in recent campaigns on a testbed.
 
-        Older campaigns are ignored, because other versions of samovar ran them.
+        Older campaigns are ignored, because they may have been run with other versions of samovar.
         """
         found = _Durations()
         for plan in islice(self._plans_on(testbed), LATEST_CAMPAIGNS):
@@ -43,7 +43,7 @@ class Archive:
         )
 
     def _plans_on(self, testbed: str) -> Iterator[Path]:
-        """Yield the plan.json of each recent campaign on a testbed that has a journal, the latest first."""
+        """Yield the plan.json of each recent campaign on a testbed, the latest first, if it has a journal."""
         for plan in islice(reversed(self.plans()), CANDIDATES):
             if testbed in testbeds_in(plan.parent) and plan.with_name(JOURNAL).is_file():
                 yield plan
@@ -81,9 +81,9 @@ class Archive:
 class _Durations:
     """Durations in seconds from the journals of campaigns.
 
-    `overheads_s` has the overhead of each completed trial, `boots_s` the duration of each reboot, `paths_s`
-    of each path calibration. For trials that are not open any more, `done_s` has the duration of the last
-    attempt, and `lost_s` the durations of the attempts before it.
+    `overheads_s` has the overhead of each completed trial, `boots_s` the duration of each reboot, and
+    `paths_s` the duration of each path calibration. For trials that are not open any more, `done_s` has the
+    duration of the last attempt, and `lost_s` the durations of the attempts before it.
     """
 
     overheads_s: list[float] = field(default_factory=list)

@@ -22,10 +22,10 @@ ONE_ATTEMPT = Config.model_construct(retries=0, backoff_s=0.0, backoff_most_s=0.
 class Policy:
     """The policy of a campaign on one testbed.
 
-    `config` is config.yaml; `thresholds` and `calibrate` are used in place of its keys `verdict` and
-    `calibrate`. `routers` maps pairs of addresses to the number of routers between them. `behind` maps each
-    direction of the bottleneck, `down` and `up`, to the addresses on its receiving side. `boots` maps hosts
-    to boot ids. `control_ports` are the ports of SSH, whose packets are not traffic of the experiment.
+    `config` is config.yaml, but `thresholds` and `calibrate` replace its keys `verdict` and `calibrate`.
+    `routers` maps pairs of addresses to the number of routers between them. `behind` maps each direction of
+    the bottleneck, `down` and `up`, to the addresses on its receiving side. `boots` maps hosts to boot ids.
+    `control_ports` are the ports of SSH, whose packets are not traffic of the experiment.
     """
 
     config: Config = ONE_ATTEMPT
@@ -38,7 +38,7 @@ class Policy:
 
     @property
     def loosened(self) -> Mapping[str, object]:
-        """The verdict's profile and the thresholds less strict than the defaults, as in manifest.json."""
+        """For manifest.json: the profile of thresholds, and those less strict than the defaults."""
         bounds = {}
         for key, one in keys.keys_of(keys.Thresholds).items():
             bound, default = (getattr(own, one.attribute) for own in (self.thresholds, DEFAULT_THRESHOLDS))

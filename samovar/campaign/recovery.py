@@ -92,7 +92,7 @@ class Recovery:
 
 @dataclass
 class Restored:
-    """The result of `fab restore`: the restored hosts by campaign, and the errors of those not restored."""
+    """The result of `fab restore`: the restored hosts by campaign, and the errors of the others."""
 
     hosts: dict[str, tuple[str, ...]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)

@@ -37,9 +37,9 @@ checksums."""
 class Summary:
     """What a campaign has achieved so far.
 
-    `trials` is the number of trials that the run was about, `done` how many of them are complete. `failed`
-    maps the other trials to the reasons of their last attempt, except `blocked` trials, which no testbed can
-    run. `quarantined` maps hosts to reasons. `stopped` is the reason why the run ended early, otherwise
+    `trials` is the number of trials that the run was about, `done` how many of them are complete. `blocked`
+    has the trials that no testbed can run. `failed` maps the remaining trials to the reasons of their last
+    attempt. `quarantined` maps hosts to reasons. `stopped` is the reason why the run ended early, otherwise
     empty. `part` states how much of the plan has run if only a part was picked.
     """
 
@@ -148,7 +148,7 @@ class CampaignRun:
     def _context(self, journal: Journal, setup: TestbedSetup) -> CampaignContext:
         """Return the context of a testbed.
 
-        If the campaign has several, its events carry the testbed's name.
+        If the campaign has several testbeds, each event carries the name of its testbed.
         """
         note: Note = journal.note
         emit, shared = self.emit, len(self.testbeds) > 1
@@ -230,7 +230,7 @@ def _completed(plan: Plan, state: CampaignState) -> int:
 def adopt_plan(
     folder: Path, plan: Plan, sources: Mapping[str, bytes], picked: Picked | None = None
 ) -> Summary:
-    """Store a changed plan that has no open trials in its campaign, without contacting any host."""
+    """Store in a campaign its changed plan, which has no open trials, without contacting any host."""
     with Journal(folder / JOURNAL) as journal:
         state = fold(journal.entries)
         note_pick(picked, state, journal.note)

@@ -30,7 +30,8 @@ def choose(
 
     `here` counts the trials of each treatment that this testbed has run, `elsewhere` those that the other
     testbeds have run. The treatment with the smallest difference (`here` minus `elsewhere`) is chosen. If
-    trials were taken in order, two testbeds would each get the same half of the treatments in every block.
+    trials were taken in order, each of two testbeds would get, in every block, the same half of the
+    treatments.
     """
     if not ready:
         return None
@@ -65,8 +66,8 @@ class TrialQueue:
     def take(self, testbed: str) -> Trial | None:
         """Return the next trial for a testbed, or None if no trial is left that it can run.
 
-        While another testbed runs a trial that this testbed could run, waits for its end, because the other
-        testbed may return the trial to the queue.
+        While another testbed runs a trial that this testbed could run, waits for the end of the trial,
+        because the other testbed may return it to the queue.
         """
         with self._change:
             while not self.stopped:

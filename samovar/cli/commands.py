@@ -56,7 +56,8 @@ def options(*several: Callable[[Body], Body]) -> Callable[[Body], Body]:
 def flag(name: str, text: str) -> Callable[[Body], Body]:
     """Return an option that takes no value, with `text` as its help.
 
-    `name` has its name, and if need be its letter and its parameter: `--all/-a/every_trial`.
+    `name` has the option's name, and if need be its letter and the name of its parameter:
+    `--all/-a/every_trial`.
     """
     return click.option(*name.split("/"), is_flag=True, help=text)
 
@@ -567,7 +568,7 @@ def completion_script(shell: str) -> int:
 def run_commands(arguments: Sequence[str], root: Path | None = None) -> int:
     """Run one command line and return its exit code, which is 2 for a wrong argument.
 
-    `root` is the project folder; None means the folder in which the user is, or the one given by --project.
+    `root` is the project folder; None means the folder given by --project, otherwise the current folder.
     """
     try:
         return main.main(list(arguments), prog_name="samovar", standalone_mode=False, obj=root) or 0

@@ -53,7 +53,7 @@ def compare(
 
 
 def _folder_name(first: Side, second: Side) -> str:
-    """Return a name for the files of a comparison: those of the campaigns, with what was picked."""
+    """Name the folder of a comparison by the names of its campaigns, with what was picked of each."""
     names = (
         f"{one.folder.parent.name}-{one.folder.name} {one.part.options if one.part else ''}"
         for one in (first, second)

@@ -89,7 +89,7 @@ complete --no-files --keep-order --command %(prog_name)s --arguments "(%(complet
 
 @shell_completion.add_completion_class
 class BashCompletion(shell_completion.BashComplete):
-    """Completion in bash from the line as typed, because bash splits words at `=`."""
+    """Completion in bash that splits the line as typed into words, because bash also splits at `=`."""
 
     source_template = BASH
 
@@ -111,7 +111,7 @@ class ZshCompletion(shell_completion.ZshComplete):
 
 @shell_completion.add_completion_class
 class FishCompletion(shell_completion.FishComplete):
-    """Completion in fish of values with commas, and of the value in --option=VALUE."""
+    """Completion in fish that also completes values with commas, and the value in --option=VALUE."""
 
     source_template = FISH
 
@@ -187,7 +187,7 @@ def hosts(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
 
 
 def levels(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete FACTOR=LEVEL of --only, also the next one after a space, and the next level after a comma.
+    """Complete FACTOR=LEVEL of --only: after a space another FACTOR=LEVEL, after a comma another level.
 
     Factors and levels are those of the experiment's file and of its newest campaign's plan.
     """
@@ -209,7 +209,7 @@ def levels(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items
 
 
 def factors(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete factors of a campaign's plan, also after a comma."""
+    """Complete a factor of a campaign's plan; after a comma, another factor."""
     before, comma, _ = incomplete.rpartition(",")
     found = dict.fromkeys(name for part in _newest_plan(ctx).get("parts", []) for name in part["factors"])
     return _matching(
@@ -255,7 +255,7 @@ def _newest_plan(ctx: click.Context) -> dict[str, Any]:
 def _experiment(ctx: click.Context) -> str:
     """Return the experiment that the command line names; empty if it names none.
 
-    Click has it in `args` rather than in `params` if the last option still lacks its value.
+    If the last option still lacks its value, Click has the experiment in `args`, not in `params`.
     """
     return str(ctx.params.get("experiment") or next(iter(ctx.args), ""))
 
@@ -282,7 +282,7 @@ def _experiment_files(root: Path, name: str) -> Iterator[Path]:
 def _read(path: Path) -> dict[str, Any]:
     """Return the top-level mapping of a YAML file; empty if the file cannot be read.
 
-    The command itself reports errors of the file.
+    Errors in the file are not reported here, but by the command once it is entered.
     """
     import yaml
 

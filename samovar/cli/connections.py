@@ -38,12 +38,14 @@ class Connections:
         return lab.UserModeConfig(program, root / Path(uml.modules).expanduser())
 
     def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
-        """Start a testbed's lab with a kernel that has what the plan needs; without a plan, DEFAULT_NEEDS."""
+        """Start a testbed's lab with a kernel that has what the plan needs (DEFAULT_NEEDS if it is None)."""
         needs = lab.KernelNeeds(*needs_of(plan, self._project.catalogue)) if plan else DEFAULT_NEEDS
         return lab.up(testbed, self.lab_folder(testbed.name), needs, emit, self.user_mode, self._project.root)
 
     def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False) -> bool:
-        """Stop a testbed's lab; return whether it was running. Raises TestbedError if a campaign uses it.
+        """Stop a testbed's lab; return whether the lab was running.
+
+        Raises TestbedError if a campaign uses the lab.
 
         With `force`, the lab is stopped even if a campaign uses it, and this campaign is recorded in
         results/forced.jsonl.
@@ -54,7 +56,7 @@ class Connections:
     def sessions(self, testbed: Testbed) -> Sessions:
         """Return sessions of a testbed's hosts without connecting to them.
 
-        Raises LabError if its lab is down.
+        Raises LabError if the testbed's lab is down.
         """
         if testbed.lab is None:
             return Sessions(self._targets(testbed, None))

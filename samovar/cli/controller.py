@@ -114,7 +114,7 @@ class Controller:
         ]
 
     def restore(self, testbed: Testbed, emit: Emit, force: bool = False) -> campaign.Restored:
-        """Restore the hosts of a testbed that campaigns have left changed, to the states in their journals.
+        """Restore the hosts of a testbed that campaigns left changed, to the states that journals recorded.
 
         With `force`, leases that other campaigns hold on these hosts are taken over. If no host was left
         changed, none is contacted. Raises LabError if the testbed's lab is down.
@@ -123,7 +123,7 @@ class Controller:
         return self._restore(testbed, folders, emit, force)
 
     def restore_all(self, emit: Emit, force: bool = False) -> campaign.Restored:
-        """Restore the hosts of every testbed that an interrupted campaign has left changed.
+        """Restore, on every testbed, the hosts that interrupted campaigns have left changed.
 
         Hosts of running campaigns are not restored. An error of one testbed is reported as a problem, and the
         next testbed is restored.

@@ -168,7 +168,7 @@ def sudoers(root: Path, request: Request) -> None:
 def menu_lines(project: Project) -> Iterator[str]:
     """Yield the lines of `list`: experiments, testbeds, recipes, figures and tables.
 
-    In a project outside the checkout, each line has the origin of the file.
+    Outside samovar's checkout, each line also states whether the file belongs to the project or to samovar.
     """
     catalogue = project.catalogue
 

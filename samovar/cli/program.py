@@ -71,7 +71,7 @@ def show_json(value: object) -> None:
 
 
 def show_error(error: SamovarError) -> None:
-    """Print an error to standard error, in colour on a terminal. Errors in files show the lines at fault."""
+    """Print an error to standard error, in colour on a terminal; for files, with the lines at fault."""
     from rich.console import Console  # imported late, because it takes long and most commands do not need it
 
     console = Console(stderr=True)
@@ -84,10 +84,11 @@ def show_error(error: SamovarError) -> None:
 def event_display(
     root: Path, to_stderr: bool = False, also: Emit = silent, resume: str = ""
 ) -> Iterator[EventDisplay]:
-    """Show events while the context is active. Ctrl-C ends the command in good order, a second one at once.
+    """Show events while the context is active.
 
-    Every event is also passed to `also`. If a campaign runs, `resume` is the command that resumes it;
-    it is printed after Ctrl-C.
+    The first Ctrl-C ends the command in good order, a second one ends it at once. Every event is also passed
+    to `also`. If a campaign runs, `resume` is the command that resumes the campaign; this command is printed
+    after Ctrl-C.
     """
     from samovar.cli.progress import EventDisplay
 

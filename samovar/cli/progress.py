@@ -79,14 +79,14 @@ class CampaignProgress:
         self._idle: set[str] = set()
 
     def expect(self, plan: Plan, state: CampaignState, overhead_s: float = ASSUMED_OVERHEAD_S) -> None:
-        """Set the trials of the run, their present states, and the assumed overhead until one is measured."""
+        """Set the run's trials, their present states, and the overhead to assume until one is measured."""
         self._assumed_overhead_s = overhead_s
         self._plan, self._states = plan, trial_states(plan, state)
         self.title = f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}"
 
     @property
     def remaining_s(self) -> float:
-        """The estimated seconds until all trials are done: planned traffic plus the mean overhead so far."""
+        """The estimated seconds until all trials are done, with the mean overhead of the trials so far."""
         testbeds = self.testbeds - len(self._idle)
         return remaining_s(self._open_traffic_s, self._overheads_s, testbeds, self._assumed_overhead_s)
 
@@ -132,9 +132,10 @@ class CampaignProgress:
             self.failures[id_] = "; ".join(values["reasons"])
 
     def _close(self, trial: RunningTrial | None) -> None:
-        """Remove the traffic time of a trial that has ended from the list of those still to run.
+        """Remove the traffic time of a trial that has ended from those of the trials still to run.
 
-        If the trial was not started, its time is not known, and the first one is removed.
+        If the trial was not started, its traffic time is not known, and the first time in the list is
+        removed.
         """
         times_s = self._open_traffic_s
         if times_s:
@@ -251,7 +252,7 @@ class EventDisplay:
             self.line(text)
 
     def line(self, text: str) -> None:
-        """Print a line; without a live view, with a time stamp."""
+        """Print a line; if there is no live view, put a time stamp before it."""
         now = datetime.fromtimestamp(self._now()).astimezone()
         stamp = "" if self._is_live else f"{now:%Y-%m-%d %H:%M:%S} "
         style = STYLES.get(text[:1], "") if self._is_live else ""

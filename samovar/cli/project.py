@@ -167,7 +167,7 @@ class Project:
     def origin(self, path: Path) -> str:
         """Return whether a file belongs to the `project` or to `samovar`.
 
-        Returns an empty string in the checkout, which is both.
+        Returns an empty string in samovar's checkout, where the two are the same.
         """
         if self.root == SHIPPED:
             return ""

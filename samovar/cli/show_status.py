@@ -59,7 +59,7 @@ def remaining_s(
 
 
 def place_text(testbed: str, attempt: int = 1) -> str:
-    """Return a text with a trial's testbed, unless it is empty, and its attempt, unless it is the first."""
+    """Return a text with a trial's testbed, unless that is empty, and the attempt, from the second on."""
     return (f" on {testbed}" if testbed else "") + (f", attempt {attempt}" if attempt > 1 else "")
 
 
@@ -126,7 +126,7 @@ def grid_lines(grid: Grid, width: int, height: int) -> Iterator[str]:
 
 
 def _symbols(states: Sequence[str], room: int) -> str:
-    """Return a symbol per replicate; if they do not fit in `room`, each symbol with its number."""
+    """Return a symbol per replicate; if these do not fit in `room`, count each symbol instead."""
     if len(states) <= max(room, 8):
         return "".join(SYMBOLS[state] for state in states)
     counts = Counter(states)
@@ -152,7 +152,7 @@ class CampaignStatus:
 
     @property
     def open(self) -> list[Trial]:
-        """The trials still to run that the testbed can run, without those that runs have not picked."""
+        """The trials that are still to run and can run, without those that were left for a later run."""
         state = self.state
         return [
             trial
@@ -164,7 +164,7 @@ class CampaignStatus:
 
     @property
     def remaining_s(self) -> float:
-        """The estimated seconds until all trials are done: planned traffic plus the mean overhead so far."""
+        """The estimated seconds until all trials are done, with the mean overhead of the trials so far."""
         measured = [t.overhead_s for t in self.state.with_status("completed") if t.overhead_s is not None]
         testbeds = max(1, len(testbeds_of(self.plan.testbed)) - len(self.state.idle))
         return remaining_s([trial.resolved.duration_s for trial in self.open], measured, testbeds)
@@ -221,7 +221,7 @@ def _reason_lines(reasons: Sequence[str]) -> list[str]:
 
 
 def _every_trial_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
-    """Yield a row for each trial of the plan with its overhead, and below the row why it is not valid."""
+    """Yield a row with the overhead of each trial of the plan, and below it why the trial is not valid."""
     trials = state.trials
     rows = [(SYMBOLS[word], id_, word, _overhead_text(trials.get(id_))) for id_, word in states.items()]
     for row, (id_, word) in zip(columns(rows), states.items(), strict=True):

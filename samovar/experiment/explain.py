@@ -30,12 +30,12 @@ Owners = Mapping[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]
 
 @dataclass(frozen=True)
 class Explanation:
-    """The values of a key in all layers, the strongest first. The first value is used, unless the
-    key is `removed`: an alternative key replaces it.
+    """The values of a key in all layers, the strongest first.
 
-    `levels` are the levels of a factor that sets the key. `in_trial` has the resolved values in a trial:
-    where each applies, its name in plan.json, and the value. An explanation of a setting is for all `hosts`
-    that get it from the same layers; `at` is a text that names them. `keys` explains the keys within the key.
+    The first value is used, unless `removed` is True: then an alternative key replaces this key. `levels` are
+    the levels of a factor that sets the key. `in_trial` has the resolved values in a trial: where each
+    applies, its name in plan.json, and the value. For a setting, `hosts` are the hosts that get it from the
+    same layers and share this explanation; `at` names them as text. `keys` explains the keys within the key.
     """
 
     title: str
@@ -49,7 +49,7 @@ class Explanation:
 
 
 class Explainer:
-    """Explains the keys of an experiment to which profile and overrides have been applied."""
+    """Explains the keys of an experiment after its profile and overrides have been applied."""
 
     def __init__(
         self, resolved: ResolvedExperiment, catalogue: keys.RecipeCatalogue, config: keys.Config | None = None
@@ -101,7 +101,7 @@ class Explainer:
         return (known | setting_parameters(self.catalogue, *systems).keys()) - {""}
 
     def owners(self, name: str) -> Owners:
-        """Return for each key that contains keys, such as path, their model and parameters of its recipes."""
+        """Return for each key with keys in it, such as path, its model and its recipes' parameters."""
         part = PartToCheck(self._checked, self.testbed, self.catalogue, self.experiment.parts[name])
         owners = {}
         for owner in keys.owners_of(part.model):
@@ -273,7 +273,7 @@ def _device_tree(testbed: keys.Testbed) -> Mapping[str, Node]:
 
 
 def is_removed(node: Node | None, steps: Sequence[str]) -> bool:
-    """Return whether nested keys lead to a mapping that lacks the last of them."""
+    """Return whether the last of nested keys is missing in the mapping to which the others lead."""
     for step in steps[:-1]:
         node = next(iter(values_below(node, step)), None)
     return isinstance(node, Map) and steps[-1] not in node

@@ -16,8 +16,8 @@ HERE = "this machine"
 class Finding:
     """Something that a host lacks or does differently than needed, and how to remedy it.
 
-    `trials` has the ids of the trials concerned; if it is empty, all trials are. `stops` is True if these
-    trials cannot run.
+    `trials` has the ids of the trials concerned; if it is empty, the finding concerns all trials. `stops` is
+    True if these trials cannot run.
     """
 
     host: str
@@ -33,7 +33,7 @@ class Finding:
 
 
 def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:
-    """Return the trials that cannot run by id, each with the reasons.
+    """Return the ids of the trials that cannot run, each with the reasons.
 
     Findings about all trials are left out.
     """
@@ -72,7 +72,7 @@ def combine_findings(by_testbed: Mapping[str, Sequence[Finding]]) -> Sequence[Fi
 
 
 def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator[Finding]:
-    """Split a finding: one stops the trials that no testbed can run, the other is for the other trials.
+    """Split a finding into one that stops the trials that no testbed can run, and one about the other trials.
 
     The second finding does not stop its trials, because another testbed runs them.
     """
@@ -96,8 +96,8 @@ def require_runnable(
 ) -> list[dict[str, list[str]]]:
     """Return for each testbed the trials that it cannot run, with reasons, unless the plan must be refused.
 
-    Raises TestbedError if no testbed can run some of the trials, unless `allow_partial` is True and another
-    trial is left. The trials are those of the plan, or those in `picked`.
+    Raises TestbedError if some of the trials can run on no testbed, unless `allow_partial` is True and at
+    least one trial can run. The trials are those of the plan, or those in `picked`.
     """
     findings = combine_findings(by_testbed)
     stops = [finding for finding in findings if finding.stops]

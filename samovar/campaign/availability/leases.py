@@ -139,9 +139,9 @@ class Leases:
     ) -> Iterator[None]:
         """Hold the leases of `hosts`, or of all hosts if it is None, while the context is active.
 
-        At the end, the leases are released, except those of hosts that are not restored yet, which `changed`
-        returns. A host that cannot be reached at the end keeps its lease. If a lease cannot be taken, all
-        leases are released, and LeaseError or HostsError is raised, which name the holder.
+        At the end, `changed` returns the hosts that are not restored yet; their leases are kept, all others
+        are released. A host that cannot be reached at the end keeps its lease. If a lease cannot be taken,
+        all leases are released, and an error that names the holder is raised: LeaseError or HostsError.
         """
         wanted = self._sessions.hosts if hosts is None else hosts
         try:

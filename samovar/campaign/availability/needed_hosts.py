@@ -16,7 +16,7 @@ def blamed(error: BaseException) -> dict[str, str]:
 
 
 def errors_by_host(error: BaseException) -> Mapping[str, TestbedError]:
-    """Return by host the single errors of which an error consists; empty if it names no host."""
+    """Return, by host, the errors of which an error consists; empty if the error names no host."""
     if isinstance(error, HostsError):
         return error.errors
     return {error.host: error} if isinstance(error, TestbedError) and error.host else {}
@@ -34,7 +34,7 @@ def needed_hosts(resolved: Resolved) -> frozenset[str]:
 
 
 def needed_hosts_by_trial(plan: Plan) -> Mapping[str, frozenset[str]]:
-    """Return the hosts that each trial of a plan needs, by its id."""
+    """Return for the id of each trial of a plan the hosts that the trial needs."""
     view: View = {"path": _router, "flows": _ends, "captures": _hosts_of, "loggers": _hosts_of}
     hosts: dict[str, frozenset[str]] = {}
     for group in plan.groups(view):

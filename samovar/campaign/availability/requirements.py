@@ -32,7 +32,7 @@ class Need(NamedTuple):
 class Alternative(NamedTuple):
     """Another recipe that the user may choose in place of one whose needs a host does not meet.
 
-    `kind` is "generator" or "logger". `needs` is what this recipe itself needs.
+    `kind` is "generator" or "logger". `needs` is what the alternative recipe itself needs.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class HostNeeds:
     """What a plan needs on one host.
 
     `trials` maps each need to the ids of the trials that have it. `notes` maps kernel features to the
-    explanation to show if they are missing. `alternatives` maps needs to recipes that do without them.
+    explanation to show if they are missing. `alternatives` maps each need to the recipes without this need.
     """
 
     system: str
@@ -68,7 +68,7 @@ class HostNeeds:
 def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> dict[str, HostNeeds]:
     """Return what a plan's recipes need on each host.
 
-    With `calibrates`, the recipes that calibrate paths count too.
+    With `calibrates`, the result includes what the recipes that calibrate paths need.
     """
     hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
     return {host: _host_needs(plan, host, catalogue, calibrates) for host in hosts}
@@ -100,7 +100,7 @@ def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -
 
 
 def recipes_view(host: str) -> View:
-    """Return a view of trials. Trials that are equal in it need the same recipes and features on a host."""
+    """Return a view in which trials are equal only if they need the same recipes and features on a host."""
     return {
         "path": lambda path: path and (path.router, path.router == host and (path.down.aqm, path.up.aqm)),
         f"hosts.{host}": _host_kind,
@@ -145,7 +145,7 @@ def _own_needs(header: Header, end: str | None = None) -> Iterator[Need]:
 
 
 def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alternative]]:
-    """Yield each need of a host's generators and loggers with a recipe that does without it."""
+    """Yield pairs: a need of a host's generator or logger, and an alternative recipe without this need."""
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
     for program in scripts.processes(host):
         header = scripts.recipe_of(host, program).header

@@ -63,7 +63,7 @@ def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
 
 
 def _radios(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Find settings of simulated WLANs that their standard does not have, or that no WLAN of a lab takes."""
+    """Yield settings that a simulated WLAN's standard lacks, or that have no simulated WLAN to set."""
     if not any(host.wlans for host in resolved.hosts.values()):
         for name, host in resolved.hosts.items():
             if "air" in host.settings:

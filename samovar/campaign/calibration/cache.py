@@ -26,7 +26,7 @@ class CalibrationCache:
     def key(self, inputs: Mapping[str, object]) -> str:
         """Return the hash of a measurement's inputs.
 
-        If several testbeds share the campaign, its name is an input.
+        If several testbeds share the campaign, the name of the testbed is an input too.
         """
         inputs = {**inputs, **({"testbed": self._context.testbed} if self._context.shared else {})}
         return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]

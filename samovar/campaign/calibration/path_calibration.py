@@ -19,7 +19,7 @@ RECEIVER_FILES = f"{RECEIVER}.* {RECEIVER}-burst.* {RECEIVER}-paced.*"
 
 @dataclass(frozen=True)
 class Endpoints:
-    """A sender on one side of the bottleneck, and a receiver with its address on the other."""
+    """A sender on one side of the bottleneck; a receiver on the other side, and the receiver's address."""
 
     sender: str
     receiver: str
@@ -45,7 +45,7 @@ class PathResult:
 
     @property
     def missed(self) -> list[str]:
-        """The reasons of checks that failed."""
+        """The reason of each check that failed."""
         return [check.reason for check in self.checks if not check.ok]
 
 

@@ -38,7 +38,7 @@ def commit_trial(in_progress: Path, trials: Path) -> Path:
 
 
 def set_aside(in_progress: Path, home: Path) -> Path:
-    """Move an incomplete trial to HOME/ID-N with the first free N, and return its new path.
+    """Move an incomplete trial to the folder ID-N in `home`, with the first free N; return its new path.
 
     Writes checksums of its files unless SHA256SUMS exists or the disk is full.
     """
@@ -54,13 +54,13 @@ def set_aside(in_progress: Path, home: Path) -> Path:
 
 
 def sums_digest(folder: Path) -> Mapping[str, str]:
-    """Return the SHA-256 of a folder's SHA256SUMS, if there is one, as the journal's `sums_sha256`."""
+    """Return `sums_sha256` for a journal event: the SHA-256 of a folder's SHA256SUMS, if there is one."""
     sums = folder / SUMS
     return {"sums_sha256": sha256_of(sums)} if sums.is_file() else {}
 
 
 def digests(folder: Path, *patterns: str) -> Mapping[str, str]:
-    """Return the SHA-256 of the files below a folder that match glob patterns, by path.
+    """Return, by path, the SHA-256 of each file below a folder that matches one of the glob patterns.
 
     Raises CampaignError.
     """

@@ -54,8 +54,8 @@ class Verification:
 def verify(folder: Path, emit: Emit = silent) -> Verification:
     """Compare every file of a campaign with its recorded checksum.
 
-    Emits events `verifying` with the bytes `done` so far `of` all bytes. Raises CampaignError if the folder
-    has no journal, or if the journal cannot be read.
+    Emits events `verifying`, in which `done` is the number of bytes read so far, and `of` that of all bytes.
+    Raises CampaignError if the folder has no journal, or if the journal cannot be read.
     """
     started_s = time.monotonic()
     if not (folder / JOURNAL).is_file():

@@ -25,8 +25,8 @@ class TrialState:
     Values are of the last attempt, except `set_aside` and `earlier`. `status` is "in flight" until the
     attempt finishes, and stays "in flight" if the controller crashes. `seconds` and `overhead_s` (time not
     spent on traffic) are None until the attempt finishes. `phases` maps phases to seconds. `testbed` is where
-    the attempt ran. `set_aside` lists the folders of all earlier attempts. `earlier` is the result of the
-    last attempt that was not interrupted, if a later one was.
+    the attempt ran. `set_aside` lists the folders of all earlier attempts. If the last attempt is in flight
+    or was interrupted, `earlier` is the result of the last attempt before it that ended otherwise.
     """
 
     id: str
@@ -62,8 +62,8 @@ def is_open(trial: TrialState | None) -> bool:
 class SavedState:
     """The state of a host before trial `id` changed it.
 
-    With `lasting`, the change is a setting that needs a reboot, which later trials keep. `testbed` is empty
-    if the campaign has only one.
+    `lasting` is True for a change that later trials keep, because it needs a reboot. `testbed` is empty if
+    the campaign has only one testbed.
     """
 
     id: str
@@ -101,7 +101,7 @@ class CampaignState:
     picked: frozenset[str] = frozenset()
 
     def pick(self, text: str, trials: Collection[str]) -> None:
-        """Add the part of the plan that a run is about; an empty text stands for the whole plan."""
+        """Note which part of the plan a run is about; with an empty text, the run is about the whole plan."""
         if text:
             self.picks = tuple(dict.fromkeys((*self.picks, text)))
             self.picked |= frozenset(trials)
@@ -113,7 +113,7 @@ class CampaignState:
         return bool(self.picks) and id_ not in self.picked and id_ not in self.trials
 
     def part_text(self, ids: Collection[str]) -> str:
-        """Return how many trials of a plan were run, if all runs were about parts of it; otherwise empty.
+        """Return as text how many trials of a plan have run; empty unless some are left for a later run.
 
         For example: `2 of 6 trials were run (picked: cc=cubic)`.
         """

@@ -39,7 +39,7 @@ class BootSettings:
         return tuple(self._saved)
 
     def adopt(self, states: Iterable[SavedState]) -> None:
-        """Add saved states, oldest first, to which an earlier controller has not restored the hosts."""
+        """Add the saved states of hosts that an earlier controller has not restored, oldest first."""
         for state in states:
             self._saved.setdefault(state.host, []).append(state)
 
@@ -48,7 +48,7 @@ class BootSettings:
         self._saved.pop(host, None)
 
     def is_due(self, scripts: TrialScripts) -> bool:
-        """Return whether a trial requests boot settings, or some that it does not need may be in force."""
+        """Return whether a trial requests boot settings, or hosts may still have those of earlier trials."""
         return bool(self._saved) or any(scripts.settings(host, True) for host in scripts.resolved.hosts)
 
     def apply(self, scripts: TrialScripts) -> None:
@@ -77,7 +77,7 @@ class BootSettings:
             self._check_restored(host)
 
     def restore_body(self, host: str) -> str:
-        """Return the commands that restore a host's boot settings, for its loss of the controller."""
+        """Return the commands with which a host restores its boot settings if it loses its controller."""
         states = reversed(self._saved.get(host, ()))
         return "".join(self._scripts_of(one.id).restore_body(host, one.state, True) for one in states)
 

@@ -24,9 +24,9 @@ class Traffic:
     """Runs the traffic of one trial on all of its hosts. An object is used for one run only.
 
     On each host, a watch script watches the host's own programs, disk and clock, and prints what happens.
-    This class acts on it: when a flow ends for which clients on other hosts are waiting, it stops these
-    clients; when something fails, it stops all hosts. `failures` lists the failures; `t_end_s` is the end of
-    the traffic by the controller's clock.
+    This class acts on this output: when a flow ends, it stops the clients on other hosts that were to run
+    only until then; when something fails, it stops all hosts. `failures` lists the failures; `t_end_s` is the
+    end of the traffic by the controller's clock.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Traffic:
         self._order(client, "doubt")
 
     def _end(self, clients: Iterable[str]) -> None:
-        """Record which clients have ended, and stop the clients that were to run only until these end."""
+        """Record that `clients` have ended, and stop other clients that were to run only until then."""
         with self._change:
             self._ended.update(clients)
             due = [rule for rule in self._scripts.rules if rule.when <= self._ended]

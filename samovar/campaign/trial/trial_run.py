@@ -385,8 +385,9 @@ class TrialRun:
     def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:
         """Emit an event at the start of a phase, and record its duration in the journal.
 
-        With `lead`, the first `lead_s` seconds are recorded as a phase of this name. Raises KeyboardInterrupt
-        at the start of a phase if an interrupt was requested, except for the phase `clear`.
+        With `lead`, the first `lead_s` seconds are recorded as a separate phase with the name in `lead`.
+        Raises KeyboardInterrupt at the start of a phase if an interrupt was requested, except for the phase
+        `clear`.
         """
         if self.context.interrupt.requested.is_set() and name != "clear":
             raise KeyboardInterrupt

@@ -218,10 +218,10 @@ def check_flow_bytes(evidence: Evidence) -> Iterator[Check]:
 def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) -> Iterator[Check]:
     """Compare the bytes that a generator counted with the bytes in a capture.
 
-    The capture is at the receiver for TCP, at the sender for UDP. It must have at least the received bytes
-    and at most the sent bytes. Two allowances are made: retransmitted packets may be captured twice, and a
-    generator does not count the block that it was writing when it ended. If the generator has sent the whole
-    size of a TCP flow, the capture must have the whole size.
+    The capture is at the receiver for TCP, at the sender for UDP. The capture must have at least as many
+    bytes as the generator received, and at most as many as it sent. Two allowances are made: retransmitted
+    packets may be captured twice, and a generator does not count the block that it was writing when it ended.
+    If the generator has sent the whole size of a TCP flow, the capture must have the whole size.
     """
     reliable = ends.recipe.header.transport == "tcp"
     host = ends.flow.to_host if reliable else ends.flow.from_host

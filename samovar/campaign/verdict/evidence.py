@@ -84,7 +84,7 @@ class CounterSpan:
         return QueueCounters(*counted[:3], *map(int, after[3:4])) if len(counted) >= 3 else None
 
     def state(self, prefix: str) -> tuple[State, State]:
-        """Return the values (not counters) read before and after the traffic, for keys with a prefix."""
+        """Return the values (not counters) of keys with a prefix, as read before and after the traffic."""
         return with_prefix(self.before, prefix), with_prefix(self.after, prefix)
 
     def packets_dropped(self) -> int:
@@ -97,11 +97,11 @@ class CounterSpan:
 class Evidence:
     """Everything that the checks of one trial need. Each phase of the trial adds what it has found out.
 
-    Four states of each host were read: `before` any change, `as_set`, `found` after the traffic, and
-    `restored`. `counters` were read before and after the traffic, `network` before the first trial of this
-    run. `halted` has the clients that were stopped, or not even started, because of a stop rule. `started`
-    (by client) and `traffic_over` (by host) are seconds since the epoch by the host's clock. `checks` has the
-    results of the checks.
+    Four states of each host were read: `before` any change, `as_set` after the settings were applied, `found`
+    after the traffic, and `restored` after the host was restored. `counters` were read before and after the
+    traffic, `network` before the first trial of this run. `halted` has the clients that were stopped, or not
+    even started, because of a stop rule. `started` (by client) and `traffic_over` (by host) are seconds since
+    the epoch by the host's clock. `checks` has the results of the checks.
     """
 
     scripts: TrialScripts
@@ -212,7 +212,7 @@ class Evidence:
     def captures_at(self, host: str, *, whole: bool = False) -> list[CaptureSummary]:
         """Return the readable captures of a host.
 
-        With `whole`, returns an empty list if one of them was not read to its end.
+        With `whole`, returns an empty list if one of the captures was not read to its end.
         """
         captures = [one for plan, one in self.captures if plan.host == host and not one.error]
         return captures if not whole or all(one.whole for one in captures) else []

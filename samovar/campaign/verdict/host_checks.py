@@ -74,9 +74,10 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
 
 
 def _comparable(before: State, after: State, prefix: str) -> tuple[State, State]:
-    """Return two states so that they can be compared.
+    """Return the entries of two states that can be compared.
 
-    If the program that reads a state failed for either, only keys that both states have are returned.
+    If the program that reads a state failed for one of the two, these are the entries whose keys are in both
+    states; otherwise, all entries.
     """
     failure = f"{prefix}{UNKNOWN}"
     if failure not in before and failure not in after:
@@ -88,7 +89,7 @@ def _comparable(before: State, after: State, prefix: str) -> tuple[State, State]
 def _check_unchanged(
     name: str, host: str, requested: str, differences: Sequence[StateComparison], severity: Verdict
 ) -> Check:
-    """Return the check that a host's network is unchanged; it fails if there are `differences`."""
+    """Return the check of whether a host's network is unchanged; it fails if there are `differences`."""
     texts = (
         f"{one.key.removeprefix(NETWORK)}: {one.wanted} before, {one.observed or 'nothing'} after"
         for one in differences
@@ -145,10 +146,10 @@ def check_cpus(evidence: Evidence) -> Iterator[Check]:
 
 
 def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool, str]:
-    """Return whether the median rate behind a busy router is that of its bottleneck, and a text on it.
+    """Return whether the median rate behind a busy router is its bottleneck's rate, and an explanation.
 
-    The median is over whole seconds of a capture at the receiver, because a busy router may miss samples of
-    its queue.
+    The median is over the whole seconds of a capture at the receiver. Samples of the router's queue are not
+    used, because a busy router may miss some.
     """
     behind = evidence.policy.behind.get("down", frozenset())
     captures = [
@@ -185,9 +186,9 @@ def check_clock_steps(evidence: Evidence) -> Iterator[Check]:
 def _clock_step_s(span: CounterSpan) -> float | None:
     """Return the smallest clock step in seconds that explains the readings before and after the traffic.
 
-    A reading has the time of day in ns, and the uptime in seconds just before and just after it. These bound
-    the time of boot. If both readings allow the same time of boot, the step is 0. Returns None if a reading
-    is missing.
+    A reading has the time of day in ns, and the uptime in seconds just before and just after the time of day
+    was read. The two uptimes bound the time of boot. If both readings allow the same time of boot, the step
+    is 0. Returns None if a reading is missing.
     """
     bounds = []
     for words in (span.before.get(CLOCK, "").split(), span.after.get(CLOCK, "").split()):
@@ -211,7 +212,10 @@ def check_clock_offsets(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_clock_drift(evidence: Evidence) -> Iterator[Check]:
-    """Check that no clock drifts faster than the limit. It passes if the bounds of its drift allow that."""
+    """Check that no clock drifts faster than the limit.
+
+    A clock passes if some drift within its bounds is not faster than the limit.
+    """
     most_ppm = evidence.policy.thresholds.clock_drift_ppm
     for clock in evidence.clocks.values():
         drift, requested = clock.drift, f"at most {most_ppm:g} ppm from the controller's"

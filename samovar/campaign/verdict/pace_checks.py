@@ -26,9 +26,10 @@ limit of a flow."""
 
 
 class Sending(NamedTuple):
-    """What one end of a flow sent: for each packet, seconds since the first one, and its bits (or 1).
+    """What one end of a flow sent: the time of each packet, in seconds since the first one, and its amount.
 
-    `life_s` is the time in seconds during which the flow should have sent.
+    An amount is the packet's size in bits, or 1 if packets are counted. `life_s` is the time in seconds
+    during which the flow should have sent.
     """
 
     t_s: list[float]
@@ -155,7 +156,7 @@ def _holder(evidence: Evidence, host: str) -> str:
 def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, unknown: Check) -> Check:
     """Return the check of a flow's mean rate by the bytes that its generator counted.
 
-    Without such a count, return `unknown` with an explanation, which passes.
+    Without such a count, return a check that passes: `unknown` with an explanation.
     """
     flow, share, counts = ends.flow, evidence.policy.thresholds.offered, ends.recipe.header.counts
     counted = None

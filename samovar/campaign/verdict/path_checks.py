@@ -80,7 +80,7 @@ def check_direction(
 def _close(name: str, host: str, requested: str, observed: str, tolerances: float, tolerance: str) -> Check:
     """Return a check that passes if the deviation is at most one tolerance.
 
-    Beyond INVALID_TOLERANCES the verdict is invalid, in between it is suspect.
+    If the deviation exceeds one tolerance, the verdict is suspect; if it exceeds INVALID_TOLERANCES, invalid.
     """
     severity: Verdict = "invalid" if tolerances > INVALID_TOLERANCES else "suspect"
     return Check(name, host, requested, observed, tolerances <= 1, severity, tolerance)
@@ -205,10 +205,10 @@ def check_queue_gaps(evidence: Evidence) -> Iterator[Check]:
 def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trace: Path) -> Iterator[Check]:
     """Compare the requested rate of a bottleneck with its rate while packets waited in its queue.
 
-    The rate is measured between successive samples if the queue cannot have been empty in between. That is so
-    if the packets that wait at both samples would take longer to send at the requested rate than the time
-    between the samples. If there are too few such pairs, or if reading a sample takes so long that the rate
-    is too uncertain, the check passes with the rate reported as unknown.
+    The rate is measured between successive samples if the queue cannot have been empty in between: at the
+    requested rate, sending the bytes that wait at the two samples together takes at least the time between
+    the samples. If there are too few such pairs, or if reading a sample takes so long that the rate is too
+    uncertain, the check passes with the rate reported as unknown.
     """
     try:
         with open_lines(trace) as file:
@@ -252,8 +252,9 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
 def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSample, QueueSample]]) -> float:
     """Return how uncertain the total time between pairs of samples is, in seconds.
 
-    A sample that is not instant was read at some time between its time stamp and that of the next sample.
-    This matters only where a sequence of adjacent pairs begins or ends.
+    A sample whose `is_instant` is False was read at some time between its time stamp and that of the next
+    sample. Between adjacent pairs these errors cancel, so only those at the beginning and the end of a
+    sequence of pairs are added up.
     """
     took_ns = {early: late.t_ns - early.t_ns for early, late in pairwise(samples) if not early.is_instant}
     starts, ends = {early for early, _ in pairs}, {late for _, late in pairs}
@@ -265,8 +266,8 @@ def plausible_losses(lost: int, sent: int, share: float, states: tuple[float, fl
     """Return whether a number of lost packets lies within the 99.9 % interval of the binomial distribution.
 
     `share` is the requested loss rate. For losses in bursts, `states` has the transition probabilities (p, r)
-    of a Gilbert chain. Its variance is larger than the binomial one by the factor (1 + s) / (1 - s) with s =
-    1 - p - r, so both numbers of packets are divided by this factor.
+    of a Gilbert chain. The variance of the number of losses is then larger than the binomial one by the
+    factor (1 + s) / (1 - s) with s = 1 - p - r, so both numbers of packets are divided by this factor.
     """
     if states is not None:
         memory = 1 - sum(states)

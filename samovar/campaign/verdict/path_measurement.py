@@ -120,10 +120,10 @@ def _arrivals(text: str, kind: str) -> list[PacketArrival]:
 
 
 def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_bytes: int) -> float | None:
-    """Return the median rate of parts of the burst, each at least as long as two token buckets, or None.
+    """Return the median of the rates of parts of the burst, or None if the burst is too short.
 
-    The beginning of the burst, during which the token bucket empties, is left out. The median is used because
-    it ignores brief stalls of a host.
+    Each part has at least the bytes of two token buckets. The beginning of the burst, during which the token
+    bucket empties, is left out. The median is used because it ignores brief stalls of a host.
     """
     frame_bytes = max((arrival.frame_bytes for arrival in burst), default=1)
     buckets = 2 * burst_bytes // frame_bytes + 1
@@ -141,9 +141,9 @@ def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_by
 def _in_flight_packets(burst: Sequence[PacketArrival]) -> int | None:
     """Return the largest number of packets that were queued at one time, or None if no packet arrived.
 
-    A packet is taken as queued for its delay minus the delay of the fastest packet; this removes the
-    difference of the two clocks. Delays other than queueing therefore count too, while packets that the queue
-    discipline drops after queueing them do not.
+    A packet is assumed to have been queued for its delay minus the delay of the fastest packet; the offset of
+    the two clocks cancels in this difference. Delays other than queueing therefore count too, while packets
+    that the queue discipline drops after queueing them do not.
     """
     if not burst:
         return None
@@ -167,7 +167,7 @@ def _paced_values(paced: Sequence[PacketArrival], sent: int) -> dict[str, Any]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Parse one JSON object. Return an empty one if iperf3's server was stopped before it wrote all of it."""
+    """Parse a JSON object; return an empty one if it is incomplete, because iperf3's server was stopped."""
     try:
         value = json.loads(text)
     except ValueError:

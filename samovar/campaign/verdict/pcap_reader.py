@@ -61,7 +61,7 @@ class PacketStream:
 
     @property
     def payload_bytes(self) -> int:
-        """The payload in bytes, assuming that all packets have headers as long as those of the largest."""
+        """The payload in bytes, if the headers of all packets are as long as those of the largest packet."""
         return max(0, self.frame_bytes - self.packets * self.header_bytes)
 
     @property
@@ -228,7 +228,7 @@ def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, size: int)
 
 
 def _key(protocol: int, data: bytes, frame: int) -> Key:
-    """Return the stream's key of a packet that is not TCP.
+    """Return the key of a packet's stream, for a packet that is not TCP.
 
     The ports are 0 for fragments other than the first, and for protocols other than UDP.
     """

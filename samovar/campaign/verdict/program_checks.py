@@ -63,7 +63,7 @@ def check_start_times(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_duration(evidence: Evidence) -> Iterator[Check]:
-    """Check that the traffic lasted until the last end of a flow, among flows with a requested duration."""
+    """Check that the traffic lasted until the requested durations of all flows had passed."""
     flows = [ends.flow for ends in evidence.scripts.flows if ends.name("client") not in evidence.halted]
     asked = [flow.start_s + flow.duration_s for flow in flows if flow.duration_s and flow.size_bytes is None]
     if asked:

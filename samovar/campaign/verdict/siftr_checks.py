@@ -30,8 +30,9 @@ stamp."""
 class SiftrLog:
     """The content of a SIFTR log: header, footer, and a summary of the lines between them.
 
-    `lines` is their number, `columns` the numbers of columns that they have. `windows` maps flows to the
-    largest window that the receiver offered. `ports` has the pairs of local and foreign port.
+    `lines` is the number of these lines, and `columns` has every number of columns that occurs in them.
+    `windows` maps flows to the largest window that the receiver offered. `ports` has the pairs of local and
+    foreign port.
     """
 
     header: Mapping[str, str]

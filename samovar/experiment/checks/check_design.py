@@ -15,7 +15,7 @@ MOST_TRIALS = 2_000_000
 
 
 def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment) -> None:
-    """Report the part at which the number of trials exceeds MOST_TRIALS."""
+    """Report the first part with which the experiment has more than MOST_TRIALS trials."""
     count = 0
     for name, part in experiment.parts.items():
         treatments = prod(len(factor.levels) for factor in part.factors.values())
@@ -30,7 +30,7 @@ def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment
 
 
 def check_design(part: PartToCheck) -> None:
-    """Report factors without levels, equal levels, factors in conflict, and invalid exclude and include."""
+    """Report factors without levels, equal levels, factors in conflict, errors in `exclude` and `include`."""
     for factor in part.model.factors.values():
         _check_levels(part, factor)
     _check_conflicts(part)
@@ -80,7 +80,7 @@ def _check_conflicts(part: PartToCheck) -> None:
 
 
 def _check_exclude(part: PartToCheck) -> None:
-    """Report exclude lines with unknown factors or levels, redundant lines, and lines that exclude all."""
+    """Report errors in `exclude`: unknown factors or levels, redundant lines, and if no treatment is left."""
     factors, exclude = part.model.factors, part.model.exclude
     for index, line in enumerate(exclude):
         for name, labels in line.items():

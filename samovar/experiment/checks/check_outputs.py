@@ -111,7 +111,7 @@ class OutputChecks:
                 self._check_levels((*where, key, factor), parts, _as_list(wanted))
 
     def _check_bounds(self, where: Loc, line: Expect) -> None:
-        """Report a relative_to equal to where, and bounds of shares that are percentages."""
+        """Report a `relative_to` that equals `where`, and percentages as the bounds of a share."""
         to, metric = line.relative_to or {}, self.outputs.metrics.get(line.metric)
         if to and all(_as_list(line.where.get(name, ())) == [level] for name, level in to.items()):
             message = "relative_to selects the same trials as where; give other levels"
@@ -149,7 +149,7 @@ def _is_seconds(text: str) -> bool:
 
 
 def _flow_labels(parts: Mapping[str, Part]) -> set[str]:
-    """Return the labels of flows as in `traffic`: bulk, even if its count makes it bulk-1 and bulk-2."""
+    """Return the labels of flows as in `traffic`: bulk, even if its `count` makes bulk-1 and bulk-2 of it."""
     return {flow.label for part in parts.values() for flow in part.traffic}
 
 

@@ -63,7 +63,7 @@ def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Int
 
 
 def _check_wlan(checked: Validation[Testbed], testbed: Testbed, name: str, wlan: Wlan) -> None:
-    """Report what a lab cannot simulate: other standards and rates, many stations, no access point."""
+    """Report what a lab cannot simulate: an unknown standard or rate, too many stations, no access point."""
     where, hosts = ("links", name, "wlan"), hosts_at(testbed, name)
     rates = WLAN_RATES_BPS.get(wlan.standard)
     if rates is None:

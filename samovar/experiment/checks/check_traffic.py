@@ -55,12 +55,12 @@ def _check_end(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
 
 
 def _has_end(part: PartToCheck, flow: keys.Flow) -> bool:
-    """Return whether a key of the flow or a level gives it an end: a size, duration or until."""
+    """Return whether a flow has an end, from its keys or from a level: `size`, `duration` or `until`."""
     return any(part.values_of(f"traffic.{flow.label}.{key}") for key in keys.FLOW_ENDS)
 
 
 def _check_durations(part: PartToCheck, flow: keys.Flow) -> None:
-    """Report durations that are no multiple of the generator's step. Formulas are checked in the plan."""
+    """Report durations that are not a multiple of the generator's step; formulas are checked in planning."""
     owner, system = f"traffic.{flow.label}", next(iter(part.systems_of(f"traffic.{flow.label}")), "")
     durations: Sequence[PartValue] = part.values_of(f"{owner}.duration")
     if not _has_end(part, flow):
@@ -185,7 +185,7 @@ def _check_needed(part: PartToCheck, key: str) -> None:
 
 
 def _without_effect(part: PartToCheck, path: keys.NetworkPath) -> Iterator[tuple[str, str]]:
-    """Yield keys of the path without effect because another key is missing, each with a message."""
+    """Yield each key of the path that has no effect because another key is missing, with a message."""
     if not isinstance(path.rate_bps, Directional) and path.rate_bps and "path.rate" not in part.setters:
         for key, value in (("buffer", path.buffer), ("aqm", path.aqm)):
             if isinstance(value, Directional) and value.up is not None:
@@ -199,7 +199,7 @@ def _without_effect(part: PartToCheck, path: keys.NetworkPath) -> Iterator[tuple
 
 
 def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
-    """Yield fixed values of the path that contradict each other. The plan checks levels and formulas."""
+    """Yield fixed values of the path that contradict each other. The planning checks levels and formulas."""
     delay_varies = {"path.rtt", "path.delay"} & part.setters.keys()
     for direction in ("down", "up"):
         fixed = {
@@ -222,7 +222,10 @@ def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
 
 
 def _check_buffer(part: PartToCheck, one: PartValue, buffer: Buffer) -> None:
-    """Report a buffer in a unit that its queue discipline does not accept; formulas give both units."""
+    """Report a buffer in a unit that its queue discipline does not accept.
+
+    A buffer from a formula is known in both units, so it is accepted.
+    """
     if None not in (buffer.packets, buffer.bytes):
         return
     if part.device_link:

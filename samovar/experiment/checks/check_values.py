@@ -58,7 +58,7 @@ def check_values(part: PartToCheck) -> None:
 
 
 def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Yield what is wrong with a value: its key, or if the key is right, the value."""
+    """Yield what is wrong with a value of a part: its key, or if the key is right, the value itself."""
     recipes = part.recipes_of(one.owner, one.level) if one.of_recipe else []
     if one.factor is not None and not keys.is_target(one.target, part.model):
         yield *one.key_place, _unknown_factor(part, one.target)
@@ -73,7 +73,7 @@ def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
 
 
 def _is_off(part: PartToCheck, one: PartValue) -> bool:
-    """Return whether a value is `off` for a switch that only the recipe of another level has."""
+    """Return whether a value is `off`, and its key a switch in a recipe, even if in another level's."""
     parameters = [known[one.key] for _, known in part.recipes_of(one.owner) if one.key in known]
     return keys.is_off(one.value) and any(info.type == "switch" for info in parameters)
 
@@ -116,7 +116,7 @@ def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, P
 
 
 def _exclusion(part: PartToCheck, one: PartValue, kind: str, recipe: str) -> str:
-    """Return the advice to exclude this level in combination with the level that names the recipe."""
+    """Return the advice to exclude the combination of the value's level and the recipe's level."""
     for other in part.values_of(f"{one.owner}.{kind}", one.level):
         if other.value == recipe and one.factor and one.level and other.factor and other.level:
             pair = f"{other.factor.name}: {other.level.label}, {one.factor.name}: {one.level.label}"
@@ -161,7 +161,7 @@ def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
 
 
 def _unknown_logger(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
-    """Yield a message for each system that has neither a logger nor a quantity of this name."""
+    """Yield a message for each system on which no logger has this name or records a quantity of this name."""
     for system in part.systems_of(owner):
         quantities = part.catalogue.quantities(system)
         names = part.catalogue.names("logger", system)
@@ -220,7 +220,8 @@ def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     """Yield what is wrong with a setting of a part or level.
 
     A part's setting must exist on at least one host. A level's setting must exist on every host that the
-    level sets: the hosts that it names, or else all that the setting is for (cc: the senders).
+    level sets: the hosts that the level names, or if it names none, all hosts that the setting is for (for
+    cc, the senders).
     """
     testbed, traffic = part.testbed, part.model.traffic
     groups = [part.systems]
@@ -249,7 +250,7 @@ def _setting_refusals(
 ) -> Iterator[Refusal]:
     """Yield what is wrong with a setting of hosts: an unknown host, an unknown key or the value.
 
-    In each of the groups, at least one system must have the setting.
+    Each of the `groups` is a list of systems, at least one of which must have the setting.
     """
     if one.step and names is not None and one.step not in names:
         yield one.where, True, unknown("host or role", one.step, names)
@@ -277,7 +278,7 @@ def _beyond_links(one: PartValue, testbed: keys.Testbed, hosts: Iterable[str]) -
 
 
 def setting_parameters(catalogue: keys.RecipeCatalogue, *systems: str) -> dict[str, keys.ParameterInfo]:
-    """Return the parameters of setting recipes that files may set on these systems, by RECIPE.PARAMETER."""
+    """Return, by RECIPE.PARAMETER, the parameters of setting recipes that files may set on these systems."""
     return {
         f"{recipe}.{name}": info
         for system in systems

@@ -22,9 +22,10 @@ GENERATOR_KEYS = ("cc", "dscp")
 class PartValue:
     """A value that a key of a part has in some trial, from the part itself or from a level.
 
-    `target` is the key as a factor names it, `place` the path from the part to the value. A value for one
-    direction or host has the direction or host as its `step`. `value` is the error if the text cannot be
-    read. `model` declares the key, or for a parameter of a recipe, the recipe; settings of hosts have none.
+    `target` is the key as a factor names it, `place` the path from the part to the value. If the value is for
+    one direction or host, `step` is this direction or host. If the text cannot be read, `value` is the error.
+    `model` declares the key; if the key is a parameter of a recipe, `model` declares the key that names the
+    recipe. `model` is None for settings of hosts.
     """
 
     target: str
@@ -66,7 +67,7 @@ class PartValue:
 
     @property
     def key_place(self) -> tuple[Loc, bool]:
-        """The place where the file names the target, and whether it does so as a key, not as a value."""
+        """The place where the file names the target, and whether the target is a key (not a value) there."""
         factor = self.factor
         if factor is None or isinstance(self.place[-1], str):
             return self.place, True
@@ -77,7 +78,7 @@ class PartValue:
         return ("factors", factor.name), True
 
     def split(self) -> Iterator[PartValue]:
-        """Yield one PartValue for each direction or host, or this one if it does not differ between them."""
+        """Yield a PartValue for each direction or host, or only this one if all have the same value."""
         steps: Mapping[str, object] = {"": self.value}
         if isinstance(self.value, Directional):
             steps = {"down": self.value.down, "up": self.value.up}
@@ -90,7 +91,7 @@ class PartValue:
 
 @dataclass(frozen=True)
 class PartToCheck:
-    """One part of an experiment, its testbed (None if unknown), and `checked`, which gets the problems."""
+    """A part of an experiment, its testbed (None if unknown), and `checked`, which collects problems."""
 
     checked: Validation[keys.Experiment]
     testbed: keys.Testbed | None
@@ -126,10 +127,10 @@ class PartToCheck:
         return [factor for factor in self.model.factors.values() if factor in found]
 
     def values_of(self, target: str, level: keys.Level | None = None) -> Sequence[PartValue]:
-        """Return the values of a key: those that levels set, or without such levels those of the part.
+        """Return the values of a key: those that levels set, or if no level sets the key, those of the part.
 
-        With `level`, return only the values of that level, or if it does not set the key, of the levels that
-        occur in one treatment with it.
+        With `level`, return only the values that this level sets, or if it does not set the key, those of
+        levels that occur together with it in a treatment.
         """
         every = self.values.get(target, ())
         of_levels = [one for one in every if one.level is not None]
@@ -141,7 +142,7 @@ class PartToCheck:
         return [one for one in of_levels if self._combined(factor, level, one)]
 
     def _combined(self, factor: keys.Factor | None, level: keys.Level, other: PartValue) -> bool:
-        """Return whether some treatment has both this level and the level that gives the other value."""
+        """Return whether some treatment has both `level` and the level from which the value `other` comes."""
         if factor is None or other.factor is None or other.level is None or factor is other.factor:
             return True
         return keys.occur_together(self.model, {factor.name: level, other.factor.name: other.level})
@@ -170,7 +171,11 @@ class PartToCheck:
         ]
 
     def systems_of(self, owner: str, *, receivers: bool = False) -> list[str]:
-        """Return the systems that run recipes of a path (the router), flow (senders) or logger (hosts)."""
+        """Return the systems on which the recipes of a path, flow or logger run.
+
+        These are the systems of the router, of the flow's senders (and its receivers, with `receivers`), or
+        of the logger's hosts.
+        """
         bottleneck = self.testbed.bottleneck if self.testbed else None
         names = [bottleneck.router] if bottleneck and owner == "path" else []
         for flow in self.model.traffic:
@@ -250,7 +255,7 @@ def _typed(target: str, text: Written | PerHost[str]) -> object:
 
 
 def part_levels(part: keys.Part) -> Iterator[tuple[keys.Factor, keys.Level, Loc]]:
-    """Yield every level of a part with its factor and place, also levels that only `include` has."""
+    """Yield every level of a part with its factor and place, also levels that occur only in `include`."""
     for name, factor in part.factors.items():
         for index, level in enumerate(factor.levels):
             yield factor, level, ("factors", name, "levels", index)

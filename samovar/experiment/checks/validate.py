@@ -33,7 +33,7 @@ _STAND_INS = {("experiment",), ("testbed",)}  # if missing, the rest is checked 
 
 @dataclass
 class Validation(Generic[M]):
-    """The result for one tree: the model (None if too much is invalid), the valid tree, the problems.
+    """The result of validating a tree: its model (None if too much is invalid), the valid tree, the problems.
 
     `left_out` are the places of invalid values that the tree no longer has. `reported` are the places of
     problems that later checks have found.
@@ -47,7 +47,7 @@ class Validation(Generic[M]):
     prefix: Loc = ()
 
     def below(self, *prefix: int | str) -> Validation[M]:
-        """Return this validation for checks of a subtree: `prefix` is put before the places they give."""
+        """Return this validation for checks of a subtree: `prefix` is put before the places of problems."""
         return replace(self, prefix=prefix)
 
     def intact(self, *loc: int | str) -> bool:
@@ -56,14 +56,14 @@ class Validation(Generic[M]):
         return not any(one[: len(place)] == place for one in self.left_out)
 
     def valid(self, *loc: int | str) -> bool:
-        """Return whether no value at or below a place was left out, and no problem reported there."""
+        """Return whether, at or below a place, no value was left out and no problem was reported."""
         place = (*self.prefix, *loc)
         return not any(one[: len(place)] == place for one in (*self.left_out, *self.reported))
 
     def report(
         self, loc: Sequence[int | str], message: str, *, key: bool = False, once: bool = False
     ) -> None:
-        """Add a problem about the value (or `key`) at a place. With `once`, add only the first there."""
+        """Add a problem about the value (or `key`) at a place; with `once`, only if it has none yet."""
         self.reported.append((*self.prefix, *loc))
         problem = position_at(self.tree, self.reported[-1], key=key).problem(message)
         place = problem.file, problem.line, problem.column
@@ -122,7 +122,7 @@ def _place_of(error: ErrorDetails) -> Loc:
 
 
 def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """Return whether this error follows from another: at its key, in its list, or at a misspelt key."""
+    """Return whether another error explains this one: of its key, in its list, or of a misspelt key."""
     loc, kind = error["loc"], error["type"]
     if kind == "too_short":
         return any(one["loc"][: len(loc)] == loc for one in every if one is not error)
@@ -134,7 +134,7 @@ def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
 
 
 def _without(node: Node, loc: Loc) -> Node:
-    """Return a copy of a tree without the value at nested keys; it shares all other nodes."""
+    """Return a copy of a tree without the value at nested keys; the copy shares all unchanged nodes."""
     changed: Any = node.copied() if isinstance(node, Map) else Seq(list(cast(Seq, node)), node.position)
     if len(loc) == 1:
         del changed[loc[0]]
@@ -144,7 +144,10 @@ def _without(node: Node, loc: Loc) -> Node:
 
 
 def position_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Position:
-    """Return the position of a value (or its key), or of the innermost mapping or list that exists."""
+    """Return the position of a value, or with `key` of its key.
+
+    If the value is missing, this is the position of the innermost mapping or list that exists.
+    """
     key_position, node = _last(tree, loc)
     return key_position if key else node.position
 
