@@ -419,7 +419,7 @@ def compare(
     only_b: tuple[str, ...],
     **arguments: Any,
 ) -> int:
-    """Compare campaign B with A, or two parts of campaign A: changes, PDF, JUnit XML, limits for CI."""
+    """Compare two campaigns, or two parts of one: changes with intervals, as a PDF and JUnit XML too."""
     from samovar.cli import compare_commands
     from samovar.plan import Pick
 

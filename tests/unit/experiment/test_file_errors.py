@@ -25,7 +25,7 @@ CONFIG = {
 SECTION = "campaign, deviation, experiment, figures, follows, tables, text, title"
 STUDIES = {
     "no sections": ("study: x\ntitle: X\n", ["1:1: key 'sections' is missing; known keys: authors, description, sections, source, study, title"]),
-    "empty": ("study: x\ntitle: X\nsections: []\n", ["3:11: sections: is empty; it needs at least one"]),
+    "empty": ("study: x\ntitle: X\nsections: []\n", ["3:11: sections: is empty; it needs at least one entry"]),
     "no list": ("study: x\ntitle: X\nsections: {title: A}\n", [f"3:11: sections: must be a list of mappings with the keys {SECTION}, not a mapping"]),
     "text": ("study: x\ntitle: X\nsections: [demo]\n", [f"3:12: sections: must be a mapping with the keys {SECTION}, not 'demo'"]),
     "experiment": ("study: x\ntitle: X\nsections: [{title: A, experiment: demoo}]\n", ["3:35: unknown experiment 'demoo'; did you mean 'demo'? known: demo"]),
