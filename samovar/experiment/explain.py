@@ -188,7 +188,10 @@ class _PartExplainer:
             yield LayerValue("; ".join(texts), "recipe", f"records {named[0].logger}")
 
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
-        """Return the values of the weakest layers: the bottleneck device (for path keys) and the default."""
+        """Return a key's values in the weakest layers.
+
+        These are the bottleneck device, for keys of the path, and the default.
+        """
         owner, _, own = key.rpartition(".")
         if owner == "path" and self.of.testbed.device is not None and own != "delay":
             own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # its delay is one-way
@@ -202,7 +205,7 @@ class _PartExplainer:
         return _default(parameters.get(own)) or _default(keys.keys_of(model).get(own))
 
     def _keys_inside(self, key: str) -> Iterator[str]:
-        """Yield the keys within a key that get a value from experiment, bottleneck device or factor."""
+        """Yield the keys inside a key whose values come from experiment, bottleneck device or factors."""
         targets = setters_of(self.part)
         by_factors = [one.removeprefix(f"{key}.") for one in targets if one.startswith(f"{key}.")]
         for one in keys_inside(self.tree, nested_keys(key)):
@@ -213,7 +216,7 @@ class _PartExplainer:
         yield from by_factors
 
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
-        """Return the value and the texts of all levels of the factor that sets a key, if one does.
+        """Return the factor's value for a key and the texts of all its levels, if a factor sets the key.
 
         In a trial, return the level of that trial as the value, and no texts.
         """

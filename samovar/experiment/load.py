@@ -70,7 +70,7 @@ def load_experiment(
 ) -> ResolvedExperiment:
     """Load an experiment with `testbed`, or with the testbed it names (in hosts/, beside its folder).
 
-    Raises DefinitionError with all errors: of all files, all profiles and the overrides.
+    Raises DefinitionError with the errors of all files, of all profiles and of the overrides.
     """
     problems: list[Problem] = []
     tree = read_or_report(path, problems)
@@ -103,7 +103,10 @@ def resolve_experiment(
 
 
 def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> Experiment:
-    """Read an experiment without its testbed. Types are checked, names are not. Raises DefinitionError."""
+    """Read an experiment without its testbed.
+
+    Types of values are checked, but not whether the names in them exist. Raises DefinitionError.
+    """
     tree, problems = read_yaml(path)
     merged = merge_reused(tree, path, problems).tree
     layers = [merged, *override_layers(merged, overrides or {}, problems)]

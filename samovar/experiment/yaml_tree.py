@@ -53,7 +53,7 @@ class Position:
 
     @property
     def layer(self) -> str:
-        """The layer with this position: --set, part x of profile quick, fragment slow, experiment y."""
+        """The layer of this position: --set, part x of profile quick, fragment slow, experiment y."""
         if not self.line:
             return self.file.partition(" ")[0]
         path = Path(self.file)
@@ -208,7 +208,10 @@ def from_here(path: Path) -> Path:
 
 
 def read_text(path: Path, what: str = "a YAML file") -> str:
-    """Return the text of a small UTF-8 file. Raises DefinitionError, which says `what` the file must be."""
+    """Return the text of a small UTF-8 file.
+
+    Raises DefinitionError, whose message says that the file must be `what`.
+    """
     try:
         with open(path, "rb", opener=_open_file) as stream:
             data = stream.read(LARGEST_FILE_BYTES + 1)

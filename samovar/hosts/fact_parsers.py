@@ -94,7 +94,10 @@ def parse_qdiscs(text: str) -> tuple[str, ...]:
 
 
 def parse_interfaces(text: str) -> tuple[Interface, ...]:
-    """Parse the output of `ip -d -j addr show`, then `NAME:` and the output of `ethtool -k` per interface."""
+    """Parse the output of `ip -d -j addr show`.
+
+    After it, the text has for each interface a line `NAME:` and the output of `ethtool -k`.
+    """
     first, _, rest = text.partition("\n")
     offloads = {name: _offloads_on(part) for name, part in _by_interface(rest).items()}
     return tuple(

@@ -45,8 +45,8 @@ class Lease:
 
     `shell` is the holder's shell on the host. `left` is the state in which this shell left the host after it
     lost its controller, or empty if unknown. `alive` is True if the shell still runs, `mine` if the file
-    belongs to the user who logs in now. `age_s` (since the claim) and `silent_s` (since the last heartbeat)
-    are by the host's clock.
+    belongs to the user who logs in now. `age_s` is the time since the claim and `silent_s` the time since the
+    last heartbeat, both by the host's clock.
     """
 
     token: str
@@ -75,7 +75,10 @@ def lease_script(
 
 
 def parse_answer(host: str, text: str) -> Lease | None:
-    """Return the lease in the output of lease_script(), None for `held` and `free`. Raises TestbedError."""
+    """Return the lease in the output of lease_script(), or None if the output is `held` or `free`.
+
+    Raises TestbedError.
+    """
     if text.strip() in ("held", "free"):
         return None
     lines = (line.split(" ", 2)[1:] for line in text.splitlines() if line.startswith("lease "))

@@ -62,8 +62,9 @@ class Sessions:
     ) -> dict[str, _Result]:
         """Call a function with the session of each host in parallel; return the results by host.
 
-        `hosts` are the hosts to use; None means all. Waits for all calls. If one raises TestbedError, this
-        error is raised; if several do, HostsError is raised. Other exceptions are raised unchanged.
+        `hosts` are the hosts to use; None means all. Waits for all calls. If one call raises TestbedError,
+        this error is raised; if several calls do, HostsError is raised. Other exceptions are raised
+        unchanged.
         """
         names = self.hosts if hosts is None else tuple(hosts)
         futures = {name: self._threads.submit(function, self[name]) for name in names}

@@ -43,7 +43,7 @@ class SshTarget:
     def silence_s(self) -> int:
         """A third of the time after which the host considers its controller gone, in whole seconds.
 
-        The host waits longer than the controller does before it considers the host gone.
+        The host waits for the controller longer than the controller waits for the host.
         """
         return max(1, math.ceil(2 * self.keepalive_s))
 

@@ -127,7 +127,7 @@ def require_programs(kernel: Kernel) -> None:
 
 
 def read_allowed_cc() -> str:
-    """Return the congestion controls that the machine's kernel allows in namespaces, separated by blanks."""
+    """Return, as names separated by blanks, the congestion controls that the kernel allows in namespaces."""
     return CC_ALLOWED.read_text(encoding="ascii").strip()
 
 

@@ -167,7 +167,7 @@ def cost_of(machines: Sequence[VirtualMachine]) -> MachineCost:
 
 
 def longest_boot_s(machines: int) -> float:
-    """Return the time limit in seconds for booting a number of virtual machines at the same time."""
+    """Return the time limit in seconds for booting this number of virtual machines at the same time."""
     accelerator = choose_accelerator()
     return PATIENCE * _boot_s(machines, accelerator) if machines else 0.0
 

@@ -79,7 +79,7 @@ class Repeats:
 
 @dataclass(frozen=True)
 class MeasuredTimes:
-    """The times that earlier campaigns on a testbed have measured, or assumptions.
+    """The times that earlier campaigns on a testbed have measured; times without measurements are assumed.
 
     `overhead` is the time of a trial that is not traffic, `boot` the time of a reboot until the host answers,
     `path` the time to calibrate a path in both directions.

@@ -264,8 +264,8 @@ def ends_of(
 ) -> Ends:
     """Return when the traffic ends.
 
-    `transfer_s` returns how long all flows that have a size take together. Raises TreatmentError for flows
-    that wait for each other or for a flow that does not exist.
+    `transfer_s` returns how long all flows that have a size take together. Raises TreatmentError if flows
+    wait for each other, or if one waits for a flow that does not exist.
     """
     limit_s = stop.after_s if stop else None
     known: dict[str, Ends] = {}

@@ -47,8 +47,8 @@ class MatchPlan(PlanValue):
     """The packets of a class as seen downstream.
 
     Packets that answer them belong to the class as well. None matches anything. Subnets are written like
-    172.16.10.2/32. `port` is the destination port; `from_port` is the source port, which is the receiver's if
-    data flows upstream.
+    172.16.10.2/32. `port` is the destination port; `from_port` is the source port; it is the receiver's port
+    if data flows upstream.
     """
 
     from_subnet: str | None = None
@@ -196,7 +196,7 @@ class CapturePlan(PlanValue):
 
 
 class LoggerPlan(PlanValue):
-    """One logger on one host; without an interval its recipe determines how often it samples."""
+    """One logger on one host; if it has no interval, its recipe determines how often it samples."""
 
     logger: str
     host: str

@@ -85,7 +85,10 @@ def _plots(
 def _blocked(
     treatments: list[int], replicates: int, seed: str, reboots: Sequence[Column], resets: Sequence[Column]
 ) -> Iterator[Slot]:
-    """Yield whole plots in random order; in each, block after block; in each block, a random order."""
+    """Yield the slots of all whole plots, which are in random order.
+
+    Within a whole plot, block follows block, and the order within a block is random.
+    """
     firsts = sorted(whole[0] for whole in _plots(treatments, reboots))
     for whole in _plots(treatments, reboots, random.Random(seed)):
         own_seed = f"{seed}/{firsts.index(whole[0])}" if len(firsts) > 1 else seed
@@ -98,7 +101,7 @@ def _blocked(
 
 
 def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> tuple[States, States]:
-    """Return the settings that need a reboot, and those that need a reboot or a reset, by host."""
+    """Return, by host, the settings that need a reboot, and those that need a reboot or a reset."""
     reboot: dict[str, Column] = {}
     either: dict[str, Column] = {}
     for name, column in treatments.columns(1).items():
@@ -180,7 +183,7 @@ def count_changes(parts: Sequence[tuple[States, States, Sequence[Slot]]]) -> Cha
 
 
 def _count(parts: Iterable[States], orders: Iterable[Sequence[int]]) -> tuple[int, int]:
-    """Return how often hosts change, and how many must be restored at the end.
+    """Return how often hosts change, and how many hosts must be restored at the end.
 
     `orders` has for each part the indices of its treatments, in the order of the trials.
     """

@@ -93,7 +93,7 @@ def _links(
 def _receive_windows(
     name: str, resolved: Resolved, catalogue: Catalogue
 ) -> list[tuple[int, tuple[str, ...]]]:
-    """Return the receive windows of a host in bytes, each with the addresses of the peers that it is for.
+    """Return the receive windows of a host in bytes, each with the addresses of the peers that get it.
 
     A flow's window overrides the host's. If a peer sends TCP flows and others, only its TCP flows count.
     """

@@ -119,7 +119,8 @@ class TrialScripts:
     def set(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Return the script that changes the state from `was`, then prints it as `read` does.
 
-        Lasting settings are changed by a script of their own (`lasting`); the other script only reads them.
+        Lasting settings are changed by a script of their own (`lasting`); the script for the others only
+        reads them.
         """
         changes = (self._values(host, lasting, "oids"), *self.blocks(host, "set", lasting, was=was))
         return self.script(
@@ -247,10 +248,10 @@ class TrialScripts:
     def traffic(self, host: str, t0_ns: int, free_bytes: int = 0, step_s: float = 1e9) -> str | None:
         """Return the script that starts a host's clients and watches all its programs; None without programs.
 
-        Second 0 of the trial is t0_ns of the host's clock. Free disk space below `free_bytes`, or a step of
-        the clock larger than `step_s`, ends the trial. The script ends when it has printed an event: `failed
-        NAME why`, `lost NAME why` of a logger, `disk why`, `clock why`, `gone NAME` of a server, `ended NAME`
-        of a client, `idle` after the last client.
+        Second 0 of the trial is t0_ns of the host's clock. The trial ends if free disk space falls below
+        `free_bytes`, or if the clock steps by more than `step_s`. The script ends when it has printed an
+        event: `failed NAME why`, `lost NAME why` of a logger, `disk why`, `clock why`, `gone NAME` of a
+        server, `ended NAME` of a client, `idle` after the last client.
         """
         programs, stop = self.processes(host), self.resolved.stop
         if not programs:

@@ -129,7 +129,7 @@ def shown_part(folder: Path) -> str:
 def read_json(file: Path, kind: type[Value], optional: bool = False) -> Value:
     """Return the JSON object or list in a file. Raises ReportError if the file is missing or invalid.
 
-    If `optional`, a missing file gives an empty value.
+    If `optional` is true, a missing file gives an empty object or list.
     """
     if optional and not file.exists():
         return kind()

@@ -164,7 +164,10 @@ def _output_name(planned: Mapping[str, Any], kind: str) -> str:
 
 
 def compare_testbeds(campaign: Campaign) -> list[Json]:
-    """Return a table that compares the testbeds of a campaign, as a list; empty if it ran on only one."""
+    """Return a list with a table that compares a campaign's testbeds.
+
+    The list is empty if the campaign ran on only one testbed.
+    """
     testbeds = {id_: str(one.get("testbed") or "") for id_, one in campaign.manifests.items()}
     names = sorted(set(testbeds.values()))
     file = campaign.folder / "tables" / "metrics.csv"

@@ -143,7 +143,10 @@ def compose_study(
 
 
 def _section(section: Section, one: ReportedCampaign) -> Json:
-    """Return the content of a section. Only the first section about a campaign has its expectations."""
+    """Return the content of a section.
+
+    Only the first section about a campaign shows the campaign's expectations.
+    """
     return {
         "title": section.title,
         "follows": section.follows or "",
@@ -181,7 +184,7 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
 
 
 def _path_in_study(campaign: Campaign, file: str) -> str:
-    """Return the path in the study's folder for a file of a bundle: the experiment's name is inserted."""
+    """Return the path of a bundle's file in the study's folder; the experiment's name is inserted."""
     kind, _, rest = file.partition("/")
     experiment = campaign.plan.experiment
     return f"{kind}/{experiment}/{rest}" if rest else f"data/{experiment}/{kind}"

@@ -278,7 +278,7 @@ class ExperimentSchema:
         return {**level, **needed, "errorMessage": expected}
 
     def _factor(self, one: LevelTarget) -> Json:
-        """Return the schema of a factor by its target: a level, a list, a range, or {levels: ...}."""
+        """Return the schema of a factor that sets a target: a level, a list, a range, or {levels: ...}."""
 
         def make() -> Json:
             labelled = closed({"value": one.value, "label": self._label}, required=["value", "label"])

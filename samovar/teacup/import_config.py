@@ -318,7 +318,7 @@ def _speed(value: Any) -> dict[str, Any]:
 
 
 def _power(config: Configuration) -> Iterator[str]:
-    """Yield comments with the power controller's outlets. Its login is not copied."""
+    """Yield comments that name the power controller's outlet of each host. Its login is not copied."""
     kind = config.text("power_ctrl_type", "9258HP")[:20]
     for host, one in config.items("host_power_ctrlport"):
         if isinstance(one, list | tuple) and len(one) == 2 and host in config.names:

@@ -39,7 +39,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Target:
-    """A key here, the V_ variables that it depends on, and its value, None if it is not set.
+    """A key of samovar, the V_ variables on which it depends, and its value, which is None if it is not set.
 
     A `required` key needs a constant value even if a factor sets it.
     """
@@ -52,7 +52,7 @@ class Target:
 
 @dataclass
 class Spread:
-    """The values that are constant, by key, the factors with their levels, and notes on what is left out."""
+    """Constant values by key, factors with their levels, and notes on what is left out."""
 
     constant: dict[str, Value] = field(default_factory=dict)
     factors: dict[str, list[Value]] = field(default_factory=dict)

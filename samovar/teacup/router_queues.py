@@ -145,7 +145,7 @@ def _words(entry: TeacupEntry, names: Names) -> list[str]:
 
 
 def _parameter(entry: TeacupEntry, names: Names, key: str) -> str | None:
-    """Return the value of a queue discipline's parameter, which follows it in the entry."""
+    """Return the value of a queue discipline's parameter: the word after its name in the entry."""
     words = _words(entry, names)
     if key == "ecn":
         return "on" if "ecn" in words else "off" if "noecn" in words else None

@@ -159,7 +159,7 @@ def _ends(config: Configuration, entry: TeacupEntry, argument: str) -> list[tupl
 
 
 def _targets(config: Configuration, entry: TeacupEntry, kind: Generator, generator: str) -> Iterator[Target]:
-    """Yield the targets of an entry, with the keys of a flow."""
+    """Yield the targets of an entry of traffic_gens; their keys are those of a flow."""
     default = config.number("duration", 30)
 
     def duration(names: Names) -> str:

@@ -54,7 +54,10 @@ PATH_FIELDS, CLASS_FIELDS, FLOW_FIELDS, ARRIVALS_FIELDS, STOP_FIELDS = (
 
 
 def varied_keys(owner: str) -> Mapping[str, Key]:
-    """Return the keys of an owner that levels may set: rate, rtt … of path; cc, rwnd … of the owner ""."""
+    """Return the keys of an owner that levels may set.
+
+    For path, these are rate, rtt and so on; for the owner "", they are cc, rwnd and so on.
+    """
     model = model_of(owner)
     return {} if model is None else {name: key for name, key in keys_of(model).items() if key.varies}
 

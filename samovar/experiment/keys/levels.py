@@ -149,7 +149,7 @@ def is_free(name: str) -> bool:
 
 
 def texts_of(written: Any) -> Iterator[str]:
-    """Yield the texts within a value, which become its label: 30ms and 10ms of {down: 30ms, up: 10ms}."""
+    """Yield the texts within a value, of which its label is made: 30ms and 10ms of {down: 30ms, up: 10ms}."""
     if isinstance(written, str):
         yield written
     elif isinstance(written, list):

@@ -106,7 +106,7 @@ def _setter(factors: Map, key: str) -> str | None:
 
 
 def _targets(tree: Map, key: str, value: Node) -> Iterator[Steps]:
-    """Yield the nested keys to set: the factor in parts where the key is a factor, elsewhere the key."""
+    """Yield nested keys to set: in parts where the key is a factor, that factor, otherwise the key itself."""
     part, rest = _split_part(key)
     factors = _factors(tree)
     name = rest.removeprefix("factors.")

@@ -91,7 +91,7 @@ class _Reuse:
         return None
 
     def _check_new_parts(self, base: Map, layer: Map) -> None:
-        """Report parts of a layer whose names are probably misspelt: unknown to the base, and incomplete."""
+        """Report incomplete parts that the base does not have; their names are probably misspelt."""
         known, parts = base.get("parts"), layer.get("parts")
         if not isinstance(known, Map) or not isinstance(parts, Map):
             return

@@ -20,9 +20,9 @@ LIMIT_FORM = "write METRIC<-5% or METRIC>+5%, or a change in the metric's unit w
 class Change:
     """A metric of one treatment in A and B: medians over `n` pairs, the change and its interval.
 
-    `ratio` is None unless all values of A are positive. `changed` is whether the interval excludes `no
-    change` (a difference of 0, or a ratio of 1); it is None if there is no interval, because an interval
-    needs at least three pairs.
+    `ratio` is None unless all values of A are positive. `changed` is whether the interval excludes a ratio of
+    1, or without a ratio a difference of 0; it is None if there is no interval, because an interval needs at
+    least three pairs.
     """
 
     metric: str

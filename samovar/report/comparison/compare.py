@@ -44,7 +44,7 @@ class CampaignComparison:
 
     @property
     def names(self) -> tuple[str, str]:
-        """A and B as text, with how their trials were picked."""
+        """The names of campaigns A and B, each with how its trials were picked."""
         both = zip(self.campaigns, self.sides, strict=True)
         first, second = (one.label + (f" ({side.part.picked})" if side.part else "") for one, side in both)
         return first, second

@@ -14,7 +14,7 @@ ELEMENTS = {FAILED: "failure", NO_DATA: "error"}
 def junit_xml(comparison: CampaignComparison) -> bytes:
     """Return the XML: a failure for a treatment beyond a limit, an error for one that cannot be judged.
 
-    Without limits nothing fails, and the cases tell the changes.
+    Without limits, no test case fails, and the cases only report the changes.
     """
     root = ElementTree.Element("testsuites", name=" → ".join(comparison.names))
     verdicts: dict[Change, list[tuple[str, str]]] = {}
