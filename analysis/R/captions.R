@@ -13,7 +13,8 @@ factor_title <- function(names) {
 
 #' Return the curves of a figure: one per combination of levels of the factors that vary among its trials
 #' @param but Factors to ignore.
-#' @return A list: `labels` (per trial, factor in the order of the plan), `title` (of the legend), `factors`.
+#' @return A list: `labels` (a factor with the curve of each trial, its levels in the order of the plan), `title` (of the legend), `factors` (those
+#'   that vary).
 #' @noRd
 curves_of <- function(campaign, trials, but = character()) {
   candidates <- setdiff(c("part", campaign$factors), but)

@@ -2,17 +2,18 @@
 
 #' Compare two campaigns, or two parts of a campaign
 #'
-#' Trials are matched by the levels of the factors that both have. A pair is a trial of each with the same levels and the same replicate. The change of a
-#' metric of a treatment is the median over its pairs, with the interval of [paired_changes()], as difference and as ratio. Trials without measurements
-#' in the cache are measured first. Writes to the folder `to` what [analyse_campaign()] writes to a bundle: `data/changes.csv`, the figures of the first
-#' plan with the factor `campaign`, whose levels are A and B, and `comparison.json`. Progress is printed as one JSON object per line.
+#' Trials are matched by the levels of the factors that both campaigns have. A pair is a trial of A and a trial of B with the same levels and the same
+#' replicate. The change of a metric in a treatment is the median of the changes in the treatment's pairs, as difference and as ratio, each with the
+#' interval of [paired_changes()]. Trials without measurements in the cache are measured first. Writes to the folder `to` files like those that
+#' [analyse_campaign()] writes to a bundle: `data/changes.csv`, the figures of the first plan with the factor `campaign`, whose levels are A and B,
+#' and `comparison.json`. Progress is printed as one JSON object per line.
 #'
 #' @param a,b Lists of `folder` (a campaign folder) and `part` (as in [analyse_campaign()], or NULL).
 #' @param to Folder to write to.
-#' @param by Factors whose levels are the treatments, `part` among them; NULL for all that have levels in common. Trials that differ in the other factors
-#'   are pairs of the same treatment.
+#' @param by Factors whose levels are the treatments, `part` among them; NULL for all that have levels in common. Trials with other levels of the
+#'   remaining factors are further pairs of the same treatment.
 #' @inheritParams analyse_campaign
-#' @return The changes, invisibly: a data.table with a row per metric and treatment of either, as in `changes.csv`.
+#' @return The changes, invisibly: a data.table with a row for each metric and each treatment that A or B has, as in `changes.csv`.
 #' @export
 compare_campaigns <- function(a, b, to, by = NULL, cores = getOption("samovar.cores", 2L), project = NULL) {
   use_project(project)
@@ -39,7 +40,8 @@ compare_campaigns <- function(a, b, to, by = NULL, cores = getOption("samovar.co
 #' The factors by which trials of two campaigns are matched
 #' @param campaigns A list `A`, `B` of [read_campaign()].
 #' @param by Factors that make the treatments, or NULL.
-#' @return A list: `treatments`, factors whose levels make a treatment; `pairs`, the other factors with common levels, which pairs have in common.
+#' @return A list: `treatments`, factors whose levels make a treatment; `pairs`, the other factors with common levels, which are the same for both
+#'   trials of a pair.
 #' @noRd
 matched_factors <- function(campaigns, by = NULL) {
   known <- lapply(campaigns, \(campaign) c("part", campaign$factors))
@@ -64,9 +66,10 @@ matched_factors <- function(campaigns, by = NULL) {
 #' Changes of all metrics from campaign A to campaign B
 #' @param metrics Rows of metrics.csv of both, with the columns `campaign` (A or B) and `run` (position of the trial in the order in which trials were run).
 #' @param matched Result of [matched_factors()].
-#' @return A data.table, a row per metric and treatment of either: `metric`, `unit`, a column per factor of the treatments, `treatment` (its levels as text),
-#'   `a`, `b` (medians over the pairs), `difference`, `difference_lo`, `difference_hi`, `ratio`, `ratio_lo`, `ratio_hi` (NA unless all values of A are positive),
-#'   `n` (pairs; 0 for a treatment that one of them lacks), `confidence`, `distinct` (TRUE if the interval excludes the absence of a change).
+#' @return A data.table, a row for each metric and each treatment that A or B has: `metric`, `unit`, a column per factor of the treatments,
+#'   `treatment` (its levels as text), `a`, `b` (medians over the pairs), `difference`, `difference_lo`, `difference_hi`, `ratio`, `ratio_lo`,
+#'   `ratio_hi` (NA unless all values of A are positive), `n` (pairs; 0 for a treatment that A or B lacks), `confidence`, `distinct` (TRUE if the
+#'   interval does not contain the value that means no change).
 #' @noRd
 changes_between <- function(metrics, matched) {
   by <- matched$treatments

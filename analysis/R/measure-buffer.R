@@ -93,18 +93,19 @@ collapse_cause <- function(i, j, x) {
 #'   would packets that fill the queue: half a buffer per cycle, while a Reno cycle with a buffer of B packets carries some 3/8 B^2.
 #' - Windows are whole seconds counted back from the reduction, so that no window contains part of another cycle. A cycle shorter than one second is
 #'   one window. At the receiver a cycle is bounded by packets instead of times, so that the clocks need not agree: it starts with the arrival of the
-#'   packet whose answer was the last before the previous reduction, and ends with the arrival of the last of the ten packets.
+#'   last packet that was answered before the previous reduction, and ends with the arrival of the last of the ten packets of RTT_max.
 #'
 #' If the link has a constant rate, the mean rate of a cycle is the rate that caused the delay. If the link's rate varies, the mean may differ from
-#' it, because the delay is measured only at the end of the cycle. If the link idles after a reduction (a buffer below (1 - beta) / beta idle
-#' bandwidth-delay products, 1 for Reno and 3/7 for CUBIC), the mean is too low. The local variant (`method1_local_packets`) uses the rate during the
-#' delay itself: a packet that arrived at time a had waited w = RTT - RTT_min, so the bytes that arrived during (a - w, a] are those of the queue
-#' ahead of the packet and of the packet itself. The estimate is the median over the ten packets.
+#' it, because the delay is measured only at the end of the cycle. If the link idles after a reduction, the mean is too low. It idles if the buffer
+#' is smaller than (1 - beta) / beta bandwidth-delay products of the idle path, where beta is the share of cwnd that a reduction leaves: 1 product
+#' for Reno, 3/7 for CUBIC. The local variant (`method1_local_packets`) uses the rate during the delay itself: a packet that arrived at time a had
+#' waited w = RTT - RTT_min, so the bytes that arrived during (a - w, a] are those of the queue ahead of the packet and of the packet itself. The
+#' estimate is the median over the ten packets.
 #'
 #' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). TCP notices a drop one round trip later, while cwnd keeps growing,
 #' and part of the data in flight is on the idle path. The estimate `method2_packets` is therefore cwnd one RTT_max before the reduction, in whole
-#' segments, less RTT_min * local rate / MTU. If every packet is recorded, that cwnd includes the dropped packet, which was never in the buffer, so
-#' one packet is subtracted.
+#' segments, less RTT_min * local rate / MTU. If there is a sample for every packet, this cwnd counts the dropped packet, which was never in the
+#' buffer; then one packet is subtracted.
 #'
 #' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits between
 #' N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets. If packets reach the queue in
@@ -120,8 +121,8 @@ collapse_cause <- function(i, j, x) {
 #' @param arrivals Packets in the direction of the data at the receiver, of all flows of the link: `t_s` (as `arrival_s`), `ip_bytes`.
 #' @param rtt_min_ms RTT of the idle path.
 #' @param mtu_bytes MTU of the path.
-#' @param every_packet Whether `samples` are records of every packet, as from SIFTR. Samples taken at intervals mostly show cwnd before the
-#'   acknowledgement that released the dropped packet.
+#' @param every_packet Whether `samples` are records of every packet, as from SIFTR. Samples taken at intervals mostly show cwnd as it was
+#'   before the acknowledgement upon which the dropped packet was sent, so they do not count this packet.
 #' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, mean of the cycle), `local_rate_bps` (during RTT_max),
 #'   `method1_bytes`, `method1_packets`, `method1_local_packets`, `method2_packets`, `method2_raw_packets`.
 #' @source CAIA-TR-130417A, section IV; Claypool et al., PAM 2004 (QFind).

@@ -10,8 +10,8 @@
 #' Clocks differ by an offset and a drift: over the beacons at times t, `offset(t) = a + b t`. a and b are Theil-Sen estimates (b is the median of all
 #' slopes between two beacons, a the median of the residuals), so that beacons delayed at one host do not bend the line. If a clock was stepped or
 #' changed its rate, each piece has its own line: where a running median of five residuals exceeds `limit_us`, the series is cut where two lines fit
-#' best, and each part is examined again. Beacons are taken in the order in which the host whose clock was not set back received them. A piece of two
-#' beacons has no line.
+#' best, and each part is examined again. If the clock of one host was set back, beacons are taken in the order in which the other host received them.
+#' A piece of two beacons has no line.
 #'
 #' A difference in delivery to the two hosts cannot be distinguished from an offset. Such a difference has opposite signs in the two directions of a
 #' path, so it cancels in the sum of forward and backward delay (see [delay_consistency()]).

@@ -139,7 +139,8 @@ first_between <- function(moments, from, to) {
 #' @param held_share Rate of the interface while its ring rejected packets, relative to its highest rate; NA if it rejected none.
 #' @param lost_share Share of the sent packets that did not arrive; NA if unknown.
 #' @return "seen"; "swallowed": there were PAUSE frames, but not in the capture; "none": the counters show that there were none, or packets were lost
-#'   elsewhere while the ring never filled, as where a device drops; "not told": no counter shows which.
+#'   elsewhere while the ring never filled, for example because a device drops packets instead of sending PAUSE frames; "not told": no counter shows
+#'   whether there were PAUSE frames.
 #' @source CAIA-TR-130121A, section II-C; IEEE 802.3, annex 31B.
 #' @noRd
 flow_control_state <- function(seen, counted, refused, held_share, lost_share) {

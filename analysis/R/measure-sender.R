@@ -175,13 +175,13 @@ window_shift <- function(receiver, sender, cut) {
 #'
 #' \deqn{swnd = \min(cwnd, rwnd)}
 #'
-#' If at least a full segment less than swnd is in flight, the application had nothing more to send: `application`. If the sender uses swnd, and swnd
-#' is more than the idle path holds,
+#' If the data in flight are at least a full segment less than swnd, the application had nothing more to send: `application`. If the data in flight
+#' reach swnd, and swnd is more than the idle path holds,
 #'
 #' \deqn{swnd \ge rate \cdot RTT_{min} / 8}
 #'
-#' the path sends at its rate whatever the window, and the rest waits in a queue: `link`. Otherwise the smaller window limits: `rwnd` if it is smaller
-#' or equal, else `cwnd`.
+#' the path carries its full rate, which a larger window would not increase; the data beyond what the path holds wait in a queue: `link`. Otherwise
+#' the smaller window limits: `rwnd` if it is smaller or equal, else `cwnd`.
 #'
 #' @param samples Samples of one sender in time order: `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`; see [sender_windows()].
 #' @param rate_bps Rate of the bottleneck for TCP payload, bit/s; if it is NA, the limit is never `link`.

@@ -83,8 +83,8 @@ in_order_of_time <- function(capture, rows) {
 #'
 #' \deqn{flight = \max(\mathrm{end\ of\ data\ sent}) - \max(\mathrm{acknowledged})}
 #'
-#' in sequence numbers (SYN and FIN count one): snd_max - snd_una of the connection, including what SACK has reported. If ports
-#' are reused, each connection starts with nothing in flight.
+#' in sequence numbers (SYN and FIN count one). This is snd_max - snd_una of the connection: data that SACK has reported as
+#' received count too. If ports are reused, each connection starts with nothing in flight.
 #'
 #' @inheritParams flow_completion
 #' @return A data.table `t_ns`, `flight_bytes`, one row per packet of either direction that changes the bytes in flight; attribute `epoch_s`.
@@ -106,7 +106,8 @@ bytes_in_flight <- function(capture, flow) {
 #' Duplicate acknowledgements, not counting window updates
 #'
 #' An acknowledgement is a duplicate if data is outstanding, it carries no data, SYN or FIN, it acknowledges no more than the highest acknowledgement
-#' before, and it advertises the same window as the previous acknowledgement. With another window it is a window update.
+#' before, and it advertises the same window as the previous acknowledgement. If only the last condition fails, because it advertises another window,
+#' it is a window update.
 #'
 #' @inheritParams flow_completion
 #' @return A one-row data.table `duplicate_acks`, `window_updates`, `triple_duplicates` (times that a third duplicate came in a row).

@@ -171,8 +171,8 @@ seconds_option <- function(name, text) {
 #' Such options are `part`, `trial`, and any factor with one level or a list of levels.
 #' @param results Results of a campaign, see [analyse_campaign()].
 #' @param entry Entry of the experiment.
-#' @return Rows of `results$campaign$trials`; of all planned trials where the manifest says `trials: planned`. Attribute `selected_by` names
-#'   the options.
+#' @return Rows of `results$campaign$trials`, or of the table of all planned trials if the manifest has `trials: planned` for this output.
+#'   Attribute `selected_by` names the options.
 #' @noRd
 select_trials <- function(results, entry) {
   campaign <- results$campaign

@@ -2,8 +2,8 @@
 
 #' Design of a campaign: the levels of each factor by trial order
 #'
-#' @param data A table `factor` (factor), `level` (factor), `standing` (factor), `from`, `to`: first and last of consecutive trials with the same
-#'   level.
+#' @param data A table `factor` (factor), `level` (factor), `standing` (factor: whether the trials are used), `from`, `to`: first and last of
+#'   consecutive trials with the same level.
 #' @param blocks A table `from`, `to`, `shaded`: first and last trial of a block.
 #' @param parts A table `part`, `from`: the first trial of each part.
 #' @return A ggplot.

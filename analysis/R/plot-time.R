@@ -2,7 +2,8 @@
 
 #' Time series of trials in stacked panels
 #'
-#' One row per quantity, one column per trial. The line is the median and the band minimum to maximum of each 1/600 of the trial.
+#' One row per quantity, one column per trial. For each 1/600 of the trial, the line shows the median, and the band reaches from the minimum to the
+#' maximum.
 #'
 #' @param data A table `panel` (factor), `column` (factor), `flow` (factor), `t_s`, `low`, `mid`, `high`.
 #' @param limits A table `panel`, `column`, `value` of horizontal marks, or NULL.

@@ -331,14 +331,15 @@ httperf_report <- function(text) {
 }
 
 #' Read the output of ping
+#'
 #' Output of ping of iputils or FreeBSD, in any language: the reader looks for numbers and `icmp_seq`, not for words.
 #'
 #' @param path One log, plain or gzip-compressed.
-#' @return A data.table, a row per line of an echo: `sequence` (continued beyond 65535), `answer` (reply, duplicate, or none: ping `-O`
-#'   reported no answer in time, or another host reported an error), `from`, `ttl`, `rtt_ms` (NA if the line has no time: without an answer, for a
-#'   `(truncated)` answer, which iputils does not mark as a duplicate either, or for echoes too small for a time stamp, `-s` below 16),
-#'   `rtt_below_ms` (1 if the line has `time<1 ms`, for which `rtt_ms` is NA; else NA), `t_s` (seconds since 1970 with `ping -D`, else NA).
-#'   Attributes `sent` and `received` from the summary, NA without a summary.
+#' @return A data.table, a row per line of an echo: `sequence` (continued beyond 65535), `answer` (reply, duplicate, or none: ping `-O` reported
+#'   no answer in time, or another host reported an error), `from`, `ttl`, `rtt_ms` (NA if the line has no time: there was no answer, the answer
+#'   is marked `(truncated)`, or echoes are too small for a time stamp, with `-s` below 16; of truncated answers, iputils does not mark duplicates
+#'   either), `rtt_below_ms` (1 if the line has `time<1 ms`, for which `rtt_ms` is NA; else NA), `t_s` (seconds since 1970 with `ping -D`, else
+#'   NA). Attributes `sent` and `received` from the summary, NA without a summary.
 #' @source ping(8) of iputils and FreeBSD; the ping of OpenHarmony, for `time<1 ms`.
 #' @export
 read_ping <- function(path) {

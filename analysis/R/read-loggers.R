@@ -20,8 +20,8 @@ read_tcp_info <- function(path) {
 #' One row per queueing discipline and sample, as written by the `queue` logger. Counters are cumulative.
 #'
 #' @inheritParams read_tcp_info
-#' @param handle The handle of the queueing discipline to keep, or NULL for all. `"bottleneck"` keeps the bottleneck's queue: handle `10:` on
-#'   Linux, any row of dummynet on FreeBSD, whose handle is the number of the pipe.
+#' @param handle The handle of the queueing discipline to keep, or NULL for all. `"bottleneck"` keeps the bottleneck's queue: on Linux the
+#'   rows with handle `10:`, on FreeBSD all rows of dummynet, in which the handle is the number of a pipe.
 #' @return A data.table in time order with `t_ns` (ns since attribute `epoch_s`) and the file's columns.
 #' @export
 read_queue <- function(path, handle = "bottleneck") {

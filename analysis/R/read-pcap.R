@@ -167,8 +167,8 @@ reverse_flow <- function(flow) {
 #' @param proto Protocols to include.
 #' @return A data.table: `flow` (the direction with more payload; if equal, the direction seen first), `src`, `sport`, `dst`, `dport`,
 #'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, flows
-#'   with equal payload in the order of their first packets. `payload_bytes` is NA for a flow with a
-#'   packet of unknown payload: its upper bound from column `ip_bytes` then decides between directions, and orders such flows, which come last.
+#'   with equal payload in the order of their first packets. `payload_bytes` is NA for a flow with a packet of unknown payload. Such flows come
+#'   last; an upper bound of their payload, from column `ip_bytes`, decides their direction and their order.
 #' @export
 data_flows <- function(capture, proto = "tcp") {
   check_columns(capture, c("t_ns", "flow", "proto", "src", "sport", "dst", "dport", "payload_bytes"))

@@ -6,8 +6,8 @@
 #' sequence numbers) and the text records of siftr2. The header gives the version, and the number of fields determines the layout. Times of 1.2.x are
 #' in ticks of the kernel that wrote the log (`hz`, `tcp_rtt_scale` of its header), times of 1.3.0 in microseconds; all are converted to microseconds.
 #'
-#' @param path A log, plain or gzip-compressed. Several logs, in order, are read as one: the footer is in another file than the
-#'   header if the log's name was changed while SIFTR was enabled.
+#' @param path A log, plain or gzip-compressed. Several logs, in order, are read as one log, because header and footer are in
+#'   different files if the log's name was changed while SIFTR was enabled.
 #' @return A data.table in time order, one row per record, `src` being the host that logged:
 #' - `t_ns` (ns since attribute `epoch_s`), `direction` (factor in, out), `flow` (factor "a.b.c.d:p > e.f.g.h:q"), `src`,
 #'   `sport`, `dst`, `dport`;
@@ -97,8 +97,9 @@ abort_core <- function(message, class = "samovar_error_siftr") {
 #' @param x A table of [read_siftr()], or some of its rows.
 #' @param sysver The kernel's __FreeBSD_version, which determines where the bits of ECN are; by default the version in the log's header.
 #' @return A data.table of logical columns, a row per record: `sack`, `timestamps` and `ecn` (negotiated), `fast_recovery` (repairing a loss),
-#'   `congestion_recovery` (cwnd reduced, not grown again; without `fast_recovery`, because of ECN or a signal of delay), `cwr_pending` (the next
-#'   segment announces a reduction after ECN) and `ece_pending` (the next acknowledgement echoes a congestion mark).
+#'   `congestion_recovery` (cwnd has been reduced and has not grown again; if `fast_recovery` is FALSE, the cause is ECN or a delay that
+#'   congestion control took as a signal), `cwr_pending` (the next segment announces a reduction after ECN) and `ece_pending` (the next
+#'   acknowledgement echoes a congestion mark).
 #' @source tcp_var.h of FreeBSD 9 to 15.
 #' @export
 siftr_flags <- function(x, sysver = attr(x, "integrity")$sysver[1]) {

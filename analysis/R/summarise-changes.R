@@ -2,19 +2,19 @@
 
 #' Changes of a metric from one level of a factor to the others, paired
 #'
-#' In a blocked design the trials of a block follow one another, so drift of the path changes all of them, and their differences are free of it. A pair
-#' is the trials of one block that differ in the factor alone. The change is the median over the pairs, with the interval of [median_interval()]. Its
-#' confidence is exact whatever the distributions of both levels, because the pairs are independent of each other.
+#' In a blocked design the trials of a block follow one another, so drift of the path changes all of them, and their differences are free of it. A
+#' pair consists of trials of one block that differ only in their level of the factor. The change is the median over the pairs, with the interval of
+#' [median_interval()]. Its confidence is exact whatever the distributions of both levels, because the pairs are independent of each other.
 #'
-#' They are not if all trials of one level were run before those of the other, as for a level that needs a reboot: drift, or the difference between two
-#' boots, is then part of every pair. Such a change has no interval.
+#' The pairs are not independent if all trials of one level were run before those of the other, as for a level that needs a reboot: drift, or the
+#' difference between two boots, is then part of every pair. Such a change has no interval.
 #'
 #' @param values A data.table, one row per trial: `curve` (what trials of a pair have in common beside the block), `level` (text), `pair` (number of the
 #'   block), `run` (position of the trial in the order in which trials were run), `value`.
-#' @param against The level from which the others are changes.
+#' @param against The level with which the others are compared: changes are from this level to another.
 #' @param as "difference" (in the unit of the values) or "ratio" (NA where the values of `against` are not all positive).
-#' @return A data.table, one row per curve and other level: `curve`, `level`, `from`, `to` (medians of both levels over the pairs), `change` (median over
-#'   the pairs), `lo`, `hi`, `n` (pairs), `confidence`, `distinct` (TRUE if the interval excludes the absence of a change).
+#' @return A data.table, one row per curve and other level: `curve`, `level`, `from`, `to` (medians of both levels over the pairs), `change` (median
+#'   over the pairs), `lo`, `hi`, `n` (pairs), `confidence`, `distinct` (TRUE if the interval does not contain the value that means no change).
 #' @source Hahn and Meeker, Statistical Intervals, section 5.2 (order statistics), of the differences or ratios of pairs.
 #' @examples
 #' trials <- data.table::CJ(pair = 1:6, level = c("cubic", "cdg"), curve = "all")
@@ -37,8 +37,8 @@ paired_changes <- function(values, against, as = c("difference", "ratio")) {
 
 #' Number the blocks of trials as they were run
 #'
-#' A block is a run of one block number in the order of the plan: a level that needs a reboot runs all of its blocks before the next such level, which
-#' counts the blocks from 1 again (docs/decisions/0014-whole-plots.md).
+#' A block is a sequence of successive trials of the plan with one block number. A number may stand for several blocks: if levels need a reboot, all
+#' blocks of one level are run before those of the next, which are numbered from 1 again (docs/decisions/0014-whole-plots.md).
 #' @param ids Ids of trials.
 #' @return A number per trial; the same for all trials of a part without blocks.
 #' @noRd

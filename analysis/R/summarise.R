@@ -3,9 +3,10 @@
 #' Median of replicates with its interval
 #'
 #' The interval does not depend on the distribution: its ends are the order statistics r and n + 1 - r, where r is the largest rank with P(r <=
-#' Binomial(n, 1/2) <= n - r) >= 0.95. That probability is the confidence. It is exact for every continuous distribution, and the least confidence if
-#' values are tied. No rank reaches 0.95 below six values: for three, four and five values the interval is the whole range, with 75, 87.5 and 93.75 %.
-#' Below three values there is no interval. The mean has no interval, because none covers the mean of skewed values as often as it states.
+#' Binomial(n, 1/2) <= n - r) >= 0.95. That probability is the confidence. It is exact for every continuous distribution; if values are tied, the
+#' confidence is at least as high. With fewer than six values, no rank reaches 0.95: for three, four and five values the interval is the whole range,
+#' with a confidence of 75, 87.5 and 93.75 %. Below three values there is no interval. The mean is given without an interval, because no interval
+#' contains the mean of skewed values as often as its confidence states.
 #'
 #' @param values Numbers, one per trial; NA is left out.
 #' @return A list: `median`, `mean`, `lo`, `hi` (NA below three values), `n`, `confidence` (that of the interval).
@@ -60,7 +61,8 @@ summarise_metrics <- function(metrics, factors) {
 
 #' Summary of the metrics of each flow: one row per part, treatment, flow and metric
 #'
-#' A flow with a `count` has a row for each of its flows. Another row, under its label, is for all of them; their value in a trial is their median.
+#' A flow with a `count` has a row for each of its single flows, and under its label a row for all of them together, whose value in a trial is the
+#' median of the single flows.
 #'
 #' @inheritParams summarise_metrics
 #' @return A data.table: `part`, factors, `flow`, `metric`, `unit`, `median`, `mean`, `lo`, `hi`, `n`, `confidence`.

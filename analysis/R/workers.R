@@ -2,9 +2,9 @@
 
 #' Process items in parallel worker processes
 #'
-#' Each worker takes the next item when it has finished an item, so that the cost of a fork, and of copying pages, is paid once per worker. A worker
-#' claims an item by creating a directory, which only one process can do; its result is a file, renamed into place. If a worker is killed, its item is
-#' lost and the others continue.
+#' A worker that has finished an item takes the next one. So the costs of a fork, and of copying pages, arise once for each worker, not for each item.
+#' A worker claims an item by creating a directory, which only one process can do; its result is a file, renamed into place. If a worker is killed,
+#' its item is lost and the others continue.
 #'
 #' @param items A list.
 #' @param cores Number of workers; with one, this process does all the work.

@@ -43,7 +43,7 @@ class Archive:
         )
 
     def _plans_on(self, testbed: str) -> Iterator[Path]:
-        """Yield the plan.json of each recent campaign on a testbed, the latest first, if it has a journal."""
+        """Yield the plan.json of recent campaigns on a testbed, if they have a journal, the latest first."""
         for plan in islice(reversed(self.plans()), CANDIDATES):
             if testbed in testbeds_in(plan.parent) and plan.with_name(JOURNAL).is_file():
                 yield plan

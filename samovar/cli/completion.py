@@ -282,7 +282,7 @@ def _experiment_files(root: Path, name: str) -> Iterator[Path]:
 def _read(path: Path) -> dict[str, Any]:
     """Return the top-level mapping of a YAML file; empty if the file cannot be read.
 
-    Errors in the file are not reported here, but by the command once it is entered.
+    Errors in the file are not reported during completion, but when the command is run.
     """
     import yaml
 

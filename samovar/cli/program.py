@@ -71,7 +71,7 @@ def show_json(value: object) -> None:
 
 
 def show_error(error: SamovarError) -> None:
-    """Print an error to standard error, in colour on a terminal; for files, with the lines at fault."""
+    """Print an error, and the lines of files that contain it, to standard error, in colour on a terminal."""
     from rich.console import Console  # imported late, because it takes long and most commands do not need it
 
     console = Console(stderr=True)

@@ -101,7 +101,7 @@ class Explainer:
         return (known | setting_parameters(self.catalogue, *systems).keys()) - {""}
 
     def owners(self, name: str) -> Owners:
-        """Return for each key with keys in it, such as path, its model and its recipes' parameters."""
+        """Return for each key that contains keys, such as path, its model and its recipes' parameters."""
         part = PartToCheck(self._checked, self.testbed, self.catalogue, self.experiment.parts[name])
         owners = {}
         for owner in keys.owners_of(part.model):

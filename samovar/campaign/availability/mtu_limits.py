@@ -11,7 +11,7 @@ from samovar.plan import Plan
 
 
 def mtus_beyond_limits(plan: Plan, facts: Mapping[str, HostFacts]) -> Iterator[Finding]:
-    """Yield a finding for each MTU that an interface's driver does not accept, with the MTU's trials."""
+    """Yield a finding for each MTU that an interface's driver refuses, with the trials that set the MTU."""
     for host, known in facts.items():
         limits = {one.name: one.max_mtu_bytes for one in known.interfaces if one.max_mtu_bytes is not None}
         for group in plan.groups({f"hosts.{host}": attrgetter("mtu_bytes", "interfaces")}):

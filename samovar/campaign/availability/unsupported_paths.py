@@ -63,7 +63,7 @@ def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
 
 
 def _radios(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Yield settings that a simulated WLAN's standard lacks, or that have no simulated WLAN to set."""
+    """Yield settings that a simulated WLAN does not have, or for which the testbed simulates no WLAN."""
     if not any(host.wlans for host in resolved.hosts.values()):
         for name, host in resolved.hosts.items():
             if "air" in host.settings:

@@ -253,8 +253,8 @@ def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSamp
     """Return how uncertain the total time between pairs of samples is, in seconds.
 
     A sample whose `is_instant` is False was read at some time between its time stamp and that of the next
-    sample. Between adjacent pairs these errors cancel, so only those at the beginning and the end of a
-    sequence of pairs are added up.
+    sample. Such an error cancels where two pairs share a sample, so it matters only where a sequence of
+    adjacent pairs begins or ends.
     """
     took_ns = {early: late.t_ns - early.t_ns for early, late in pairwise(samples) if not early.is_instant}
     starts, ends = {early for early, _ in pairs}, {late for _, late in pairs}

@@ -34,9 +34,9 @@ def check_largest_window(
 ) -> Iterator[Check]:
     """Check that the largest window offered to a flow's sender was at most `rwnd`, and close to it.
 
-    If the window stays far below `rwnd`, the flow was not limited as requested. The window opens as data
-    arrive, so for a flow that moved less than OPENED_BY times `rwnd`, only the upper bound is checked.
-    `moved_bytes` is None if unknown.
+    If the window stays far below `rwnd`, the requested window may not have been what limited the flow. The
+    window opens as data arrive, so for a flow that moved less than OPENED_BY times `rwnd`, only the upper
+    bound is checked. `moved_bytes` is None if unknown.
     """
     rwnd = evidence.resolved.window_bytes(flow)
     if rwnd is None:

@@ -73,7 +73,7 @@ def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
 
 
 def _is_off(part: PartToCheck, one: PartValue) -> bool:
-    """Return whether a value is `off`, and its key a switch in a recipe, even if in another level's."""
+    """Return whether a value is `off`, and its key is a switch in some recipe that a level names."""
     parameters = [known[one.key] for _, known in part.recipes_of(one.owner) if one.key in known]
     return keys.is_off(one.value) and any(info.type == "switch" for info in parameters)
 

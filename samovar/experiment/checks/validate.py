@@ -122,7 +122,7 @@ def _place_of(error: ErrorDetails) -> Loc:
 
 
 def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """Return whether another error explains this one: of its key, in its list, or of a misspelt key."""
+    """Return whether an error follows from another: from that of its key, of a list item, or of a typo."""
     loc, kind = error["loc"], error["type"]
     if kind == "too_short":
         return any(one["loc"][: len(loc)] == loc for one in every if one is not error)
@@ -144,7 +144,7 @@ def _without(node: Node, loc: Loc) -> Node:
 
 
 def position_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Position:
-    """Return the position of a value, or with `key` of its key.
+    """Return the position of a value, or if `key` is True, of the value's key.
 
     If the value is missing, this is the position of the innermost mapping or list that exists.
     """
