@@ -190,7 +190,7 @@ class _PartExplainer:
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
         """Return a key's values in the weakest layers.
 
-        These are the bottleneck device, for keys of the path, and the default.
+        The weakest layers are the bottleneck device, for keys of the path, and the default.
         """
         owner, _, own = key.rpartition(".")
         if owner == "path" and self.of.testbed.device is not None and own != "delay":

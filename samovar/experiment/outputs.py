@@ -49,7 +49,7 @@ class Quantity(_Entry):
 
     @property
     def alternatives(self) -> Sequence[Collection[str]]:
-        """Sets of recordings, such as `sender:capture`. Any one of them is enough for the quantity."""
+        """Sets of recordings, such as `sender:capture`. Any one of the sets is enough for the quantity."""
         ends = {"either": ("sender", "receiver"), "both": ("sender receiver",)}.get(self.at, (self.at,))
         return [{f"{end}:{source}" for end in one.split()} for source in self.sources for one in ends]
 

@@ -304,7 +304,7 @@ class TreatmentValues:
     def names_host(self, key: str, host: str) -> bool:
         """Return whether the level of a setting names this host, by name or role.
 
-        Such a host is set even if it has no part in the traffic.
+        A host that is named is set even if it has no part in the traffic.
         """
         factors = (self.context.factors[one] for one in self.context.setters.get(key, ()))
         if not any(isinstance(level.values.get(key), PerHost) for one in factors for level in one.levels):

@@ -47,7 +47,7 @@ class MatchPlan(PlanValue):
     """The packets of a class as seen downstream.
 
     Packets that answer them belong to the class as well. None matches anything. Subnets are written like
-    172.16.10.2/32. `port` is the destination port; `from_port` is the source port; it is the receiver's port
+    172.16.10.2/32. `port` is the destination port. `from_port` is the source port, and is the receiver's port
     if data flows upstream.
     """
 

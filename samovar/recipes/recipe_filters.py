@@ -132,7 +132,7 @@ def u32(match: MatchPlan) -> str:
 
 
 def window_floor(size_bytes: int) -> int:
-    """Round a receive window down to a multiple of the step that its window scale allows.
+    """Round a receive window down to a multiple of 2**scale, where scale is the window scale that it needs.
 
     Linux rounds the advertised window *up* to a multiple of 2**scale (tcp_output.c, __tcp_select_window),
     with scale = ilog2(window) - 15; a clamp on that grid is therefore never exceeded on the wire.

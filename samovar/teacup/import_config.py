@@ -31,7 +31,11 @@ FIGURES = ["throughput-cdf", "rtt-cdf", "trial-time-series"]
 
 @dataclass(frozen=True)
 class ImportedConfig:
-    """The files written, a row for each variable (name, here, remark), notes, and trials of TEACUP."""
+    """The result of an import.
+
+    `files` are the files written. `rows` has for each variable its name, its counterpart here and a remark.
+    `teacup_trials` is the number of trials of TEACUP.
+    """
 
     files: tuple[Path, ...]
     rows: tuple[tuple[str, str, str], ...]
@@ -318,7 +322,10 @@ def _speed(value: Any) -> dict[str, Any]:
 
 
 def _power(config: Configuration) -> Iterator[str]:
-    """Yield comments that name the power controller's outlet of each host. Its login is not copied."""
+    """Yield comments that name the power controller's outlet of each host.
+
+    The controller's login is not copied.
+    """
     kind = config.text("power_ctrl_type", "9258HP")[:20]
     for host, one in config.items("host_power_ctrlport"):
         if isinstance(one, list | tuple) and len(one) == 2 and host in config.names:

@@ -28,8 +28,8 @@ OTHERS = ("delay", "loss", "rate", "queue_disc_params", "bidir", "attach_to_queu
 class BottleneckQueues:
     """The bottleneck: its router, and the networks of the side that data comes from and of the other side.
 
-    `queues` has the entry of each direction, `classes` the entries attached to them, by name of the class,
-    and `ends` the ends of each class.
+    `queues` has the entry of each direction. `classes` maps each class to the entries of its directions, and
+    `ends` maps each class to its ends.
     """
 
     router: str

@@ -119,9 +119,9 @@ ROUTER_ONLY = tuple(name for name, key in keys_of(NetworkPath).items() if key.ro
 def least_burst_packets(loss: float) -> float:
     """Return the smallest mean length of loss bursts, in packets, for a share of losses: loss / (1 - loss).
 
-    At least one packet is delivered between two bursts, so the same share of losses in shorter bursts, which
-    would be more, needs more delivered packets than there are. Rounding to nine digits makes the result for
-    0.9 exactly 9, in spite of binary fractions.
+    At least one packet is delivered between two bursts. For the same share of losses, shorter bursts must be
+    more frequent, so that bursts below this length would need more delivered packets between them than there
+    are. Rounding to nine digits makes the result for 0.9 exactly 9, in spite of binary fractions.
     """
     return round(loss / (1 - loss), 9)
 

@@ -296,8 +296,8 @@ def matches(line: Mapping[str, tuple[str, ...]], treatment: Treatment) -> bool:
 def occur_together(part: Part, levels: Treatment) -> bool:
     """Return whether some treatment of a part has all these levels, which belong to different factors.
 
-    To find out, the other factors in the lines of `exclude` that may match are combined in all ways, up to
-    MOST_COUNTED.
+    If lines of `exclude` may apply to these levels, combinations of the other factors in those lines are
+    tried, at most MOST_COUNTED of them.
     """
     with suppress(ValueError, KeyError):  # check_design reports lines with errors
         for included in included_treatments(part):
