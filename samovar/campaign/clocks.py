@@ -138,7 +138,7 @@ class Clocks:
         return {host: replace(one, drift=drift_of(self.readings[host])) for host, one in estimates.items()}
 
     def longest_s(self) -> float:
-        """Return the largest duration among the latest readings of all clocks, in seconds."""
+        """Return how long the slowest of the clocks' latest readings took, in seconds."""
         return max((readings[-1].took_s for readings in self.readings.values()), default=0.0)
 
 

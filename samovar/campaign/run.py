@@ -207,8 +207,8 @@ def _changed_hosts(context: CampaignContext) -> Collection[str]:
 def note_pick(picked: Picked | None, state: CampaignState, note: Note) -> None:
     """Record in the journal which trials a run is about, if this differs from what the journal says.
 
-    `picked` is None for a run of the whole plan. Trials that are run again (`picked.again`) are not recorded,
-    because an earlier run was already about them.
+    `picked` is None for a run of the whole plan. Nothing is recorded if trials are run again
+    (`picked.again`), because an earlier run was about them.
     """
     text, ids = (picked.text, picked.ids) if picked else ("", ())
     known = text in state.picks and state.picked.issuperset(ids) if text else not state.picks

@@ -238,7 +238,7 @@ def _newest_plan(ctx: click.Context) -> dict[str, Any]:
     """Return the plan.json of the campaign that the command line names, or of the newest campaign.
 
     The newest campaign is that of the experiment that the command line names. Returns an empty mapping if
-    there is none.
+    there is no such campaign.
     """
     root, name = _root(ctx), str(ctx.params.get("campaign") or ctx.params.get("a") or _experiment(ctx))
     if root is None or not name:

@@ -21,7 +21,7 @@ from samovar.hosts import Sessions, machines_of
 
 
 class Controller:
-    """Runs the campaigns of a project: brings together its files, its testbeds and the preflight."""
+    """Runs the campaigns of a project, with the project's files, its testbeds and the preflight."""
 
     def __init__(self, root: Path) -> None:
         self.project = Project(root)

@@ -57,7 +57,7 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class PlannedExperiment:
-    """An experiment with the profile and overrides of the command line, planned for its testbed.
+    """An experiment to which profile and overrides have been applied, with its plan for a testbed.
 
     `sources` maps file names in a campaign's folder to the content of definition files. If several testbeds
     share the campaign, `others` has the experiment as planned for each further testbed.

@@ -171,7 +171,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _cost_lines(preview: PlanPreview) -> Iterator[str]:
-    """Yield the time that all trials, the open trials and the runnable trials take, and the disk space."""
+    """Yield lines on the time that all, the open and the runnable trials take, and on the disk space."""
     cost, remaining, possible = preview.cost, preview.cost_remaining, preview.cost_possible
     yield _total("cost", cost)
     if 0 < remaining.trials < cost.trials:

@@ -196,7 +196,7 @@ def leases_of(sessions: Sessions) -> Mapping[str, Lease]:
 
 
 def require_free(sessions: Sessions, request: LeaseRequest) -> None:
-    """Raise LeaseError or HostsError if another campaign has hosts whose leases may not be taken over."""
+    """Raise LeaseError or HostsError if another campaign holds leases that may not be taken over."""
     leases = leases_of(sessions).items()
     raise_host_errors({host: _refusal(host, lease) for host, lease in leases if not request.right(lease)})
 

@@ -86,7 +86,7 @@ def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: E
 
 
 def silent_hosts(error: TestbedError) -> frozenset[str]:
-    """Return those of the hosts that an error names that did not answer at all.
+    """Return which of the hosts in an error did not answer at all.
 
     A host that refused the SSH key is not silent.
     """

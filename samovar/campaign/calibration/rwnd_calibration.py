@@ -64,7 +64,7 @@ def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
 
 
 def window_share(clamp_bytes: int, buffer_bytes: int) -> int | None:
-    """Return which share of the buffer the window is, in 256ths; None if the share is not a whole number."""
+    """Return the window's share of the buffer in 256ths; None if this is not a whole number."""
     share = round(clamp_bytes * WHOLE / buffer_bytes) if buffer_bytes > 0 else 0
     exact = 0 < share < WHOLE and buffer_bytes * share // WHOLE == clamp_bytes
     return share if exact else None
@@ -108,7 +108,8 @@ def fit_buffers(shares: Mapping[WindowProbe, int]) -> dict[str, int]:
     """Return for each receiver the receive buffer in bytes that gives the requested windows.
 
     `shares` maps each probe to the measured share of the buffer that the kernel advertises, in 256ths. A host
-    has the same buffer for all senders; the smallest is taken, so that no window exceeds the requested one.
+    has one buffer for all senders. The smallest buffer that one of them requires is taken, so that no window
+    exceeds the requested one.
     """
     buffers: dict[str, int] = {}
     for probe, share in shares.items():

@@ -39,7 +39,7 @@ NOT_OVERHEAD = frozenset({"traffic", "reboot", "calibrate", "windows"})
 
 @dataclass(frozen=True)
 class TrafficFailure:
-    """A failure that ended the traffic early: keyword (see trial/traffic.py), host, and details."""
+    """A failure that ended the traffic early: its keyword (see trial/traffic.py), its host, and details."""
 
     word: str
     host: str

@@ -91,8 +91,8 @@ def _check_buffer(
 ) -> Check:
     """Compare the longest queue that was measured with the size of the buffer.
 
-    Samples of the queue may miss its maximum, but never exceed the buffer. The number of packets in flight
-    may exceed the buffer.
+    Samples of the queue may miss its maximum, but never exceed the buffer. The number of packets in flight is
+    derived from delays, so it may exceed the buffer.
     """
     in_packets = direction.buffer_packets is not None
     asked = (direction.buffer_packets if in_packets else direction.buffer_bytes) or 0

@@ -125,7 +125,7 @@ class OutputChecks:
                     self.checked.report((*where, key, index), message)
 
     def _check_levels(self, where: Loc, parts: Mapping[str, Part], wanted: Collection[str]) -> None:
-        """Report levels that no part has. The last item of `where` is the factor's name."""
+        """Report levels that no part has. The last item of the place `where` is the factor's name."""
         factor = str(where[-1])
         factors = {factor for part in parts.values() for factor in part.factors}
         if not self.checked.check_name(where, "factor", factor, factors, key=True):

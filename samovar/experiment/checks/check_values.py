@@ -85,7 +85,7 @@ def _unreadable(one: PartValue) -> Iterator[Refusal]:
 
 
 def _refused_by_recipes(one: PartValue, name: str, recipes: Iterable[Parameters]) -> Iterator[Refusal]:
-    """Yield the error of each recipe that does not accept the text of a parameter."""
+    """Yield an error for each recipe that does not accept the given text as the value of its parameter."""
     for known in recipes:
         if isinstance(one.value, str) and name in known:
             try:

@@ -38,7 +38,7 @@ class PartValue:
 
     @property
     def owner(self) -> str:
-        """The target without its last word: path, traffic.LABEL, loggers.NAME or a setting recipe."""
+        """The target without its last word: path, traffic.LABEL, loggers.NAME or a setting recipe's name."""
         return self.target.removesuffix(self.key).removesuffix(".")
 
     @property
