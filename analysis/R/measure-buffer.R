@@ -1,4 +1,4 @@
-# Estimate the size of the bottleneck's buffer, per cycle of cwnd or from PAUSE frames.
+# Estimate the size of the bottleneck's buffer from the cycles of cwnd, one estimate per cycle, or from PAUSE frames.
 
 #' Cycles of the congestion window
 #'

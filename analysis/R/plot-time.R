@@ -1,4 +1,4 @@
-# Draw figures over time, with one trial per treatment.
+# Draw figures over time: of each treatment, the trial of one replicate.
 
 #' Time series of trials in stacked panels
 #'

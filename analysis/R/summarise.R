@@ -95,7 +95,7 @@ spread_of <- function(value) {
 #' @param campaign A campaign of [read_campaign()].
 #' @param metrics Table of trial metrics.
 #' @return Rows like those of [summarise_metrics()], metrics `rtt_rwnd_linearity_r2` and `rtt_rwnd_slope_ratio`, with an empty level of rwnd; `n` is
-#'   the number of windows. No rows if fewer than three windows leave the buffer unfilled; NULL if no trial has a single flow.
+#'   the number of windows. No rows if fewer than three windows leave the buffer unfilled; NULL if no trial has exactly one flow.
 #' @export
 rwnd_linearity <- function(campaign, metrics) {
   if (!all(c("rwnd", "cc") %in% campaign$factors)) return(NULL)

@@ -192,7 +192,7 @@ def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
 
 
 def _even_drifts(readings: Sequence[Reading]) -> list[Drift]:
-    """Return bounds of the drift of a clock that was not set, by the first reading, the first two, etc.
+    """Return, for each n, the bounds of a clock's drift by its first n readings, if it was not set meanwhile.
 
     It is enough to compare pairs of readings. If a line of a given slope passes through every two of the
     offset intervals, one line of that slope passes through all of them (Helly's theorem).

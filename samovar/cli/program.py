@@ -1,4 +1,4 @@
-"""Run a command body: turn errors into messages and exit codes, handle Ctrl-C, and print safe text."""
+"""Run the function of a command: turn errors into exit codes, handle Ctrl-C, escape control characters."""
 
 from __future__ import annotations
 

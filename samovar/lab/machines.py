@@ -441,7 +441,7 @@ class MachineSetup:
                     break
 
     def tail(self, count: int) -> str:
-        """Return the last lines of the console's output followed by QEMU's own output."""
+        """Return the last lines of the console's output, and then all of QEMU's own output."""
         lines = (self._text("console.log") + "\n" + self._text("qemu.log")).splitlines()
         return "\n".join([line for line in lines if line.strip()][-count:])
 

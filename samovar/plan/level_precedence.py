@@ -39,7 +39,7 @@ class TreatmentError(PlanError):
 
 @dataclass(frozen=True)
 class PartContext:
-    """What all treatments of a part have in common. `factors` include the levels of included treatments."""
+    """What all treatments of a part have in common. `factors` has levels of `include` too."""
 
     name: str
     part: keys.Part

@@ -98,7 +98,7 @@ class Treatments:
         }
 
     def columns(self, replicate: int) -> dict[str, Sequence[Component]]:
-        """Return the column of every component for one replicate, by name."""
+        """Return, by its name, each component's column for one replicate: its value in every treatment."""
         return {name: columns[(replicate - 1) % len(columns)] for name, columns in self.components.items()}
 
     def resolved(self, treatment: int, replicate: int = 1) -> Resolved:

@@ -23,7 +23,7 @@ HEAD_ROOM = 2
 LEAST_PACKETS = 1000
 """netem's own default limit (tc-netem(8))."""
 PORT_RATES_BPS = (100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000)
-"""Rates of Ethernet. An adapter's port has the lowest rate that is not slower than its medium."""
+"""Rates of Ethernet. An adapter's port runs at the lowest of them that is at least its medium's rate."""
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,6 @@ def calibration_needs(resolved: Resolved, host: str, catalogue: Catalogue) -> fr
 
 
 def _recipe(catalogue: Catalogue, systems: tuple[str, str]) -> Recipe:
-    """Return the recipe `calibrate` that a sender and a receiver of these systems share."""
+    """Return the recipe `calibrate` for the operating systems of both the sender and the receiver."""
     sender, receiver = (catalogue.recipe("step", "calibrate", system) for system in systems)
     return sender if sender.path == receiver.path else catalogue.recipe("step", "calibrate", COMMON)

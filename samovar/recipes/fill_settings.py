@@ -1,4 +1,4 @@
-"""Fill in the setting recipes of a host with the values of a trial, in the order in which they are applied.
+"""Render the recipes of a host's settings with the values of a trial, in the order in which they are applied.
 
 Most values are those of the plan. Values of `rwnd` and `bpf` are computed here, values of `bottleneck` and
 `adapter` in bottleneck.py, of `air` in wlan.py, receive buffers for measured windows in

@@ -1,4 +1,4 @@
-"""Commands that run as root on a host where another user logs in: patterns in the form of sudoers(5).
+"""List the commands that need root, as patterns of sudoers(5), for hosts whose login is not root.
 
 A pattern is a POSIX extended regular expression for a whole command, starting with the program's name. In it,
 `<interface>` means an interface of the host that takes part, `<device>` a device that samovar creates,

@@ -18,7 +18,7 @@ from samovar.schema.schema_from_recipes import Recipes
 
 REFERENCE = Path("docs") / "reference"
 FOLDER, PROJECT_FOLDER = REFERENCE / "schema", Path(".schema")
-"""Where editor schemas are in a checkout, and in another project."""
+"""The folders of the editor schemas: in a checkout of samovar, and in a user's project."""
 WIDTH = 200
 
 

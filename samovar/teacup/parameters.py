@@ -134,7 +134,7 @@ def _groups(number: int, together: Sequence[Row]) -> list[Row]:
 def _add_factor(
     found: Spread, parameters: Sequence[Parameter], group: Row, tables: Mapping[str, Table]
 ) -> None:
-    """Add the factor of a group of parameters: a level for each combination that differs from the others."""
+    """Add the factor of a group of parameters, with one level per distinct combination of their values."""
     several = [parameters[number] for number in group]
     name = "-".join(one.name for one in several)
     if not tables:

@@ -85,8 +85,9 @@ class _Verifier:
     """Collects from a journal which files the campaign's folder should contain, and reports differences.
 
     `_folders` maps the folders of trials, complete or set aside, to the SHA-256 of their SHA256SUMS, or to
-    None if a full disk prevented writing it. `_own_files` maps files that do not belong to one trial to their
-    SHA-256. `_running` has the ids of trials that were started and not finished.
+    None if a full disk prevented writing it. `_own_files` maps the campaign's own files, which are
+    those outside the folders of trials, to their SHA-256. `_running` has the ids of trials that were started
+    and not finished.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -32,7 +32,7 @@ deviates by less, the trial is suspect."""
 
 
 def check_path_calibration(evidence: Evidence) -> Iterator[Check]:
-    """Yield the checks from the calibration of the trial's path, which may have been in an earlier trial."""
+    """Yield the checks of the path's calibration, which may have been made before an earlier trial."""
     yield from evidence.calibration
 
 

@@ -24,7 +24,7 @@ def recorder_of(catalogue: RecipeCatalogue, logger: Logger, os: str) -> str | No
 def recorders_by_system(
     catalogue: RecipeCatalogue, quantity: str, systems: Iterable[str] = ()
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return by system the recipes that record a quantity, the default recipe first.
+    """Return, for each operating system, the recipes that record a quantity, its default recipe first.
 
     The result is for all operating systems and for those in `systems`, which may be releases such as
     freebsd-11.

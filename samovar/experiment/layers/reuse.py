@@ -1,4 +1,4 @@
-"""Read and merge what an experiment reuses: the experiment it extends and its fragments; read its profiles.
+"""Merge an experiment with the experiment that it extends and with its fragments, and read its profiles.
 
 Later layers override earlier ones, and top-level keys of a layer also change the parts of weaker layers.
 Every node keeps the position in the file that it comes from.
