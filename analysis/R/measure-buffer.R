@@ -103,8 +103,8 @@ collapse_cause <- function(i, j, x) {
 #' estimate is the median over the ten packets.
 #'
 #' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). TCP notices a drop one round trip later, while cwnd keeps growing,
-#' and part of the data in flight is on the idle path. The estimate `method2_packets` is therefore cwnd one RTT_max before the reduction, in whole
-#' segments, less RTT_min * local rate / MTU. If there is a sample for every packet, this cwnd counts the dropped packet, which was never in the
+#' and part of the data in flight is on the links, as it is without a queue. The estimate `method2_packets` is therefore cwnd one RTT_max
+#' before the reduction, in whole segments, less RTT_min * local rate / MTU. If there is a sample for every packet, this cwnd counts the dropped packet, which was never in the
 #' buffer; then one packet is subtracted.
 #'
 #' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits between

@@ -67,7 +67,7 @@ def _plots(
 ) -> Iterator[list[int]]:
     """Yield the plots: treatments divided by the first column, then each plot by the next, and so on.
 
-    With `generator`, plots are shuffled within the plot that they belong to.
+    If `generator`, of random numbers, is given, the plots within each plot are shuffled.
     """
     if not columns:
         yield treatments

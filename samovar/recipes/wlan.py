@@ -1,4 +1,4 @@
-"""Values of setting `air`: what a lab's WLAN simulates, by the settings of its hosts."""
+"""Compute the setting `air`, which describes a lab's WLAN, from the settings of the lab's hosts."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class QueueReader:
         written = str(entry.read("queue_disc", names))
         aqm = "pfifo" if written in ("", "fifo") else written
         if aqm not in self.catalogue.names("aqm", self.system):
-            raise NoCounterpartError(f"{aqm[:40]} is not a queue discipline of {self.system} here")
+            raise NoCounterpartError(f"samovar has no queue discipline {aqm[:40]} for {self.system}")
         return aqm
 
     def buffer(self, entry: TeacupEntry, names: Names, direction: str) -> str:

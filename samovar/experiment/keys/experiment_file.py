@@ -124,7 +124,9 @@ class Experiment(PartKeys, SourceFile):
     tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = entry(
         "Tables of the report: names, or mappings with options.", ()
     )
-    expect: tuple[Expect, ...] = entry("Lines of the scorecard.", ())
+    expect: tuple[Expect, ...] = entry(
+        "Expected results; the scorecard says of each whether it was reproduced.", ()
+    )
     verdict: Thresholds = entry(
         "Limits of the verdict, which override those of config.yaml.", Thresholds.model_construct()
     )

@@ -26,8 +26,8 @@ def recorders_by_system(
 ) -> Mapping[str, tuple[str, ...]]:
     """Return, for each operating system, the recipes that record a quantity, its default recipe first.
 
-    The result is for all operating systems and for those in `systems`, which may be releases such as
-    freebsd-11.
+    The result has an entry for each operating system, and one for each of `systems`, which may be releases
+    such as freebsd-11.
     """
     every = dict.fromkeys((*OPERATING_SYSTEMS, *systems))
     found = {os: catalogue.quantities(os).get(quantity, ()) for os in every}

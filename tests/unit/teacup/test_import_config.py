@@ -195,7 +195,7 @@ def test_each_generator_is_a_flow(
         (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
         (small(queues=QUEUE.replace("dest='172.16.11.0/24'", "dest='10.0.0.0/8'")), "no interface to each of its ends"),
         (small(parameters="'x': (['V_x'], ['x'], [1, 2], {})", varied="'x'"), "changes nothing that could be translated"),
-        (small(parameters="'x': (['V_aqm'], ['x'], ['pfifo', 'nosuch'], {})", varied="'x'"), "nosuch is not a queue discipline"),
+        (small(parameters="'x': (['V_aqm'], ['x'], ['pfifo', 'nosuch'], {})", varied="'x'"), "samovar has no queue discipline nosuch"),
         (small(more="TPCONF_host_os = {'b': 'CYGWIN'}\n"), "b ran CYGWIN"),
         (small(more="TPCONF_duration = input()\n"), "TPCONF_duration: input() would have to be executed"),
         (small(more="TPCONF_host_init_custom_cmds = {'a': ['mysql --password=hunter22']}\n"), "or they contain a password"),
