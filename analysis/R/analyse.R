@@ -121,7 +121,7 @@ summary_of <- function(campaign, metrics) {
 
 note_lines <- function(notes) if (nrow(notes) == 0) character() else sprintf("%s: %s", notes$trial, notes$note)
 
-# The variance of every metric, each trial with the median of its flows as in the summary.
+# The variance of every metric. A trial counts once, with the median over its flows, as in the summary.
 variance_of <- function(campaign, metrics) {
   by <- c("trial", "part", campaign$factors, "metric", "unit")
   variance_by_part(campaign, metrics[, .(value = stats::median(value)), by = by])

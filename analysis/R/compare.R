@@ -40,8 +40,8 @@ compare_campaigns <- function(a, b, to, by = NULL, cores = getOption("samovar.co
 #' The factors by which trials of two campaigns are matched
 #' @param campaigns A list `A`, `B` of [read_campaign()].
 #' @param by Factors that make the treatments, or NULL.
-#' @return A list: `treatments`, factors whose levels make a treatment; `pairs`, the other factors with common levels, which are the same for both
-#'   trials of a pair.
+#' @return A list: `treatments`, factors whose levels make a treatment; `pairs`, the other factors with common levels. The two trials of a pair have
+#'   the same level of each factor in `pairs`.
 #' @noRd
 matched_factors <- function(campaigns, by = NULL) {
   known <- lapply(campaigns, \(campaign) c("part", campaign$factors))

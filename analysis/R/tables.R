@@ -42,7 +42,7 @@ table_crossed <- function(results, trials, metric, rows, columns, published = NU
   per_trial <- values[, .(value = stats::median(value) * shown$scale), by = c("trial", rows, columns)]
   setnames(per_trial, c(rows, columns), c("row", "column"))
   data <- per_trial[, median_interval(value), by = .(row, column)]
-  # Trials of several treatments are no sample of one distribution.
+  # Trials of several treatments are not a sample of one distribution.
   pooled <- nlevels(curves_of(campaign, trials, but = c(rows, columns))$labels) > 1
   if (pooled) data[, c("lo", "hi", "confidence") := NA_real_]
   down <- intersect(known_levels(campaign, rows), data$row)

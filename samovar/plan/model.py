@@ -142,7 +142,7 @@ class HostPlan(PlanValue):
 
     @model_serializer(mode="wrap")
     def _without_wlans(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the key `wlans` for hosts that are no access point.
+        """Leave out the key `wlans` for hosts that are not an access point.
 
         Trials without a WLAN then keep the ids that they had before this key existed.
         """

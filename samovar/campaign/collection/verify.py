@@ -24,8 +24,8 @@ from samovar.events import Emit, Event, silent
 
 REPORT_S = 0.2
 UNRECORDED = ("tables/", "in-progress/", "bundle/", "set-aside/", "commands/")
-"""Folders in which a file without a recorded checksum is no problem. The analysis writes tables/ and bundle/,
-a running campaign writes in-progress/ and commands/. Trials in set-aside/ are verified separately."""
+"""Folders whose files may have no recorded checksum. The analysis writes tables/ and bundle/, and a running
+campaign writes in-progress/ and commands/. Trials in set-aside/ are verified separately."""
 GROWING = re.compile(r"journal\.jsonl|journal\.torn-\d+|.*\.part")
 
 

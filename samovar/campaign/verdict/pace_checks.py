@@ -109,7 +109,7 @@ def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
         )
         return
     packet = max(sending.amounts) / sending.life_s / pace.per_s
-    graded = _graded(max(0.0, abs(deviation) - packet), share)
+    graded = _graded(abs(deviation) - packet, share)
     yield Check(name, host, requested, observed, *graded, f"± {share:.1%} and a packet")
     seconds = int(sending.life_s)
     amounts = [0] * seconds

@@ -29,10 +29,8 @@ from samovar.units import UnitError, quoted
 
 ROLES = ("sender", "receiver", "router", "observer")
 MEDIA = ("simplex", "duplex")
-_DSSS_BPS, _OFDM_BPS = (
-    (1000000, 2000000, 5500000, 11000000),
-    tuple(mbit * 1000000 for mbit in (6, 9, 12, 18, 24, 36, 48, 54)),
-)
+_DSSS_BPS = (1000000, 2000000, 5500000, 11000000)
+_OFDM_BPS = tuple(mbit * 1000000 for mbit in (6, 9, 12, 18, 24, 36, 48, 54))
 WLAN_RATES_BPS: Mapping[str, tuple[int, ...]] = {
     "802.11a": _OFDM_BPS,
     "802.11b": _DSSS_BPS,

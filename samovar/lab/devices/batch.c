@@ -71,7 +71,7 @@ void plan_reads(struct reading *reading, int tap, int64_t wanted) {
 }
 
 /* Return a copy of one of the frames that were read, NULL if there was none. */
-struct frame *copy_frame(const struct reading *reading, int number, int64_t now_ns) {
+static struct frame *copy_frame(const struct reading *reading, int number, int64_t now_ns) {
   ssize_t length_bytes = reading->lengths_bytes[number];
   if (length_bytes <= 0) return NULL;
   struct frame *frame = malloc(sizeof *frame + (size_t)length_bytes);
@@ -79,6 +79,17 @@ struct frame *copy_frame(const struct reading *reading, int number, int64_t now_
   *frame = (struct frame){.t_ns = now_ns, .length_bytes = (size_t)length_bytes};
   memcpy(frame->bytes, reading->bytes[number], (size_t)length_bytes);
   return frame;
+}
+
+/* Hand each frame that was read to `accept`, which owns it from then on. */
+void take_frames(struct reading *reading, int port, int64_t now_ns, void (*accept)(int port, struct frame *frame, int64_t now_ns)) {
+  reading->found = 0;
+  for (int number = 0; number < reading->planned; number++) {
+    struct frame *frame = copy_frame(reading, number, now_ns);
+    if (!frame) continue;
+    reading->found++;
+    accept(port, frame, now_ns);
+  }
 }
 
 /* Plan to write one frame; both pointers must be valid until run_batch. */

@@ -82,7 +82,7 @@ void open_batch(void);
 void plan_reads(struct reading *reading, int tap, int64_t wanted);
 void plan_write(int tap, unsigned char *bytes, size_t length_bytes, ssize_t *result);
 void run_batch(void);
-struct frame *copy_frame(const struct reading *reading, int number, int64_t now_ns);
+void take_frames(struct reading *reading, int port, int64_t now_ns, void (*accept)(int port, struct frame *frame, int64_t now_ns));
 
 /* orders.c: orders and the current settings */
 int open_orders(void);

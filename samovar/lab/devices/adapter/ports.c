@@ -39,17 +39,6 @@ static void accept_frame(int direction, struct frame *frame, int64_t now_ns) {
   pause_or_resume(direction, now_ns);
 }
 
-static void accept_frames(int direction, int64_t now_ns) {
-  struct reading *reading = &readings[direction];
-  reading->found = 0;
-  for (int number = 0; number < reading->planned; number++) {
-    struct frame *frame = copy_frame(reading, number, now_ns);
-    if (!frame) continue;
-    accept_frame(direction, frame, now_ns);
-    reading->found++;
-  }
-}
-
 static void plan_writes(int direction, struct queue *leaving, int64_t now_ns) {
   struct adapter *adapter = &adapters[direction];
   while (adapter->flying.first && adapter->flying.first->t_ns <= now_ns) {
@@ -76,6 +65,6 @@ void exchange_frames(int64_t now_ns) {
   run_batch();
   for (int direction = DOWN; direction < DIRECTIONS; direction++) {
     count_out(&adapters[direction], &leaving[direction]);
-    accept_frames(direction, now_ns);
+    take_frames(&readings[direction], direction, now_ns, accept_frame);
   }
 }

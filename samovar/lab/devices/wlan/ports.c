@@ -33,18 +33,11 @@ static int receiver_of(const struct frame *frame) {
   return ACCESS_POINT;
 }
 
-static void accept_frames(int port, int64_t now_ns) {
-  struct reading *reading = &readings[port];
-  reading->found = 0;
-  for (int number = 0; number < reading->planned; number++) {
-    struct frame *frame = copy_frame(reading, number, now_ns);
-    if (!frame) continue;
-    reading->found++;
-    frame->from = port;
-    frame->to = frame->length_bytes > MAC_BYTES ? receiver_of(frame) : port;
-    if (frame->to == port) free(frame);
-    else wlan_offer(&wlan, frame, now_ns);
-  }
+static void accept_frame(int port, struct frame *frame, int64_t now_ns) {
+  frame->from = port;
+  frame->to = frame->length_bytes > MAC_BYTES ? receiver_of(frame) : port;
+  if (frame->to == port) free(frame);
+  else wlan_offer(&wlan, frame, now_ns);
 }
 
 static void plan_writes(struct queue *leaving) {
@@ -63,7 +56,7 @@ static void move_frames(int64_t now_ns) {
     plan_reads(&readings[port], device.taps[port], readings[port].found ? READS : 1);
   run_batch();
   for (struct frame *frame; (frame = pop(&leaving)); free(frame)) unwritten_frames += frame->written_bytes < 0;
-  for (int port = 0; port < device.ports; port++) accept_frames(port, now_ns);
+  for (int port = 0; port < device.ports; port++) take_frames(&readings[port], port, now_ns, accept_frame);
 }
 
 static int64_t next_event_ns(int64_t now_ns) {
