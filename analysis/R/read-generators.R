@@ -2,12 +2,13 @@
 
 #' Read a log of iperf 2
 #'
-#' Output of iperf 2 (2.0.5 to 2.1) as CSV (`-y C`) or as text, also with `-e`, of a client or a server, TCP or UDP.
+#' Output of iperf 2 (2.0.5 to 2.1) as CSV (`-y C`) or as text, also with `-e`, of a client or a server, TCP or UDP. Each line may begin with a
+#' time stamp, as `ts` writes it: seconds since 1970 (`ts '%s'`, `ts '%.s'`), a date, or a month and a day.
 #'
 #' @param path One log, plain or gzip-compressed.
 #' @return A data.table, a row per report in the file's order: `stream` (iperf's id), `src`, `sport`, `dst`, `dport` (iperf's local and
-#'   foreign end), `stamp` (of CSV: local time, YYYYMMDDhhmmss, in an unknown zone), `start_s`, `end_s` (since the start of the stream),
-#'   `bytes` (payload, rounded in text; NA if iperf prints less than 0, like `rate_bps`), `rate_bps`, `retransmissions`, `cwnd_bytes`, `rtt_us` (`-e`,
+#'   foreign end), `stamp` (of CSV: local time, YYYYMMDDhhmmss, in an unknown zone; of text: the line's time stamp), `t_s` (the line's time
+#'   stamp, if it is in seconds since 1970), `start_s`, `end_s` (since the start of the stream), `bytes` (payload, rounded in text; NA if iperf prints less than 0, like `rate_bps`), `rate_bps`, `retransmissions`, `cwnd_bytes`, `rtt_us` (`-e`,
 #'   TCP client), `jitter_ms`, `lost_packets`, `packets` (UDP, at the receiver; -1 is NA), `sum` (of all streams), `total` (the stream's last
 #'   report, which repeats all intervals: add up either this row or all other rows).
 #' @source iperf(1); Reporter.c and ReportOutputs.c of iperf 2.1.8.
@@ -15,15 +16,15 @@
 read_iperf <- function(path) {
   wanted <- "a log of iperf 2, CSV (-y C) or text"
   log <- text_lines(path, wanted)
-  text <- if (log$cut) utils::head(log$text, -1) else log$text
-  x <- if (any(grepl(iperf_csv_start, text))) iperf_csv(text) else iperf_text(text)
+  lines <- unstamped(if (log$cut) utils::head(log$text, -1) else log$text)
+  x <- if (any(grepl(iperf_csv_start, lines$text))) iperf_csv(lines$text) else iperf_text(lines)
   if (nrow(x) == 0) abort_log(path, first_line(log$text), "has no report of iperf", wanted)
   mark_totals(x)
 }
 
 iperf_csv_start <- "^[0-9]{14}(\\.[0-9]+)?,"
 
-iperf_columns <- c("stream", "src", "sport", "dst", "dport", "stamp", "start_s", "end_s", "bytes", "rate_bps", "retransmissions",
+iperf_columns <- c("stream", "src", "sport", "dst", "dport", "stamp", "t_s", "start_s", "end_s", "bytes", "rate_bps", "retransmissions",
                    "cwnd_bytes", "rtt_us", "jitter_ms", "lost_packets", "packets", "sum")
 
 iperf_csv <- function(text) {
@@ -34,7 +35,7 @@ iperf_csv <- function(text) {
   part <- \(k) as_number(vapply(interval, \(i) if (length(i) == 3) i[k] else "", ""))
   x <- data.table(
     stream = as_number(field(6)), src = field(2), sport = as_number(field(3)), dst = field(4), dport = as_number(field(5)),
-    stamp = field(1), start_s = part(2), end_s = part(3), bytes = as_number(field(8)), rate_bps = as_number(field(9)),
+    stamp = field(1), t_s = NA_real_, start_s = part(2), end_s = part(3), bytes = as_number(field(8)), rate_bps = as_number(field(9)),
     retransmissions = NA_real_, cwnd_bytes = NA_real_, rtt_us = NA_real_, jitter_ms = as_number(field(10)),
     lost_packets = as_number(field(11)), packets = as_number(field(12)), sum = as_number(field(6)) %in% -1
   )
@@ -43,7 +44,8 @@ iperf_csv <- function(text) {
   x[bytes < 0, bytes := NA][rate_bps < 0, rate_bps := NA]
 }
 
-iperf_text <- function(text) {
+iperf_text <- function(lines) {
+  text <- lines$text
   ends <- match_lines(text, "^\\[ *\\*?([0-9]+)\\] local (\\S+?)(?:%\\S+)? port ([0-9]+) connected with (\\S+) port ([0-9]+)",
                       c("stream", "src", "sport", "dst", "dport"))
   x <- match_lines(text, paste0(
@@ -54,8 +56,8 @@ iperf_text <- function(text) {
   at <- vapply(seq_len(nrow(x)), \(i) utils::tail(c(NA, which(ends$stream == x$stream[i] & ends$line < x$line[i])), 1), 1L)
   udp <- parts_of(x$rest, paste0("^ +", decimal_number, " +ms +(-?[0-9]+)/ *(-?[0-9]+)"), 3)
   tcp <- parts_of(x$rest, "^ +[0-9]+/[0-9]+ +([0-9]+) +(-?[0-9]+)K(?:\\([0-9]+\\))?/([0-9]+)(?:\\([0-9]+\\))? us", 3)
-  x[, `:=`(src = ends$src[at], sport = as_number(ends$sport[at]), dst = ends$dst[at], dport = as_number(ends$dport[at]), stamp = NA_character_,
-           sum = stream == "SUM", start_s = as_number(start_s), end_s = as_number(end_s),
+  x[, `:=`(src = ends$src[at], sport = as_number(ends$sport[at]), dst = ends$dst[at], dport = as_number(ends$dport[at]), stamp = lines$stamp[line],
+           t_s = stamp_seconds(lines$stamp[line]), sum = stream == "SUM", start_s = as_number(start_s), end_s = as_number(end_s),
            bytes = as_number(bytes) * unit_of(bytes_unit, binary_units), jitter_ms = udp[[1]], lost_packets = udp[[2]], packets = udp[[3]],
            rate_bps = as_number(rate) * fifelse(rate_in == "bits", unit_of(rate_unit, metric_prefixes), 8 * unit_of(toupper(rate_unit), binary_units)),
            retransmissions = tcp[[1]], cwnd_bytes = 1024 * tcp[[2]], rtt_us = tcp[[3]])]
@@ -73,26 +75,36 @@ mark_totals <- function(x) {
   x[, total := start_s == 0 & end_s == max(end_s) & seq_len(.N) == max(which(start_s == 0 & end_s == max(end_s)), 0), by = .(stream, sport, dport)][]
 }
 
-#' Read the JSON output of iperf3
+#' Read the output of iperf3
 #'
-#' The output of `-J`, one object, or of `--json-stream` (3.17 and later), one event per line, of either end. An incomplete last line of
-#' `--json-stream` is ignored, so that the log of a killed test can be read up to that point. The whole object that `--json-stream-full-output`
-#' appends repeats the events and is not read.
+#' The output of `-J`, one object, of `--json-stream` (3.17 and later), one event per line, or text, of either end. An incomplete last line of
+#' `--json-stream` and of text is ignored, so that the log of a killed test can be read up to that point. The whole object that
+#' `--json-stream-full-output` appends repeats the events and is not read. Each line may begin with a time stamp, as `--timestamps` and `ts` write it.
+#'
+#' Text has rounded units, and no `snd_wnd_bytes`, `rtt_us`, `rttvar_us` and `pmtu_bytes`; a row is `omitted` if the line says so.
 #'
 #' @param path One file, plain or gzip-compressed.
 #' @param test Number of the test in a file of several tests, as servers write it: 1 for the first test that has an interval.
 #' @return A data.table, a row per interval and stream: `stream` (iperf3's socket), `src`, `sport`, `dst`, `dport` (its local and foreign
 #'   end), `start_s`, `end_s` (since the start of the test), `bytes`, `rate_bps`, `retransmissions`, `cwnd_bytes`, `snd_wnd_bytes`,
-#'   `rtt_us`, `rttvar_us`, `pmtu_bytes` (TCP, sender), `jitter_ms`, `lost_packets`, `packets` (UDP), `omitted`, `sender`. Attributes: `epoch_s`
-#'   (start of the test, whole seconds), `protocol`, `mss_bytes`, `error` (iperf3's error message, or NULL), `totals` (a data.table:
+#'   `rtt_us`, `rttvar_us`, `pmtu_bytes` (TCP, sender), `jitter_ms`, `lost_packets`, `packets` (UDP), `omitted`, `sender` (TRUE if this end sends; NA
+#'   if text does not show it), of text also `t_s` (the line's time stamp, if it is in seconds since 1970). Attributes: `epoch_s` (start of the test,
+#'   whole seconds; NA of text), `protocol`, `mss_bytes`, `error` (iperf3's error message, or NULL), `totals` (a data.table:
 #'   `side` sender or receiver, `both` of UDP, with `-reverse` for the reverse direction of `--bidir`; `bytes`, `seconds_s`, `rate_bps`,
 #'   `retransmissions`; NA where a server prints 0 because it does not know the client's values; without rows if the test did not end).
 #' @source iperf3(1); iperf_api.c of iperf 3.12; output of iperf 3.22.
 #' @export
 read_iperf3 <- function(path, test = NULL) {
-  wanted <- "the output of iperf3 -J or --json-stream"
+  wanted <- "the output of iperf3, JSON or text"
   log <- text_lines(path, wanted)
-  tests <- if (grepl(iperf3_event, log$text[first_line(log$text)])) iperf3_stream(path, log, wanted) else iperf3_objects(path, log$text, wanted)
+  lines <- unstamped(log$text)
+  log$text <- lines$text
+  first <- log$text[first_line(log$text)]
+  tests <- if (grepl(iperf3_event, first)) iperf3_stream(path, log, wanted) else if (any(grepl(iperf3_text, log$text))) {
+    iperf3_texts(lines, log$cut)
+  } else {
+    iperf3_objects(path, log$text, wanted)
+  }
   x <- one_test(path, tests, test)
   intervals <- x[["intervals"]]
   if (!is.list(intervals)) intervals <- list()
@@ -113,7 +125,7 @@ iperf3_event <- '^\\{"event":'
 # The tests of a server that have an interval. A server adds objects without an interval when it is stopped, and for failed tests.
 one_test <- function(path, tests, number) {
   begun <- Filter(\(x) is.list(x[["intervals"]]) && length(x[["intervals"]]) > 0, tests)
-  if (length(begun) == 0) return(tests[[length(tests)]])
+  if (length(begun) == 0) return(if (length(tests) > 0) tests[[length(tests)]])
   if (is.null(number) && length(begun) == 1) return(begun[[1]])
   if (is.numeric(number) && length(number) == 1 && isTRUE(number %in% seq_along(begun))) return(begun[[number]])
   abort_log(path, NULL, paste("has", length(begun), "tests of iperf3"), paste("test = 1", if (length(begun) > 1) paste("to", length(begun))))
@@ -145,6 +157,60 @@ iperf3_of_events <- function(events) {
   # A server that is stopped after its test adds an empty end.
   ends <- Filter(\(data) length(data) > 0, data_of("end"))
   list(start = first_of(data_of("start")), intervals = data_of("interval"), end = first_of(ends), error = first_of(data_of("error")))
+}
+
+# --- Text of iperf3, converted to the structure of its JSON
+
+iperf3_text <- "^(Connecting to host |Accepted connection from |Server listening on |iperf3: |iperf 3|\\[ *(SUM|[0-9]+)\\][ [])"
+
+# A client's test begins with its connection, each test of a server with the connection that it accepts.
+iperf3_texts <- function(lines, cut) {
+  kept <- seq_len(length(lines$text) - cut)
+  test <- cumsum(grepl("^(Accepted connection from|Connecting to host) ", lines$text[kept]))
+  unname(lapply(split(kept, pmax(test, 1)), \(at) iperf3_of_text(lapply(lines, `[`, at))))
+}
+
+iperf3_of_text <- function(lines) {
+  ends <- match_lines(lines$text, "^\\[ *([0-9]+)\\] local (\\S+) port ([0-9]+) connected to (\\S+) port ([0-9]+)",
+                      c("socket", "local_host", "local_port", "remote_host", "remote_port"))
+  ends[, c("socket", "local_port", "remote_port") := lapply(.SD, as_number), .SDcols = c("socket", "local_port", "remote_port")]
+  rows <- iperf3_rows(lines)
+  total <- grepl("(sender|receiver)$", rows$rest)
+  streams <- rows[stream != "SUM" & !total, c("stream", names(iperf3_fields)[-1], "omitted", "sender", "t_s"), with = FALSE]
+  error <- sub("^iperf3: ", "", grep("^iperf3: ", lines$text, value = TRUE))
+  list(start = list(connected = lapply(seq_len(nrow(ends)), \(k) as.list(ends[k])),
+                    test_start = list(protocol = if (nrow(rows) > 0) if (anyNA(rows$jitter_ms) && all(is.na(rows$packets))) "TCP" else "UDP")),
+       intervals = if (nrow(streams) > 0) list(streams[, stream := as_number(stream)]), end = iperf3_text_sums(rows[total]),
+       error = if (length(error) > 0) error[1])
+}
+
+iperf3_rows <- function(lines) {
+  x <- match_lines(lines$text, paste0(
+    "^\\[ *(SUM|[0-9]+)\\](?:\\[([TR]X)-([CS])\\])? +", decimal_number, " *- *", decimal_number, " +sec +", decimal_number, " +([KMGT]?)Bytes +",
+    decimal_number, " +([KMGT]?)(bits|Bytes)/sec(.*)$"
+  ), c("stream", "role", "end", "start_s", "end_s", "bytes", "bytes_unit", "rate", "rate_unit", "rate_in", "rest"))
+  x[, rest := trimws(rest)]
+  tcp <- parts_of(x$rest, paste0("^([0-9]+)(?: +", decimal_number, " +[KMGT]?Bytes)?(?: |$)(?! *[0-9]*/)"), 2)
+  cwnd_unit <- sub("^[0-9]+ +[0-9.,]+ +([KMGT]?)Bytes.*$|^.*$", "\\1", x$rest)
+  udp <- parts_of(x$rest, paste0("^", decimal_number, " +ms +(-?[0-9]+)/ *(-?[0-9]+)"), 3)
+  # A UDP client prints the number of its datagrams where TCP's sender prints retransmissions; two columns, or the protocol's other lines, tell.
+  datagrams <- any(grepl("Datagrams", lines$text, fixed = TRUE))
+  x[, `:=`(
+    start_s = as_number(start_s), end_s = as_number(end_s), bytes = as_number(bytes) * unit_of(bytes_unit, binary_units),
+    rate_bps = as_number(rate) * fifelse(rate_in == "bits", unit_of(rate_unit, metric_prefixes), 8 * unit_of(rate_unit, binary_units)),
+    retransmissions = if (datagrams) NA_real_ else tcp[[1]], cwnd_bytes = tcp[[2]] * unit_of(cwnd_unit, binary_units), snd_wnd_bytes = NA_real_, rtt_us = NA_real_,
+    rttvar_us = NA_real_, pmtu_bytes = NA_real_, jitter_ms = udp[[1]], lost_packets = udp[[2]], packets = fcoalesce(udp[[3]], if (datagrams) tcp[[1]] else NA_real_),
+    omitted = grepl("(omitted)", rest, fixed = TRUE), t_s = stamp_seconds(lines$stamp[line])
+  )]
+  x[, sender := fcase(role == "TX", TRUE, role == "RX", FALSE, !is.na(jitter_ms), FALSE, !is.na(retransmissions) | !is.na(packets), TRUE)]
+}
+
+# The sums of the test as records of JSON: of all streams where these are printed.
+iperf3_text_sums <- function(x) {
+  x[, name := paste0(fifelse(grepl("sender$", rest), "sum_sent", "sum_received"), fifelse(paste(role, end) %in% c("RX C", "TX S"), "_bidir_reverse", ""))]
+  x <- x[, .SD[if (any(stream == "SUM")) stream == "SUM" else TRUE], by = name]
+  records <- x[, .(bytes, seconds = end_s - start_s, bits_per_second = rate_bps, retransmits = retransmissions)]
+  stats::setNames(lapply(seq_len(nrow(x)), \(k) as.list(records[k])), x$name)
 }
 
 # Raise an error for text between events; only the whole object may follow the last event.
@@ -184,6 +250,7 @@ iperf3_fields <- c(
 )
 
 iperf3_interval <- function(interval) {
+  if (is.data.table(interval)) return(interval)
   streams <- as_record(as_record(interval)[["streams"]])
   rbindlist(lapply(streams, \(s) {
     row <- lapply(iperf3_fields, \(name) number_in(s, name))
@@ -404,6 +471,21 @@ text_lines <- function(path, wanted) {
   text <- strsplit(rawToChar(ascii_only(bytes)), "\r?\n", perl = TRUE)[[1]]
   list(text = text, cut = bytes[length(bytes)] != 10)
 }
+
+# Lines of a log without the time stamp that `ts` or a program's own option may have put in front of each: `text`, and `stamp`, NA for lines without.
+unstamped <- function(text) {
+  length <- attr(regexpr(line_stamp, text, perl = TRUE), "match.length")
+  stamped <- length > 0
+  list(text = fifelse(stamped, substring(text, length + 1L), text), stamp = fifelse(stamped, trimws(substr(text, 1L, length)), NA_character_))
+}
+
+# Seconds since 1970 (ts '%s', ts '%.s'), a date of ISO 8601 (ts '%FT%T%z'), or a month and day (ts; iperf3 --timestamps).
+line_stamp <- paste0(
+  "^(?:[0-9]{10}(?:[.,][0-9]{1,9})?(?![0-9.,])|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?: ?Z| ?[+-][0-9]{2}:?[0-9]{2})?|",
+  "(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ 0-3][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?: [0-9]{4})?) ?"
+)
+
+stamp_seconds <- function(stamp) as_number(fifelse(grepl("^[0-9]{10}([.,][0-9]+)?$", stamp), stamp, NA_character_))
 
 abort_log <- function(path, line, what, wanted) {
   where <- if (is.null(line)) path else paste0(path, ":", line)

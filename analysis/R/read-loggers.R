@@ -175,7 +175,8 @@ numbers <- function(x, columns) {
 #' Read the output of `ss -tin`
 #'
 #' Output of iproute2's ss(8), of any version since 4: one or two lines per socket (also with `-O`, `-m` and `-e`). ss prints no time, so each sample
-#' must follow a line that contains only the time: seconds (`date +%s.%N`) or nanoseconds since 1970.
+#' must follow a line that contains only the time, or each line must begin with the time and a blank (`ss -tin | ts '%.s'`): seconds (`date +%s.%N`)
+#' or nanoseconds since 1970. The time of a row is that of its socket's first line.
 #'
 #' @param path A file, plain or gzip-compressed, with any number of samples.
 #' @return A data.table in the file's order, one row per socket and sample: `t_ns` (ns since attribute `epoch_s`; NA

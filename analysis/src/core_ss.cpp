@@ -95,7 +95,9 @@ bool read_end(std::string_view word, End& end) {
 class Reader {
  public:
   void line(std::string_view text, size_t number) {
-    if (trimmed(text).empty() || time(text)) return;
+    if (trimmed(text).empty()) return;
+    text = unstamped(text);
+    if (trimmed(text).empty()) return void(row_ = false);
     const auto words = words_of(text);
     const bool indented = text[0] == ' ' || text[0] == '\t';
     if (is_any(words[0], {"State", "Netid"})) return void(heading_ = true);
@@ -105,6 +107,7 @@ class Reader {
   // The sample that an incomplete line belongs to is incomplete too.
   void cut(std::string_view text) {
     out_.cut = true;
+    text = unstamped(text);
     if (row_ && !text.empty() && (text[0] == ' ' || text[0] == '\t')) drop_last();
   }
   Table& finish() {
@@ -121,10 +124,17 @@ class Reader {
     if (out_.strange++ == 0) out_.first_strange = number;
   }
 
-  // A line with the time of the next sample: seconds or nanoseconds since 1970, alone.
+  // Takes the time off the beginning of a line: seconds or nanoseconds since 1970, alone (after #, too) before a sample, or before each line and a
+  // blank, as ts '%s' and ts '%.s' write it.
+  std::string_view unstamped(std::string_view text) {
+    const std::string_view whole = trimmed(text);
+    const std::string_view alone = !whole.empty() && whole[0] == '#' ? trimmed(whole.substr(1)) : whole;
+    if (time(alone)) return {};
+    const size_t blank = std::min(text.find(' '), text.size());
+    return time(text.substr(0, blank)) ? text.substr(std::min(blank + 1, text.size())) : text;
+  }
+
   bool time(std::string_view text) {
-    text = trimmed(text);
-    if (!text.empty() && text[0] == '#') text = trimmed(text.substr(1));
     Scanner scan(text);
     int64_t s = 0, ns = 0;
     const char* from = scan.at;
@@ -144,7 +154,6 @@ class Reader {
     if (!fraction.number(ns) || !fraction.done()) return false;
     now_s_ = static_cast<double>(s);
     now_ns_ = static_cast<double>(ns);
-    row_ = false;
     return true;
   }
 

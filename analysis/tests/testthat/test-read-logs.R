@@ -94,6 +94,7 @@ test_that("a JSON stream that is damaged in the middle or has no interval is an 
   refuse(c(lines[1:2], "warning: x", lines[3:4]), ":3: is not an event of --json-stream")
   refuse(c(lines, "iperf3: x"), ":5: is not an event of --json-stream")
   refuse(c(lines[1], substr(lines[2], 1, 200), lines[3]), ":2: the JSON is truncated")
+  expect_error(read_iperf3(text_file('{"event":"sta', end = "")), "has no interval", class = "samovar_error_log")
   refuse(c(lines[1:2], '{"event":"interval",,}'), ":3: is not JSON")
   refuse(c(lines[1], paste0('{"event":', strrep("[", 100))), ":2: is nested deeper")
   refuse(c('{"event":"error","data":"unable to connect to server: Connection refused"}', '{"event":"end","data":{}}'), "has no interval \\(iperf3: unable to connect")
@@ -223,7 +224,7 @@ test_that("PAUSE frames logged by FreeBSD's recipe are equal to those read from 
 })
 
 readers <- list(
-  read_iperf = c("iperf-client.csv", "iperf-client.txt", "iperf-udp-server.csv", "iperf-client-e.txt"), read_iperf3 = c("iperf3-client.json", "iperf3-stream-client.json"),
+  read_iperf = c("iperf-client.csv", "iperf-client.txt", "iperf-udp-server.csv", "iperf-client-e.txt"), read_iperf3 = c("iperf3-client.json", "iperf3-stream-client.json", "iperf3-text-server.txt"),
   read_nuttcp = c("nuttcp.txt", "nuttcp-text.txt"), read_ping = c("ping.txt", "ping-truncated.txt"), read_nttcp = "nuttcp.txt", read_httperf = "ping.txt", read_web10g = "iperf-client.csv",
   read_cpu = "iperf-client.csv", read_clock = "ping.txt", read_beacons = "ss-6.1.txt", read_nic = "nuttcp.txt", read_pause_frames = "ping.txt", read_tcp_probe = "ping.txt",
   read_tcp_info = "ping.txt", read_queue = "iperf-client.csv"

@@ -37,6 +37,19 @@ test_that("rates with prefixes and the retransmissions of older versions are rea
   expect_equal(as.character(x$cc), c("cubic", "cubic"))
 })
 
+test_that("a time stamp on each line gives the same samples as a line with the time before each sample", {
+  lines <- readLines(fixture("ss-6.1.txt"))
+  times <- grepl("^[0-9.]+$", lines)
+  stamped <- paste(lines[times][cumsum(times)], lines)[!times]
+  expect_equal(read_ss(text_file(stamped)), read_ss(fixture("ss-6.1.txt")))
+  whole_s <- read_ss(text_file(sub("[.][0-9]+", "", stamped)))
+  expect_equal(unique(whole_s$t_ns), c(0, 1e9))
+  expect_equal(attr(whole_s, "strange_lines"), 0)
+  # A blank line with a stamp ends a sample, and a last line without its end removes the sample that it belongs to.
+  expect_equal(read_ss(text_file(c(stamped, "1795288600.5 ", "1795288600.5"))), read_ss(text_file(stamped)))
+  expect_equal(nrow(read_ss(text_file(substr(stamped[1:3], 1, c(500, 500, 80)), end = ""))), nrow(read_ss(text_file(stamped[1:3]))) - 1)
+})
+
 test_that("a truncated last sample is left out, unknown lines are counted, and other files are an error", {
   lines <- readLines(fixture("ss-6.1.txt"))
   whole <- read_ss(text_file(lines[1:6]))
