@@ -10,12 +10,12 @@ from collections.abc import Mapping
 NOTHING = "—"
 Counterpart = tuple[str, str]
 """The keys that replace a variable, or NOTHING, and a remark."""
-CONVENTION = "a list for the configuration's own use; its values are read where they are used"
+CONVENTION = "its values are read where they are used"
 NO_BOOT = NOTHING, "samovar does not choose what a host boots"
-NO_SWITCH = NOTHING, "samovar does not configure switches; addresses, routes and VLANs must exist"
+NO_SWITCH = NOTHING, "addresses, routes and VLANs must exist already"
 NO_PASSWORD = (
     NOTHING,
-    "never read into a file: put the login in a file of mode 600 that a command of `power` reads",
+    "not copied: a command of `power` can read it from a file of mode 600",
 )
 _OF_CONFIG: Mapping[str, Counterpart] = {
     "script_path": (NOTHING, "samovar is installed, not put on a path"),
@@ -83,7 +83,7 @@ _OF_CONFIG: Mapping[str, Counterpart] = {
 }  # fmt: skip
 VARIABLES: Mapping[str, Counterpart] = {f"TPCONF_{name}": one for name, one in _OF_CONFIG.items()} | {
     "env.user": ("ssh: user", ""),
-    "env.password": (NOTHING, "never read into a file: log in with a key (ssh: key) or an agent"),
+    "env.password": (NOTHING, "not copied: log in with a key (ssh: key) or an agent"),
     "env.shell": (NOTHING, "scripts are for sh"),
     "env.timeout": (
         "config.yaml: ssh: connect_timeout",
