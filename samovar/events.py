@@ -60,7 +60,7 @@ KeyDescription = tuple[str, Schema]
 KEYS: Mapping[str, KeyDescription] = {
     "address": ("address of the host", TEXT),
     "accelerator": ("`KVM`, or `TCG` for emulation", _one_of("KVM", "TCG")),
-    "asked": ("number of trials of the plan that the testbed can run", COUNT),
+    "asked": ("trials of the plan that the testbed can run", COUNT),
     "attempt": ("number of the attempt, from 1", COUNT),
     "before": ("checksum of all bytes of the journal before this event", SHA256),
     "blocked": ("groups of trials with equal reasons", _list_of(_object(reasons=TEXTS, trials=TEXTS))),
@@ -69,11 +69,11 @@ KEYS: Mapping[str, KeyDescription] = {
     "completed": ("number of complete trials", COUNT),
     "cpus": ("number of virtual processors", COUNT),
     "differences": ("list of differences", TEXTS),
-    "differs": ("number of expectations that differ", COUNT),
+    "differs": ("number of differing expectations", COUNT),
     "done": ("number of trials done", COUNT),
     "failed": ("list of the trials that failed", TEXTS),
     "figure": ("name of the figure", TEXT),
-    "file": ("file of the measurements in the campaign's folder", TEXT),
+    "file": ("file in the campaign's folder", TEXT),
     "files": ("number of files", COUNT),
     "folder": ("folder", TEXT),
     "host": ("host", TEXT),
@@ -85,32 +85,32 @@ KEYS: Mapping[str, KeyDescription] = {
     "left": ("`restored`, `changed` or empty: how the host was left", _one_of("", "restored", "changed")),
     "left_out": ("list of what could not be measured, with reasons", TEXTS),
     "machines": ("number of virtual machines", COUNT),
-    "memory_bytes": ("bytes of memory that the machines and QEMU need", COUNT),
+    "memory_bytes": ("memory of the machines and QEMU", COUNT),
     "missed": ("list of differences from the requested path", TEXTS),
     "no data": ("number of expectations without data", COUNT),
     "of": ("number of all trials", COUNT),
-    "open": ("number of trials that still have to run", COUNT),
+    "open": ("trials that still have to run", COUNT),
     "orphans": ("list of complete trials that are not in the new plan", TEXTS),
     "outcome": ("`completed`, `failed`, `interrupted`", _one_of("completed", "failed", "interrupted")),
-    "overhead_s": ("seconds of overhead in addition to the traffic", NUMBER),
+    "overhead_s": ("time in addition to the traffic", NUMBER),
     "owner": ("user who held the lease", TEXT),
     "pause_s": ("seconds until the next attempt", NUMBER),
     "pdf": ("file of the report", TEXT),
     "pick": ("which trials were picked, as text", TEXT),
     "phase": ("name of the phase", TEXT),
     "phases": ("seconds by phase", _map_of(NUMBER)),
-    "ratio": ("share of the receive buffer that is window, in 256ths; 0 if the route sets it", COUNT),
+    "ratio": ("window / receive buffer in 256ths; 0 if the route sets it", COUNT),
     "reason": ("message", TEXT),
     "reasons": ("list of messages", TEXTS),
     "received_bps": ("received bit/s by host", _map_of(NUMBER)),
-    "refused": ("list of differences so large that no trial runs on this path", TEXTS),
-    "release": ("kernel release, as in `uname -r`, or QEMU's and its accelerator", TEXT),
-    "reproduced": ("number of expectations that are reproduced", COUNT),
+    "refused": ("list of differences because of which no trial runs on this path", TEXTS),
+    "release": ("of the kernel, as in `uname -r`, or of QEMU with its accelerator", TEXT),
+    "reproduced": ("number of reproduced expectations", COUNT),
     "runs": ("number of trials to run, by reason", _map_of(COUNT)),
     "seconds": ("duration in seconds", NUMBER),
     "sender": ("host that sends", TEXT),
     "sha256": ("checksum of `file`", SHA256),
-    "silent_s": ("seconds since the last heartbeat of the holder", NUMBER),
+    "silent_s": ("seconds since the holder's last heartbeat", NUMBER),
     "stale": (
         "list of results that a change of the plan has outdated",
         _list_of(_object(changes=TEXTS, results=TEXTS)),
@@ -133,7 +133,7 @@ commas. A `?` marks keys that may be missing."""
 STREAM_ONLY: Events = {
     "lab-starting": ("The virtual lab starts.", "testbed, hosts, kernel, release"),
     "lab-machines": (
-        "Virtual machines of the lab boot, which is estimated to take `seconds`.",
+        "Virtual machines of the lab boot, in about `seconds`.",
         "testbed, machines, memory_bytes, cpus, accelerator, seconds",
     ),
     "lab-host-ready": ("A host of the lab answers, `seconds` after the start.", "host, address, seconds"),
@@ -189,7 +189,7 @@ JOURNAL_ONLY: Events = {
 }
 BOTH: Events = {
     "lease-taken": (
-        "The lease of a host is taken over from another campaign; `reason` says why it could be.",
+        "The lease of a host is taken over from another campaign.",
         "host, owner, campaign, testbed, silent_s, left, reason",
     ),
     "path-measured": ("A path was calibrated.", "trial, file, sha256?, seconds, missed, refused, left_out"),
@@ -202,7 +202,7 @@ BOTH: Events = {
         "id, attempt, of, seconds, pause_s?, reasons",
     ),
     "trial-refused": (
-        "A trial is not started, because its path differs too much from the request.",
+        "A trial is not started: its path differs too much from the request.",
         "id, reasons",
     ),
     "host-lost": ("A host does not answer.", "host, reason"),
@@ -216,7 +216,7 @@ BOTH: Events = {
     "campaign-stopped": ("The run ends early: no further trial is started.", "reason"),
 }
 STREAM_EVENTS, JOURNAL_EVENTS = {**STREAM_ONLY, **BOTH}, {**JOURNAL_ONLY, **BOTH}
-PLANNED = ("planned traffic in seconds", NUMBER)
+PLANNED = ("planned traffic", NUMBER)
 EVERYDAY_KEYS = ("host", "testbed", "id", "trial", "seconds", "reason", "text", "reasons", "folder")
 SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("exported", "done"): ("number exported so far", COUNT),
@@ -229,7 +229,7 @@ SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("trial-again", "seconds"): PLANNED,
     ("trial-started", "seconds"): PLANNED,
     ("trials-picked", "trials"): ("list of the trials", TEXTS),
-    ("trials-open", "seconds"): ("seconds of planned traffic of each open trial, in order", _list_of(NUMBER)),
+    ("trials-open", "seconds"): ("planned traffic of each open trial, in order", _list_of(NUMBER)),
     ("verifying", "done"): ("bytes read", COUNT),
     ("verifying", "of"): ("bytes of all files", COUNT),
 }

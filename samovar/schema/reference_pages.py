@@ -78,7 +78,6 @@ class Page:
             "other keys": self._other_keys,
             "factors": lambda _: factor_lines(),
             "recipe names": lambda _: recipe_names(self._recipes),
-            "quantities": lambda _: quantity_lines(self._recipes),
             "recipes": lambda kind: recipe_lines(self._recipes, kind),
             "figures": lambda _: output_lines("figure", self._outputs.figures),
             "tables": lambda _: output_lines("table", self._outputs.tables),
@@ -136,13 +135,12 @@ class Page:
 
 
 def _type_words(value_type: types.ValueType) -> str:
-    """Return a type's name with an example, or its choices, and its form, such as `, or a list`."""
+    """Return a type's name or its choices, and its form, such as `, or a list`."""
     form = value_type.form.value.removeprefix("one value")
     if value_type.choices:
         return ", ".join(f"`{one}`" for one in value_type.choices) + form
-    plain = value_type.name in ("words", "text", "name")
-    name = value_type.name.replace(", or a formula", "")  # the example then is a formula
-    return f"{name}{'' if plain else f': `{value_type.examples[-1]}`'}{form}"
+    name = value_type.name.replace(" or zero, or a formula", ", zero or formula")
+    return name.replace(", or a", " or") + form
 
 
 def models_below(model: type[keys.Strict]) -> Iterator[tuple[str, type[keys.Strict]]]:
@@ -214,28 +212,18 @@ def recipe_names(recipes: Recipes) -> Iterator[str]:
     yield from table(("", *(system.title for system in keys.OPERATING_SYSTEMS.values())), rows)
 
 
-def quantity_lines(recipes: Recipes) -> Iterator[str]:
-    """Yield the table of the quantities that loggers record, with the recipes for each system."""
-    recorders = {os: recipes.catalogue.quantities(os) for os in keys.OPERATING_SYSTEMS}
-    rows = [
-        (f"`{name}`", *(", ".join(f"`{one}`" for one in known.get(name, ())) for known in recorders.values()))
-        for name in sorted(set[str]().union(*recorders.values()))
-    ]
-    yield from table(("logger", *(system.title for system in keys.OPERATING_SYSTEMS.values())), rows)
-
-
 def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
     """Yield a section for each recipe of a kind with its parameters; for steps and facts, one table."""
     if kind not in BLOCKS:
         raise SchemaError(f"unknown kind of recipe '{kind}'; known: {', '.join(BLOCKS)}")
     if kind in ("step", "fact"):  # their parameters are samovar's own
         lines = {one: [line for line in _headers(recipes, kind, one) if line] for one in recipes.names(kind)}
-        whats = [(f"`{one}`", "<br>".join(below)) for one, below in lines.items()]
+        whats = [(f"`{one}`", " ".join(below)) for one, below in lines.items()]
         yield from table((kind, "what"), whats)
         return
     for name in recipes.names(kind):
         if name in recipes.quantities:
-            continue  # quantities have a table of their own
+            continue
         yield from (f"### {kind} `{name}`", "", *_headers(recipes, kind, name))
         known, systems = recipes.parameters(kind, name), len(recipes.having(kind, name))
         if known:
@@ -266,16 +254,22 @@ def _title(system: str) -> str:
 
 
 def _facts(header: Header, kind: str) -> str:
-    """Return what a recipe needs on hosts, which traces it writes, and what a change of it requires."""
+    """Return what a recipe needs on hosts, its output format, and what a change of it requires.
+
+    Only generators list their programs: every host has those of the other kinds, or `fab check` names them.
+    Nothing is returned for steps and facts, which users do not choose.
+    """
+    if kind in ("step", "fact"):
+        return ""
+    of_generator = kind == "generator"
     needs = {
-        "needs": header.needs,
+        "needs": header.needs if of_generator else (),
         "its client needs": header.client_needs,
         "its server needs": header.server_needs,
         "kernel": header.modules,
         "tracepoints": header.tracepoints,
         "interfaces with": header.interfaces_need,
-        "writes": header.leaves if kind == "generator" else (),
-        "similar:": header.alternatives,
+        "writes": header.leaves if of_generator else (),
     }
     facts = [f"{what} {', '.join(f'`{one}`' for one in names)}" for what, names in needs.items() if names]
     costs = [f"change: {header.change}"] if header.change != "none" else []

@@ -58,7 +58,9 @@ class Labs(Strict):
 class Notify(Strict):
     """A command that gets the messages of a campaign, on standard input and in SAMOVAR_… variables."""
 
-    command: Annotated[tuple[str, ...], PROGRAM] = entry("Program with arguments, run without a shell.")
+    command: Annotated[tuple[str, ...], PROGRAM] = entry(
+        "Program with arguments, run without a shell, such as [mail, -s, campaign, me@example.org]."
+    )
     on: tuple[Annotated[Occasion, choice("occasion", *OCCASIONS)], ...] = entry(
         "When to run it. end: when a run ends; trouble: at failures, and when a run stops early.", OCCASIONS
     )

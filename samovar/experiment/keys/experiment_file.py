@@ -36,9 +36,9 @@ class PartKeys(Strict):
     """Keys of a part. At the top level of a file, they give values that every part inherits."""
 
     factors: Factors = entry("Factors with their levels; every combination of levels is run.", {})
-    exclude: tuple[Excluded, ...] = entry("Treatments to leave out, {factor: level or list}.", ())
+    exclude: tuple[Excluded, ...] = entry("Treatments to leave out.", ())
     include: tuple[Included, ...] = entry(
-        "Treatments to add: {factor: level} with every factor; a level may be new.", ()
+        "Treatments to add, with a level of every factor; a level may be new.", ()
     )
     replicates: Positive = entry("Number of trials of every treatment.", 1)
     settings: Settings = entry("Settings of hosts: cc, rwnd, mtu, txd or RECIPE.PARAMETER.", {})
@@ -71,10 +71,8 @@ class Expect(Strict):
     say: Sentence = entry("The expectation in words.")
     metric: Annotated[str, types.METRIC] = entry("Metric to compare; the bounds are in its unit.")
     part: Name | None = entry("Part whose trials count; by default all parts.", None)
-    flow: Name | None = entry(
-        "Label of the flow to measure; by default, the median of a trial's flows.", None
-    )
-    where: Mapping[Word, Levels] = entry("Levels of the trials that count, {factor: level or list}.", {})
+    flow: Name | None = entry("Label of the flow; by default the median of a trial's flows.", None)
+    where: Mapping[Word, Levels] = entry("Levels of the trials that count.", {})
     relative_to: Mapping[Word, Word] | None = entry(
         "Levels of the trials to divide by; bounds are then ratios.", None
     )
@@ -118,15 +116,9 @@ class Experiment(PartKeys, SourceFile):
     testbed: Name = entry("Testbed that the experiment runs on, a file in hosts/.")
     order: Order = entry("Order in which trials run.", Order.model_construct())
     parts: Mapping[Name, Part] = entry("Parts by name, which override the top level.", min_length=1)
-    figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = entry(
-        "Figures of the report: names, or mappings with options.", ()
-    )
-    tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = entry(
-        "Tables of the report: names, or mappings with options.", ()
-    )
-    expect: tuple[Expect, ...] = entry(
-        "Expected results; the scorecard says of each whether it was reproduced.", ()
-    )
+    figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = entry("Figures of the report.", ())
+    tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = entry("Tables of the report.", ())
+    expect: tuple[Expect, ...] = entry("Expected results, for the scorecard.", ())
     verdict: Thresholds = entry(
         "Limits of the verdict, which override those of config.yaml.", Thresholds.model_construct()
     )
@@ -197,17 +189,11 @@ class Section(Strict):
     title: Sentence = entry("Heading of the section.")
     experiment: Name = entry("Experiment of the section, a file in experiments/.")
     campaign: Name | None = entry("Campaign of that experiment; by default the newest.", None)
-    follows: Sentence | None = entry(
-        "Section of the source that this section repeats, such as section V-B.", None
-    )
+    follows: Sentence | None = entry("Section of the source, such as section V-B.", None)
     text: Sentence | None = entry("Text of the section, in a paragraph.", None)
     deviation: Sentence | None = entry("How this section differs from the source.", None)
-    figures: tuple[Word, ...] | None = entry(
-        "Figures to print here; by default those that no section names.", None
-    )
-    tables: tuple[Word, ...] | None = entry(
-        "Tables to print here; by default those that no section names.", None
-    )
+    figures: tuple[Word, ...] | None = entry("Figures; by default those that no section names.", None)
+    tables: tuple[Word, ...] | None = entry("Tables; by default those that no section names.", None)
 
 
 class StudyReport(Strict):

@@ -57,8 +57,8 @@ class PathClass(Strict):
 
     name: Name | None = entry("Name of the class in factors; by default the label of its flow.", None)
     flow: Name | None = entry("Label of a flow; the label of a counted flow means all its flows.", None)
-    from_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets come from.", None)
-    to_end: Annotated[str, types.END] | None = entry("Host, role or subnet that packets go to.", None)
+    from_end: Annotated[str, types.END] | None = entry("Where packets come from.", None)
+    to_end: Annotated[str, types.END] | None = entry("Where packets go.", None)
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] | None = entry(
         "Delay of the round trip, half in each direction; replaces the path's rtt.", None
     )
@@ -82,33 +82,29 @@ class NetworkPath(WithParameters):
     EXCLUSIVE = (("rtt", "delay"),)
 
     rate_bps: Annotated[Amounts, types.RATE_OR_FORMULA.of(PER_DIRECTION), VARIES] | None = entry(
-        "Rate of the bottleneck, such as {down: 100Mbit, up: 40Mbit}; one value applies downstream.", None
+        "Rate of the bottleneck, such as {down: 100Mbit, up: 40Mbit}.", None
     )
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
         "Delay that the router adds to the round trip, half in each direction, such as 40ms.", 0.0
     )
     delay_s: BothDelays | None = entry("One-way delays instead of rtt, such as {down: 30ms, up: 10ms}.", None)
     jitter_s: Annotated[Reals, types.DELAY_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER] = entry(
-        "Largest random deviation from the delay, such as 1ms; one value applies downstream.", 0.0
+        "Largest random deviation from the delay, such as 1ms.", 0.0
     )
-    loss: SharePerDirection = entry("Share of packets lost at random; one value applies downstream.", 0.0)
+    loss: SharePerDirection = entry("Share of packets lost at random.", 0.0)
     loss_burst_packets: Annotated[
         Amounts | None, types.PACKETS_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER
     ] = entry("Mean length of a burst of losses, such as 3packets.", None)
-    reorder: Annotated[SharePerDirection, ROUTER] = entry(
-        "Share of packets that overtake others; one value applies downstream.", 0.0
-    )
-    duplicate: Annotated[SharePerDirection, ROUTER] = entry(
-        "Share of packets that arrive twice; one value applies downstream.", 0.0
-    )
+    reorder: Annotated[SharePerDirection, ROUTER] = entry("Share of packets that overtake others.", 0.0)
+    duplicate: Annotated[SharePerDirection, ROUTER] = entry("Share of packets that arrive twice.", 0.0)
     aqm: Annotated[str | Directional[str], types.NAME.of(PER_DIRECTION), VARIES, ROUTER] = entry(
-        "Queue discipline of the bottleneck; path keys that are not listed here are its parameters.", "pfifo"
+        "Queue discipline; path keys not listed here are its parameters.", "pfifo"
     )
     buffer: Annotated[Buffers | None, types.BUFFER_OR_FORMULA.of(PER_DIRECTION), VARIES] = entry(
         "Size of the bottleneck's queue, such as 546packets, 819KB or 1 BDP.", None
     )
     classes: Annotated[tuple[PathClass, ...], ROUTER] = entry(
-        "Flows and subnets with a delay or loss of their own, applied before the shared queue.", ()
+        "Flows and subnets with a delay or loss of their own.", ()
     )
 
 
@@ -159,7 +155,7 @@ class Flow(WithParameters):
     from_end: VariedName = entry("Host or role that sends; a plural role means each of its hosts.")
     to_end: VariedName = entry("Host or role that receives; a plural role means each of its hosts.")
     start_s: Annotated[Real | Distribution, types.DELAY_OR_FORMULA.of(types.RANDOM), VARIES] = entry(
-        "Time from the trial's start to that of the flow or its arrivals, such as 5s or {uniform: [0s, 5s]}.",
+        "Time from the trial's start to the flow's start, such as 5s or {uniform: [0s, 5s]}.",
         0.0,
     )
     port: Port | None = entry(
@@ -185,7 +181,7 @@ class Flow(WithParameters):
     every_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
         "Time between the starts of counted flows.", 0.0
     )
-    arrivals: Arrivals | None = entry("Flows FLOW-1, FLOW-2 and so on that begin at random times.", None)
+    arrivals: Arrivals | None = entry("Flows FLOW-1, FLOW-2 … that begin at random times.", None)
 
     @model_validator(mode="after")
     def _check_label_and_start(self) -> Flow:
@@ -211,7 +207,7 @@ class Stop(Strict):
 class Capture(Strict):
     """One entry of `captures`: packet captures at one or more hosts."""
 
-    at: Places = entry("Where to capture: a host, a role, a plural role such as senders, or a list.")
+    at: Places = entry("Where to capture: hosts or roles, such as senders.")
     interface: Interface | None = entry("Interface; by default the interface that faces the traffic.", None)
     snaplen_bytes: Annotated[int, types.SNAPLEN] = entry("Bytes recorded of each packet.", 96)
 
@@ -219,10 +215,8 @@ class Capture(Strict):
 class Logger(WithParameters):
     """One entry of `loggers`: a logger at one or more hosts."""
 
-    logger: Name = entry(
-        "Quantity to record, such as tcp-state, or a recipe; keys not listed here are its parameters."
-    )
-    at: Places = entry("Where to log: a host, a role, a plural role such as senders, or a list.")
+    logger: Name = entry("Quantity to record, or a recipe; keys not listed here are its parameters.")
+    at: Places = entry("Where to log: hosts or roles, such as senders.")
     interface: Interface | None = entry("Interface; by default the interface that faces the traffic.", None)
     interval_s: VariedTime | None = entry("Time between samples; by default the recipe's interval.", None)
     prefer: Names = entry("Recipes to prefer on hosts where several recipes record the quantity.", ())
