@@ -1,15 +1,27 @@
-"""One HTTP/1.1 connection: `serve ADDRESS PORT` sends N zeros for GET /N, `get` prints a line per request.
+"""HTTP/1.1 over one connection: `serve` sends N zeros for GET /N, `get` and `play` request and log.
 
-get FROM PORT OWN SECONDS BYTES FIRST OBJECT PERIOD: from address FROM, bound to OWN, for SECONDS or until
-BYTES have arrived (either "-"), an object of FIRST bytes, then of OBJECT bytes, every PERIOD s (0: no pause).
+serve ADDRESS PORT.
+get FROM PORT OWN SECONDS BYTES OBJECT OBJECTS PERIOD: from address FROM, bound to OWN, for SECONDS or until
+BYTES have arrived (either "-"), pages of OBJECTS objects of OBJECT bytes, one object after the other, a page
+every PERIOD s (0: no pause).
+play FROM PORT OWN SECONDS BYTES RATE RATES CYCLE PREFETCH: a video of RATES bit rates, which are RATE bit/s
+and its half, quarter and so on: first PREFETCH s at the lowest rate, then a chunk of CYCLE s every CYCLE s.
+
+A request gives a line, also if it is the last one and unfinished: its time, the bytes requested, the seconds
+that it took and that it began late, the number of its page or chunk, the seconds until the answer began, the
+bytes that arrived, and the play time of a chunk.
 """
 
+import collections
+import signal
 import socket
 import sys
 import threading
 import time
 
 ZEROS = bytes(1 << 16)
+COLUMNS = "t_ns,bytes,seconds,late_s,number,first_byte_s,received_bytes,play_s\n"
+FOREVER = float("inf")
 
 
 def answer(connection):
@@ -30,42 +42,93 @@ def serve(address, port):
         threading.Thread(target=answer, args=(connection,), daemon=True).start()
 
 
-def fetch(connection, answers, size):
-    connection.sendall(b"GET /%d HTTP/1.1\r\nHost: samovar\r\n\r\n" % size)
-    while answers.readline() not in (b"\r\n", b""):
-        pass
-    left = size
-    while left > 0:
-        got = len(answers.read1(left))
-        if not got:
-            raise SystemExit("the server has closed the connection")
-        left -= got
+def within(connection, end):
+    connection.settimeout(max(0.001, end - time.monotonic()) if end != FOREVER else None)
 
 
-def get(address, port, own, seconds, total, first, size, period):
-    end = time.monotonic() + float(seconds) if seconds != "-" else float("inf")
-    wanted = int(total) if total != "-" else float("inf")
-    connection = socket.create_connection((address, int(port)), source_address=(own, 0))
-    answers = connection.makefile("rb", 1 << 16)
-    sys.stdout.write("t_ns,bytes,seconds,late_s\n")
-    due, number, done = time.monotonic(), 0, 0
-    while done < wanted:
-        now = time.monotonic()
-        if due > now:
-            time.sleep(max(0.0, min(due, end) - now))
-        if time.monotonic() >= end:
-            break
-        begun, t_ns = time.monotonic(), time.time_ns()
-        asked = int(min(int(first) if number == 0 else int(size), wanted - done))
-        connection.settimeout(max(0.001, end - begun) if end != float("inf") else None)
-        try:
-            fetch(connection, answers, asked)
-        except TimeoutError:
-            break
+def fetch(connection, answers, size, due, end, number, byte_s):
+    """Request an object and return its throughput in bit/s. Raises TimeoutError at `end`."""
+    begun, t_ns, first, received = time.monotonic(), time.time_ns(), "", 0
+    try:
+        within(connection, end)
+        connection.sendall(b"GET /%d HTTP/1.1\r\nHost: samovar\r\n\r\n" % size)
+        answers.readline()
+        first = f"{time.monotonic() - begun:.6f}"
+        while answers.readline() not in (b"\r\n", b""):
+            pass
+        while received < size:
+            within(connection, end)
+            got = len(answers.read1(size - received))
+            if not got:
+                raise SystemExit("the server has closed the connection")
+            received += got
+    finally:
         took = time.monotonic() - begun
-        sys.stdout.write(f"{t_ns},{asked},{took:.6f},{max(0.0, begun - due):.6f}\n")
-        done, number, due = done + asked, number + 1, due + float(period)
+        late = max(0.0, begun - due)
+        play_s = f"{size * byte_s:.6f}" if byte_s else ""
+        sys.stdout.write(f"{t_ns},{size},{took:.6f},{late:.6f},{number},{first},{received},{play_s}\n")
+    return 8 * size / took
+
+
+def pages(size, objects, period):
+    """Yield for each request: seconds from the start until it is due, bytes, number, play time of a byte."""
+    number = 0
+    while True:
+        yield number * period or None, size, number, None
+        for _ in range(objects - 1):
+            yield None, size, number, None
+        number += 1
+
+
+def chunks(rates, cycle, prefetch):
+    """Yield as `pages`; the caller sends the throughput of the last chunk.
+
+    The rate of a chunk is the highest one below the harmonic mean of the throughputs of the last five chunks.
+    """
+    number, play_s, rate, speeds = 0, max(prefetch, cycle), rates[-1], collections.deque(maxlen=5)
+    while True:
+        speeds.append((yield number * cycle or None, rate * play_s / 8, number, 8 / rate))
+        mean = len(speeds) / sum(1 / speed for speed in speeds)
+        rate = next((one for one in rates if one < mean), rates[-1])
+        number, play_s = number + 1, cycle
+
+
+def run(address, port, own, seconds, total, requests):
+    begun = time.monotonic()
+    end = begun + float(seconds) if seconds != "-" else FOREVER
+    left = int(total) if total != "-" else FOREVER
+    connection = socket.create_connection((address, int(port)), source_address=(own, 0))
+    signal.signal(signal.SIGTERM, stop)
+    answers = connection.makefile("rb", 1 << 16)
+    sys.stdout.write(COLUMNS)
+    try:
+        begun, speed = time.monotonic(), None
+        while left > 0:
+            after_s, size, number, byte_s = requests.send(speed)
+            due = now = time.monotonic()
+            if after_s is not None:
+                due = begun + after_s
+                time.sleep(max(0.0, min(due, end) - now))
+            if time.monotonic() >= end:
+                break
+            size = int(min(round(size), left))
+            speed, left = fetch(connection, answers, size, due, end, number, byte_s), left - size
+    except TimeoutError:
+        pass
     sys.stdout.flush()
 
 
-{"serve": serve, "get": get}[sys.argv[1]](*sys.argv[2:])
+def get(address, port, own, seconds, total, size, objects, period):
+    run(address, port, own, seconds, total, pages(int(size), int(objects), float(period)))
+
+
+def play(address, port, own, seconds, total, rate, rates, cycle, prefetch):
+    ladder = [float(rate) / 2**halvings for halvings in range(int(rates))]
+    run(address, port, own, seconds, total, chunks(ladder, float(cycle), float(prefetch)))
+
+
+def stop(*_):
+    raise TimeoutError
+
+
+{"serve": serve, "get": get, "play": play}[sys.argv[1]](*sys.argv[2:])

@@ -2,7 +2,7 @@
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 17.5 late-client.out python3 -IS -c <http.py> get 172.16.10.2 5001 172.16.11.2 6 - 64000 64000 1
+launch late-client 17.5 late-client.out python3 -IS -c <http.py> get 172.16.10.2 5001 172.16.11.2 6 - 64000 1 1
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
@@ -134,7 +134,7 @@ exit 0
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 17.5 late-client.out python3 -IS -c <http.py> get 172.16.10.2 5001 172.16.11.2 - 1000000 64000 64000 1
+launch late-client 17.5 late-client.out python3 -IS -c <http.py> get 172.16.10.2 5001 172.16.11.2 - 1000000 64000 1 1
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {

@@ -1,0 +1,435 @@
+// Draw figures as curves: to zoom, pan, hide curves, read values out together, and open the trial of a point. uPlot draws axes and
+// the cursor. The curves are drawn here from a pyramid of extremes, so that a million points are fast and no extreme is lost.
+"use strict";
+(() => {
+  const COLOURS = { // Okabe and Ito, as in the PDF; and lighter ones on a dark page
+    light: ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"],
+    dark: ["#4FA8E0", "#FF8A3D", "#2FC49A", "#E79CCB", "#F0B429", "#9AD6FA", "#FFFFFF", "#A8A8A8"],
+  };
+  const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [4, 4], [], [1, 3]];
+  const RUN = 4; // samples, or runs, in a run of the next level of a pyramid
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const figures = [];
+
+  // --- Data
+
+  function decode(column) {
+    const bytes = Uint8Array.from(atob(column.floats), one => one.charCodeAt(0));
+    const view = new DataView(bytes.buffer);
+    const values = new Float64Array(bytes.length / 4);
+    for (let i = 0; i < values.length; i++) values[i] = column.base + view.getFloat32(4 * i, true);
+    return values;
+  }
+
+  // The places of the least and greatest values in runs of 4, 16, 64 … samples.
+  function pyramid(low, high) {
+    const levels = [];
+    let below = { least: null, greatest: null, length: low.length };
+    while (below.length > 1024) {
+      const length = Math.ceil(below.length / RUN);
+      const level = { least: new Uint32Array(length), greatest: new Uint32Array(length), length };
+      for (let run = 0; run < length; run++) {
+        let least = -1, greatest = -1;
+        for (let i = run * RUN; i < Math.min((run + 1) * RUN, below.length); i++) {
+          const down = below.least ? below.least[i] : i, up = below.greatest ? below.greatest[i] : i;
+          if (least < 0 || low[down] < low[least] || low[least] !== low[least]) least = down;
+          if (greatest < 0 || high[up] > high[greatest] || high[greatest] !== high[greatest]) greatest = up;
+        }
+        level.least[run] = least;
+        level.greatest[run] = greatest;
+      }
+      levels.push(level);
+      below = level;
+    }
+    return levels;
+  }
+
+  // The first place whose x is at least this.
+  function placeOf(xs, x) {
+    let from = 0, to = xs.length;
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (xs[middle] < x) from = middle + 1; else to = middle;
+    }
+    return from;
+  }
+
+  function nearest(xs, x) {
+    const place = placeOf(xs, x);
+    return place > 0 && (place === xs.length || x - xs[place - 1] <= xs[place] - x) ? place - 1 : place;
+  }
+
+  function makeCurve(raw, number) {
+    const curve = { ...raw, number, x: decode(raw.x), y: decode(raw.y) };
+    for (const name of ["low", "high"]) curve[name] = raw[name] ? decode(raw[name]) : curve.y;
+    curve.banded = Boolean(raw.low);
+    curve.levelsOfExtremes = pyramid(curve.low, curve.high);
+    return curve;
+  }
+
+  // The places to draw between two values of x: all, or the extremes of each run if there are more than `most`.
+  function placesToDraw(curve, from, to, most) {
+    const first = Math.max(0, placeOf(curve.x, from) - 1);
+    const last = Math.min(curve.x.length - 1, placeOf(curve.x, to) + 1);
+    let level = null, size = 1;
+    for (const next of curve.levelsOfExtremes) {
+      if ((last - first) / size <= most) break;
+      level = next;
+      size *= RUN;
+    }
+    const places = [];
+    if (!level) for (let i = first; i <= last; i++) places.push(i);
+    else for (let run = Math.floor(first / size); run <= Math.floor(last / size); run++) {
+      const [a, b] = [level.least[run], level.greatest[run]];
+      places.push(Math.min(a, b));
+      if (a !== b) places.push(Math.max(a, b));
+    }
+    return places;
+  }
+
+  // --- Drawing
+
+  function colourOf(curve) {
+    return COLOURS[dark.matches ? "dark" : "light"][curve.number % 8];
+  }
+
+  function drawPanel(plot, panel, figure) {
+    const { ctx, bbox } = plot, scale = devicePixelRatio;
+    const X = value => plot.valToPos(value, "x", true), Y = value => plot.valToPos(value, "y", true);
+    const { min, max } = plot.scales.x;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.lineJoin = "round";
+    for (const curve of panel.curves.filter(one => !figure.hidden.has(one.label))) {
+      const places = placesToDraw(curve, min, max, 4 * bbox.width);
+      ctx.strokeStyle = ctx.fillStyle = colourOf(curve);
+      ctx.lineWidth = 1.3 * scale;
+      if (curve.banded && figure.kind === "line") {
+        ctx.globalAlpha = 0.3;
+        ctx.beginPath();
+        for (const i of places) ctx.lineTo(X(curve.x[i]), Y(curve.high[i]));
+        for (const i of places.toReversed()) ctx.lineTo(X(curve.x[i]), Y(curve.low[i]));
+        ctx.fill();
+        ctx.globalAlpha = 1;
+      }
+      if (figure.kind !== "line") ctx.setLineDash(DASHES[curve.number % 8].map(one => one * scale));
+      ctx.beginPath();
+      let before = NaN;
+      for (const i of places) {
+        const [x, y] = [X(curve.x[i]), Y(curve.y[i])];
+        if (Number.isNaN(y)) { before = NaN; continue; }
+        if (Number.isNaN(before)) ctx.moveTo(x, y);
+        else if (figure.kind === "step") ctx.lineTo(x, before);
+        ctx.lineTo(x, y);
+        before = y;
+      }
+      ctx.stroke();
+      ctx.setLineDash([]);
+      if (figure.kind === "points") drawMarks(ctx, curve, places, X, Y, scale);
+    }
+    ctx.restore();
+  }
+
+  function drawMarks(ctx, curve, places, X, Y, scale) {
+    for (const i of places) {
+      const [x, y, r] = [X(curve.x[i]), Y(curve.y[i]), 3.5 * scale];
+      ctx.beginPath();
+      if (curve.banded && curve.low[i] === curve.low[i]) {
+        ctx.moveTo(x, Y(curve.low[i]));
+        ctx.lineTo(x, Y(curve.high[i]));
+        ctx.stroke();
+        ctx.beginPath();
+      }
+      const shape = curve.number % 3; // disc, triangle, square
+      if (shape === 0) ctx.arc(x, y, r, 0, 7);
+      else if (shape === 1) { ctx.moveTo(x, y - 1.2 * r); ctx.lineTo(x + 1.1 * r, y + r); ctx.lineTo(x - 1.1 * r, y + r); }
+      else ctx.rect(x - r, y - r, 2 * r, 2 * r);
+      ctx.fill();
+    }
+  }
+
+  // The range of y: from zero at full width, as in the PDF, otherwise of the visible values.
+  function rangeOfY(panel, figure, min, max) {
+    let low = Infinity, high = -Infinity;
+    for (const curve of panel.curves.filter(one => !figure.hidden.has(one.label))) {
+      for (const i of placesToDraw(curve, min, max, 4000)) {
+        if (curve.x[i] < min || curve.x[i] > max) continue;
+        for (const value of [curve.y[i], curve.low[i], curve.high[i]]) {
+          if (figure.log.y && value <= 0) continue;
+          if (value < low) low = value;
+          if (value > high) high = value;
+        }
+      }
+    }
+    if (low > high) return figure.log.y ? [1, 10] : [0, 1];
+    if (figure.log.y) return [low / 1.1, high * 1.1];
+    const whole = min <= figure.whole[0] && max >= figure.whole[1];
+    if (whole) low = Math.min(0, low);
+    const margin = (high - low || Math.abs(high) || 1) * 0.06;
+    return [low === 0 ? 0 : low - margin, high + margin];
+  }
+
+  function axes(figure, isLast) {
+    const common = { stroke: () => css("--ink"), grid: { stroke: () => css("--hair"), width: 0.5 }, ticks: { stroke: () => css("--hair") },
+      font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
+    const words = new Map();
+    if (figure.kind === "points") {
+      for (const curve of figure.panels.flatMap(one => one.curves)) curve.x.forEach((x, i) => words.set(x, curve.levels?.[i] ?? plain(x)));
+    }
+    const few = words.size > 0 && words.size <= 16;
+    const x = { ...common, label: isLast ? figure.x.title : undefined, labelSize: 22, size: 34 };
+    if (few) {
+      x.splits = (plot, _, min, max) => [...words.keys()].filter(one => one >= min && one <= max).sort((a, b) => a - b);
+      x.values = (plot, splits) => splits.map(one => words.get(one));
+      x.filter = (plot, splits) => splits;
+    }
+    return [x, { ...common, label: figure.panels.length > 1 ? undefined : figure.y.title, labelSize: 22, size: 58 }];
+  }
+
+  const plain = value => String(Number(value.toPrecision(5)));
+
+  function makePlot(panel, figure, isLast) {
+    const width = panel.box.clientWidth, [min, max] = figure.view;
+    const plot = new uPlot({
+      width, height: figure.panels.length > 1 ? 190 : 300,
+      axes: axes(figure, isLast),
+      series: [{}, { show: false }],
+      scales: {
+        x: { time: false, auto: false, min, max, distr: figure.log.x ? 3 : 1 },
+        y: { auto: false, range: rangeOfY(panel, figure, min, max), distr: figure.log.y ? 3 : 1 },
+      },
+      legend: { show: false },
+      cursor: { y: false, points: { show: false }, sync: { key: figure.x.column, scales: ["x", null], filters: { pub: type => type === "mousemove" || type === "mouseleave" } }, drag: { x: true, y: false, dist: 4, setScale: false },
+        bind: { mousedown: (self, target, handler) => event => event.shiftKey ? startPan(event, figure, self) : handler(event),
+          dblclick: () => () => setView(figure, ...figure.whole) } },
+      hooks: {
+        draw: [self => drawPanel(self, panel, figure)],
+        setSelect: [self => {
+          if (self.select.width > 0) setView(figure, self.posToVal(self.select.left, "x"), self.posToVal(self.select.left + self.select.width, "x"));
+        }],
+        setCursor: [self => readOut(self, panel, figure)],
+      },
+    }, [[min, max], [null, null]], panel.box);
+    plot.over.addEventListener("click", event => {
+      if (plot.select.width === 0 && !event.shiftKey) openPoint(plot, panel, figure);
+    });
+    return plot;
+  }
+
+  function plotFigure(figure) {
+    figure.panels.forEach((panel, number) => {
+      panel.plot?.destroy();
+      panel.plot = makePlot(panel, figure, number === figure.panels.length - 1);
+    });
+  }
+
+  // --- Views
+
+  function setView(figure, min, max) {
+    if (!(max > min)) return;
+    figure.view = [min, max];
+    for (const panel of figure.panels) {
+      const [low, high] = rangeOfY(panel, figure, min, max);
+      panel.plot.batch(() => {
+        panel.plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+        panel.plot.setScale("x", { min, max });
+        panel.plot.setScale("y", { min: low, max: high });
+      });
+    }
+  }
+
+  // Move and widen the view by shares of its width; on a logarithmic axis, of the width of the logarithms.
+  function moveView(figure, from, to) {
+    const there = figure.log.x ? Math.log : one => one, back = figure.log.x ? Math.exp : one => one;
+    const [min, max] = figure.view.map(there);
+    setView(figure, back(min + from * (max - min)), back(max + to * (max - min)));
+  }
+
+  function startPan(event, figure, plot) {
+    let last = event.clientX;
+    const move = next => {
+      const share = (last - next.clientX) / plot.over.clientWidth;
+      last = next.clientX;
+      moveView(figure, share, share);
+    };
+    addEventListener("mousemove", move);
+    addEventListener("mouseup", () => removeEventListener("mousemove", move), { once: true });
+    event.preventDefault();
+  }
+
+  function keyPressed(event, panel, figure) {
+    const { plot } = panel, width = plot.over.clientWidth, at = plot.cursor.left >= 0 ? plot.cursor.left : width / 2;
+    const moveCursor = by => plot.setCursor({ left: Math.min(width, Math.max(0, at + by)), top: 10 });
+    const shift = event.shiftKey, actions = {
+      ArrowLeft: () => shift ? moveView(figure, -0.2, -0.2) : moveCursor(-width / 100),
+      ArrowRight: () => shift ? moveView(figure, 0.2, 0.2) : moveCursor(width / 100),
+      "+": () => moveView(figure, 0.2, -0.2),
+      "-": () => moveView(figure, -0.3, 0.3),
+      Escape: () => setView(figure, ...figure.whole),
+      Enter: () => openPoint(plot, panel, figure),
+    };
+    const action = event.ctrlKey || event.altKey || event.metaKey ? null : actions[event.key === "=" ? "+" : event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  }
+
+  // --- Values and trials
+
+  function placeAt(curve, figure, x) {
+    if (figure.kind === "step") return Math.max(0, placeOf(curve.x, x + 1e-12 * Math.abs(x)) - 1);
+    return nearest(curve.x, x);
+  }
+
+  function readOut(plot, panel, figure) {
+    const shown = plot.cursor.left >= 0, x = shown ? plot.posToVal(plot.cursor.left, "x") : NaN;
+    panel.position.textContent = !shown ? "" : figure.x.levels.length ? figure.x.levels[Math.round(x)] ?? "" : `at ${plain(x)}`;
+    for (const curve of panel.curves) {
+      const i = shown && curve.x.length ? placeAt(curve, figure, x) : -1;
+      const band = i >= 0 && curve.banded && curve.low[i] !== curve.high[i] ? ` [${plain(curve.low[i])}, ${plain(curve.high[i])}]` : "";
+      curve.output.textContent = i < 0 || Number.isNaN(curve.y[i]) ? "" : plain(curve.y[i]) + band;
+    }
+  }
+
+  // Open the trials of the visible point that is nearest to the cursor.
+  function openPoint(plot, panel, figure) {
+    const { left, top } = plot.cursor;
+    if (!(left >= 0)) return;
+    const x = plot.posToVal(left, "x");
+    let best = null;
+    for (const curve of panel.curves.filter(one => !figure.hidden.has(one.label) && one.x.length)) {
+      const i = placeAt(curve, figure, x);
+      const distance = Math.abs(plot.valToPos(curve.y[i], "y") - top) + Math.abs(plot.valToPos(curve.x[i], "x") - left);
+      if (!best || distance < best.distance) best = { curve, i, distance };
+    }
+    if (!best) return;
+    const { curve, i } = best;
+    const words = [...curve.label.split(", "), ...(curve.levels ? [curve.levels[i]] : [])];
+    const detail = curve.at ? { places: [curve.at[curve.at.length > 1 ? i : 0]] } : { places: figure.trials, words };
+    document.dispatchEvent(new CustomEvent("open-trials", { detail: { ...detail, title: words.join(", ") } }));
+  }
+
+  // --- Elements
+
+  function element(name, attributes = {}, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (key.startsWith("on")) made.addEventListener(key.slice(2), value); else made.setAttribute(key, value);
+    }
+    made.append(...children);
+    return made;
+  }
+
+  function toggleLog(figure, axis, button) {
+    figure.log[axis] = !figure.log[axis];
+    button.setAttribute("aria-pressed", figure.log[axis]);
+    setWhole(figure);
+    plotFigure(figure);
+  }
+
+  function setWhole(figure) {
+    let min = Infinity, max = -Infinity;
+    for (const curve of figure.panels.flatMap(one => one.curves)) {
+      for (const x of curve.x) {
+        if (figure.log.x && x <= 0) continue;
+        if (x < min) min = x;
+        if (x > max) max = x;
+      }
+    }
+    const margin = figure.kind === "points" ? 0.04 : figure.kind === "step" ? 0.02 : 0;
+    if (min > max) [min, max] = figure.log.x ? [1, 10] : [0, 1];
+    if (figure.log.x) [min, max] = [min * (min / max) ** margin, max * (max / min) ** margin];
+    else [min, max] = [min - margin * (max - min), max + margin * (max - min)];
+    if (figure.kind === "step" && !figure.log.x) min = Math.min(0, min);
+    if (min === max) [min, max] = [min - 0.5, max + 0.5];
+    figure.whole = figure.view = [min, max];
+  }
+
+  function legend(panel, figure) {
+    return panel.curves.map(curve => {
+      curve.swatch = element("i");
+      curve.output = element("output");
+      const toggle = () => {
+        const hidden = !figure.hidden.delete(curve.label);
+        if (hidden) figure.hidden.add(curve.label);
+        for (const one of figure.panels.flatMap(other => other.curves)) {
+          if (one.label === curve.label) one.button.setAttribute("aria-pressed", !hidden);
+        }
+        setView(figure, ...figure.view);
+        for (const one of figure.panels) one.plot.redraw();
+      };
+      curve.button = element("button", { type: "button", "aria-pressed": "true", title: "Hide or show this curve", onclick: toggle }, curve.swatch, curve.label, curve.output);
+      return curve.button;
+    });
+  }
+
+  function paintSwatches(figure) {
+    for (const curve of figure.panels.flatMap(one => one.curves)) curve.swatch.style.background = colourOf(curve);
+  }
+
+  function makeFigure(holder, raw) {
+    const labels = [...new Set(raw.panels.flatMap(panel => panel.curves.map(one => one.label)))];
+    const panels = raw.panels.map(panel => ({ title: panel.title, curves: panel.curves.map(one => makeCurve(one, labels.indexOf(one.label))) }));
+    const figure = { ...raw, panels, hidden: new Set(), log: { x: raw.x.log && !raw.x.levels.length, y: raw.y.log } };
+    setWhole(figure);
+    const button = (text, title, onclick, more = {}) => element("button", { type: "button", title, onclick, ...more }, text);
+    const tools = element("div", { class: "tools", role: "toolbar", "aria-label": "View of the figure" },
+      button("+", "Zoom in (key +)", () => moveView(figure, 0.2, -0.2)),
+      button("−", "Zoom out (key −)", () => moveView(figure, -0.3, 0.3)),
+      button("←", "Pan to the left (Shift and arrow key)", () => moveView(figure, -0.2, -0.2)),
+      button("→", "Pan to the right (Shift and arrow key)", () => moveView(figure, 0.2, 0.2)),
+      button("Whole figure", "Show everything (Escape, or a double click)", () => setView(figure, ...figure.whole)));
+    for (const axis of ["x", "y"]) {
+      if (axis === "x" && raw.x.levels.length) continue;
+      const log = button(`Log ${axis}`, `Logarithmic ${axis} axis`, () => toggleLog(figure, axis, log), { "aria-pressed": String(figure.log[axis]) });
+      tools.append(log);
+    }
+    const picture = button("Picture", "The picture of the PDF", () => {
+      const shown = holder.classList.toggle("shows-picture");
+      picture.setAttribute("aria-pressed", shown);
+    }, { "aria-pressed": "false" });
+    tools.append(picture, element("small", {}, "Drag: zoom. Shift and drag: pan. Click: the trial of a point."));
+    holder.querySelector(".picture").after(tools);
+    let last = tools;
+    for (const panel of panels) {
+      panel.position = element("output");
+      panel.box = element("div", { class: "plot", tabindex: "0", role: "group",
+        "aria-label": `${panel.title || raw.y.title}: arrow keys read values, + and - zoom, Shift and arrow keys pan, Enter opens the trial, Escape shows everything`,
+        onkeydown: event => keyPressed(event, panel, figure) });
+      const box = element("div", { class: "panel" },
+        ...(panels.length > 1 ? [element("h4", {}, panel.title)] : []),
+        element("div", { class: "legend" }, ...legend(panel, figure), panel.position), panel.box);
+      last.after(box);
+      last = box;
+    }
+    holder.classList.add("with-curves");
+    paintSwatches(figure);
+    plotFigure(figure);
+    figures.push(figure);
+    new ResizeObserver(() => {
+      for (const panel of panels) {
+        if (panel.box.clientWidth && panel.box.clientWidth !== panel.plot.width) panel.plot.setSize({ width: panel.box.clientWidth, height: panel.plot.height });
+      }
+    }).observe(holder);
+  }
+
+  // A figure is made when it is about to be seen, so that the page opens fast.
+  const watcher = new IntersectionObserver(entries => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      watcher.unobserve(target);
+      makeFigure(target, JSON.parse(target.querySelector("script.curves").textContent));
+    }
+  }, { rootMargin: "600px" });
+  for (const script of document.querySelectorAll("script.curves")) watcher.observe(script.closest("figure"));
+
+  dark.addEventListener("change", () => {
+    for (const figure of figures) {
+      paintSwatches(figure);
+      for (const panel of figure.panels) panel.plot.redraw(false, true);
+    }
+  });
+})();
