@@ -13,7 +13,7 @@
 #' @param part Trials to analyse, if not all: a list of `picked` (how they were picked, as text), `options` (of the command) and `trials` (ids). It is
 #'   written to `analysis.json`; measurements of the other trials stay in the cache.
 #' @param project Folder `analysis/` of a project, whose `outputs.yaml` and R files add metrics, figures and tables; or NULL.
-#' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `sender`, `pauses`, `closeup`, `notes`, `left_out`.
+#' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `sender`, `samples`, `pauses`, `closeup`, `notes`, `left_out`.
 #' @export
 analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE, project = NULL,
                              part = NULL) {

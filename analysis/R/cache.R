@@ -73,7 +73,7 @@ store_prune <- function(folder, used) {
 
 # Measurements of trials, cached under a hash of their inputs: docs/decisions/0018-derived-tables.md.
 
-derived_tables <- c("metrics", "cycles", "rtt", "series", "jitter", "sender", "pauses", "closeup", "notes")
+derived_tables <- c("metrics", "cycles", "rtt", "series", "jitter", "sender", "samples", "pauses", "closeup", "notes")
 
 cache_folder <- function(folder) file.path(folder, "tables", "cache")
 
@@ -109,7 +109,7 @@ cache_key <- function(version, sums) if (anyNA(sums)) NA_character_ else sha256_
 #' @export
 code_version <- function() {
   space <- parent.env(environment())
-  used <- reached_from(c("measure_trial", intersect(unlist(lapply(c("flow", "trial"), metric_functions)), ls(space))), space)
+  used <- reached_from(c("measure_trial", intersect(unlist(lapply(c("flow", "application", "trial"), metric_functions)), ls(space))), space)
   bodies <- unlist(lapply(mget(used, envir = space), \(x) deparse(if (is.data.table(x)) as.list(x) else x, control = "digits17")))
   libraries <- vapply(getLoadedDLLs(), \(d) unclass(d)$path, "")
   versions <- c(as.character(getRversion()), as.character(utils::packageVersion("data.table")))

@@ -175,11 +175,14 @@ interarrival_jitter <- function(ref, mon, flow) {
   rows <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])[!is.na(other)]
   x <- data.table(sent_ns = ref$t_ns[rows$row], t_ns = mon$t_ns[rows$other])
   setorder(x, t_ns)
-  change_ms <- c(0, diff(x$t_ns) - diff(x$sent_ns))[seq_len(nrow(x))] / 1e6
-  smoothed <- if (nrow(x) > 0) as.double(stats::filter(abs(change_ms) / 16, 15 / 16, method = "recursive")) else double()
-  jitter <- data.table(t_ns = x$t_ns, transit_change_ms = change_ms, jitter_ms = smoothed)
-  setattr(jitter, "epoch_s", attr(mon, "epoch_s"))
-  jitter[]
+  keep_epoch(smoothed_jitter(x$sent_ns, x$t_ns), mon)[]
+}
+
+# The jitter of packets in the order of arrival.
+smoothed_jitter <- function(sent_ns, t_ns) {
+  change_ms <- c(0, diff(t_ns) - diff(sent_ns))[seq_along(t_ns)] / 1e6
+  smoothed <- if (length(t_ns) > 0) as.double(stats::filter(abs(change_ms) / 16, 15 / 16, method = "recursive")) else double()
+  data.table(t_ns, transit_change_ms = change_ms, jitter_ms = smoothed)
 }
 
 #' Reordered packets between two captures, not counting losses

@@ -67,15 +67,15 @@ metric_unit <- function(names) {
   vapply(known[names], \(m) m$unit, "", USE.NAMES = FALSE)
 }
 
-# Names of the functions that measure a flow, a trial or a campaign, in the order of the manifest.
+# Names of the functions that measure a flow, an application, a trial or a campaign, in the order of the manifest.
 metric_functions <- function(scope) {
   ours <- Filter(\(m) identical(m$scope %||% "flow", scope), outputs_of("metric"))
   unique(vapply(ours, \(m) m[["function"]], "", USE.NAMES = FALSE))
 }
 
-#' Metrics of a flow or trial, from all functions of its scope
-#' @param scope "flow" or "trial".
-#' @param subject Everything known about the flow or trial: the argument of each function.
+#' Metrics of a flow, application or trial, from all functions of its scope
+#' @param scope "flow", "application" or "trial".
+#' @param subject Everything known about the flow, application or trial: the argument of each function.
 #' @return A named list of numbers.
 #' @noRd
 measured_metrics <- function(scope, subject) {

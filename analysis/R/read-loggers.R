@@ -67,7 +67,8 @@ split_epoch <- function(x) {
   seconds <- as.double(substr(x$t_ns, 1L, digits - 9L))
   nanoseconds <- as.double(substr(x$t_ns, digits - 8L, digits))
   epoch_s <- if (nrow(x) > 0) min(seconds) else 0
-  x[, t_ns := (seconds - epoch_s) * 1e9 + nanoseconds]
+  # Not with `:=`, because a trace may have a column `seconds`.
+  set(x, NULL, "t_ns", (seconds - epoch_s) * 1e9 + nanoseconds)
   setorder(x, t_ns)
   setattr(x, "epoch_s", epoch_s)
   x[]

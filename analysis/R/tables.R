@@ -86,6 +86,36 @@ table_treatments <- function(results, trials, metrics, flow = NULL, published = 
   )
 }
 
+table_completion_by_size <- function(results, trials, flow = NULL) {
+  campaign <- results$campaign
+  curves <- curves_of(campaign, trials)
+  values <- values_of_metrics(results, trials, c("flow_completion_s", "delivered_bytes"), flow)
+  flows <- dcast(values, trial + flow ~ metric, value.var = "value")
+  if (!all(c("flow_completion_s", "delivered_bytes") %in% names(flows))) abort_nothing("no capture has a TCP flow")
+  flows <- flows[!is.na(flow_completion_s) & delivered_bytes > 0]
+  flows[, level := curves$labels[match(trial, trials$id)]]
+  flows[, size := cut(delivered_bytes, size_edges, size_words, right = FALSE)]
+  per_trial <- flows[, .(flows = .N, median_s = stats::median(flow_completion_s), p95_s = quantiles_of(flow_completion_s, 0.95)), by = .(level, size, trial)]
+  data <- per_trial[, c(list(flows = sum(flows)), stats::setNames(median_interval(p95_s)[c("median", "lo", "hi")], c("p95_s", "p95_lo_s", "p95_hi_s")), median_interval(median_s)),
+                    by = .(level, size)][order(level, size)]
+  rows <- lapply(seq_len(nrow(data)), \(i) with(data[i], c(
+    as.character(level), as.character(size), flows, interval_text(data[i], 3), interval_text(data[i, .(median = p95_s, lo = p95_lo_s, hi = p95_hi_s)], 3), n
+  )))
+  list(
+    title = "Flow completion time by size",
+    columns = headed(c(curves$title, "Size", "Flows", "Median (s)", "95th percentile (s)", "Trials"), c("left", "left", rep("right", 4))),
+    rows = rows, data = data, trials = unique(flows$trial),
+    caption = sentences(
+      "Time from the SYN to the acknowledgement of the last data: medians over the trials of each trial's median and 95th percentile, with intervals in brackets",
+      flow_words(flow), bracket_words(data$n), path_words(campaign, trials)
+    )
+  )
+}
+
+size_edges <- c(0, 1e4, 1e5, 1e6, 1e7, Inf)
+
+size_words <- c("below 10 KB", "10 to 100 KB", "100 KB to 1 MB", "1 to 10 MB", "from 10 MB")
+
 # --- Effects of factors
 
 table_changes <- function(results, trials, metric, factor, against = NULL, as = "difference", flow = NULL) {

@@ -7,8 +7,8 @@
 #' @return A list: `id`, `metrics` (`flow`, `metric`, `unit`, `value`), `cycles` (per flow and cwnd cycle), `rtt` (quantiles of RTT: `flow`,
 #'   `share`, `rtt_ms`), `jitter` (quantiles of jitter: `flow`, `share`, `jitter_ms`), `sender` (quantiles of what the sender's TCP reports: `flow`,
 #'   `quantity`, `unit`, `share`, `value`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`,
-#'   `high`), `pauses` (per flow and episode of PAUSE frames), `closeup` (cwnd and PAUSE frames around one episode: `flow`, `quantity`, `t_s`,
-#'   `value`), `notes` (`note`: what the traces lack, such as the end of a truncated capture). Times are seconds since the start of traffic.
+#'   `high`), `samples` (quantiles of what the programs of `http`, `dash`, `incast`, `voip` and `game` logged: as `sender`), `pauses` (per flow and
+#'   episode of PAUSE frames), `closeup` (cwnd and PAUSE frames around one episode: `flow`, `quantity`, `t_s`, `value`), `notes` (`note`: what the traces lack, such as the end of a truncated capture). Times are seconds since the start of traffic.
 #' @export
 measure_trial <- function(folder, manifest) {
   notes <- character()
@@ -25,16 +25,17 @@ measures_of <- function(folder, manifest) {
   flows <- lapply(manifest$resolved$flows, \(f) measure_flow(f, traces, manifest))
   queue <- queue_samples(traces)
   own <- list(series = if (!is.null(queue)) thin_series(queue$t_s, queue$backlog_packets, "", "queue", "packets"))
-  part <- \(name) rbindlist(c(lapply(flows, \(f) f[[name]]), list(own[[name]])), use.names = TRUE, fill = TRUE)
+  applications <- measure_applications(manifest, traces)
+  part <- \(name) rbindlist(c(lapply(flows, \(f) f[[name]]), list(own[[name]], applications[[name]])), use.names = TRUE, fill = TRUE)
   trial <- list(manifest = manifest, traces = traces, queue = queue, sizes = part("size"))
   list(id = manifest$id, metrics = rbind(part("metrics"), metric_rows("", measured_metrics("trial", trial)))[!is.na(value)], cycles = part("cycles"),
-       rtt = part("rtt"), jitter = part("jitter"), sender = part("sender"), series = part("series"), pauses = part("pauses"), closeup = part("closeup"))
+       rtt = part("rtt"), jitter = part("jitter"), sender = part("sender"), series = part("series"), samples = part("samples"), pauses = part("pauses"), closeup = part("closeup"))
 }
 
 # The MTU of interfaces without a configured MTU.
 ethernet_mtu_bytes <- 1500
 
-# Access to the files of a trial: `path` returns the files of a quantity of the manifest, or of a logger. Captures are decoded once, on first use;
+# Access to the files of a trial: `path` returns the files of a quantity of the manifest, or of a logger, `log` that of a flow's client or server. Captures are decoded once, on first use;
 # `within` removes rows that were recorded after the trial.
 open_traces <- function(folder, manifest) {
   at <- file.path(folder, "trials", manifest$id)
@@ -49,6 +50,7 @@ open_traces <- function(folder, manifest) {
       here <- files[files$logger %in% wanted & (is.null(of) | files$host == (of %||% ""))]
       here$path[order(match(here$logger, wanted))]
     },
+    log = \(flow, end) files$path[files$kind == "generator" & files$path == file.path(at, "logs", paste0(flow, "-", end, ".out.gz"))],
     capture = \(of) {
       found <- files$path[files$kind == "capture" & files$host == of]
       if (length(found) == 0) return(NULL)
@@ -213,7 +215,8 @@ capture_metrics <- function(x) {
 tcp_metrics <- function(ref, far, name) {
   near <- ref %||% far
   stamps <- timestamp_rtt(near, name)$rtt_ms
-  c(list(goodput_bps = goodput(far, name)$goodput_bps, rwnd_max_bytes = attr(advertised_window(near, name), "max_bytes") %||% NA),
+  received <- goodput(far, name)
+  c(list(goodput_bps = received$goodput_bps, delivered_bytes = received$unique_bytes, rwnd_max_bytes = attr(advertised_window(near, name), "max_bytes") %||% NA),
     if (!is.null(ref)) list(
       retransmissions_packets = goodput(ref, name)$retransmitted_packets, duplicate_acks_packets = duplicate_acks(ref, name)$duplicate_acks,
       flight_max_bytes = max(c(bytes_in_flight(ref, name)$flight_bytes, 0)), timestamp_rtt_median_ms = if (length(stamps) > 0) stats::median(stamps) else NA

@@ -70,7 +70,16 @@ one_figure <- function(results, options, bundle) {
   write_figure(made$plot, file.path(bundle, file), made$width_in, made$height_in, results$date)
   write_csv(made$data, file.path(bundle, data))
   list(name = name, file = file, title = made$title, caption = made$caption, width_in = made$width_in,
-       height_in = made$height_in, data = data, trials = I(as.character(made$trials)))
+       height_in = made$height_in, data = data, axes = figure_axes(made$plot), trials = I(as.character(made$trials)))
+}
+
+# Titles of the axes, and whether they are logarithmic: the page draws the data with them.
+figure_axes <- function(plot) {
+  lapply(c(x = "x", y = "y"), \(axis) {
+    scale <- plot$scales$get_scales(axis)
+    title <- if (is.character(scale$name)) scale$name else plot$labels[[axis]]
+    list(title = sub(" [(]log scale[)]|, log scale", "", title %||% ""), log = identical(scale$trans$name, "log-10"))
+  })
 }
 
 draw_tables <- function(results, entries, bundle, keeper) {

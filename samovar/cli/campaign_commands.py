@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+import webbrowser
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from samovar import schema as generated_files
 from samovar.analyse import AnalysedPart
 from samovar.analyse import analyse as run_analysis
-from samovar.campaign import Restored, Summary, adopt_plan, read_plan, read_state, run_command
+from samovar.campaign import Archive, Restored, Summary, adopt_plan, read_plan, read_state, run_command
 from samovar.campaign.collection import verify as verify_campaign
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import holder
@@ -23,9 +24,11 @@ from samovar.experiment import STUDIES, load_testbed
 from samovar.export import FORMATS
 from samovar.export import export as run_export
 from samovar.plan import Pick, Plan
-from samovar.report import exit_status, make_bundle, make_study, shown_part
+from samovar.report import PAGE, exit_status, make_bundle, make_study, shown_part, write_index
 from samovar.units import counted
 
+COMPARISONS = "comparisons"
+"""Folder in the results folder for comparisons."""
 MOST_FAILURES = 40
 """At most this many failed trials are listed after a run."""
 
@@ -213,8 +216,22 @@ def make_report(root: Path, campaign: str, study: str = "") -> list[str]:
         else:
             pdf, verdicts = make_bundle(project.campaign(campaign), display, project.outputs)
     counts = (f"{verdicts.count(verdict)} {verdict}" for verdict in ("reproduced", "differs", "no data"))
-    show([f"scorecard: {', '.join(counts)}", *([part] if part else []), str(pdf)])
+    page = [] if study else [str(pdf.with_name(PAGE))]
+    show([f"scorecard: {', '.join(counts)}", *([part] if part else []), *page, str(pdf)])
     return verdicts
+
+
+@command
+def browse(root: Path, no_open: bool = False) -> None:
+    """Write an index of all campaigns of a project, and open it in a browser unless `no_open`."""
+    results = open_controller(root).project.results
+    campaigns = [plan.parent for plan in reversed(Archive(results).plans())]
+    others = sorted(pdf for name in (STUDIES, COMPARISONS) for pdf in (results / name).glob("*/*.pdf"))
+    index, unread = write_index(results, campaigns, others)
+    show(f"cannot be read: {one}" for one in unread)
+    show([f"{counted(len(campaigns), 'campaign')}: {index}"])
+    if not no_open:
+        webbrowser.open(index.resolve().as_uri())
 
 
 @command

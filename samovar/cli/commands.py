@@ -450,6 +450,16 @@ def report(root: Path, campaign: str, study: str, **arguments: Any) -> int:
 
 
 @main.command()
+@flag("--no-open", "Only write the index.")
+@in_project
+def browse(root: Path, no_open: bool) -> int:
+    """Write an index of all campaigns, results/index.html, and open it in a browser."""
+    from samovar.cli import campaign_commands
+
+    return campaign_commands.browse(root, no_open)
+
+
+@main.command()
 @in_project
 def schema(root: Path) -> int:
     """Regenerate editor schemas (in a checkout, also reference pages) after changing keys or recipes."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from samovar.cli.campaign_commands import part_of
+from samovar.cli.campaign_commands import COMPARISONS, part_of
 from samovar.cli.program import command, event_display, open_controller, show
 from samovar.cli.text import columns, first_lines
 from samovar.plan import Pick
@@ -19,8 +19,6 @@ from samovar.report import (
     split_by_change,
 )
 
-FOLDER = "comparisons"
-"""Folder in the results folder for comparisons."""
 MOST_DIFFERENCES = 12
 
 
@@ -43,7 +41,7 @@ def compare(
     parsed = [parse_limit(text, project.outputs) for text in limits]
     folders = [project.campaign(name) for name in (a, b or a)]
     first, second = (Side(one, part_of(one, pick)) for one, pick in zip(folders, picks, strict=True))
-    to = to or project.results / FOLDER / _folder_name(first, second)
+    to = to or project.results / COMPARISONS / _folder_name(first, second)
     names = [one for name in by.split(",") if (one := name.strip())]
     with event_display(root) as display:
         comparison = make_comparison((first, second), names, parsed, root, to, display)

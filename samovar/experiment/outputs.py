@@ -36,14 +36,15 @@ class _Entry(BaseModel):
 
 
 class Quantity(_Entry):
-    """A quantity of a flow that loggers can record, such as its cwnd. `what` is its name in messages.
+    """A quantity of a flow that can be recorded, such as its cwnd. `what` is its name in messages.
 
     `at` is where it must be recorded: at the flow's sender, at either or both of its ends, or at the
     bottleneck's router. `sources` are the loggers that record it; `capture` among them means a packet
-    capture. `caption` is its name in captions of figures; the name of the logger is added there.
+    capture. If `at` is flow, the flow's own generator records it, and `sources` are generators.
+    `caption` is its name in captions of figures; the name of the logger is added there.
     """
 
-    at: Literal["sender", "either", "both", "router"]
+    at: Literal["sender", "either", "both", "router", "flow"]
     sources: tuple[str, ...]
     caption: str | None = None
 
@@ -59,7 +60,7 @@ class Metric(_Entry):
 
     unit: str
     needs: tuple[str, ...] = ()
-    scope: Literal["flow", "trial", "campaign"] = "flow"
+    scope: Literal["flow", "application", "trial", "campaign"] = "flow"
     function: str
 
 

@@ -22,7 +22,7 @@ from samovar.plan import Plan
 
 MEASURES = (
     *("metrics", "summary", "flows", "variance"),
-    *("series", "rtt", "jitter", "sender", "cycles", "pauses", "closeup"),
+    *("series", "rtt", "jitter", "sender", "samples", "cycles", "pauses", "closeup"),
 )
 
 

@@ -9,12 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-
-def _is_unset(value: object) -> bool:
-    """Leave an unset key out of plan.json: trials keep the ids that they had before the key existed."""
-    return not value
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 
 class PlanValue(BaseModel):
@@ -74,7 +69,6 @@ class ClassPlan(PlanValue):
 class DevicePlan(PlanValue):
     """A pair of adapters that joins two hosts.
 
-    A transmission on the medium takes `access_s` and the time of its frames, which is at most `burst_s`.
     `drift` is a share of the rate. `pause_quanta` counts quanta of 512 bit times. `host` is the host where
     `down` begins. Adapters of a lab are `settable`. Real adapters cannot be queried, so their values are
     assumptions. `seed` is the seed of the drift.
@@ -85,8 +79,6 @@ class DevicePlan(PlanValue):
     medium: str
     flow_control: bool
     pause_quanta: int
-    access_s: float | None = Field(None, exclude_if=_is_unset)
-    burst_s: float | None = Field(None, exclude_if=_is_unset)
     drift: float = 0.0
     seed: int | None = None
 
@@ -104,8 +96,17 @@ class PathPlan(PlanValue):
     down: DirectionPlan
     up: DirectionPlan
     classes: tuple[ClassPlan, ...] = ()
-    link: str | None = Field(None, exclude_if=_is_unset)
-    device: DevicePlan | None = Field(None, exclude_if=_is_unset)
+    link: str | None = None
+    device: DevicePlan | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_device(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the keys `link` and `device` if they are not set.
+
+        Trials without a device then keep the ids that they had before these keys existed.
+        """
+        written: dict[str, Any] = write(self)
+        return {key: value for key, value in written.items() if key not in ("link", "device") or value}
 
 
 class WlanPlan(PlanValue):
@@ -137,7 +138,16 @@ class HostPlan(PlanValue):
     interfaces: tuple[str, ...]
     cc_parameters: Mapping[str, str] = Field(default_factory=dict)
     settings: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
-    wlans: tuple[WlanPlan, ...] = Field((), exclude_if=_is_unset)
+    wlans: tuple[WlanPlan, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_wlans(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the key `wlans` for hosts that are not an access point.
+
+        Trials without a WLAN then keep the ids that they had before this key existed.
+        """
+        written: dict[str, Any] = write(self)
+        return {key: value for key, value in written.items() if key != "wlans" or value}
 
     @property
     def system(self) -> str:

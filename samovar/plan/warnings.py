@@ -184,7 +184,7 @@ def _traces_by_part(trials: Trials) -> Mapping[str, Collection[FlowTraces]]:
     """Return for each part the different sets of recordings that its flows have."""
     view: View = {
         "path": lambda path: path and path.router,
-        "flows": lambda flows: tuple((flow.from_host, flow.to_host) for flow in flows),
+        "flows": lambda flows: tuple((flow.from_host, flow.to_host, flow.generator) for flow in flows),
         "captures": lambda captures: tuple(one.host for one in captures),
         "loggers": lambda loggers: tuple((one.logger, one.host) for one in loggers),
     }
@@ -196,5 +196,6 @@ def _traces_by_part(trials: Trials) -> Mapping[str, Collection[FlowTraces]]:
         router = resolved.path.router if resolved.path else ""
         for flow in resolved.flows:
             ends = {"sender": flow.from_host, "receiver": flow.to_host, "router": router}
-            own.add(frozenset(f"{end}:{what}" for what, at in recorded for end in ends if ends[end] == at))
+            traces = {f"{end}:{what}" for what, at in recorded for end in ends if ends[end] == at}
+            own.add(frozenset(traces | {f"flow:{flow.generator}"}))
     return found

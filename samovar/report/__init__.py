@@ -8,5 +8,7 @@ from samovar.report.comparison import Side as Side
 from samovar.report.comparison import make_comparison as make_comparison
 from samovar.report.comparison import parse_limit as parse_limit
 from samovar.report.comparison import split_by_change as split_by_change
+from samovar.report.page import PAGE as PAGE
+from samovar.report.page import write_index as write_index
 from samovar.report.scorecard import exit_status as exit_status
 from samovar.report.study_report import make_study as make_study

@@ -1,4 +1,4 @@
-"""Make the bundle of a campaign: PDF, scorecard, figures, data, provenance, RO-Crate metadata, checksums."""
+"""Make the bundle of a campaign: PDF, page, scorecard, figures, data, provenance, metadata, checksums."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from samovar.events import Emit, Event
 from samovar.experiment import Outputs
 from samovar.report.campaign_data import Json
 from samovar.report.document import compose
+from samovar.report.page import PAGE, make_page
 from samovar.report.scorecard import VERDICTS, Result, read_results
 from samovar.report.typeset import TEMPLATES, typeset
 
@@ -46,13 +47,16 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     document = compose(campaign, results)
     pdf = bundle / f"{campaign.plan.experiment}.pdf"
     write_whole(pdf, typeset(document, bundle, campaign.start_s))
+    write_whole(bundle / PAGE, make_page(campaign, document))
     write_json(bundle / SCORECARD, [vars(result) for result in results])
     commands = (run_command(campaign.plan), *document["regenerate"])
     repeat = "\n".join(f"  {line}" for line in commands)
     readme = (TEMPLATES / README).read_text("utf-8")
     unmade = document["omissions"]["unavailable"]
     notes = "".join(f"  {one['name']} could not be made: {one['reason']}\n" for one in unmade)
-    readme = readme.format(**document, unmade=notes, pdf=pdf.name, label=campaign.label, repeat=repeat)
+    readme = readme.format(
+        **document, unmade=notes, pdf=pdf.name, page=PAGE, label=campaign.label, repeat=repeat
+    )
     (bundle / README).write_text(readme, encoding="utf-8")
     described = [file for file in bundle_files(bundle) if file.name not in (SUMS, CRATE)]
     write_json(bundle / CRATE, _crate(document, bundle, described, campaign.start_s))

@@ -28,6 +28,7 @@ OUTPUT_DEFAULTS: Json = {
     "width_in": 6.3,
     "rows": [],
     "columns": [],
+    "ids": [],
     "reason": "",
 }
 COMPARED_METRICS = ("throughput_bps", "goodput_bps", "rtt_median_ms", "loss_share")
@@ -74,7 +75,7 @@ def _path_captions(campaign: Campaign) -> Json:
     settings = " · ".join(path_settings(campaign.plan.trials))
     return {
         "callout": f"queue at {where}: {settings}" if settings else f"queue at {where}",
-        "path-caption": "The path: hosts, links with their interfaces and addresses"
+        "path_caption": "The path: hosts, links with their interfaces and addresses"
         + (f", and the queue of the bottleneck at {where}." if where else "."),
     }
 
@@ -148,6 +149,7 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
             raise ReportError(f"{campaign.bundle}: no {kind} {name}; {command}")
     for one in found:
         trials = one.get("trials")
+        one["ids"] = trials if isinstance(trials, list) else []
         amount = len(trials) if isinstance(trials, list) else trials
         one["trials"] = "" if amount is None else counted(int(amount), "trial")
     places = {_output_name(one, kind): place for place, one in enumerate(planned)}

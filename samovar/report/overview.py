@@ -211,12 +211,12 @@ def _not_valid(campaign: Campaign) -> Iterator[tuple[str, str, str]]:
     for trial in campaign.plan.ids:
         state = campaign.trial_state(trial)
         if state != "valid":
-            yield trial, state, "; ".join(_reasons(campaign, trial)) or skipped.get(trial, "")
+            yield trial, state, "; ".join(reasons(campaign, trial)) or skipped.get(trial, "")
         elif trial in skipped:
             yield trial, "left out", skipped[trial]
 
 
-def _reasons(campaign: Campaign, trial: str) -> list[str]:
+def reasons(campaign: Campaign, trial: str) -> list[str]:
     """Return the reasons of a trial's verdict or failure.
 
     They are from its manifest if there is one, otherwise from the journal.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +15,8 @@ from samovar.errors import ReportError
 from samovar.report.campaign_data import Json
 
 TEMPLATES = installation.TEMPLATES / "report"
+LARGEST_SVG = 1_000_000
+"""Bytes; a picture of tens of thousands of points or cells is smaller as PNG."""
 
 
 def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.typ") -> bytes:
@@ -21,6 +24,27 @@ def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.ty
 
     `t_s` is the date of the PDF in seconds since the epoch.
     """
+    return _compile(document, bundle, template, format="pdf", timestamp=int(t_s))[0]
+
+
+def draw_pictures(document: Json, bundle: Path) -> dict[str, bytes]:
+    """Return SVG pictures of a report's figures by file, and of its path by the name `path`.
+
+    A figure whose SVG would be larger than LARGEST_SVG is a PNG picture instead. Raises ReportError.
+    """
+    names = ["path"] * bool(document["path"]["hosts"])
+    names += dict.fromkeys(str(one["file"]) for one in document["figures"] if one["file"])
+    if not names:
+        return {}
+    pictures = dict(zip(names, _compile(document, bundle, "pictures.typ", format="svg"), strict=True))
+    if any(len(picture) > LARGEST_SVG for picture in pictures.values()):
+        drawn = zip(names, _compile(document, bundle, "pictures.typ", format="png", ppi=200), strict=True)
+        pictures |= {name: png for name, png in drawn if len(pictures[name]) > LARGEST_SVG}
+    return pictures
+
+
+def _compile(document: Json, bundle: Path, template: str, **options: Any) -> list[bytes]:
+    """Return what Typst makes of a template: one PDF, or a picture of each page. Raises ReportError."""
     import typst
 
     with TemporaryDirectory(prefix="samovar-report-") as folder:
@@ -32,19 +56,29 @@ def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.ty
             (root / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(bundle / file, root / file)
         try:
-            return typst.compile(
-                root / template, root=root, format="pdf", timestamp=int(t_s), ignore_system_fonts=True
-            )
+            made = typst.compile(root / template, root=root, ignore_system_fonts=True, **options)
         except (typst.TypstError, RuntimeError, OSError) as error:
             message = str(getattr(error, "diagnostic", "") or error).strip()
             raise ReportError(f"{document['campaign']}: Typst: {message}") from error
+    return made if isinstance(made, list) else [made]
 
 
 def printable(value: Any) -> Any:
     """Return a JSON value in which unprintable characters are replaced by code points such as ‹U+0007›."""
+    return change_texts(value, _printable_text)
+
+
+def change_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with each text, except keys, replaced by what `change` returns for it."""
     if isinstance(value, str):
-        others = {one for one in value if one not in "\n\t" and unicodedata.category(one).startswith("C")}
-        return value.translate({ord(one): f"‹U+{ord(one):04X}›" for one in others})
+        return change(value)
     if isinstance(value, dict):
-        return {key: printable(entry) for key, entry in value.items()}
-    return [printable(entry) for entry in value] if isinstance(value, list) else value
+        return {key: change_texts(entry, change) for key, entry in value.items()}
+    return [change_texts(entry, change) for entry in value] if isinstance(value, (list, tuple)) else value
+
+
+def _printable_text(text: str) -> str:
+    if text.isprintable():
+        return text
+    others = {one for one in text if one not in "\n\t" and unicodedata.category(one).startswith("C")}
+    return text.translate({ord(one): f"‹U+{ord(one):04X}›" for one in others})

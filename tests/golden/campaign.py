@@ -124,6 +124,7 @@ def text_of(campaign: Path, pairs: list[tuple[list[str], Answer]]) -> str:
     report = pdf(campaign, "pdftotext", "-")
     text = re.sub(r"(last event \S+), .* ago", r"\1, TIME ago", text)
     text = re.sub(r"in \d+\.\d s\)", "in TIME)", text)
+    text = re.sub(r"(\d+ files), [\d.]+[kM]?B", r"\1, SIZE", text)
     text = re.sub(r"(recipes changed since then: ).*?;", r"\1RECIPES;", text)
     return f"{text}\n==== README.txt\n{readme}\n==== recorded.pdf\n{report}"
 

@@ -227,7 +227,8 @@ readers <- list(
   read_iperf = c("iperf-client.csv", "iperf-client.txt", "iperf-udp-server.csv", "iperf-client-e.txt"), read_iperf3 = c("iperf3-client.json", "iperf3-stream-client.json", "iperf3-text-server.txt"),
   read_nuttcp = c("nuttcp.txt", "nuttcp-text.txt"), read_ping = c("ping.txt", "ping-truncated.txt"), read_nttcp = "nuttcp.txt", read_httperf = "ping.txt", read_web10g = "iperf-client.csv",
   read_cpu = "iperf-client.csv", read_clock = "ping.txt", read_beacons = "ss-6.1.txt", read_nic = "nuttcp.txt", read_pause_frames = "ping.txt", read_tcp_probe = "ping.txt",
-  read_tcp_info = "ping.txt", read_queue = "iperf-client.csv"
+  read_tcp_info = "ping.txt", read_queue = "iperf-client.csv",
+  read_requests = "requests.csv", read_messages = "messages.csv"
 )
 
 test_that("every reader of a log or trace is tested with damaged files", {

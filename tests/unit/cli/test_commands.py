@@ -30,6 +30,21 @@ def run(
     return done.returncode, done.stdout, done.stderr
 
 
+def test_browse_opens_the_index_of_campaigns(project: Path, tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    code, out, err = run(project, "browse", BROWSER=str(browser))
+    index = project / "results" / "index.html"
+    assert (code, out, err) == (0, f"0 campaigns: {index}\n", "")
+    assert opened.read_text().strip() == index.as_uri()
+    opened.unlink()
+    assert run(project, "browse", "--no-open", BROWSER=str(browser))[0] == 0
+    assert "No campaign yet." in index.read_text()
+    assert not opened.exists()
+
+
 def completed(folder: Path, *words: str) -> list[str]:
     """Return what bash offers for the last word."""
     line = " ".join(["samovar", *words])

@@ -213,7 +213,7 @@ def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, obj
     script = {"name": one, "host": two, "step": three, "lines": [four], "ended": one}
     return {
         "title": one, "experiment": two, "campaign": three, "description": four, "notice": one, "facts": [row],
-        "samovar": two, "callout": three, "path-caption": four, "hosts": [{**machine, "tools": [one]}],
+        "samovar": two, "callout": three, "path_caption": four, "hosts": [{**machine, "tools": [one]}],
         "path": {"columns": 1, "height": 1.0, "hosts": [host], "links": [], "bottleneck": None},
         "treatments": {"order": one, "parts": [{**part, "flows": [two], "recorded": three}]},
         "scorecard": {"lines": [line], "counts": [{"verdict": "differs", "amount": 1}], "headline": one},

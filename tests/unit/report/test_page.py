@@ -1,0 +1,252 @@
+"""The page of a campaign's report: the content of the PDF, without network, secrets or markup from experiments."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import random
+import re
+import struct
+import subprocess
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from samovar.events import silent
+from samovar.report import make_bundle, write_index
+from samovar.report.page.figure_curves import TableRow, encoded, read_curves
+from tests.unit.report.report_sample import EXPERIMENT, NAME, Sample, draw_figures, write_campaign
+
+HOSTILE = " <script>alert(1)</script></SCRIPT><!-- \"'&{{7*7}}{% raw %}\u202e\x07"
+
+
+class Text(HTMLParser):
+    """The visible text of a page, its links, and the names of its elements."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.links: list[str] = []
+        self.elements: list[str] = []
+        self._hidden = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        self._hidden = tag if tag in ("script", "style") else ""
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden = ""
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sample campaign with its bundle, one figure of which has curves."""
+    figures = draw_figures(tmp_path_factory.mktemp("figures"))
+    folder = write_campaign(tmp_path_factory.mktemp("results"), figures=figures)
+    (folder / "bundle" / "data" / "rtt-by-rwnd.csv").write_text(
+        '"curve","rwnd","rwnd_bytes","median","mean","lo","hi","n"\n"newreno","50KB",50000,8.1,8,NA,NA,2\n'
+        '"cdg","50KB",50000,7.9,8,7.5,8.5,5\n"cdg","200KB",2e+05,7.9,8,7.5,8.5,5\n'
+    )
+    make_bundle(folder, silent)
+    return folder
+
+
+def page_of(folder: Path) -> str:
+    return (folder / "bundle" / "report.html").read_text()
+
+
+def data_of(page: str, of: str) -> list[object]:
+    found = re.findall(rf'<script type="application/json" {of}>(.*?)</script>', page)
+    return [json.loads(one) for one in found]
+
+
+def test_the_page_has_every_word_of_the_pdf(made: Path) -> None:
+    done = subprocess.run(
+        ["pdftotext", "-raw", made / "bundle" / "tplink-buffer.pdf", "-"], capture_output=True, check=True
+    )
+    pages = re.sub(r"page \d+ of \d+|\d+(\.\d+)* |[-\u2010]\n|\u00a0", " ", done.stdout.decode())
+    printed = set(re.findall(r"[a-z]{4,}", pages.lower()))
+    text = " ".join(Text(page_of(made)).words).lower()
+    drawn = {"direction", "linux", "right"}  # in the drawing of the path, which is a picture on the page
+    assert {word for word in printed if word not in text} <= drawn | {"contents"}
+    assert len(printed) > 200
+
+
+def test_the_page_loads_nothing_and_links_only_to_files_beside_it(made: Path) -> None:
+    page = Text(page_of(made))
+    assert "link" in page.elements  # an empty icon, so that none is asked for
+    files = [one for one in page.links if not one.startswith(("data:", "#"))]
+    assert files
+    assert not [one for one in files if re.match(r"[a-z]+:|/", one)]
+    assert all((made / "bundle" / one).is_file() for one in files)
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page_of(made))
+    assert policy
+    assert policy[1].startswith("default-src 'none'; img-src data:")
+
+
+def test_text_of_an_experiment_is_never_markup(tmp_path: Path, made: Path) -> None:
+    sample = Sample(title="Title" + HOSTILE, description="About" + HOSTILE, hostile=HOSTILE)
+    folder = write_campaign(tmp_path, sample, draw_figures(tmp_path / "figures"))
+    curve = '"curve","rtt_ms","share"\n"cdg</script><script>alert(2)</script>",1,0\n'
+    (folder / "bundle" / "data" / "rtt-by-rwnd.csv").write_text(curve)
+    make_bundle(folder, silent)
+    page, usual = Text(page_of(folder)), Text(page_of(made))
+    assert page.elements.count("script") == usual.elements.count("script")
+    text = " ".join(page.words)
+    assert "Title <script>alert(1)</script></SCRIPT><!-- \"'&{{7*7}}{% raw %}‹U+202E›‹U+0007›" in text
+    assert "alert(2)" in json.dumps(data_of(page_of(folder), 'class="curves"'))
+
+
+def test_an_apparent_secret_in_a_check_is_not_on_the_page(tmp_path: Path, made: Path) -> None:
+    folder = write_campaign(tmp_path, figures=draw_figures(tmp_path / "figures"))
+    file = next((folder / "trials").glob("*/manifest.json"))
+    manifest = json.loads(file.read_text())
+    check = {
+        "check": "started",
+        "host": "src",
+        "requested": "",
+        "observed": "token=abcdef123456",
+        "ok": False,
+    }
+    file.write_text(json.dumps({**manifest, "checks": [check]}))
+    make_bundle(folder, silent)
+    assert "started" in page_of(folder)
+    assert "abcdef123456" not in page_of(folder)
+
+
+def test_a_campaign_without_figures_and_hosts_has_a_page(tmp_path: Path) -> None:
+    folder = write_campaign(tmp_path, Sample(experiment=EXPERIMENT.partition("expect:")[0]))
+    (folder / "testbed.yaml").unlink()
+    plan = json.loads((folder / "plan.json").read_text())
+    (folder / "plan.json").write_text(json.dumps({**plan, "figures": [], "tables": []}))
+    for name in ("figures", "tables"):
+        (folder / "bundle" / f"{name}.json").write_text("[]")
+    for file in (folder / "bundle" / "data").iterdir():
+        file.unlink()
+    make_bundle(folder, silent)
+    text = " ".join(Text(page_of(folder)).words)
+    assert "The experiment states no expectations." in text
+    assert "Figures" not in text
+
+
+# --- Curves
+
+
+TRIALS = {
+    "a-r1": TableRow(0, ["main", "cubic", "1500", "replicate 1"]),
+    "b-r1": TableRow(1, ["main", "cdg", "1500", "replicate 1"]),
+}
+
+
+def curves_of(tmp_path: Path, text: str) -> object:
+    (tmp_path / "data.csv").write_text(text)
+    return read_curves({"data": "data.csv", "ids": ["b-r1"]}, tmp_path, TRIALS)
+
+
+def decoded(column: dict[str, object]) -> list[float]:
+    raw = base64.b64decode(str(column["floats"]))
+    return [float(str(column["base"])) + one for (one,) in struct.iter_unpack("<f", raw)]
+
+
+def test_a_time_series_has_a_panel_per_quantity_and_a_curve_per_trial(tmp_path: Path) -> None:
+    chart = curves_of(
+        tmp_path,
+        "trial,flow,quantity,unit,t_s,low,mid,high\na-r1,bulk,rtt,ms,0,1,2,3\nb-r1,bulk,rtt,ms,2,5,6,7\n"
+        "b-r1,bulk,rtt,ms,1,4,5,6\na-r1,queue,queue,packets,0,1,1,NA\n",
+    )
+    assert isinstance(chart, dict)
+    assert [(one["title"], [c["label"] for c in one["curves"]]) for one in chart["panels"]] == [
+        ("RTT (ms)", ["cubic", "cdg"]),
+        ("Queue (packets)", ["cubic"]),
+    ]
+    cdg = chart["panels"][0]["curves"][1]
+    assert (decoded(cdg["x"]), decoded(cdg["y"]), cdg["at"]) == ([1, 2], [5, 6], [1])
+
+
+def test_samples_become_their_cumulative_share_and_keep_their_trials(tmp_path: Path) -> None:
+    chart = curves_of(tmp_path, "curve,packets,trial\nx,30,a-r1\nx,10,b-r1\nx,20,gone\nx,40,a-r1\n")
+    assert isinstance(chart, dict)
+    (curve,) = chart["panels"][0]["curves"]
+    assert (chart["kind"], chart["trials"]) == ("step", [1])
+    assert (decoded(curve["x"]), decoded(curve["y"])) == ([10, 20, 30, 40], [0.25, 0.5, 0.75, 1])
+    assert curve["at"] == [1, -1, 0, 0]
+
+
+def test_medians_against_words_have_the_words_on_the_axis(tmp_path: Path) -> None:
+    chart = curves_of(
+        tmp_path, "label,curve,median,lo,hi,n,level\nnone,x,1,NA,NA,2,none\nred,x,2,1,3,5,red\n"
+    )
+    assert isinstance(chart, dict)
+    assert (chart["kind"], chart["x"]["levels"]) == ("points", ["none", "red"])
+    (curve,) = chart["panels"][0]["curves"]
+    assert (decoded(curve["x"]), curve["levels"]) == ([0, 1], ["none", "red"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a\n",
+        "order,trial\n1,a-r1\n",
+        "curve,name\nx,y\n",
+        "t_s,value\n1,2\n",
+        "curve,median\nx,1\n",
+        "curve\nx\n",
+    ],
+)
+def test_other_data_are_not_curves(tmp_path: Path, text: str) -> None:
+    assert curves_of(tmp_path, text) is None
+
+
+def test_a_number_is_kept_to_a_16_millionth_of_the_range() -> None:
+    draw = random.Random(1)
+    for scale in (1e-6, 1.0, 1e12):
+        values = [1e9 + scale * draw.random() for _ in range(1000)]
+        span = max(values) - min(values)
+        found = decoded(encoded(values))
+        assert max(abs(a - b) for a, b in zip(found, values, strict=True)) <= span / 16e6 + 1e9 * 2**-52
+
+
+# --- The index
+
+
+def index_rows(results: Path) -> Iterator[list[str]]:
+    page = (results / "index.html").read_text()
+    for row in re.findall(r"<tr><td>.*?</tr>", page, re.DOTALL):
+        yield [re.sub(r"<[^>]*>", "", cell).strip() for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)]
+
+
+def test_the_index_has_each_campaign_with_its_states_and_links(made: Path, tmp_path: Path) -> None:
+    results = made.parents[1]
+    damaged = results / "broken" / "full-1"
+    damaged.mkdir(parents=True)
+    (damaged / "plan.json").write_text("{")
+    index, unread = write_index(results, [made, damaged], [])
+    assert [one.split(":")[0] for one in unread] == [str(damaged)]
+    (row,) = index_rows(results)
+    assert row[:2] == ["tplink-buffer", NAME]
+    assert row[5] == "30: 28 valid, 1 suspect, 1 invalid"
+    links = [one for one in Text(index.read_text()).links if not one.startswith("data:")]
+    assert links == [
+        f"tplink-buffer/{NAME}/",
+        *(f"tplink-buffer/{NAME}/bundle/{one}" for one in ("report.html", "tplink-buffer.pdf")),
+    ]
+    assert all((results / one).exists() for one in links)
+
+
+def test_the_data_of_the_page_are_those_of_the_bundle(made: Path) -> None:
+    with (made / "bundle" / "data" / "rtt-by-rwnd.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    (chart,) = data_of(page_of(made), 'class="curves"')
+    assert isinstance(chart, dict)
+    found = [pytest.approx(y) for curve in chart["panels"][0]["curves"] for y in decoded(curve["y"])]
+    assert found == [float(row["median"]) for row in rows]

@@ -1,0 +1,274 @@
+"""The page in headless Chromium: without errors, by keyboard and mouse, on narrow screens, in the dark and on paper."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from samovar.events import silent
+from samovar.report import make_bundle
+from tests.unit.report.browser import Browser, chromium
+from tests.unit.report.report_sample import draw_figures, write_campaign
+
+SAMPLES, SPIKE = 100_000, 56_789
+"""Number of samples of a long curve, many for each pixel, and the place of its one high value."""
+LOADED = "(() => { const n = performance.getEntriesByType('navigation')[0]; return [n.loadEventEnd, n.transferSize] })()"
+PLOT = "document.querySelector('#figure-rtt-by-rwnd .plot')"
+LEGEND = "[...document.querySelectorAll('#figure-rtt-by-rwnd .legend button')]"
+AXIS = f"(() => {{ const p = {PLOT}.querySelector('.u-over').getBoundingClientRect(); return [p.x, p.y, p.width, p.height] }})()"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sample campaign; one figure has medians, the other two trials over time, and a check has failed."""
+    figures = draw_figures(tmp_path_factory.mktemp("figures"))
+    folder = write_campaign(tmp_path_factory.mktemp("results"), figures=figures)
+    data = folder / "bundle" / "data"
+    (data / "throughput-by-rwnd.csv").write_text(
+        "curve,rwnd,rwnd_bytes,median,lo,hi\ncdg,50KB,50000,7.9,7.5,8.5\ncdg,600KB,600000,9,8,10\ncubic,50KB,50000,8,NA,NA\n"
+    )
+    trials = [path.parent for path in sorted((folder / "trials").glob("window-c*-50KB-*r1*/manifest.json"))]
+    rows = [
+        f"{trial.name},bulk,{quantity},{unit},{t_s / 10},{y},{y + 1},{y + 2}\n"
+        for number, trial in enumerate(trials)
+        for quantity, unit in (("rtt", "ms"), ("cwnd", "packets"))
+        for t_s in range(1000)
+        for y in [20 + 10 * number + 5 * math.sin(t_s / 50)]
+    ]
+    (data / "rtt-by-rwnd.csv").write_text("trial,flow,quantity,unit,t_s,low,mid,high\n" + "".join(rows))
+    manifest = json.loads((trials[0] / "manifest.json").read_text())
+    checks = [
+        {
+            "check": name,
+            "host": "src",
+            "requested": "1",
+            "observed": seen,
+            "ok": seen == "1",
+            "severity": "suspect",
+        }
+        for name, seen in (("capture complete", "1"), ("start of flow", "late"))
+    ]
+    (trials[0] / "manifest.json").write_text(json.dumps({**manifest, "checks": checks}))
+    make_bundle(folder, silent)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(started: Browser, folder: Path) -> Iterator[Browser]:
+    """The page, opened anew at 1280 pixels; a test fails if it reports an error or asks for another file."""
+    page = folder / "bundle" / "report.html"
+    started.show_as(1280)
+    started.problems.clear()
+    started.requests.clear()
+    started.open(page)
+    yield started
+    assert started.problems == []
+    assert started.requests == [page.as_uri()]
+
+
+def see_figure(browser: Browser) -> None:
+    browser.run("document.getElementById('figure-rtt-by-rwnd').scrollIntoView()")
+    while not browser.run(f"Boolean({PLOT})"):
+        browser.settle()
+    browser.run(f"{PLOT}.scrollIntoView({{block: 'center'}})")
+    browser.settle()
+
+
+def drag(browser: Browser, start: float, end: float) -> None:
+    """Drag over the first panel, between two shares of its width."""
+    x, y, width, height = browser.run(AXIS)
+    browser.mouse("mouseMoved", x + start * width, y + height / 2)
+    browser.mouse("mousePressed", x + start * width, y + height / 2)
+    for share in (0.3, 0.6, 1.0):
+        browser.mouse("mouseMoved", x + (start + share * (end - start)) * width, y + height / 2)
+    browser.mouse("mouseReleased", x + end * width, y + height / 2)
+
+
+def value_at(browser: Browser, share: float) -> float:
+    """Return the time under the cursor at a share of the first panel's width, as the page reads it out."""
+    x, y, width, height = browser.run(AXIS)
+    browser.mouse("mouseMoved", x + share * width, y + height / 2)
+    text = browser.run("document.querySelector('#figure-rtt-by-rwnd .legend > output').textContent")
+    return float(str(text).removeprefix("at "))
+
+
+def test_the_page_opens_and_draws_every_figure(browser: Browser) -> None:
+    loaded_ms, size = browser.run(LOADED)
+    print(f"loaded in {loaded_ms:.0f} ms, {size / 1e6:.2f} MB", file=sys.stderr)
+    see_figure(browser)
+    assert browser.run("document.querySelectorAll('.with-curves').length") == 2
+    assert browser.run("document.querySelectorAll('canvas').length") == 3
+
+
+def test_dragging_zooms_and_escape_shows_everything_again(browser: Browser) -> None:
+    see_figure(browser)
+    drag(browser, 0.25, 0.5)
+    assert value_at(browser, 0.0) == pytest.approx(25, abs=0.5)
+    assert value_at(browser, 0.999) == pytest.approx(50, abs=0.5)
+    browser.run(f"{PLOT}.focus()")
+    browser.press("ArrowRight", shift=True)
+    assert value_at(browser, 0.0) == pytest.approx(30, abs=0.5)
+    browser.press("Escape")
+    assert value_at(browser, 0.999) == pytest.approx(99.9, abs=0.5)
+
+
+def test_all_panels_read_out_the_values_at_one_time(browser: Browser) -> None:
+    see_figure(browser)
+    at_s = value_at(browser, 0.5)
+    texts = browser.run(f"{LEGEND}.map(one => one.textContent)")
+    expected = [20 + 10 * number + 5 * math.sin(at_s / 5) for number in (0, 1)] * 2
+    found = [float(text.split("[")[1].split(",")[0]) for text in texts]
+    assert found == pytest.approx(expected, abs=0.2)
+
+
+def test_a_hidden_curve_leaves_every_panel(browser: Browser) -> None:
+    see_figure(browser)
+    browser.run(f"{LEGEND}[0].click()")
+    browser.settle()
+    pressed = browser.run(f"{LEGEND}.map(one => one.getAttribute('aria-pressed'))")
+    assert pressed == ["false", "true", "false", "true"]
+
+
+def test_a_click_on_a_point_opens_its_trial_with_checks_and_files(browser: Browser, folder: Path) -> None:
+    see_figure(browser)
+    x, y, width, height = browser.run(AXIS)
+    for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+        browser.mouse(kind, x + width / 2, y + height * 0.55)
+    heading = browser.run("document.getElementById('trial-heading').textContent")
+    assert heading == next((folder / "trials").glob("window-cdg-50KB-*r1*")).name
+    text = browser.run("document.getElementById('trial-dialog').innerText")
+    assert "start of flow" in text
+    assert "late" in text
+    links = browser.run("[...document.querySelectorAll('#trial-dialog a')].map(one => decodeURI(one.href))")
+    assert any(one.endswith("001-src-set.sh") for one in links)
+    assert all(Path(one.removeprefix("file://")).is_file() for one in links)
+    assert "1 passed" in text
+
+
+def test_a_point_of_a_median_lists_its_trials(browser: Browser) -> None:
+    see_figure(browser)
+    browser.run("document.querySelector('#figure-throughput-by-rwnd .plot').focus()")
+    browser.press("ArrowLeft")
+    for _ in range(46):
+        browser.press("ArrowLeft")
+    browser.press("Enter")
+    shown = browser.run("[...document.querySelectorAll('#trial-dialog li')].map(one => one.textContent)")
+    assert [one.rsplit("-", 2)[0] for one in shown] in (
+        ["window-cdg-50KB-1500"] * 2,
+        ["window-cubic-50KB-1500"] * 2,
+    )
+
+
+def test_a_trial_opens_and_closes_by_keyboard_with_a_visible_focus(browser: Browser) -> None:
+    browser.run("document.querySelector('form input').focus()")
+    for _ in range(10):
+        browser.press("Tab")
+        if browser.run("document.activeElement.matches('a[data-trial]')"):
+            break
+    trial = browser.run("document.activeElement.textContent")
+    assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    browser.press("Enter")
+    assert browser.run("document.getElementById('trial-heading').textContent") == trial
+    assert browser.run("document.activeElement.textContent") == "Close"
+    browser.press("Escape")
+    assert browser.run(
+        "[document.getElementById('trial-dialog').open, document.activeElement.textContent]"
+    ) == [False, trial]
+
+
+def test_the_table_is_filtered_by_factor_and_verdict(browser: Browser) -> None:
+    choose = """(name, value) => { const select = [...document.querySelectorAll('#filter label')].find(one => one.textContent.startsWith(name))
+      .querySelector('select'); select.value = value; select.dispatchEvent(new Event('input', {bubbles: true})) }"""
+    shown = "[...document.querySelectorAll('#trial-table tbody tr')].filter(row => !row.hidden).length"
+    assert browser.run(shown) == 30
+    browser.run(f"({choose})('cc', 'cdg')")
+    assert browser.run(shown) == 8
+    browser.run(f"({choose})('verdict', 'invalid')")
+    assert browser.run(f"[{shown}, document.querySelector('#filter output').textContent]") == [
+        0,
+        "0 of 30 trials",
+    ]
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_nothing_but_tables_is_wider_than_the_window(browser: Browser, width: int) -> None:
+    browser.show_as(width)
+    see_figure(browser)
+    assert browser.run("document.documentElement.scrollWidth") == width
+    assert browser.run(f"{PLOT}.querySelector('canvas').clientWidth") <= width
+
+
+def test_the_page_is_dark_where_the_browser_prefers_it(browser: Browser) -> None:
+    colours = "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+    light = browser.run(colours)
+    browser.show_as(1280, scheme="dark")
+    assert browser.run(colours) != light
+    assert [sum(map(int, one[4:-1].split(","))) > 384 for one in (*light, *browser.run(colours))] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_paper_has_the_pictures_and_no_buttons(browser: Browser, tmp_path: Path) -> None:
+    see_figure(browser)
+    (tmp_path / "page.pdf").write_bytes(browser.pdf())
+    done = subprocess.run(
+        ["pdftotext", tmp_path / "page.pdf", "-"], capture_output=True, text=True, check=True
+    )
+    assert "Figure 3" in done.stdout
+    assert "Whole figure" not in done.stdout
+    browser.show_as(1280, media="print")
+    widths = browser.run(
+        "[...document.querySelectorAll('img.picture')].map(one => one.naturalWidth * one.clientWidth)"
+    )
+    assert len(widths) == 3
+    assert min(widths) > 0
+
+
+def test_a_curve_with_many_samples_per_pixel_loses_no_extreme(
+    started: Browser, tmp_path: Path, folder: Path
+) -> None:
+    campaign = write_campaign(tmp_path, figures=folder / "bundle" / "figures")
+    with (campaign / "bundle" / "data" / "rtt-by-rwnd.csv").open("w") as file:
+        file.write("flow,quantity,unit,t_s,value\n")
+        for place in range(SAMPLES):
+            file.write(f"bulk,rtt,ms,{place / 1e3},{1000 if place == SPIKE else place % 7}\n")
+    make_bundle(campaign, silent)
+    started.show_as(1280)
+    started.problems.clear()
+    started.open(campaign / "bundle" / "report.html")
+    loaded_ms, size = started.run(LOADED)
+    see_figure(started)
+    find = """(() => { const canvas = PLOT.querySelector('canvas'), over = PLOT.querySelector('.u-over').getBoundingClientRect(),
+      box = canvas.getBoundingClientRect(), top = Math.round(over.top - box.top), left = Math.round(over.left - box.left);
+      const { data, width } = canvas.getContext('2d').getImageData(left, top + Math.round(over.height / 4), Math.round(over.width), 1);
+      const found = []; for (let x = 0; x < width; x++) if (data[4 * x + 2] > data[4 * x] + 60) found.push(x / width);
+      return found })()""".replace("PLOT", PLOT)
+    found = started.run(find)
+    assert found
+    assert found == pytest.approx([SPIKE / SAMPLES] * len(found), abs=0.003)
+    redraw_ms = started.run(
+        "(() => { const from = performance.now(); "
+        + PLOT
+        + ".dispatchEvent(new KeyboardEvent('keydown', {key: '+'}));"
+        " return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - from)))) })()"
+    )
+    print(
+        f"{SAMPLES} samples: loaded in {loaded_ms:.0f} ms, {size / 1e6:.1f} MB, zoomed in {redraw_ms:.0f} ms",
+        file=sys.stderr,
+    )
+    assert started.problems == []
