@@ -20,6 +20,9 @@ finish() {
   exit 0
 }
 kldstat -q -m siftr || kldload -n siftr || { dmesg | tail -n 2 >&2; say "siftr: its module cannot be loaded; it needs alq"; }
+case $(now logfile) in
+  "${folder%/*/*}"/*) sysctl net.inet.siftr.enabled=0 net.inet.siftr.logfile=/var/log/siftr.log >/dev/null ;; # left by an earlier trial
+esac
 [ "$(now enabled)" = 0 ] || say "siftr: it is on already, by another"
 was_log=$(now logfile) was_ppl=$(now ppl) was_port=$(now port_filter) was_hashes=$(now genhashes)
 [ -d "${was_log%/*}" ] || was_log=/var/log/siftr.log

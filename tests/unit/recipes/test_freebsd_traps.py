@@ -743,6 +743,16 @@ def test_a_siftr_that_is_in_use_is_not_changed(tmp_path: Path) -> None:
     assert siftr.value("logfile") == "/var/log/siftr.log"
 
 
+def test_a_siftr_that_an_earlier_trial_left_on_is_disabled_and_used(tmp_path: Path) -> None:
+    siftr = Siftr(tmp_path, SIFTR_OIDS["14.0"])
+    (tmp_path / "oids" / "enabled").write_text("1\n")
+    (tmp_path / "oids" / "logfile").write_text(f"{tmp_path.parent}/earlier/src-siftr.csv\n")
+    done = siftr.run()
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert (tmp_path / "src-siftr.csv").read_text() == "enable_time_secs=1\ndisable_time_secs=2\n"
+    assert (siftr.value("enabled"), siftr.value("logfile")) == ("0", "/var/log/siftr.log")
+
+
 def test_an_old_siftr_without_a_port_filter_runs_without_one(tmp_path: Path) -> None:
     oids = "".join(line + "\n" for line in SIFTR_OIDS["13.2"].splitlines() if "port_filter" not in line)
     assert Siftr(tmp_path, oids).run(port_filter=0).returncode == 0
