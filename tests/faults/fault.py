@@ -25,7 +25,8 @@ class Fault:
     takes away what the fault put there; what the controller leaves is looked at before that, unless
     `mended_first`. `codes` are the exit codes that the struck command may have. `more` are further lines of the
     experiment. Files that `may_stay` on hosts until the same command is given are named by the beginning of
-    their paths. At the beginning of each phase of `then` the controller stops once more; `prepare` is done before anything is started. A fault that `damages` its lab has one of its own.
+    their paths. At the beginning of each phase of `then` the controller stops once more; `prepare` is done before anything is started. A fault that `damages` its lab has one of its own; one that strikes `inside`
+    the hosts' namespaces, or what only Linux has, does not strike another testbed.
     """
 
     name: str
@@ -43,4 +44,5 @@ class Fault:
     mended_first: bool = False
     may_stay: tuple[str, ...] = (LEASE,)
     damages: bool = False
+    inside: bool = False
     short: bool = False

@@ -1,7 +1,7 @@
 """A lab's hosts seen from beside samovar: what runs there, what state they are in, and hands to break things with.
 
 Hosts of the machine's own kernel are entered by their namespaces, so that they can be looked at while the link to
-them is cut; those of a user-mode kernel are asked by ssh.
+them is cut; those of a user-mode kernel and virtual machines are asked by ssh.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 from samovar import lab
+from samovar.experiment import Testbed
 
-WAIT_S = 120.0
+WAIT_S = 600.0
+"""Long enough for an emulated machine that is busy; only what fails takes so long."""
 LEASE = "/var/tmp/samovar-lease"
 """What a controller that is cut off leaves: it says whose the host was, to whoever wants it next."""
 UNCOLLECTED = "/tmp/samovar/"
@@ -38,6 +41,30 @@ find /tmp /var/tmp /root /run ! -type d ! -path '/run/lock/*'
 find /tmp/samovar -mindepth 2 -type d 2>/dev/null
 echo '-- end'
 """
+LOOK_FREEBSD = r"""
+echo '-- state'
+sysctl -W net.inet net.link net.bpf kern.ipc
+for i in $(ifconfig -l); do
+  case $i in lo* | @CONTROL@) ;; *) ifconfig "$i"; kenv -q "dev.${i%%[0-9]*}.${i##*[a-z]}.iflib.override_ntxds" ;; esac
+done
+# The lab itself sets a flag of a route to lo0 at the first boot only.
+netstat -rn | grep -v -e lo0 -e @CONTROL@
+ipfw list
+ipfw pipe list
+ipfw sched list
+kldstat | awk 'NR > 1 { print $NF }' | sort
+echo '-- files'
+find /tmp /var/tmp /root /var/run ! -type d ! -name 'utx.*'
+find /tmp/samovar -mindepth 2 -type d 2>/dev/null
+echo '-- end'
+"""
+STAYS_FREEBSD = """
+kldload -n ipfw && ipfw -q add 65534 allow ip from any to any
+kldload -n dummynet
+kldload -n siftr
+kldload -n cc_cubic
+"""
+"""What a trial loads and nobody unloads: loaded before the first look, so that no trial changes anything."""
 
 
 def wait_for(what: str, condition: Callable[[], object], seconds: float = WAIT_S) -> None:
@@ -67,13 +94,23 @@ class Lab:
     """The hosts of one running lab, and how they were when it had booted."""
 
     access: lab.Access
+    testbed: Testbed
     before: dict[str, Seen] = field(default_factory=dict)
+    _ran_before: dict[str, list[str]] = field(default_factory=dict)
     _first_pids: dict[str, int] = field(default_factory=dict)
 
     @property
     def native(self) -> bool:
         """Whether the hosts are namespaces of the machine's own kernel."""
         return self.access.kernel == "native"
+
+    def freebsd(self, host: str) -> bool:
+        """Whether a host runs FreeBSD."""
+        return self.testbed.hosts[host].os == "freebsd"
+
+    def is_machine(self, host: str) -> bool:
+        """Whether a host is a virtual machine."""
+        return bool(self.testbed.hosts[host].image)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -83,41 +120,57 @@ class Lab:
     def on(self, host: str, script: str, check: bool = True) -> str:
         """Run a script on a host and return what it printed."""
         enter = self._enter(host) if self.native else lab.shell_command(self.access, host)
-        last = ["sh", "-c", script] if self.native else [script]
+        last = ["sh", "-c", script]  # by ssh too: the login shell may be csh
+        last = last if self.native else [" ".join(map(quote, last))]
         done = subprocess.run([*enter, *last], capture_output=True, text=True, timeout=WAIT_S, check=False)
         assert not check or done.returncode == 0, f"{host}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def sent_bytes(self, host: str) -> int:
         """What a host has sent by its first interface under test; asked without a program where that can be."""
-        file = "/sys/class/net/eth1/statistics/tx_bytes"
+        interface = next(iter(self.testbed.hosts[host].interfaces))
+        if self.freebsd(host):
+            count = "NR == 2 { print $(NF - 1) }"  # bytes sent, before the collisions
+            return int(self.on(host, f"netstat -I {interface} -b -n | awk '{count}'"))
+        file = f"/sys/class/net/{interface}/statistics/tx_bytes"
         if self.native:
             return int(Path(f"/proc/{self.first_pid(host)}/root{file}").read_text())
         return int(self.on(host, f"cat {file}"))
 
     def on_wire(self, script: str) -> None:
-        """Run a script where the links of the hosts' control network end (native only)."""
+        """Run a script where the links of the hosts' control network end (not in a user-mode kernel)."""
         command = ["nsenter", "--target", str(self.access.pid), "--net", "sh", "-ec", script]
         subprocess.run(command, check=True, capture_output=True, timeout=WAIT_S)
 
     def control_port(self, host: str) -> str:
         """The bridge port that a host's control link ends at."""
-        return f"ctlp{self.hosts.index(host) + 1}"
+        return f"{'vm' if self.is_machine(host) else 'ctlp'}{self.hosts.index(host) + 1}"
 
     def look(self, host: str) -> Seen:
         """Look at a host's settings and files."""
-        parts = self.on(host, LOOK).split("-- files\n")
+        parts = self.on(host, self._look(host)).split("-- files\n")
         state = parts[0].partition("-- state\n")[2]
         files = parts[1].partition("-- end")[0]
         # The management link is cut by some faults, and is nothing that trials touch.
         settings = (line for line in state.splitlines() if CONTROL not in line)
         return Seen(tuple(settings), tuple(files.splitlines()))
 
+    def _look(self, host: str) -> str:
+        if not self.freebsd(host):
+            return LOOK
+        drivers = {name.rstrip("0123456789") for name in self.testbed.hosts[host].interfaces}
+        assert len(drivers) == 1, f"{host}: interfaces of {drivers}"
+        return LOOK_FREEBSD.replace("@CONTROL@", f"{drivers.pop()}0")
+
     def remember(self) -> None:
         """Take the state of every host, once its links are up, as how it was found."""
-        links = "ip link show | grep NO-CARRIER || true"
+        show = "if command -v ip >/dev/null; then ip link show; else ifconfig; fi"
+        links = f"{show} | grep -i 'no.carrier' || true"
         wait_for("the links", lambda: not any(self.on(host, links) for host in self.hosts))
+        for host in filter(self.freebsd, self.hosts):
+            self.on(host, STAYS_FREEBSD)
         self.before = {host: self.look(host) for host in self.hosts}
+        self._ran_before = {host: self.running(host) for host in filter(self.is_machine, self.hosts)}
 
     def differences(self, may_stay: tuple[str, ...] = ()) -> list[str]:
         """List what is left on any host, or is another than it was, but for files whose paths hold a text."""
@@ -133,22 +186,23 @@ class Lab:
         if self.native:
             names = {_cmdline(pid) for pid in self.pids(host)}
         else:
-            names = {line.strip() for line in self.on(host, "ps -e -o args= | grep -v '\\['").splitlines()}
-            names -= {"ps -e -o args=", "grep -v \\[", "bash -c ps -e -o args= | grep -v '\\['"}
+            names = {line.strip() for line in self.on(host, "ps -ax -o args= | grep -v '\\['").splitlines()}
+            names -= {"grep -v \\[", *self._ran_before.get(host, ())}
         own = ("sshd:", "/usr/sbin/sshd", "sh /mnt/", "linux.uml", "/bin/sh /mnt/", "unshare")
-        return sorted(name for name in names if name and not name.startswith(own) and "ps -e -o" not in name)
+        return sorted(name for name in names if name and not name.startswith(own) and "ps -ax -o" not in name)
 
     def first_pid(self, host: str) -> int:
-        """The process that a host ends with: its sshd (native only)."""
+        """The process that a host ends with: its sshd, or a machine's QEMU (not in a user-mode kernel)."""
         if host not in self._first_pids:
             self._first_pids[host] = self._find_first_pid(host)
         return self._first_pids[host]
 
     def _find_first_pid(self, host: str) -> int:
-        mark = f"/mnt/hosts/{host}/sshd_config"
+        machine = self.is_machine(host)
+        mark = f"qemu-system-x86_64 -name {host} " if machine else f"/mnt/hosts/{host}/sshd_config"
         found = [pid for pid in _descendants(self.access.pid) if mark in _cmdline(pid)]
-        leaders = [pid for pid in found if _is_first(pid)]
-        assert leaders, f"{host}: no sshd"
+        leaders = [pid for pid in found if machine or _is_first(pid)]
+        assert leaders, f"{host}: no process {mark}"
         return leaders[0]
 
     def pids(self, host: str) -> list[int]:
@@ -160,25 +214,41 @@ class Lab:
         """The processes of a host that run a program of this name (native only)."""
         return [pid for pid in self.pids(host) if _comm(pid) == name]
 
-    def send(self, host: str, name: str, number: signal.Signals) -> int:
-        """Signal every process of a name on a host; return how many there were."""
+    def runs(self, host: str, name: str) -> bool:
+        """Whether a host runs a program of this name."""
+        if self.is_machine(host):
+            return bool(self.on(host, f"pgrep -x {name}", check=False))
+        return bool(self.named(host, name))
+
+    def send(self, host: str, name: str, number: signal.Signals) -> bool:
+        """Signal every process of a name on a host; return whether there were any."""
+        if self.is_machine(host):
+            return "sent" in self.on(host, f"pkill -{number.name} -x {name} && echo sent", check=False)
         pids = self.named(host, name)
         for pid in pids:
             _kill(pid, number)
-        return len(pids)
+        return bool(pids)
 
     def send_all(self, host: str, number: signal.Signals) -> None:
-        """Signal every process of a host, its first one included."""
-        for pid in self.pids(host):
+        """Signal every process of a host, its first one included; a machine's is QEMU."""
+        for pid in [self.first_pid(host)] if self.is_machine(host) else self.pids(host):
             _kill(pid, number)
 
     def drop_connections(self, host: str) -> None:
         """Kill the processes of sshd that serve a connection, and not the one that listens."""
+        if self.is_machine(host):
+            self.on(host, "pkill -KILL -f '^sshd: root'", check=False)  # ends this connection too
+            return
         first = self.first_pid(host)
         served = [pid for pid in self.named(host, "sshd") if pid != first]
         for pid in served:
             _kill(pid, signal.SIGKILL)
         assert served, f"{host}: nobody is connected"
+
+    def set_clock(self, host: str, ahead_s: int) -> None:
+        """Set a host's clock by this machine's, so many seconds ahead of it."""
+        date = "date -u -f %s" if self.freebsd(host) else "date -s"
+        self.on(host, f"{date} {'' if self.freebsd(host) else '@'}{int(time.time()) + ahead_s} >/dev/null")
 
     def _enter(self, host: str) -> list[str]:
         return ["nsenter", "--target", str(self.first_pid(host)), "--mount", "--net", "--uts", "--pid"]

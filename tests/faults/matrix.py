@@ -58,10 +58,12 @@ def _survive(fault: Fault, scene: Scene) -> Outcome:
         raise
     _check_said(said, fault)
     ended = judge.endings(scene.journal(), victim)[0]
-    if not fault.mended_first:
+    # A machine cannot be asked while its link is cut; the controller that the fault struck has ended, here as there.
+    mended_first = fault.mended_first or scene.bench.kernel == "vm"
+    if not mended_first:
         await_hosts(scene, fault.may_stay)
     fault.mend(scene)
-    if fault.mended_first:
+    if mended_first:
         await_hosts(scene, fault.may_stay)
     before = judge.whole_trials(scene.campaign)
     assert ended in fault.ends, f"the struck trial ended {ended}, not {' or '.join(fault.ends)}; {said.text}"

@@ -118,9 +118,10 @@ def lab_anew(scene: Scene) -> None:
 
 
 def rebooted(scene: Scene) -> None:
-    """Reboot while data is sent; the hosts of a lab share the kernel, so that all of them do."""
+    """Reboot the router while data is sent; hosts in namespaces share a kernel, so that all of them do."""
     scene.into_traffic()
-    scene.lab.on("rtr", "reboot -f >/dev/null 2>&1 </dev/null &", check=False)
+    force = "-q" if scene.lab.freebsd("rtr") else "-f"
+    scene.lab.on("rtr", f"reboot {force} >/dev/null 2>&1 </dev/null &", check=False)
 
 
 def hosts_back(scene: Scene) -> None:
@@ -137,12 +138,12 @@ def _all_answer(folder: Path) -> bool:
 def stepped_clock(scene: Scene) -> None:
     """Set the hosts' clock an hour ahead while data is sent."""
     scene.into_traffic()
-    scene.lab.on("dst", 'date -s "@$(($(date +%s) + 3600))" >/dev/null')
+    scene.lab.set_clock("dst", 3600)
 
 
 def clock_back(scene: Scene) -> None:
     """Set it by the controller's again."""
-    scene.lab.on("dst", f"date -s @{int(time.time())} >/dev/null")
+    scene.lab.set_clock("dst", 0)
 
 
 def wrong_host_key(scene: Scene) -> None:
@@ -190,7 +191,15 @@ LINK_FAULTS = (
     Fault("sshd-killed-in-collect", "collect", connections_killed_at_once, ("valid", *BROKEN), ANY),
     Fault("host-frozen-3-s", "traffic", frozen("dst", 3), ("valid", "suspect", *BROKEN), ANY),
     Fault("host-frozen-for-good", "traffic", frozen_for_good, BROKEN, (1,), mend=thaw, mended_first=True),
-    Fault("kernel-frozen-4-s", "traffic", kernel_frozen, ("valid", "suspect", *BROKEN), ANY, kernel="uml"),
+    Fault(
+        "kernel-frozen-4-s",
+        "traffic",
+        kernel_frozen,
+        ("valid", "suspect", *BROKEN),
+        ANY,
+        kernel="uml",
+        inside=True,
+    ),
     Fault(
         "power-cut-at-receiver",
         "traffic",
@@ -214,5 +223,5 @@ LINK_FAULTS = (
         kernel="uml",
     ),
     Fault("wrong-host-key", "set", wrong_host_key, BROKEN, (1,), mend=right_host_key),
-    Fault("key-refused", "set", key_refused, BROKEN, (1,), mend=key_accepted),
+    Fault("key-refused", "set", key_refused, BROKEN, (1,), mend=key_accepted, inside=True),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from shlex import quote
 
 from tests.faults.fault import Fault, Strike
 from tests.faults.hosts import wait_for
@@ -37,8 +38,14 @@ def replaced(host: str, program: str, text: str) -> Strike:
 
 
 def replace(scene: Scene, host: str, program: str, text: str) -> None:
-    """Mount a script over a program, in the mount namespace of that host alone."""
+    """Mount a script over a program, in the mount namespace of that host alone; on a machine move the program away."""
     place = scene.lab.on(host, f"command -v {program}").strip()
+    if scene.lab.is_machine(host):
+        moved = f"{place.rpartition('/')[0]}/real-{program}"
+        script = quote(text.replace("@REAL@", moved))
+        scene.lab.on(host, f"mv {place} {moved} && printf %s {script} >{place} && chmod 755 {place}")
+        scene.notes[f"{host}:{place}"] = moved
+        return
     name = f"{scene.name}-{host}"
     folder = scene.bench.lab_folder / "boot" / name
     folder.mkdir(exist_ok=True)
@@ -53,9 +60,9 @@ def replace(scene: Scene, host: str, program: str, text: str) -> None:
 
 def back(scene: Scene) -> None:
     """Take away what was mounted over programs."""
-    for name in scene.notes:
+    for name, moved in scene.notes.items():
         host, _, place = name.partition(":")
-        scene.lab.on(host, f"umount -l {place}")
+        scene.lab.on(host, f"mv {moved} {place}" if scene.lab.is_machine(host) else f"umount -l {place}")
 
 
 def hung(host: str, program: str) -> Strike:
@@ -82,7 +89,7 @@ def dropping(scene: Scene) -> None:
     """Have a capture lose packets: its buffer is as small as it gets, and it does not read it for a while."""
     replace(scene, "dst", "tcpdump", '#!/bin/sh\nexec @REAL@ -B 16 "$@" -B 16\n')
     scene.let_go()
-    wait_for("the capture", lambda: scene.lab.named("dst", "real-tcpdump"))
+    wait_for("the capture", lambda: scene.lab.runs("dst", "real-tcpdump"))
     scene.into_traffic()
     assert scene.lab.send("dst", "real-tcpdump", signal.SIGSTOP)
     wait_for("the restoring", lambda: any(e.values.get("phase") == "traffic" for e in scene.journal()[-8:]))
@@ -146,8 +153,9 @@ PROGRAM_FAULTS = (
         (1,),
         mend=emptied("dst"),
         mended_first=True,
+        inside=True,
     ),
-    Fault("sampler-dies", "traffic", died("rtr", "python3"), BROKEN, (1,)),
+    Fault("sampler-dies", "traffic", died("rtr", "python3"), BROKEN, (1,), inside=True),
     Fault(
         "tool-says-nothing",
         "guard",
@@ -156,7 +164,17 @@ PROGRAM_FAULTS = (
         (1,),
         mend=back,
         mended_first=True,
+        inside=True,
     ),
     Fault("tool-missing", "arm", replaced("src", "gzip", CRASHING), BROKEN, (1,), mend=back),
-    Fault("qdisc-refused", "set", foreign_qdisc, BROKEN, (1,), mend=no_foreign_qdisc, mended_first=True),
+    Fault(
+        "qdisc-refused",
+        "set",
+        foreign_qdisc,
+        BROKEN,
+        (1,),
+        mend=no_foreign_qdisc,
+        mended_first=True,
+        inside=True,
+    ),
 )
