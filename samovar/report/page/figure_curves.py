@@ -7,7 +7,8 @@ import math
 import sys
 from array import array
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,18 +18,25 @@ Columns = dict[str, list[str]]
 UNITS = {"ms": "ms", "us": "µs", "s": "s", "bytes": "bytes", "packets": "packets", "mbps": "Mbit/s"}
 """Units by the end of the name of a column."""
 NAMES = {"rtt": "RTT", "srtt": "srtt", "rto": "RTO", "cwnd": "cwnd", "ssthresh": "ssthresh", "t": "Time"}
+ROWS_AT_ONCE = 10_000
 LEVEL_TEXTS = ("rwnd", "label", "level")
 """Columns with the level of a factor as the plan has it."""
 
 
 class CurveForm(NamedTuple):
-    """How the curves of a figure are drawn, and the columns of their data: x, y, and the ends of a band."""
+    """How the curves of a figure are drawn, and the columns of their data.
+
+    `low` and `high` are the ends of a band. Each value of `curve` is a curve; without this column, each trial
+    and flow is one. The values of `facets` have panels of their own.
+    """
 
     kind: str
     x: str
     y: str
     low: str = ""
     high: str = ""
+    curve: str = ""
+    facets: tuple[str, ...] = ()
 
 
 class TableRow(NamedTuple):
@@ -42,7 +50,7 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
     """Return the panels and curves of a figure; None if its data are not curves. `trials` has them by id."""
     file = bundle / str(figure["data"])
     columns = _read_columns(file) if figure["data"] and file.is_file() else {}
-    form = _form(columns)
+    form = _form_of_layout(figure.get("layout") or {}, columns) or _form_of_columns(columns)
     if form is None:
         return None
     texts = columns[form.x]
@@ -53,7 +61,8 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
         if column in columns:
             values[name] = _numbers(columns[column])
     groups: dict[str, dict[str, list[int]]] = {}
-    for row, (panel, label) in enumerate(zip(_panels(columns), _labels(columns, trials), strict=True)):
+    labels = columns[form.curve] if form.curve else _labels(columns, trials)
+    for row, (panel, label) in enumerate(zip(_panels(form, columns), labels, strict=True)):
         groups.setdefault(panel, {}).setdefault(label, []).append(row)
     panels = [
         {
@@ -62,10 +71,14 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
         }
         for panel, own in groups.items()
     ]
+    y_axis = _axis(figure, "y", form.y)
+    if "quantity" in form.facets:  # the title of the panel
+        y_axis["title"] = "" if len(panels) > 1 else panels[0]["title"]
     return {
         "kind": form.kind,
+        "cumulative": form.y == "share",
         "x": {**_axis(figure, "x", form.x), "column": form.x, "levels": levels},
-        "y": _axis(figure, "y", form.y),
+        "y": y_axis,
         "panels": panels,
         "trials": [trials[one].place for one in figure["ids"] if one in trials],
     }
@@ -82,27 +95,43 @@ def _read_columns(file: Path) -> Columns:
     with file.open(newline="", encoding="utf-8", errors="replace") as lines:
         reader = csv.reader(lines)
         names = next(reader, [])
-        return dict(zip(names, map(list, zip(*reader, strict=False)), strict=False))
+        columns: list[list[str]] = [[] for _ in names]
+        while rows := list(islice(reader, ROWS_AT_ONCE)):
+            for column, texts in zip(columns, zip(*rows, strict=False), strict=False):
+                column.extend(texts)
+    return {name: column for name, column in zip(names, columns, strict=True) if column}
 
 
-def _form(columns: Columns) -> CurveForm | None:
-    """Return how data are drawn: over time, as cumulative shares, or as medians against levels."""
-    if "t_s" in columns:
+def _form_of_layout(layout: Json, columns: Columns) -> CurveForm | None:
+    """Return the form that figures.json states; None if it is not one of curves, or if a column is missing.
+
+    Trials that have panels of their own in the PDF are curves of one panel on the page, to be compared.
+    """
+    names = {name: str(layout.get(name) or "") for name in ("kind", "x", "y", "low", "high", "curve")}
+    facets = tuple(str(one) for one in layout.get("facets") or [])
+    if "trial" in facets:
+        names["curve"], facets = "", tuple(one for one in facets if one != "trial")
+    form = CurveForm(**names, facets=facets)
+    used = {form.x, form.y, form.curve or form.x, *facets}
+    return form if form.kind in ("line", "step", "points") and used <= set(columns) else None
+
+
+def _form_of_columns(columns: Columns) -> CurveForm | None:
+    """Return the form of data without a layout: over time, cumulative shares, or medians against levels."""
+    if {"t_s", "quantity", "unit"} <= set(columns):
         y = next((name for name in ("mid", "value") if name in columns), "")
-        return (
-            CurveForm("line", "t_s", y, "low", "high") if y and {"quantity", "unit"} <= set(columns) else None
-        )
+        return CurveForm("line", "t_s", y, "low", "high", facets=("quantity",)) if y else None
     if "curve" not in columns:
         return None
     if "median" in columns:
         x = next((name for name in ("rwnd_bytes", "level") if name in columns), "")
-        return CurveForm("points", x, "median", "lo", "hi") if x else None
+        return CurveForm("points", x, "median", "lo", "hi", "curve") if x else None
     value = next((name for name in columns if name not in ("curve", "share", "quantity", "unit")), "")
     if not value or not _is_numeric(columns[value]):
         return None
     if "share" not in columns and "trial" in columns:  # one row per sample
         columns["share"] = list(map(str, _shares(columns["curve"], _numbers(columns[value]))))
-    return CurveForm("step", value, "share") if "share" in columns else None
+    return CurveForm("step", value, "share", curve="curve") if "share" in columns else None
 
 
 def _shares(curves: Sequence[str], values: Sequence[float]) -> list[float]:
@@ -115,28 +144,36 @@ def _shares(curves: Sequence[str], values: Sequence[float]) -> list[float]:
     return shares
 
 
-def _panels(columns: Columns) -> Iterable[str]:
-    """Return the title of the panel of each row: its quantity with the unit."""
-    if "quantity" not in columns:
-        return [""] * len(next(iter(columns.values())))
-    pairs = list(zip(columns["quantity"], columns["unit"], strict=True))
-    titles = {(name, unit): f"{_words(name)} ({unit})" for name, unit in set(pairs)}
-    return [titles[pair] for pair in pairs]
+def _panels(form: CurveForm, columns: Columns) -> list[str]:
+    """Return the title of the panel of each row: the values of its facets, with the unit of a quantity."""
+    units = columns.get("unit") or [""] * len(columns[form.x])
+    rows = list(zip(units, *(columns[one] for one in form.facets), strict=True))
+    titles = {row: _panel_title(form, *row) for row in set(rows)}
+    return [titles[row] for row in rows]
 
 
-def _labels(columns: Columns, trials: Mapping[str, TableRow]) -> Iterator[str]:
-    """Yield the curve of each row: as the data name it, or what distinguishes its trial, and its flow."""
-    if "curve" in columns:
-        yield from columns["curve"]
-        return
-    ids = columns.get("trial", [""] * len(columns["t_s"]))
+def _panel_title(form: CurveForm, unit: str, *values: str) -> str:
+    texts = dict(zip(form.facets, values, strict=True))
+    if "quantity" in texts:
+        texts["quantity"] = f"{_words(texts['quantity'])} ({unit})".removesuffix(" ()")
+    return " · ".join(texts.values())
+
+
+def _labels(columns: Columns, trials: Mapping[str, TableRow]) -> list[str]:
+    """Return the curve of each row: what distinguishes its trial, and its flow if there are several."""
+    ids = columns.get("trial", [""] * len(next(iter(columns.values()))))
     flows = columns.get("flow", [""] * len(ids))
     shown = [trials[one].texts for one in dict.fromkeys(ids) if one in trials]
     varying = [place for place, texts in enumerate(zip(*shown, strict=True)) if len(set(texts)) > 1]
     several = len(set(flows) - {"", "queue"}) > 1
-    for trial, flow in zip(ids, flows, strict=True):
+    pairs = list(zip(ids, flows, strict=True))
+    names = {}
+    for trial, flow in set(pairs):
         texts = [trials[trial].texts[place] for place in varying] if trial in trials else [trial]
-        yield ", ".join(filter(None, [*texts, flow if several or not varying else ""])) or trial
+        names[trial, flow] = (
+            ", ".join(filter(None, [*texts, flow if several or not varying else ""])) or trial
+        )
+    return [names[pair] for pair in pairs]
 
 
 def _curve(
@@ -173,16 +210,25 @@ def encoded(values: Sequence[float]) -> Json:
     return {"base": base, "floats": b64encode(floats.tobytes()).decode()}
 
 
-def _numbers(texts: Iterable[str]) -> list[float]:
-    """Return the numbers in texts, and NaN for a text that is not a number, such as NA."""
-    return [float(text) if _is_number(text) else math.nan for text in texts]
+def _numbers(texts: Sequence[str]) -> list[float]:
+    """Return the numbers in texts, and NaN for a text that is not a finite number, such as NA."""
+    try:
+        numbers = list(map(float, texts))
+    except ValueError:
+        numbers = [float(text) if _is_number(text) else math.nan for text in texts]
+    return (
+        numbers
+        if all(map(math.isfinite, numbers))
+        else [v if math.isfinite(v) else math.nan for v in numbers]
+    )
 
 
 def _is_number(text: str) -> bool:
     try:
-        return math.isfinite(float(text))
+        float(text)
     except ValueError:
         return False
+    return True
 
 
 def _is_numeric(texts: Iterable[str]) -> bool:

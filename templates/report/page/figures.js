@@ -14,11 +14,11 @@
 
   // --- Data
 
-  function decode(column) {
-    const bytes = Uint8Array.from(atob(column.floats), one => one.charCodeAt(0));
-    const view = new DataView(bytes.buffer);
-    const values = new Float64Array(bytes.length / 4);
-    for (let i = 0; i < values.length; i++) values[i] = column.base + view.getFloat32(4 * i, true);
+  function decode({ base, floats }) {
+    const bytes = Uint8Array.fromBase64?.(floats) ?? Uint8Array.from(atob(floats), one => one.charCodeAt(0));
+    const offsets = new Float32Array(bytes.buffer); // little-endian, as every browser's machine is
+    const values = new Float64Array(offsets.length);
+    for (let i = 0; i < values.length; i++) values[i] = base + offsets[i];
     return values;
   }
 
@@ -117,7 +117,10 @@
       }
       if (figure.kind !== "line") ctx.setLineDash(DASHES[curve.number % 8].map(one => one * scale));
       ctx.beginPath();
+      // A distribution comes from one edge and goes on to the other; whether it rises or falls.
+      const [from, to] = curve.y.at(0) <= curve.y.at(-1) ? [0, 1] : [1, 0];
       let before = NaN;
+      if (figure.cumulative && curve.x[0] >= min) ctx.moveTo(bbox.left, before = Y(from));
       for (const i of places) {
         const [x, y] = [X(curve.x[i]), Y(curve.y[i])];
         if (Number.isNaN(y)) { before = NaN; continue; }
@@ -126,7 +129,11 @@
         ctx.lineTo(x, y);
         before = y;
       }
-      ctx.stroke();
+      if (figure.cumulative && curve.x.at(-1) <= max) {
+        ctx.lineTo(X(curve.x.at(-1)), Y(to));
+        ctx.lineTo(bbox.left + bbox.width, Y(to));
+      }
+      if (figure.kind !== "points" || curve.banded) ctx.stroke(); // points without intervals are single observations
       ctx.setLineDash([]);
       if (figure.kind === "points") drawMarks(ctx, curve, places, X, Y, scale);
     }
@@ -186,7 +193,7 @@
       x.values = (plot, splits) => splits.map(one => words.get(one));
       x.filter = (plot, splits) => splits;
     }
-    return [x, { ...common, label: figure.panels.length > 1 ? undefined : figure.y.title, labelSize: 22, size: 58 }];
+    return [x, { ...common, label: figure.y.title || undefined, labelSize: 22, size: 58 }];
   }
 
   const plain = value => String(Number(value.toPrecision(5)));
@@ -198,7 +205,7 @@
       axes: axes(figure, isLast),
       series: [{}, { show: false }],
       scales: {
-        x: { time: false, auto: false, min, max, distr: figure.log.x ? 3 : 1 },
+        x: { time: false, min, max, range: (self, low, high) => [low, high], distr: figure.log.x ? 3 : 1 },
         y: { auto: false, range: rangeOfY(panel, figure, min, max), distr: figure.log.y ? 3 : 1 },
       },
       legend: { show: false },
@@ -387,7 +394,7 @@
       const log = button(`Log ${axis}`, `Logarithmic ${axis} axis`, () => toggleLog(figure, axis, log), { "aria-pressed": String(figure.log[axis]) });
       tools.append(log);
     }
-    const picture = button("Picture", "The picture of the PDF", () => {
+    const picture = button("Picture", "The picture of the PDF, with marks that are not in the data, such as theory or buffer size", () => {
       const shown = holder.classList.toggle("shows-picture");
       picture.setAttribute("aria-pressed", shown);
     }, { "aria-pressed": "false" });

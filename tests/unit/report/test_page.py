@@ -181,6 +181,22 @@ def test_samples_become_their_cumulative_share_and_keep_their_trials(tmp_path: P
     assert curve["at"] == [1, -1, 0, 0]
 
 
+def test_a_layout_names_curves_and_panels(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text(
+        "trial,column,curve,flow,t_s,y\na-r1,none,cubic,bulk,0,1\nb-r1,none,cdg,bulk,0,2\nb-r1,red,cdg,bulk,1,3\n"
+    )
+    layout = {"kind": "line", "x": "t_s", "y": "y", "curve": "curve", "facets": ["column"]}
+    figure = {"data": "data.csv", "ids": [], "layout": layout}
+    chart = read_curves(figure, tmp_path, TRIALS)
+    assert chart is not None
+    assert [(one["title"], [c["label"] for c in one["curves"]]) for one in chart["panels"]] == [
+        ("none", ["cubic", "cdg"]),
+        ("red", ["cdg"]),
+    ]
+    for changed in ({"kind": "boxes"}, {"curve": "gone"}, {"facets": ["gone"]}):
+        assert read_curves({**figure, "layout": {**layout, **changed}}, tmp_path, TRIALS) is None
+
+
 def test_medians_against_words_have_the_words_on_the_axis(tmp_path: Path) -> None:
     chart = curves_of(
         tmp_path, "label,curve,median,lo,hi,n,level\nnone,x,1,NA,NA,2,none\nred,x,2,1,3,5,red\n"

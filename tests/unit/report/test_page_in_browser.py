@@ -19,7 +19,8 @@ from tests.unit.report.report_sample import draw_figures, write_campaign
 SAMPLES, SPIKE = 100_000, 56_789
 """Number of samples of a long curve, many for each pixel, and the place of its one high value."""
 LOADED = "(() => { const n = performance.getEntriesByType('navigation')[0]; return [n.loadEventEnd, n.transferSize] })()"
-PLOT = "document.querySelector('#figure-rtt-by-rwnd .plot')"
+FIGURE = "document.getElementById('figure-rtt-by-rwnd')"
+PLOT = f"{FIGURE}.querySelector('.plot')"
 LEGEND = "[...document.querySelectorAll('#figure-rtt-by-rwnd .legend button')]"
 AXIS = f"(() => {{ const p = {PLOT}.querySelector('.u-over').getBoundingClientRect(); return [p.x, p.y, p.width, p.height] }})()"
 
@@ -96,11 +97,11 @@ def drag(browser: Browser, start: float, end: float) -> None:
     browser.mouse("mouseReleased", x + end * width, y + height / 2)
 
 
-def value_at(browser: Browser, share: float) -> float:
-    """Return the time under the cursor at a share of the first panel's width, as the page reads it out."""
-    x, y, width, height = browser.run(AXIS)
+def value_at(browser: Browser, share: float, figure: str = "rtt-by-rwnd") -> float:
+    """Return what the page reads out of the x axis at a share of the width of a figure's first panel."""
+    x, y, width, height = browser.run(AXIS.replace("rtt-by-rwnd", figure))
     browser.mouse("mouseMoved", x + share * width, y + height / 2)
-    text = browser.run("document.querySelector('#figure-rtt-by-rwnd .legend > output').textContent")
+    text = browser.run(f"document.querySelector('#figure-{figure} .legend > output').textContent")
     return float(str(text).removeprefix("at "))
 
 
@@ -122,6 +123,18 @@ def test_dragging_zooms_and_escape_shows_everything_again(browser: Browser) -> N
     assert value_at(browser, 0.0) == pytest.approx(30, abs=0.5)
     browser.press("Escape")
     assert value_at(browser, 0.999) == pytest.approx(99.9, abs=0.5)
+
+
+def test_a_logarithmic_axis_ends_at_the_data(browser: Browser) -> None:
+    see_figure(browser)
+    figure = "throughput-by-rwnd"
+    assert value_at(browser, 0.5, figure) == pytest.approx(325_000, rel=0.02)
+    browser.run(
+        f"[...document.querySelectorAll('#figure-{figure} button')].find(one => one.textContent === 'Log x').click()"
+    )
+    browser.settle()
+    assert value_at(browser, 0.5, figure) == pytest.approx(math.sqrt(50_000 * 600_000), rel=0.02)
+    assert 600_000 < value_at(browser, 0.999, figure) < 800_000
 
 
 def test_all_panels_read_out_the_values_at_one_time(browser: Browser) -> None:
