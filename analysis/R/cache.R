@@ -108,16 +108,21 @@ cache_key <- function(version, sums) if (anyNA(sums)) NA_character_ else sha256_
 #' @return One string.
 #' @export
 code_version <- function() {
-  space <- parent.env(environment())
-  used <- reached_from(c("measure_trial", intersect(unlist(lapply(c("flow", "application", "trial"), metric_functions)), ls(space))), space)
-  bodies <- unlist(lapply(mget(used, envir = space), \(x) deparse(if (is.data.table(x)) as.list(x) else x, control = "digits17")))
-  libraries <- vapply(getLoadedDLLs(), \(d) unclass(d)$path, "")
-  versions <- c(as.character(getRversion()), as.character(utils::packageVersion("data.table")))
   declared <- vapply(outputs_of("metric"), \(m) paste(m$unit, m$scope, m[["function"]]), "")
   # The R files of a project do not separate measuring from drawing.
   own <- if (length(manifest$own_metrics) > 0) sha256_files(manifest$files)
+  hash_of_code(c("measure_trial", unlist(lapply(c("flow", "application", "trial"), metric_functions))), c(names(declared), declared, own))
+}
+
+# A hash of functions, of everything that they call, of the compiled code and of further texts. Functions of a project are not included.
+hash_of_code <- function(functions, texts) {
+  space <- topenv()
+  used <- reached_from(intersect(functions, ls(space)), space)
+  bodies <- unlist(lapply(mget(used, envir = space), \(x) deparse(if (is.data.table(x)) as.list(x) else x, control = "digits17")))
+  libraries <- vapply(getLoadedDLLs(), \(d) unclass(d)$path, "")
+  versions <- c(as.character(getRversion()), as.character(utils::packageVersion("data.table")))
   libraries <- sha256_files(libraries[names(libraries) == "samovar"])
-  sha256_texts(paste(c(versions, used, bodies, names(declared), declared, own, libraries), collapse = "\n"))
+  sha256_texts(paste(c(versions, used, bodies, texts, libraries), collapse = "\n"))
 }
 
 # Names of the functions and constants of the package that a function refers to, directly or not. Compiled code is excluded, because it contains

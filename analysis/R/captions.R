@@ -13,12 +13,14 @@ factor_title <- function(names) {
 
 #' Return the curves of a figure: one per combination of levels of the factors that vary among its trials
 #' @param but Factors to ignore.
+#' @param at_least Factors that distinguish curves even if they do not vary.
 #' @return A list: `labels` (a factor with the curve of each trial, its levels in the order of the plan), `title` (of the legend), `factors` (those
 #'   that vary).
 #' @noRd
-curves_of <- function(campaign, trials, but = character()) {
+curves_of <- function(campaign, trials, but = character(), at_least = NULL) {
   candidates <- setdiff(c("part", campaign$factors), but)
   vary <- candidates[vapply(candidates, \(f) uniqueN(trials[[f]]) > 1, TRUE)]
+  vary <- union(vary, at_least)
   if (length(vary) == 0) vary <- intersect(c("cc", candidates), candidates)[1]
   ordered <- lapply(vary, \(f) factor(trials[[f]], levels = intersect(known_levels(campaign, f), trials[[f]])))
   labels <- droplevels(interaction(ordered, sep = ", ", lex.order = TRUE))

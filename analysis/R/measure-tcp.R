@@ -115,13 +115,19 @@ bytes_in_flight <- function(capture, flow) {
 #' @export
 duplicate_acks <- function(capture, flow) {
   check_capture(capture)
-  flow <- check_flow(capture, flow)
+  answers <- marked_acks(capture, check_flow(capture, flow))
+  in_row <- rowid(rleid(answers$highest), answers$duplicate) * answers$duplicate
+  data.table(duplicate_acks = sum(answers$duplicate), window_updates = sum(answers$same & !answers$duplicate), triple_duplicates = sum(in_row == 3L))
+}
+
+# Acknowledgements of a flow: `t_ns`, `highest` (acknowledged so far), `same` (acknowledges nothing new while data is outstanding), `duplicate`
+# (the same, and advertises the same window).
+marked_acks <- function(capture, flow) {
   x <- tcp_progress(capture, flow)
   x[, outstanding := cummax(fcoalesce(end, -Inf)) > cummax(fcoalesce(ack_to, -Inf))]
   answers <- x[!out & bitwAnd(flags, 22L) == 16L & !is.na(ack_to)]
-  highest <- cummax(fcoalesce(answers$ack_to, -Inf))
-  same <- answers$ack_to == shift(highest, fill = -Inf) & answers$payload_bytes == 0 & bitwAnd(answers$flags, 1L) == 0L & answers$outstanding
-  duplicate <- same & answers$window == shift(answers$window, fill = -1L)
-  in_row <- rowid(rleid(highest), duplicate) * duplicate
-  data.table(duplicate_acks = sum(duplicate), window_updates = sum(same & !duplicate), triple_duplicates = sum(in_row == 3L))
+  answers[, highest := cummax(fcoalesce(ack_to, -Inf))]
+  answers[, same := ack_to == shift(highest, fill = -Inf) & payload_bytes == 0 & bitwAnd(flags, 1L) == 0L & outstanding]
+  answers[, duplicate := same & window == shift(window, fill = -1L)]
+  answers[, .(t_ns, highest, same, duplicate)]
 }

@@ -13,7 +13,7 @@ known_names <- function(kind = c("figure", "table", "metric")) names(outputs_of(
 
 outputs_of <- function(kind) {
   if (is.null(manifest$outputs)) manifest$outputs <- package_outputs()
-  manifest$outputs[[if (kind == "quantity") "quantities" else paste0(kind, "s")]]
+  manifest$outputs[[switch(kind, quantity = "quantities", series = "series", paste0(kind, "s"))]]
 }
 
 # The loggers that record a quantity, the best first; the name of a logger stands for that logger.
@@ -104,7 +104,7 @@ make_output <- function(results, entry) {
   make <- function_named(paste0(kind, "_", gsub("-", "_", entry[[kind]])))
   made <- do.call(make, c(list(results, select_trials(results, entry)), option_values(entry)))
   if (!is.null(entry$title)) made$title <- entry$title
-  made$caption <- sentences(made$caption, source_words(results$campaign, made$trials, metrics_of(entry)))
+  made$caption <- sentences(made$caption, made$sources %||% source_words(results$campaign, made$trials, metrics_of(entry)))
   made
 }
 
@@ -153,16 +153,17 @@ option_value <- function(name, value, option) {
   type <- option$type %||% "text"
   if (type == "published") return(value)
   value <- unlist(value)
-  if (type == "seconds") return(seconds_option(name, value))
+  if (type %in% c("seconds", "moment")) return(seconds_option(name, value, type == "moment"))
+  if (type == "series") for (one in setdiff(value, names(outputs_of("series")))) abort_choice("Unknown series", one, names(outputs_of("series")))
   for (one in setdiff(value, option$values %||% value)) abort_choice(paste("Unknown", name), one, option$values)
   value
 }
 
-# "6s" or "6" is 6, "all" is Inf.
-seconds_option <- function(name, text) {
+# "6s" or "6" is 6, "all" is Inf. A moment may be 0.
+seconds_option <- function(name, text, moment = FALSE) {
   if (identical(text, "all")) return(Inf)
   value <- suppressWarnings(as.double(sub("s$", "", text)))
-  if (isTRUE(value > 0)) return(value)
+  if (isTRUE(value > 0 || (moment && value == 0))) return(value)
   cli::cli_abort("Option {name}: {.val {text}} is not a number of seconds such as {.val 5s}.", class = "samovar_error_figure", call = NULL)
 }
 

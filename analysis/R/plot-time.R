@@ -5,140 +5,295 @@
 #' One row per quantity, one column per trial. For each 1/600 of the trial, the line shows the median, and the band reaches from the minimum to the
 #' maximum.
 #'
-#' @param data A table `panel` (factor), `column` (factor), `flow` (factor), `t_s`, `low`, `mid`, `high`.
+#' @param data A table `panel` (factor), `column` (factor), `curve` (factor), `trial`, `flow`, `t_s`, `low`, `mid`, `high`.
 #' @param limits A table `panel`, `column`, `value` of horizontal marks, or NULL.
 #' @param panels A facet of ggplot2.
 #' @param y_title Title of the y axis, for panels without their own titles.
 #' @param events A table `panel`, `column`, `t_s`, `cause` (factor) of moments to mark on the time axis, or NULL.
+#' @param title Title of the legend.
 #' @return A ggplot.
 #' @export
-plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_title = NULL, events = NULL) {
-  flows <- levels(data$flow)
-  ggplot2::ggplot(data, ggplot2::aes(t_s, mid, colour = flow)) +
+plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_title = NULL, events = NULL, title = "Flow") {
+  curves <- levels(data$curve)
+  ggplot2::ggplot(data, ggplot2::aes(t_s, mid, colour = curve, group = interaction(curve, trial, flow))) +
     limit_lines(limits) +
-    ggplot2::geom_ribbon(ggplot2::aes(ymin = low, ymax = high, fill = flow), colour = NA, alpha = 0.35) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = low, ymax = high, fill = curve), colour = NA, alpha = 0.35) +
     ggplot2::geom_line(stat = StatThin, linewidth = 0.35) +
-    event_points(events) +
+    event_points(events, length(curves)) +
     panels +
-    scale_levels(flows, "Flow", c("colour", "fill")) +
+    scale_levels(curves, title, c("colour", "fill")) +
     ggplot2::scale_x_continuous("Time since the start of traffic (s)", expand = ggplot2::expansion(c(0.01, 0.02)), n.breaks = 4,
                                 labels = format_plain) +
-    ggplot2::scale_y_continuous(y_title, limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.08)), n.breaks = 4) +
+    ggplot2::scale_y_continuous(y_title, limits = \(range) c(min(0, range[1]), max(range[2], 1e-9)), expand = ggplot2::expansion(c(0, 0.08)), n.breaks = 4) +
     theme_samovar() +
     ggplot2::theme(strip.text.y.left = ggplot2::element_text(angle = 90, hjust = 0.5), panel.spacing.x = ggplot2::unit(14, "pt"),
-                   legend.position = if (length(flows) > 1 || !is.null(events)) "top" else "none")
+                   legend.position = if (length(curves) > 1 || !is.null(events)) "top" else "none")
 }
 
 stacked_panels <- function() ggplot2::facet_grid(panel ~ column, scales = "free_y", switch = "y")
-one_panel_per_trial <- function() ggplot2::facet_wrap(~column, ncol = 1)
 
 limit_lines <- function(limits) {
   if (is.null(limits) || nrow(limits) == 0) return(NULL)
   ggplot2::geom_hline(ggplot2::aes(yintercept = value), limits, colour = "grey40", linewidth = 0.4, linetype = "dotted")
 }
 
-event_points <- function(events) {
+event_points <- function(events, curves) {
   if (is.null(events) || nrow(events) == 0) return(NULL)
   list(
     ggplot2::geom_point(ggplot2::aes(t_s, 0, shape = cause), events, inherit.aes = FALSE, size = 1.6, colour = "grey15"),
     ggplot2::scale_shape_manual("cwnd reduced", values = stats::setNames(c(16, 4, 2, 8), cause_words)),
-    ggplot2::guides(colour = if (nlevels(events$flow) < 2) "none", fill = if (nlevels(events$flow) < 2) "none")
+    if (curves < 2) ggplot2::guides(colour = "none", fill = "none")
   )
 }
 
 cause_words <- c(recovery = "fast recovery", timeout = "timeout", cwr = "no loss", enobufs = "refused packet (ENOBUFS)")
 
-panel_titles <- c(
-  cwnd = "cwnd (packets)", ssthresh = "ssthresh\n(packets)", rtt = "RTT (ms)", srtt = "srtt (ms)", rto = "RTO (ms)", flight = "In flight (KB)",
-  "send-window" = "Send window\n(KB)", "receive-window" = "Receive window\n(KB)", throughput = "Throughput\n(Mbit/s)", queue = "Queue (packets)"
-)
+# Draws a list of quantities over time. `from` and `to` measure that span again in more detail; `until_s` only cuts what is drawn.
+figure_time_series <- function(results, trials, show, of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, mark = NULL) {
+  time_figure(results, trials, show, series_list(show, "over time"), shown_words(show), of, overlay = overlay, facet = facet, from = from, to = to,
+              events = "reductions" %in% mark)
+}
+
+# "cwnd and RTT over time"
+series_list <- function(show, words) paste(and_words(unique(vapply(outputs_of("series")[show], \(s) s$title, ""))), words)
+
+shown_words <- function(show) {
+  known <- outputs_of("series")[show]
+  text <- if (length(show) > 2) and_words(vapply(known, \(s) s$title, "")) else paste(vapply(known, \(s) paste0(s$title, " (", s$what, ")"), ""), collapse = " and ")
+  paste0(toupper(substring(text, 1, 1)), substring(text, 2))
+}
 
 figure_trial_time_series <- function(results, trials, flow = NULL) {
-  time_figure(results, trials, c("cwnd", "rtt", "throughput", "queue"), "One trial over time",
+  time_figure(results, at_largest_rwnd(results$campaign, trials), c("cwnd", "rtt", "throughput", "queue"), "One trial over time",
               "Congestion window, RTT of packet pairs, throughput of IP packets at the receiver and bottleneck queue", flow)
 }
 
 figure_queue_time <- function(results, trials) {
-  time_figure(results, trials, "queue", "Bottleneck queue over time", "Packets in the bottleneck's queue")
+  time_figure(results, at_largest_rwnd(results$campaign, trials), "queue", "Bottleneck queue over time", "Packets in the bottleneck's queue")
 }
 
 figure_rtt_time <- function(results, trials, seconds = Inf, flow = NULL) {
   what <- if (is.finite(seconds)) paste("RTT of packet pairs in the first", format_plain(seconds), "seconds") else "RTT of packet pairs"
-  time_figure(results, trials, "rtt", "RTT over time", what, flow, seconds)
+  time_figure(results, at_largest_rwnd(results$campaign, trials), "rtt", "RTT over time", what, flow, until_s = seconds)
 }
 
 figure_sender_time <- function(results, trials, show = NULL, flow = NULL) {
   shown <- intersect(names(sender_units), show %||% c("cwnd", "ssthresh", "srtt", "rto", "flight", "send-window"))
-  time_figure(results, trials, shown, "The sender's TCP over time", paste("What the sender's TCP reported:", paste(shown, collapse = ", ")), flow,
-              events = TRUE, more = srtt_words[intersect(shown, names(srtt_words))])
+  time_figure(results, at_largest_rwnd(results$campaign, trials), shown, "The sender's TCP over time",
+              paste("What the sender's TCP reported:", paste(shown, collapse = ", ")), flow, events = TRUE, more = srtt_words[intersect(shown, names(srtt_words))])
 }
 
 srtt_words <- c(srtt = "srtt is a moving mean of RTTs that include the receiver's delay of acknowledgements; the RTT of packet pairs does not")
 
-# Moments at which cwnd was reduced, in the first panel.
-reductions_of <- function(results, chosen, data, flow) {
-  found <- of_flows(results$cycles[trial %in% chosen$trials$id], flow)
-  if (is.null(found) || nrow(found) == 0) return(NULL)
-  found[, .(panel = factor(levels(data$panel)[1], levels = levels(data$panel)), column = chosen$labels[match(trial, chosen$trials$id)], t_s = end_s,
-            cause = factor(cause_words[fifelse(cause == "ssthresh", "cwr", cause)], levels = cause_words), flow = factor(flow, levels = levels(data$flow)))]
-}
-
-# The queue does not belong to a flow, so option `flow` does not remove it.
-time_figure <- function(results, trials, quantities, title, what, flow = NULL, until_s = Inf, events = FALSE, more = NULL) {
+# Quantities without a flow, such as the queue, stay whatever flows are chosen.
+time_figure <- function(results, trials, show, title, what, of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, until_s = Inf,
+                        events = FALSE, more = NULL) {
   campaign <- results$campaign
-  trials <- at_largest_rwnd(campaign, trials)
-  chosen <- representatives(campaign, trials)
-  series <- if (nrow(results$series) > 0) results$series[trial %in% chosen$trials$id & quantity %in% quantities & t_s <= until_s] else results$series
-  data <- of_flows(series, c(flow, if (!is.null(flow)) ""))
-  if (nrow(data) == 0) abort_nothing("the trials have no time series")
+  chosen <- grid_of_trials(campaign, trials, overlay, facet, if (length(show) > 1) most_columns else most_panels)
+  rows <- rows_over_time(results, chosen$trials$id, show, from, to)
+  data <- of_series(rows[t_s <= until_s], of)
+  if (nrow(data) == 0) abort_nothing(paste("no trial has data:", unrecorded_words(show)))
   name_panels(data, chosen)
+  dropped <- drop_curves(data)
+  data <- data[curve %in% dropped$kept][, curve := droplevels(curve)]
   limits <- queue_limits(campaign, chosen, data)
-  reductions <- if (events) reductions_of(results, chosen, data, flow)
+  reductions <- if (events) reductions_of(results, chosen, data, of)
   stacked <- nlevels(data$panel) > 1
+  columns <- if (stacked) NULL else wrap_columns(nlevels(data$column))
+  facets <- if (stacked) stacked_panels() else ggplot2::facet_wrap(~column, ncol = columns)
+  plain <- is.null(overlay) && is.null(facet)
   list(
-    plot = if (stacked) {
-      plot_time_series(data, limits, events = reductions)
-    } else {
-      plot_time_series(data, limits, one_panel_per_trial(), levels(data$panel), reductions)
-    },
-    data = data[, .(trial, flow, quantity, unit, t_s, low, mid, high)], trials = chosen$trials$id, width_in = 6.3,
-    height_in = if (stacked) 1 + 1.25 * nlevels(data$panel) else 0.8 + 1.3 * nlevels(data$column),
-    title = title,
+    plot = plot_time_series(data, limits, facets, if (!stacked) one_line(levels(data$panel)), reductions, chosen$legend),
+    data = data[, c("trial", if (!plain) c("column", "curve"), "flow", "quantity", "unit", "t_s", "low", "mid", "high"), with = FALSE],
+    trials = unique(as.character(data$trial)), width_in = 6.3,
+    height_in = if (stacked) 1 + 1.25 * nlevels(data$panel) else 0.8 + 1.3 * ceiling(nlevels(data$column) / columns), title = title,
+    layout = list(kind = "line", x = "t_s", y = "mid", low = "low", high = "high", curve = if (plain) "flow" else "curve",
+                  facets = c("quantity", if (plain) "trial" else "column")),
+    sources = series_source_words(campaign, data, show),
     caption = sentences(
-      paste0(what, " of ", count_words(nrow(chosen$trials), "trial"), " (replicate ",
-             paste(unique(chosen$trials$replicate), collapse = ", "), ")"),
-      flow_words(flow), if (nlevels(chosen$labels) > 1) paste0(if (stacked) "Columns: " else "Panels: ", chosen$title),
+      paste0(what, " of ", count_words(nrow(chosen$trials), "trial"), " (replicate ", paste(sort(unique(chosen$trials$replicate)), collapse = ", "), ")"),
+      chosen$left_out, dropped$left_out, flow_words(of),
+      if (nlevels(chosen$column) > 1) paste0(if (stacked) "Columns: " else "Panels: ", chosen$title),
       fixed_words(campaign, trials, chosen$factors),
-      "Line: median, band: minimum to maximum of each 1/600 of the trial",
+      "Line: median, band: minimum to maximum of each 1/600 of the trial", window_words(data),
       if (!is.null(limits)) "Dotted line: configured buffer", if (!is.null(reductions)) "Points: reductions of cwnd", more,
       path_words(campaign, trials)
     )
   )
 }
 
-# One colour per flow; the queue takes the first colour.
-name_panels <- function(data, chosen) {
-  flows <- setdiff(unique(data$flow), "")
-  if (length(flows) == 0) flows <- "queue"
-  data[, flow := factor(fifelse(flow == "", flows[1], flow), levels = flows)]
-  data[, panel := factor(panel_titles[quantity], levels = intersect(panel_titles, panel_titles[quantity]))]
-  data[, column := chosen$labels[match(trial, chosen$trials$id)]][, column := droplevels(column)]
+# Rows of series of some trials. Those of whole trials that every analysis measures are there already; others are measured when a figure shows them.
+rows_over_time <- function(results, ids, show, from = NULL, to = NULL) {
+  whole <- is.null(from) && is.null(to)
+  stored <- if (whole && nrow(results$series) > 0) results$series[trial %in% ids & quantity %in% show] else no_series
+  needs <- series_needs(ids, show, stored, from, to)
+  measured <- if (length(needs) > 0) series_of_trials(results, needs)$series else no_series
+  columns <- c("trial", "flow", "quantity", "unit", "t_s", "low", "mid", "high", "source")
+  rows <- rbind(stored, measured, fill = TRUE)
+  rows[, intersect(columns, names(rows)), with = FALSE]
 }
 
-# The first replicate of each treatment, at most four: more columns cannot be read.
+no_series <- data.table(trial = character(), flow = character(), quantity = character(), unit = character(), t_s = double(), low = double(),
+                        mid = double(), high = double(), source = character())
+
+# Trials and series that are not among the stored rows.
+series_needs <- function(ids, show, stored, from, to) {
+  needs <- lapply(ids, \(id) list(id = id, names = setdiff(show, stored$quantity[stored$trial == id]), from_s = from %||% -Inf, to_s = to %||% Inf))
+  Filter(\(need) length(need$names) > 0, needs)
+}
+
+# Rows of the chosen flows, and of quantities of trials and hosts.
+of_series <- function(rows, of) {
+  if (is.null(of)) return(rows)
+  scopes <- vapply(outputs_of("series")[rows$quantity], \(s) s$scope %||% "flow", "")
+  rows[scopes != "flow" | flow %in% of | flow_label(flow) %in% of]
+}
+
+# Factors for the panels and the curves of each row. If the curves are flows, a quantity without a flow has the colour of the first one.
+name_panels <- function(data, chosen) {
+  flows <- setdiff(unique(data$flow), "")
+  if (length(flows) == 0) flows <- data$quantity[1]
+  labels <- factor(fifelse(data$flow == "", flows[1], data$flow), levels = flows)
+  titles <- vapply(unique(data$quantity), series_title, "")
+  at <- match(data$trial, chosen$trials$id)
+  order <- intersect(names(outputs_of("series")), names(titles))
+  curves <- if (length(chosen$overlay) == 0) labels else if (length(flows) == 1) chosen$curve[at] else interaction(chosen$curve[at], labels, sep = ", ", lex.order = TRUE)
+  data[, panel := factor(titles[quantity], levels = unique(titles[order]))]
+  data[, column := droplevels(chosen$column[at])][, curve := droplevels(curves)][, flow := labels]
+}
+
+# "cwnd (packets)", in two lines if it is longer than a panel is high.
+series_title <- function(name) {
+  entry <- outputs_of("series")[[name]]
+  text <- paste0(entry$title, " (", entry$unit, ")")
+  if (nchar(text) > 15) sub(" (", "\n(", text, fixed = TRUE) else text
+}
+
+one_line <- function(text) gsub("\n", " ", text, fixed = TRUE)
+
+# The curves that have colours, and how many others are left out.
+drop_curves <- function(data) {
+  every <- levels(data$curve)
+  kept <- utils::head(every, length(okabe_ito))
+  list(kept = kept, left_out = if (length(every) > length(kept)) {
+    paste(length(kept), "of", length(every), "curves are shown, as more colours cannot be told apart; choose with `of` or the levels of a factor")
+  })
+}
+
+most_columns <- 4L
+most_panels <- 12L
+
+wrap_columns <- function(panels) if (panels <= 4) 1L else if (panels <= 8) 2L else 3L
+
+#' Arrange trials in panels and curves: the first replicate of each treatment
+#'
+#' Factors that vary and are neither `overlay` nor `facet` join the panels, or the curves if `facet` is given.
+#' @param overlay,facet Names of factors.
+#' @param most Number of panels that can be read.
+#' @return A list: `trials` (one per panel and curve), `column` and `curve` (factors, the panel and the curve of each trial), `legend` (its title), `overlay` (factors
+#'   of the curves), `factors` (all that vary), `title` (of the panels), `left_out` (a sentence on treatments that are not shown, or NULL).
+#' @noRd
+grid_of_trials <- function(campaign, trials, overlay = NULL, facet = NULL, most = most_columns) {
+  for (name in c(overlay, facet)) check_factor(campaign, name)
+  vary <- curves_of(campaign, trials)$factors
+  rest <- setdiff(vary, c(overlay, facet))
+  if (!is.null(facet)) overlay <- c(overlay, rest)
+  column <- curves_of(campaign, trials, but = overlay, at_least = facet)
+  curve <- if (length(overlay) > 0) curves_of(campaign, trials, but = setdiff(c("part", campaign$factors), overlay), at_least = overlay)
+  labels <- data.table(id = trials$id, column = column$labels, curve = if (is.null(curve)) factor("all") else curve$labels, replicate = trials$replicate)
+  first <- labels[order(column, curve, replicate)][, .SD[1], by = .(column, curve)]
+  shown <- first[column %in% utils::head(levels(droplevels(column)), most)]
+  every <- uniqueN(first$column)
+  list(
+    trials = trials[match(shown$id, id)], column = droplevels(shown$column), curve = droplevels(shown$curve), legend = curve$title %||% "Flow",
+    overlay = overlay, factors = unique(c(column$factors, curve$factors)), title = column$title,
+    left_out = if (every > most) {
+      paste(most, "of", every, "combinations of", column$title, "are shown, as more panels cannot be read; choose with the levels of a factor or `part`")
+    }
+  )
+}
+
+# The first replicate of each treatment in columns.
 representatives <- function(campaign, trials) {
-  curves <- curves_of(campaign, trials)
-  first <- trials[order(curves$labels, trials$replicate)][, label := sort(curves$labels)][, .SD[1], by = label]
-  shown <- utils::head(first, 4)
-  list(trials = shown, labels = droplevels(shown$label), title = curves$title, factors = curves$factors)
+  grid <- grid_of_trials(campaign, trials)
+  list(trials = grid$trials, labels = grid$column, title = grid$title, factors = grid$factors, left_out = grid$left_out)
+}
+
+# Moments at which cwnd was reduced, in the first panel.
+reductions_of <- function(results, chosen, data, flow) {
+  found <- of_flows(results$cycles[trial %in% chosen$trials$id], flow)
+  if (is.null(found) || nrow(found) == 0) return(NULL)
+  span_s <- range(data$t_s)
+  found <- found[which(found$end_s >= span_s[1] & found$end_s <= span_s[2])]
+  if (nrow(found) == 0) return(NULL)
+  panels <- levels(data$panel)
+  found[, .(panel = factor(panels[1], levels = panels), column = chosen$column[match(trial, chosen$trials$id)], t_s = end_s,
+            cause = factor(cause_words[fifelse(cause == "ssthresh", "cwr", cause)], levels = cause_words))]
 }
 
 queue_limits <- function(campaign, chosen, data) {
-  limits <- data.table(
-    panel = factor(panel_titles[["queue"]], levels = levels(data$panel)), column = chosen$labels,
+  limits <- unique(data.table(
+    panel = factor(series_title("queue"), levels = levels(data$panel)), column = chosen$column,
     value = vapply(chosen$trials$id, \(id) set_buffer(campaign, id), 0)
-  )[!is.na(panel) & !is.na(value)]
+  ))[!is.na(panel) & !is.na(value)]
   if (nrow(limits) > 0) limits
+}
+
+# --- Where a quantity comes from
+
+# "Windows of 0.1 s", if counts or rates are shown.
+window_words <- function(data) {
+  counts <- data[quantity %in% names(Filter(\(s) isTRUE(s$windows), outputs_of("series")))]
+  if (nrow(counts) == 0) return(NULL)
+  widths <- counts[, .(width = if (.N > 1) round(stats::median(diff(t_s)), 3) else NA_real_), by = .(trial, flow, quantity)]$width
+  widths <- sort(unique(widths[!is.na(widths)]))
+  if (length(widths) > 0) paste("Windows of", paste(format_plain(widths), collapse = " and "), "s")
+}
+
+# "Recorded by tcp-info: cwnd; by captures at both ends: RTT. Nothing recorded loss, which needs captures at both ends of a flow."
+series_source_words <- function(campaign, data, show) {
+  rows <- unique(data[, .(trial = as.character(trial), quantity, source = if ("source" %in% names(data)) source else NA_character_)])
+  rows[is.na(source), source := vapply(seq_len(.N), \(i) recorded_source(campaign$manifests[[trial[i]]], quantity[i]), "")]
+  titles <- vapply(outputs_of("series"), \(s) s$title, "")
+  rows[, source := sub("^(capture).*|^captures.*", "captures", source)]
+  by <- rows[, .(titles = and_words(unique(titles[quantity]))), by = source]
+  missing <- setdiff(show, rows$quantity)
+  sentences(paste0("Recorded by ", paste(by$source, by$titles, sep = ": ", collapse = "; ")), if (length(missing) > 0) sub("^n", "N", unrecorded_words(missing)))
+}
+
+# The first source of a series that recorded something in a trial.
+recorded_source <- function(manifest, name) {
+  loggers <- unlist(lapply(manifest$files, \(f) if (identical(f$kind, "capture")) "capture" else f$logger))
+  sources <- unlist(lapply(unlist(outputs_of("series")[[name]]$sources), sources_of))
+  intersect(sources, loggers)[1]
+}
+
+# "nothing recorded cwnd, which needs logger tcp-info, siftr or tcp-probe at a flow's sender"
+unrecorded_words <- function(names) {
+  each <- vapply(names, \(name) {
+    entry <- outputs_of("series")[[name]]
+    needs <- vapply(entry$sources, \(group) and_words(vapply(unlist(group), recording_words, "", scope = entry$scope %||% "flow")), "")
+    paste0(name, ", which needs ", or_words(needs))
+  }, "")
+  paste("nothing recorded", paste(each, collapse = ", nor "))
+}
+
+recording_words <- function(name, scope) {
+  known <- outputs_of("quantity")[[name]]
+  if (scope == "host") return(paste(if (name == "capture") "a capture" else paste("logger", name), "at a host"))
+  if (is.null(known)) return(paste("logger", name, "at a flow's sender"))
+  if (identical(unlist(known$sources), "capture")) return(known$what)
+  place <- c(sender = "at a flow's sender", both = "at both ends of a flow", router = "at the bottleneck's router", either = "at one end of a flow",
+             receiver = "at a flow's receiver")[[known$at]]
+  paste("logger", or_words(unlist(known$sources)), place)
+}
+
+and_words <- function(words) listed_words(words, "and")
+or_words <- function(words) listed_words(words, "or")
+
+listed_words <- function(words, last) {
+  n <- length(words)
+  if (n < 2) words else paste(paste(words[-n], collapse = ", "), last, words[n])
 }
 
 # --- PAUSE frames
@@ -182,7 +337,7 @@ figure_cwnd_pause <- function(results, trials) {
     caption = sentences(
       paste0("cwnd and PAUSE frames of ", count_words(nrow(chosen$trials), "trial"),
              ", around the first episode that ended with a rejected packet, or around the first episode if none did"),
-      fixed_words(campaign, trials, chosen$factors), path_words(campaign, trials)
+      chosen$left_out, fixed_words(campaign, trials, chosen$factors), path_words(campaign, trials)
     )
   )
 }

@@ -35,9 +35,9 @@ measures_of <- function(folder, manifest) {
 # The MTU of interfaces without a configured MTU.
 ethernet_mtu_bytes <- 1500
 
-# Access to the files of a trial: `path` returns the files of a quantity of the manifest, or of a logger, `log` that of a flow's client or server. Captures are decoded once, on first use;
-# `within` removes rows that were recorded after the trial.
-open_traces <- function(folder, manifest) {
+# Access to the files of a trial: `path` returns the files of a quantity of the manifest, or of a logger, `log` that of a flow's client or server.
+# Captures are decoded once, on first use; `within` removes rows that were recorded after the trial. `columns` are those of captures, see read_pcap().
+open_traces <- function(folder, manifest, columns = NULL) {
   at <- file.path(folder, "trials", manifest$id)
   files <- rbindlist(lapply(manifest$files, \(f) {
     list(path = file.path(at, f$path), kind = f$kind, host = f$host %||% "", logger = f$logger %||% "")
@@ -54,7 +54,7 @@ open_traces <- function(folder, manifest) {
     capture = \(of) {
       found <- files$path[files$kind == "capture" & files$host == of]
       if (length(found) == 0) return(NULL)
-      if (is.null(captures[[of]])) captures[[of]] <<- within_trial(read_pcap(found[1]), of, manifest)
+      if (is.null(captures[[of]])) captures[[of]] <<- within_trial(read_pcap(found[1], columns), of, manifest)
       captures[[of]]
     },
     within = \(x, host) within_trial(x, host, manifest)
@@ -101,18 +101,13 @@ overhead_metrics <- function(trial) list(overhead_s = as.double(trial$manifest$o
 # captures `near` and `far` of its packets at sender and receiver (NULL if missing), its `name` in them, the `sender`'s TCP samples,
 # `rtt` samples, `handshake_ms`, cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
 measure_flow <- function(flow, traces, manifest) {
+  x <- subject_of_flow(flow, traces, manifest)
+  name <- x$name
+  if (is.na(name)) return(list())
   ref <- traces$capture(flow$from)
   mon <- traces$capture(flow$to)
-  name <- flow_in_capture(flow, mon %||% ref)
-  if (is.na(name)) return(list())
-  both_ways <- c(name, way_back(mon %||% ref, name))
-  x <- list(flow = flow, manifest = manifest, traces = traces, name = name, near = conversation_of(ref, both_ways), far = conversation_of(mon, both_ways))
-  # A log of TCP may have a UDP generator's control connection, which uses the flow's port.
-  if (protocol_of(mon %||% ref, name) %in% "tcp") x$sender <- tcp_samples(flow, traces)
-  x$rtt <- flow_rtt(x$near, x$far, name, traces$t_start_s)
   x$handshake_ms <- if (is.null(ref)) NA_real_ else handshake_rtt(x$near, name)
   x$cycles <- flow_cycles(flow, x$sender, x$rtt, mon, x$handshake_ms, manifest)
-  x$clock <- clock_between(traces, flow$from, flow$to)
   x$device <- device_of_flow(flow, ref, mon, name, traces, manifest, x$clock)
   labelled <- \(rows) if (!is.null(rows) && nrow(rows) > 0) cbind(flow = flow$label, rows)
   list(

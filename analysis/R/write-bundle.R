@@ -70,7 +70,7 @@ one_figure <- function(results, options, bundle) {
   write_figure(made$plot, file.path(bundle, file), made$width_in, made$height_in, results$date)
   write_csv(made$data, file.path(bundle, data))
   list(name = name, file = file, title = made$title, caption = made$caption, width_in = made$width_in,
-       height_in = made$height_in, data = data, axes = axes_of_plot(made$plot), trials = I(as.character(made$trials)))
+       height_in = made$height_in, data = data, axes = axes_of_plot(made$plot), layout = made$layout, trials = I(as.character(made$trials)))
 }
 
 # Titles of the axes, and whether they are logarithmic: the page draws the data with them.

@@ -1,11 +1,11 @@
-"""The metrics, figures and tables of the analysis, read from the manifest that Python and R share.
+"""The metrics, series, figures and tables of the analysis, read from the manifest that Python and R share.
 
 The R package's manifest is analysis/inst/outputs.yaml. A project may add its own, analysis/outputs.yaml.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -44,7 +44,7 @@ class Quantity(_Entry):
     `caption` is its name in captions of figures; the name of the logger is added there.
     """
 
-    at: Literal["sender", "either", "both", "router", "flow"]
+    at: Literal["sender", "receiver", "either", "both", "router", "flow"]
     sources: tuple[str, ...]
     caption: str | None = None
 
@@ -64,17 +64,36 @@ class Metric(_Entry):
     function: str
 
 
-class OutputOption(_Entry):
-    """An option of a figure or table. If `values` is not empty, only these values are allowed."""
+def _groups(listed: Any) -> Any:
+    return [[one] if isinstance(one, str) else one for one in listed] if isinstance(listed, list) else listed
 
-    type: Literal["text", "flow", "factor", "metric", "seconds", "published"] = "text"
+
+class Series(_Entry):
+    """A quantity over time that figures can show: title and unit of its axis, and what must be recorded.
+
+    Each of its `sources` is a group of quantities or loggers. One group is enough; the first is preferred.
+    """
+
+    title: str
+    unit: str
+    sources: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)]
+    scope: Literal["flow", "trial", "host"] = "flow"
+    function: str
+    windows: bool = False
+    columns: tuple[str, ...] = ()
+
+
+class OutputOption(_Entry):
+    """An option of a figure or table. If `values` is not empty, only these values are allowed.
+
+    A list has at most `most` values. A moment is a number of seconds that may be 0.
+    """
+
+    type: Literal["text", "flow", "factor", "metric", "series", "seconds", "moment", "published"] = "text"
     values: tuple[str, ...] = ()
     default: str | float | None = None
     required: bool = False
-
-
-def _groups(listed: Any) -> Any:
-    return [[one] if isinstance(one, str) else one for one in listed] if isinstance(listed, list) else listed
+    most: int | None = None
 
 
 class Output(_Entry):
@@ -86,14 +105,32 @@ class Output(_Entry):
 
 
 class Outputs(BaseModel):
-    """All recordable quantities, metrics, figures and tables, by name."""
+    """All recordable quantities, metrics, series, figures and tables, by name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     quantities: Mapping[str, Quantity] = {}
     metrics: Mapping[str, Metric] = {}
+    series: Mapping[str, Series] = {}
     figures: Mapping[str, Output] = {}
     tables: Mapping[str, Output] = {}
+
+    def records(self, recordings: Set[str], series: Series) -> bool:
+        """Return whether the recordings of a flow, such as `sender:capture`, contain a source of a series."""
+
+        def has(source: str) -> bool:
+            anywhere = ("sender", "receiver", "router") if series.scope == "host" else ("sender",)
+            known = None if series.scope == "host" else self.quantities.get(source)
+            alternatives = known.alternatives if known else [{f"{end}:{source}"} for end in anywhere]
+            return any(recordings >= set(one) for one in alternatives)
+
+        return any(all(map(has, group)) for group in series.sources)
+
+    def source_text(self, group: Sequence[str]) -> str:
+        """Return the quantities or loggers of a group of sources in words."""
+        return " and ".join(
+            self.quantities[one].what if one in self.quantities else f"logger {one}" for one in group
+        )
 
     @property
     def kinds(self) -> Mapping[str, Mapping[str, Output]]:

@@ -148,6 +148,23 @@ def _unrecorded(experiment: Experiment, trials: Trials, outputs: Outputs) -> Ite
         missing = " and ".join(outputs.quantities[one].what for one in _missing(outputs, metrics, flows))
         if missing:
             yield f"{name} needs {missing}, which no trial records; {consequence}"
+    yield from _unrecorded_series(experiment, traces, outputs)
+
+
+def _unrecorded_series(
+    experiment: Experiment, traces: Mapping[str, Collection[FlowTraces]], outputs: Outputs
+) -> Iterator[str]:
+    """Yield the quantities over time that figures show and no trial records."""
+    for entry in experiment.figures:
+        output = outputs.figures.get(str(entry["figure"]))
+        options = [key for key, one in output.options.items() if one.type == "series"] if output else []
+        parts = _listed(entry.get("part", ()))
+        flows = [one for part, own in traces.items() if not parts or part in parts for one in own]
+        for name in (one for key in options if key in entry for one in _listed(entry[key])):
+            series = outputs.series.get(name)
+            if series and flows and not any(outputs.records(flow, series) for flow in flows):
+                needs = " or ".join(outputs.source_text(group) for group in series.sources)
+                yield f"figure {entry['figure']} shows {name}, which needs {needs}; no trial records it"
 
 
 def _metrics_of(entry: Mapping[str, Any], output: Output | None) -> Sequence[Sequence[str]]:

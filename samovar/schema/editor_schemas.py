@@ -143,6 +143,11 @@ class ExperimentSchema:
             option: {"description": " ".join(f"{', '.join(of)}: {what}" for what, of in texts.items())}
             for option, texts in own.items()
         }
+        series = {"enum": list(self._manifest.series)}
+        several_series = any_of(series, {"type": "array", "items": series})
+        for option in own:
+            if {one.options[option].type for one in known.values() if option in one.options} == {"series"}:
+                options[option] |= several_series
         options |= {one: {**LABELS, "description": COMMON_OPTIONS[one]} for one in ("part", "trial")}
         options["title"] = {**SCALAR, "description": COMMON_OPTIONS["title"]}
         entry = {"type": "object", "properties": {kind: name, **options}, "required": [kind]}

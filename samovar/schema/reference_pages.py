@@ -82,6 +82,8 @@ class Page:
             "figures": lambda _: output_lines("figure", self._outputs.figures),
             "tables": lambda _: output_lines("table", self._outputs.tables),
             "metrics": lambda _: metric_lines(self._outputs.metrics),
+            "series": lambda _: series_lines(self._outputs),
+            "options": lambda name: option_lines(self._outputs.figures[name]),
             "events": lambda _: table(("event", "when", "keys"), event_rows()),
         }
         if what not in makers:
@@ -169,6 +171,24 @@ def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
     needs = {name: ", ".join(metric.needs) for name, metric in metrics.items()}
     rows = [(f"`{name}`", metric.unit, metric.what, needs[name]) for name, metric in metrics.items()]
     yield from table(("metric", "unit", "what", "needs"), rows)
+
+
+def series_lines(outputs: Outputs) -> Iterator[str]:
+    """Yield the table of the quantities over time, with what records them in order of preference."""
+    rows = []
+    for name, one in outputs.series.items():
+        sources = [" and ".join(group) for group in one.sources]
+        rows.append((f"`{name}`", one.unit, one.what, ", ".join(sources)))
+    yield from table(("quantity", "unit", "what", "sources, the best first"), rows)
+
+
+def option_lines(figure: Output) -> Iterator[str]:
+    """Yield the table of the options of one figure."""
+    rows = [
+        (f"`{name}`", ", ".join(f"`{value}`" for value in one.values) or one.type, one.what)
+        for name, one in figure.options.items()
+    ]
+    yield from table(("option", "value", "what"), rows)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -9,8 +9,9 @@ from typing import Any
 from samovar.errors import Problem, unknown
 from samovar.experiment.checks.validate import Loc, Validation
 from samovar.experiment.keys import Expect, Experiment, Part, included_treatments
-from samovar.experiment.outputs import COMMON_OPTIONS, Outputs
+from samovar.experiment.outputs import COMMON_OPTIONS, Output, Outputs
 from samovar.experiment.yaml_tree import Map, Seq, Text
+from samovar.units import counted
 
 SEVERAL = ("part", "trial")
 """Options of all figures and tables whose value is one name or a list."""
@@ -62,7 +63,14 @@ class OutputChecks:
         known = self.outputs.kinds[kind].get(str(entry[kind]))
         parts = self._parts([str(name) for name in _as_list(entry.get("part", []))])
         factors = {factor for part in self.experiment.parts.values() for factor in part.factors}
-        names = {"metric": self.outputs.metrics, "factor": factors, "flow": _flow_labels(parts)}
+        names: Mapping[str, Collection[str]] = {
+            "metric": self.outputs.metrics,
+            "series": self.outputs.series,
+            "factor": factors,
+            "flow": _flow_labels(parts),
+        }
+        if known is not None and kind == "figure":  # a table without its metrics is a note in the PDF
+            self._check_presence(where, entry, known)
         for option, value in entry.items():
             at, values = (*where, option), _as_list(value)
             are_names = bool(values) and all(isinstance(one, str) for one in values)
@@ -76,13 +84,29 @@ class OutputChecks:
                 self._check_levels(at, parts, values)
             elif known is not None and option in known.options:
                 info = known.options[option]
-                if info.type == "seconds" and not _is_seconds(str(value)):
+                if info.type in ("seconds", "moment") and not _is_seconds(str(value), info.type == "moment"):
                     self.checked.report(at, f"{option}: `{value}` is not a number of seconds such as 6s")
+                if info.most is not None and len(values) > info.most:
+                    message = f"{option}: at most {counted(info.most, 'value')}, not {len(values)}"
+                    self.checked.report((*at, info.most), message)
                 what = info.type if info.type in names else option
                 self._check_names(at, what, values, names.get(info.type, info.values) or None)
             elif known is not None and option not in (kind, *COMMON_OPTIONS):
                 every = {*known.options, *factors, *COMMON_OPTIONS}
                 self.checked.report(at, unknown("option or factor", option, every), key=True)
+
+    def _check_presence(self, where: Loc, entry: Mapping[str, Any], known: Output) -> None:
+        """Report options that are required but missing, and a time span that ends before it begins."""
+        for option, info in known.options.items():
+            if info.required and option not in entry:
+                accepted = {"metric": self.outputs.metrics, "series": self.outputs.series}.get(info.type)
+                values = f"; known: {', '.join(accepted or info.values)}" if accepted or info.values else ""
+                message = f"figure {entry['figure']} needs the option '{option}': {info.what}{values}"
+                self.checked.report((*where, "figure"), message)
+        span = [str(entry[one]) for one in ("from", "to") if one in known.options and one in entry]
+        timed = len(span) == 2 and all(_is_seconds(one, moment=True) for one in span)
+        if timed and _seconds(span[0]) >= _seconds(span[1]):
+            self.checked.report((*where, "to"), f"to: {span[1]} is not after from: {span[0]}")
 
     def _check_names(
         self, where: Loc, what: str, names: Collection[Any], known: Collection[str] | None
@@ -141,11 +165,15 @@ class OutputChecks:
         self._check_names(where, f"level of {factor}", wanted, known)
 
 
-def _is_seconds(text: str) -> bool:
+def _is_seconds(text: str, moment: bool = False) -> bool:
     try:
-        return float(text.removesuffix("s")) > 0
+        return _seconds(text) > 0 or (moment and _seconds(text) == 0)
     except ValueError:
-        return text == "all"
+        return text == "all" and not moment
+
+
+def _seconds(text: str) -> float:
+    return float(text.removesuffix("s"))
 
 
 def _flow_labels(parts: Mapping[str, Part]) -> set[str]:

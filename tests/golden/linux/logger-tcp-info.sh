@@ -79,13 +79,15 @@ def fields(info):
     # struct tcp_info (linux/tcp.h): 8 bytes of flags, 24 u32 of state, u64 counters; older kernels send less
     info = info + bytes(max(0, 260 - len(info)))
     w = struct.unpack_from("=24I", info, 8)
+    (pacing,) = struct.unpack_from("=Q", info, 104)
     (acked,) = struct.unpack_from("=Q", info, 120)
     (min_rtt,) = struct.unpack_from("=I", info, 148)
     (rate,) = struct.unpack_from("=Q", info, 160)
     sent, retrans = struct.unpack_from("=QQ", info, 200)
     (snd_wnd,) = struct.unpack_from("=I", info, 228)
     state = [w[k] for k in (18, 17, 15, 16)] + [min_rtt] + [w[k] for k in (0, 2, 3, 4, 6, 7, 23)]
-    return (*state, acked, sent, retrans, snd_wnd, w[22], rate * 8, info[1])
+    pace = "" if pacing >> 63 else pacing * 8  # all ones: not paced
+    return (*state, acked, sent, retrans, snd_wnd, w[22], rate * 8, pace, info[1])
 
 
 def sockets(data):
@@ -142,7 +144,7 @@ def sample(out):
 COLUMNS = (
     "t_ns,src,sport,dst,dport,state,cc,cwnd_packets,ssthresh_packets,srtt_us,rttvar_us,min_rtt_us,rto_us,"
     "snd_mss_bytes,rcv_mss_bytes,unacked_packets,lost_packets,retrans_packets,total_retrans_packets,bytes_acked,bytes_sent,"
-    "bytes_retrans,snd_wnd_bytes,rcv_space_bytes,delivery_rate_bps,ca_state"
+    "bytes_retrans,snd_wnd_bytes,rcv_space_bytes,delivery_rate_bps,pacing_rate_bps,ca_state"
 )
 families = [2] + ([10] if any(":" in a for a in addresses) else [])
 every(sample, COLUMNS)  # noqa: F821 - sampling.py precedes this file

@@ -6,9 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from samovar.errors import DefinitionError
 from samovar.experiment import LoadOptions, keys, load_experiment, package_outputs, project_outputs
+from samovar.plan import make_plan
 from tests.unit.plans import BULK, CATALOGUE, HEAD, ROOT
 
 OUTPUTS = package_outputs()
@@ -190,3 +193,71 @@ def test_metrics_need_quantities_and_these_name_every_logger_that_records_them()
     for system in keys.OPERATING_SYSTEMS:
         for name, loggers in CATALOGUE.quantities(system).items():
             assert name not in quantities or {*loggers} <= {*quantities[name].sources}
+
+
+# --- Figures of any quantity
+
+TIME_SERIES = {
+    "{figure: time-series, show: cwdn}": ["29: unknown series 'cwdn'; did you mean 'cwnd'? known: "],
+    "{figure: time-series}": ["10: figure time-series needs the option 'show': Quantity to show, or a list.; known: cwnd, "],
+    "{figure: time-series, show: [cwnd, srttt]}": ["36: unknown series 'srttt'; did you mean 'srtt'? known: "],
+    "{figure: time-series, show: cwnd, overlay: [cc, mtu]}": ["49: overlay: at most 1 value, not 2"],
+    "{figure: time-series, show: cwnd, facet: ccc}": ["42: unknown factor 'ccc'"],
+    "{figure: time-series, show: cwnd, from: 2 m}": ["41: from: `2 m` is not a number of seconds such as 6s"],
+    "{figure: time-series, show: cwnd, from: 8s, to: 2s}": ["49: to: 2s is not after from: 8s"],
+    "{figure: time-series, show: cwnd, mark: losses}": ["41: unknown mark 'losses'; known: reductions"],
+    "{figure: metric-by-factor, factor: cc}": ["10: figure metric-by-factor needs the option 'metric'"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", TIME_SERIES)
+def test_an_invalid_option_of_a_figure_over_time_is_refused_at_its_place(entry: str, tmp_path: Path) -> None:
+    head, _, rest = DEMO.partition("figures:\n")
+    found = told(tmp_path, f"{head}figures: [\n{entry}]\n{rest[rest.index('tables:') :]}")
+    assert len(found) == len(TIME_SERIES[entry]), found
+    for message, expected in zip(found, TIME_SERIES[entry], strict=True):
+        assert message.startswith(expected)
+
+
+def demo_with(tmp_path: Path, entry: str) -> keys.Experiment:
+    (tmp_path / "experiments").mkdir(exist_ok=True)
+    if not (tmp_path / "hosts").exists():
+        (tmp_path / "hosts").symlink_to(ROOT / "hosts")
+    head, _, rest = DEMO.partition("figures:\n")
+    path = tmp_path / "experiments" / "demo.yaml"
+    path.write_text(f"{head}figures: [{entry}]\n{rest[rest.index('tables:') :]}", encoding="utf-8")
+    return load_experiment(path, CATALOGUE).experiment
+
+
+@given(
+    show=st.lists(st.sampled_from(sorted(OUTPUTS.series)), min_size=1, max_size=5, unique=True),
+    overlay=st.sampled_from(["", "cc", "rwnd", "mtu"]),
+    facet=st.lists(st.sampled_from(["cc", "rwnd", "mtu"]), max_size=2, unique=True),
+    span=st.tuples(st.floats(0, 100), st.floats(0.001, 100)),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_quantities_factors_and_span_of_time_are_accepted(
+    show: list[str], overlay: str, facet: list[str], span: tuple[float, float], tmp_path: Path
+) -> None:
+    options = f"show: [{', '.join(show)}], from: {span[0]:.3f}s, to: {span[0] + span[1]:.3f}s"
+    options += f", overlay: {overlay}" if overlay else ""
+    options += f", facet: [{', '.join(facet)}]" if facet else ""
+    demo_with(tmp_path, f"{{figure: time-series, {options}}}")
+
+
+def test_every_source_of_a_series_is_a_quantity_or_a_logger() -> None:
+    loggers = {"capture", *CATALOGUE.names("logger", "linux"), *CATALOGUE.names("logger", "freebsd")}
+    for series in OUTPUTS.series.values():
+        assert {one for group in series.sources for one in group} <= loggers | set(OUTPUTS.quantities)
+        assert series.function in set(re.findall(r"^(\w+) <- function", R_CODE, re.M))
+
+
+def test_a_plan_warns_about_a_quantity_over_time_that_nothing_records(tmp_path: Path) -> None:
+    demo_with(tmp_path, "{figure: time-series, show: [cwnd, owd, cpu]}")
+    loaded = load_experiment(tmp_path / "experiments" / "demo.yaml", CATALOGUE)
+    warnings = [one for one in make_plan(loaded, CATALOGUE).warnings if "time-series" in one]
+    assert warnings == [
+        "figure time-series shows owd, which needs captures at both ends of a flow and logger beacons at both ends of a flow; "
+        "no trial records it",
+        "figure time-series shows cpu, which needs logger cpu; no trial records it",
+    ]

@@ -1,0 +1,379 @@
+# Measure quantities over time for the figures that show them. The manifest lists them under `series`, with the recordings they come from.
+
+# Functions of the manifest's `series` return one table `t_s`, `value` of samples, or a named list of such tables; NULL stands for a quantity that
+# nothing recorded. Attribute `from` of a table is the recording that it comes from, if not the first source of the manifest. Times are seconds since
+# the start of traffic. The argument of a function of scope flow is that of functions that measure metrics; of scope trial or host it has `manifest`,
+# `traces` and, for a host, its name `host`. All have `frame`, the windows in which packets are counted.
+
+#' Measure quantities of one trial over time
+#'
+#' @param folder The campaign's folder.
+#' @param manifest The trial's manifest.
+#' @param names Names of the manifest's series.
+#' @param from_s,to_s Span to measure, seconds since the start of traffic.
+#' @return A list by name of lists: `series` (a table like `series` of [measure_trial()], with the column `source`) and `quantiles` (`flow`, `share`,
+#'   `value`), both NULL for a quantity that nothing recorded.
+#' @noRd
+measure_series <- function(folder, manifest, names, from_s = -Inf, to_s = Inf) {
+  manifest$resolved$mtu_bytes <- manifest$resolved$mtu_bytes %||% ethernet_mtu_bytes
+  known <- outputs_of("series")[names]
+  more <- unique(unlist(lapply(known, `[[`, "columns")))
+  traces <- open_traces(folder, manifest, if (length(more) > 0) c("usual", more))
+  subjects <- list()
+  found <- list()
+  for (name in names) {
+    scope <- known[[name]]$scope %||% "flow"
+    if (is.null(subjects[[scope]])) subjects[[scope]] <- series_subjects(scope, traces, manifest, from_s, to_s)
+    found[[name]] <- rows_of_series(name, known[[name]], subjects[[scope]], from_s, to_s)
+  }
+  found
+}
+
+rows_of_series <- function(name, entry, subjects, from_s, to_s) {
+  each <- Map(\(label, subject) {
+    made <- series_samples(name, entry, subject)
+    samples <- if (!is.null(made)) made[is.finite(value) & t_s >= from_s & t_s <= to_s][order(t_s)]
+    if (is.null(samples) || nrow(samples) == 0) return(NULL)
+    list(series = cbind(thin_series(samples$t_s, samples$value, label, name, entry$unit), source = attr(made, "from") %||% entry$sources[[1]][[1]]),
+         quantiles = data.table(flow = label, as.data.table(quantiles_of_samples(samples$value))))
+  }, names(subjects), subjects)
+  together <- \(part) {
+    rows <- rbindlist(lapply(each, `[[`, part))
+    if (nrow(rows) > 0) rows
+  }
+  list(series = together("series"), quantiles = together("quantiles"))
+}
+
+# The samples of one quantity. A function that returns several is called once per subject.
+series_samples <- function(name, entry, subject) {
+  made <- subject$made[[entry[["function"]]]]
+  if (is.null(made)) {
+    made <- list(function_named(entry[["function"]])(subject))
+    subject$made[[entry[["function"]]]] <- made
+  }
+  if (is.data.table(made[[1]])) made[[1]] else made[[1]][[name]]
+}
+
+quantiles_of_samples <- function(values) {
+  share <- seq(0, 1, by = 0.002)
+  list(share = share, value = stats::quantile(values, share, names = FALSE, type = 1))
+}
+
+# Environments by the label of the flow or host; "" is the trial.
+series_subjects <- function(scope, traces, manifest, from_s, to_s) {
+  flows <- manifest$resolved$flows
+  subjects <- switch(scope,
+    flow = stats::setNames(lapply(flows, subject_of_flow, traces, manifest), vapply(flows, \(f) f$label, "")),
+    trial = stats::setNames(list(list2env(list(traces = traces, manifest = manifest))), ""),
+    host = lapply(stats::setNames(nm = names(manifest$resolved$hosts)), \(host) list2env(list(traces = traces, manifest = manifest, host = host)))
+  )
+  frame <- series_frame(traces, manifest, from_s, to_s)
+  for (subject in subjects) list2env(list(frame = frame, made = list()), subject)
+  subjects
+}
+
+# Everything known about a flow, see measure_flow(); parts that take time are computed on first use. `name` is NA if no capture has the flow.
+subject_of_flow <- function(flow, traces, manifest) {
+  ref <- traces$capture(flow$from)
+  mon <- traces$capture(flow$to)
+  name <- flow_in_capture(flow, mon %||% ref)
+  x <- list2env(list(flow = flow, manifest = manifest, traces = traces, name = name))
+  if (!is.na(name)) {
+    both_ways <- c(name, way_back(mon %||% ref, name))
+    x$near <- conversation_of(ref, both_ways)
+    x$far <- conversation_of(mon, both_ways)
+  }
+  # A log of TCP may have a UDP generator's control connection, which uses the flow's port.
+  tcp <- is.na(name) || protocol_of(mon %||% ref, name) %in% "tcp"
+  delayedAssign("sender", if (tcp) tcp_samples(flow, traces), assign.env = x)
+  delayedAssign("rtt", if (is.na(name)) no_rtt else flow_rtt(x$near, x$far, name, traces$t_start_s), assign.env = x)
+  delayedAssign("clock", clock_between(traces, flow$from, flow$to), assign.env = x)
+  x$tcp <- tcp && !is.na(name)
+  x
+}
+
+# Windows of counts: `width_s` each, from the start of traffic or of the span to the end of the trial or of the span.
+series_frame <- function(traces, manifest, from_s, to_s) {
+  ends_s <- if (is.finite(to_s)) to_s else end_of_trial_s(traces, manifest)
+  starts_s <- if (is.finite(from_s)) from_s else 0
+  list(from_s = starts_s, to_s = ends_s, width_s = rate_window_s(max(ends_s - starts_s, 0)))
+}
+
+end_of_trial_s <- function(traces, manifest) {
+  captured <- lapply(names(manifest$resolved$hosts), traces$capture)
+  last_s <- unlist(lapply(captured, \(x) if (!is.null(x) && nrow(x) > 0) max(seconds_since(x, traces$t_start_s), na.rm = TRUE)))
+  max(last_s, as.double(manifest$resolved$duration_s %||% 0))
+}
+
+# Sums of weights per window as samples in the middle of each window; windows without events are zero. An incomplete last window is left out.
+per_window <- function(frame, t_s, weight = rep(1, length(t_s))) {
+  count <- floor((frame$to_s - frame$from_s) / frame$width_s + 1e-9)
+  if (count < 1) return(NULL)
+  window <- floor((t_s - frame$from_s) / frame$width_s) + 1
+  inside <- which(window >= 1 & window <= count)
+  sums <- numeric(count)
+  totals <- tapply(as.double(weight[inside]), window[inside], sum)
+  sums[as.integer(names(totals))] <- totals
+  data.table(t_s = frame$from_s + (seq_len(count) - 0.5) * frame$width_s, value = sums)
+}
+
+rate_mbps <- function(frame, t_s, bytes) {
+  windows <- per_window(frame, t_s, bytes)
+  if (is.null(windows)) NULL else windows[, value := 8e-6 * value / frame$width_s][]
+}
+
+from_source <- function(samples, source) if (is.null(samples)) NULL else setattr(samples, "from", source)
+
+# --- What the sender's TCP reports
+
+series_of_sender <- function(x) {
+  sender <- x$sender
+  if (is.null(sender)) return(NULL)
+  values <- values_of_sender(sender)
+  more <- list(rttvar = c("rttvar_us", 1e-3), "pacing-rate" = c("pacing_rate_bps", 1e-6), "delivery-rate" = c("delivery_rate_bps", 1e-6))
+  for (name in names(more)) {
+    column <- sender[[more[[name]][1]]]
+    if (!is.null(column)) set(values, NULL, name, as.double(column) * as.double(more[[name]][2]))
+  }
+  names <- setdiff(names(values), "t_s")
+  lapply(stats::setNames(nm = names), \(name) from_source(data.table(t_s = values$t_s, value = values[[name]]), sender$source[1]))
+}
+
+# --- Round-trip times and delays
+
+series_of_rtt <- function(x) {
+  if (nrow(x$rtt) == 0) return(NULL)
+  from <- if (is.null(x$far)) "capture-at-sender" else "captures-at-both-ends"
+  list(rtt = from_source(x$rtt[, .(t_s, value = rtt_ms)], from), jitter = from_source(x$rtt[, .(t_s, value = jitter_ms)], from))
+}
+
+series_of_ack_rtt <- function(x) {
+  if (is.null(x$near) || !x$tcp) return(NULL)
+  rtt <- data_ack_rtt(x$near, x$name)
+  data.table(t_s = seconds_since(rtt, x$traces$t_start_s), value = rtt$rtt_ms)
+}
+
+series_of_timestamp_rtt <- function(x) {
+  if (is.null(x$near) || !x$tcp) return(NULL)
+  rtt <- timestamp_rtt(x$near, x$name)
+  data.table(t_s = seconds_since(rtt, x$traces$t_start_s), value = rtt$rtt_ms)
+}
+
+series_of_delay <- function(x) {
+  if (is.null(x$near) || is.null(x$far) || is.null(x$clock)) return(NULL)
+  delay <- one_way_delay(x$near, x$far, x$name, x$clock)
+  forward <- which(delay$direction == "forward")
+  data.table(t_s = seconds_since(delay, x$traces$t_start_s)[forward], value = delay$delay_ms[forward])
+}
+
+# --- Windows and bytes in flight, from a capture or else as TCP reports them
+
+series_of_flight <- function(x) {
+  if (is.null(x$near) || !x$tcp) return(from_tcp_state(x, "flight"))
+  flight <- bytes_in_flight(x$near, x$name)
+  data.table(t_s = seconds_since(flight, x$traces$t_start_s), value = flight$flight_bytes / 1e3)
+}
+
+series_of_rwnd <- function(x) {
+  capture <- x$near %||% x$far
+  if (is.null(capture) || !x$tcp) return(from_tcp_state(x, "send-window"))
+  offered <- advertised_window(capture, x$name)
+  data.table(t_s = seconds_since(offered, x$traces$t_start_s), value = offered$window_bytes / 1e3)
+}
+
+from_tcp_state <- function(x, name) series_of_sender(x)[[name]]
+
+# --- Rates
+
+series_of_throughput <- function(x) {
+  capture <- x$far %||% x$near
+  if (is.null(capture)) return(NULL)
+  packets <- packets_out(x, capture)
+  bytes <- list(throughput = packets$ip_bytes, "throughput-payload" = fcoalesce(packets$payload_bytes, 0L),
+                "throughput-link" = pmax(packets$frame_bytes + frame_check_bytes, shortest_frame_bytes) + gap_bytes)
+  lapply(bytes, \(sizes) rate_mbps(x$frame, packets$t_s, sizes))
+}
+
+packets_out <- function(x, capture) {
+  rows <- which(as.character(capture$flow) == x$name)
+  cbind(t_s = seconds_since(capture, x$traces$t_start_s)[rows], as.data.table(capture)[rows])
+}
+
+# At the receiver, each byte counts when it arrives for the first time.
+series_of_goodput <- function(x) {
+  capture <- x$far %||% x$near
+  if (is.null(capture)) return(NULL)
+  if (!x$tcp) return(series_of_throughput(x)[["throughput-payload"]])
+  data <- data_packets(capture, x$name)
+  rate_mbps(x$frame, data$t_ns / 1e9 + attr(capture, "epoch_s") - x$traces$t_start_s, data$new_bytes)
+}
+
+# Data packets of a flow in order of time: `t_ns`, `first`, `end`, `payload_bytes` and `new_bytes`, the bytes that were not in the capture before.
+# A segment of one byte into a closed window is a probe, not data.
+data_packets <- function(capture, name) {
+  x <- tcp_progress(capture, name)
+  offered <- fifelse(x$out, NA_integer_, x$window)
+  closed <- nafill(offered, "locf") %in% 0L
+  data <- x[out & payload_bytes > 0 & !is.na(first) & !(closed & payload_bytes == 1)]
+  data[, first := first + bitwAnd(fcoalesce(flags, 0L), 2L) %/% 2L][, end := first + payload_bytes]
+  data[, new_bytes := first_covered(first, end)][, .(t_ns, first, end, payload_bytes, new_bytes)]
+}
+
+# For intervals in order, how much of each is not covered by earlier intervals. Their edges cut the line into cells; a cell belongs to the first
+# interval that covers it.
+first_covered <- function(first, end) {
+  if (length(first) == 0) return(numeric())
+  edges <- sort(unique(c(first, end)))
+  from <- match(first, edges)
+  cells <- match(end, edges) - from
+  cell <- sequence(cells, from)
+  packet <- rep(seq_along(first), cells)
+  new <- !duplicated(cell)
+  covered <- numeric(length(first))
+  totals <- rowsum(diff(edges)[cell[new]], packet[new])
+  covered[as.integer(rownames(totals))] <- totals
+  covered
+}
+
+series_of_all_flows <- function(x) {
+  each <- lapply(x$manifest$resolved$flows, \(flow) {
+    one <- subject_of_flow(flow, x$traces, x$manifest)
+    one$frame <- x$frame
+    series_of_throughput(one)$throughput
+  })
+  each <- Filter(Negate(is.null), each)
+  if (length(each) > 0) rbindlist(each)[, .(value = sum(value)), by = t_s]
+}
+
+# --- Loss, retransmissions, marks, order
+
+series_of_loss <- function(x) {
+  if (is.null(x$near) || is.null(x$far)) return(NULL)
+  sent <- setDT(matched_rows(x$near, x$far, x$name, way_back(x$far, x$name))$out[c("row", "other")])
+  arrived <- which(!is.na(sent$other))
+  if (length(arrived) == 0) return(NULL)
+  # Packets sent after the last packet that arrived may have been in flight when a capture ended.
+  sent <- sent[seq_len(max(arrived))]
+  t_s <- seconds_since(x$near, x$traces$t_start_s)[sent$row]
+  lost <- per_window(x$frame, t_s, is.na(sent$other))
+  if (is.null(lost)) return(NULL)
+  all <- per_window(x$frame, t_s)
+  lost[, value := fifelse(all$value > 0, 100 * value / all$value, NA_real_)]
+  order <- sent[, number := seq_len(.N)][!is.na(other)][order(x$far$t_ns[other], other)]
+  late <- order[number < shift(cummax(number), fill = 0L)]
+  list(loss = lost, reordering = per_window(x$frame, seconds_since(x$near, x$traces$t_start_s)[late$row]))
+}
+
+series_of_retransmissions <- function(x) {
+  if (!is.null(x$near) && x$tcp) {
+    data <- data_packets(x$near, x$name)[new_bytes < payload_bytes]
+    return(per_window(x$frame, data$t_ns / 1e9 + attr(x$near, "epoch_s") - x$traces$t_start_s))
+  }
+  sender <- x$sender
+  # Only TCP_INFO counts retransmissions; the other logs have zeros.
+  if (is.null(sender) || sender$source[1] != "tcp-info") return(NULL)
+  from_source(counted(x$frame, sender$t_s, sender$total_retrans_packets), "tcp-info")
+}
+
+# Growth of a counter per window.
+counted <- function(frame, t_s, counter) {
+  grown <- diff(as.double(counter))
+  per_window(frame, t_s[-1], pmax(fcoalesce(grown, 0), 0))
+}
+
+series_of_duplicate_acks <- function(x) {
+  if (is.null(x$near) || !x$tcp) return(NULL)
+  answers <- marked_acks(x$near, x$name)[(duplicate)]
+  per_window(x$frame, answers$t_ns / 1e9 + attr(x$near, "epoch_s") - x$traces$t_start_s)
+}
+
+# Packets that arrive with Congestion Experienced, and acknowledgements that echo it (RFC 3168).
+series_of_marks <- function(x) {
+  marked <- if (!is.null(x$far)) packets_out(x, x$far)[bitwAnd(tos, 3L) == 3L]
+  back <- if (!is.null(x$near) && x$tcp) which(as.character(x$near$flow) == reverse_flow(x$name) & bitwAnd(x$near$flags, 66L) == 64L)
+  list("ecn-marks" = if (!is.null(marked)) per_window(x$frame, marked$t_s),
+       "ecn-echoes" = if (!is.null(back)) per_window(x$frame, seconds_since(x$near, x$traces$t_start_s)[back]))
+}
+
+# --- The bottleneck's queue
+
+series_of_queue <- function(x) {
+  queue <- queue_samples(x$traces)
+  if (is.null(queue)) return(NULL)
+  rate_bps <- as.double(x$manifest$resolved$path$down$rate_bps %||% NA)
+  list(queue = queue[, .(t_s, value = as.double(backlog_packets))], "queue-bytes" = queue[, .(t_s, value = backlog_bytes / 1e3)],
+       "queue-delay" = queue[, .(t_s, value = 8e3 * backlog_bytes / rate_bps)], drops = counted(x$frame, queue$t_s, queue$drops))
+}
+
+# --- Hosts
+
+series_of_pause <- function(x) {
+  frames <- pause_witness(x$traces, x$host, x$traces$capture(x$host))
+  if (is.null(frames)) return(NULL)
+  logged <- length(x$traces$path("pause-frames", x$host)) > 0 && is.null(x$traces$capture(x$host))
+  from_source(per_window(x$frame, seconds_since(frames, x$traces$t_start_s)), if (logged) "pause-frames" else "capture")
+}
+
+# The mean over all CPUs of a host.
+series_of_cpu <- function(x) {
+  path <- x$traces$path("cpu", x$host)
+  if (length(path) == 0) return(NULL)
+  rows <- x$traces$within(read_cpu(path[1]), x$host)
+  rows <- cbind(t_s = seconds_since(rows, x$traces$t_start_s), as.data.table(rows))
+  counters <- intersect(c("user_s", "nice_s", "system_s", "idle_s", "iowait_s", "irq_s", "softirq_s", "steal_s"), names(rows))
+  totals <- rows[, .(whole = sum(unlist(.SD), na.rm = TRUE)), by = t_s, .SDcols = counters]
+  handled <- rows[, .(handled = sum(unlist(.SD), na.rm = TRUE)), by = t_s, .SDcols = intersect(c("irq_s", "softirq_s"), counters)]
+  interrupts <- data.table(t_s = totals$t_s[-1], value = 100 * diff(handled$handled) / diff(totals$whole))
+  list(cpu = rows[!is.na(busy_share), .(value = 100 * mean(busy_share)), by = t_s], interrupts = interrupts)
+}
+
+series_of_nic <- function(x) {
+  path <- x$traces$path("nic", x$host)
+  if (length(path) == 0) return(NULL)
+  rows <- x$traces$within(read_nic(path[1]), x$host)
+  t_s <- seconds_since(rows, x$traces$t_start_s)
+  if (length(t_s) < 2) return(NULL)
+  per_second <- \(column) data.table(t_s = t_s[-1], value = pmax(diff(rows[[column]]), 0) / diff(t_s))[value < Inf]
+  list("frames-sent" = per_second("tx_packets"), "frames-received" = per_second("rx_packets"))
+}
+
+# --- Cache
+
+#' Return quantities over time of some trials, measured now or read from the cache
+#'
+#' @param results Results of a campaign.
+#' @param needs A list of needs: `id` of a trial, `names` of series, `from_s`, `to_s`.
+#' @param cores Number of trials measured at a time.
+#' @return A list of `series` and `quantiles`, tables as from [measure_series()] with a column `trial`; `quantiles` also has `quantity`.
+#' @noRd
+series_of_trials <- function(results, needs, cores = 1L) {
+  version <- series_version()
+  path <- \(need, name) {
+    text <- paste(results$keys[[need$id]], version, name, format(need$from_s, digits = 15), format(need$to_s, digits = 15))
+    file.path(cache_folder(results$campaign$folder), "series", sha256_texts(text))
+  }
+  missing <- lapply(needs, \(need) {
+    need$names <- need$names[!file.exists(vapply(need$names, \(name) path(need, name), ""))]
+    need
+  })
+  missing <- Filter(\(need) length(need$names) > 0, missing)
+  share_out(missing, cores, \(need) {
+    measured <- measure_series(results$campaign$folder, results$campaign$manifests[[need$id]], need$names, need$from_s, need$to_s)
+    for (name in need$names) store_write(measured[[name]], path(need, name))
+  }, \(i, one) force(one)) # which does the work, if it is done in this process
+  read <- lapply(needs, \(need) lapply(need$names, \(name) {
+    one <- store_read(path(need, name))
+    list(series = if (!is.null(one$series)) data.table(trial = need$id, one$series),
+         quantiles = if (!is.null(one$quantiles)) data.table(trial = need$id, quantity = name, one$quantiles))
+  }))
+  read <- unlist(read, recursive = FALSE)
+  list(series = rbindlist(lapply(read, `[[`, "series")), quantiles = rbindlist(lapply(read, `[[`, "quantiles")))
+}
+
+# A hash of the code that measures quantities over time. The R files of a project do not separate measuring from drawing.
+series_version <- function() {
+  known <- outputs_of("series")
+  functions <- unique(vapply(known, \(s) s[["function"]], ""))
+  own <- if (!all(functions %in% ls(topenv()))) sha256_files(manifest$files)
+  hash_of_code(c("measure_series", functions), c(names(known), unlist(known), own))
+}

@@ -1,0 +1,118 @@
+# Quantities over time, of the recorded campaign, compared with the measures of whole flows.
+
+campaign_results <- function() {
+  folder <- small_campaign()
+  campaign <- read_campaign(folder)
+  quietly(results <- gather(campaign, measure_all(campaign, 1L)))
+  results
+}
+
+shared <- new.env()
+results_once <- function() {
+  if (is.null(shared$results)) shared$results <- campaign_results()
+  shared$results
+}
+
+over_time <- function(id, name, ...) {
+  results <- results_once()
+  measure_series(results$campaign$folder, results$campaign$manifests[[id]], name, ...)[[name]]$series
+}
+
+test_that("counts per window add up to the counts of the whole flow", {
+  results <- results_once()
+  for (id in results$campaign$trials$id) {
+    traces <- open_traces(results$campaign$folder, results$campaign$manifests[[id]])
+    flow <- results$campaign$manifests[[id]]$resolved$flows[[1]]
+    near <- traces$capture(flow$from)
+    name <- flow_in_capture(flow, near)
+    data <- data_packets(near, name)
+    known <- goodput(near, name)
+    expect_equal(sum(data$new_bytes < data$payload_bytes), known$retransmitted_packets)
+    expect_equal(sum(data$new_bytes), known$unique_bytes)
+    metric <- \(which) results$metrics[trial == id & metric == which]$value
+    expect_lte(abs(sum(over_time(id, "duplicate-acks")$mid) - metric("duplicate_acks_packets")), 3)
+    expect_lte(abs(sum(over_time(id, "retransmissions")$mid) - metric("retransmissions_packets")), 3)
+  }
+})
+
+test_that("the bytes that each of some intervals covers first add up to their union", {
+  expect_equal(first_covered(c(0, 10, 5, 0, 30), c(10, 20, 25, 40, 31)), c(10, 10, 5, 15, 0))
+  set.seed(7)
+  for (round in 1:50) {
+    first <- sample(0:200, 30, replace = TRUE)
+    end <- first + sample(1:40, 30, replace = TRUE)
+    seen <- logical(300)
+    slow <- mapply(\(a, b) {
+      new <- sum(!seen[(a + 1):b])
+      seen[(a + 1):b] <<- TRUE
+      new
+    }, first, end)
+    expect_equal(first_covered(first, end), slow)
+  }
+})
+
+test_that("every quantity that the campaign recorded has a value, and the others none", {
+  results <- results_once()
+  id <- results$campaign$trials[part == "buffer"]$id[1]
+  every <- names(outputs_of("series"))
+  found <- measure_series(results$campaign$folder, results$campaign$manifests[[id]], every)
+  recorded <- every[!vapply(found, \(one) is.null(one$series), TRUE)]
+  absent <- c("receive-window", "pacing-rate", "delivery-rate", "owd", "cpu", "interrupts", "frames-sent", "frames-received")
+  expect_setequal(setdiff(every, recorded), setdiff(absent, recorded))
+  for (name in recorded) expect_true(all(found[[name]]$series$low <= found[[name]]$series$high), info = name)
+})
+
+test_that("three measures of the RTT agree where the receiver does not delay acknowledgements long", {
+  id <- results_once()$campaign$trials[part == "buffer"]$id[2]
+  middle <- \(name) stats::median(over_time(id, name, 1, 4)$mid)
+  expect_equal(middle("rtt-ack"), middle("rtt"), tolerance = 0.15)
+  expect_equal(middle("rtt-timestamp"), middle("rtt"), tolerance = 0.2)
+})
+
+test_that("a span of time is measured again, with as many points as it has samples", {
+  id <- results_once()$campaign$trials[part == "buffer"]$id[2]
+  part <- over_time(id, "inflight", 1, 2)
+  expect_gte(min(part$t_s), 1)
+  expect_lte(max(part$t_s), 2)
+  whole <- over_time(id, "inflight")
+  expect_gt(nrow(part), nrow(whole[t_s >= 1 & t_s <= 2]))
+})
+
+test_that("a quantity comes from the sender's TCP where no capture has it, and the source is named", {
+  results <- results_once()
+  id <- results$campaign$trials$id[1]
+  manifest <- results$campaign$manifests[[id]]
+  manifest$files <- Filter(\(f) !identical(f$kind, "capture"), manifest$files)
+  found <- measure_series(results$campaign$folder, manifest, c("inflight", "rwnd", "cwnd", "goodput", "retransmissions"))
+  expect_equal(vapply(found[c("inflight", "rwnd", "cwnd", "retransmissions")], \(one) one$series$source[1], ""),
+               c(inflight = "tcp-info", rwnd = "tcp-info", cwnd = "tcp-info", retransmissions = "tcp-info"))
+  expect_null(found$goodput$series)
+})
+
+drawn_as <- function(...) make_output(results_once(), list(...))
+
+test_that("time-series has a panel for each quantity, a curve for each level of overlay and a column for each level of facet", {
+  made <- drawn_as(figure = "time-series", show = list("cwnd", "inflight", "goodput"), overlay = "cc", facet = "mtu", rwnd = "9999KB")
+  expect_setequal(made$data$quantity, c("cwnd", "inflight", "goodput"))
+  expect_setequal(as.character(made$data$column), c("600", "1500"))
+  expect_true(all(grepl("newreno|cubic", levels(made$data$curve))))
+  expect_true(all(unlist(made$layout[c("x", "y", "low", "high", "curve")]) %in% names(made$data)))
+  expect_match(made$caption, "Recorded by tcp-info: cwnd; captures: Bytes in flight and Goodput", fixed = TRUE)
+})
+
+test_that("what nothing recorded is named with the loggers that record it", {
+  expect_match(drawn_as(figure = "time-series", show = list("cwnd", "cpu"))$caption, "Nothing recorded cpu, which needs logger cpu at a host.", fixed = TRUE)
+  expect_error(drawn_as(figure = "time-series", show = "owd"), class = "samovar_no_data",
+               "nothing recorded owd, which needs captures at both ends of a flow and logger beacons at both ends of a flow")
+})
+
+test_that("panels that are left out are counted in the caption", {
+  expect_match(drawn_as(figure = "time-series", show = list("cwnd", "srtt"))$caption, "4 of 6 combinations of .* are shown, as more panels cannot be read")
+  expect_no_match(drawn_as(figure = "time-series", show = "cwnd")$caption, "combinations")
+})
+
+test_that("the short names show the same data as the settings that they stand for", {
+  short <- drawn_as(figure = "queue-time", part = "buffer")
+  long <- drawn_as(figure = "time-series", show = "queue", part = "buffer")
+  expect_equal(short$data, long$data)
+})
