@@ -22,9 +22,15 @@ curves_of <- function(campaign, trials, but = character(), at_least = NULL) {
   vary <- candidates[vapply(candidates, \(f) uniqueN(trials[[f]]) > 1, TRUE)]
   vary <- union(vary, at_least)
   if (length(vary) == 0) vary <- intersect(c("cc", candidates), candidates)[1]
-  ordered <- lapply(vary, \(f) factor(trials[[f]], levels = intersect(known_levels(campaign, f), trials[[f]])))
+  ordered <- lapply(vary, \(f) level_factor(campaign, f, trials[[f]]))
   labels <- droplevels(interaction(ordered, sep = ", ", lex.order = TRUE))
   list(labels = labels, title = factor_title(vary), factors = vary)
+}
+
+# Levels in the order of the plan; trials of a part without the factor have a dash.
+level_factor <- function(campaign, name, labels) {
+  words <- fifelse(is.na(labels), "\u2013", as.character(labels))
+  factor(words, levels = intersect(c(known_levels(campaign, name), "\u2013"), words))
 }
 
 # "rtt_median_ms" in ms is "RTT median (ms)".

@@ -154,6 +154,8 @@ option_value <- function(name, value, option) {
   if (type == "published") return(value)
   value <- unlist(value)
   if (type %in% c("seconds", "moment")) return(seconds_option(name, value, type == "moment"))
+  measures <- if (type == "measure") c(names(outputs_of("metric")), names(outputs_of("series")))
+  for (one in setdiff(value, measures %||% value)) abort_choice("Unknown metric or series", one, measures)
   if (type == "series") for (one in setdiff(value, names(outputs_of("series")))) abort_choice("Unknown series", one, names(outputs_of("series")))
   for (one in setdiff(value, option$values %||% value)) abort_choice(paste("Unknown", name), one, option$values)
   value

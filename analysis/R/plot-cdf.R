@@ -13,8 +13,8 @@ from_zero <- function(title) {
   ggplot2::scale_x_continuous(title, limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.03)))
 }
 
-cdf_axis <- function() {
-  ggplot2::scale_y_continuous("Cumulative share", limits = c(0, 1), breaks = seq(0, 1, 0.25), expand = c(0.01, 0.01))
+cdf_axis <- function(title = "Cumulative share") {
+  ggplot2::scale_y_continuous(title, limits = c(0, 1), breaks = seq(0, 1, 0.25), expand = c(0.01, 0.01))
 }
 
 # Each trial has the same number of quantiles, so pooling them gives each trial the same weight.
@@ -109,7 +109,7 @@ figure_sender_cdf <- function(results, trials, quantity = "srtt", flow = NULL) {
   samples[, curve := curves$labels[match(trial, trials$id)]]
   data <- samples[, pooled_cdf(value, "value"), by = curve][order(curve)]
   data[, curve := droplevels(curve)]
-  name <- gsub("\n", " ", panel_titles[[quantity]])
+  name <- one_line(series_title(quantity))
   list(
     plot = plot_sender_cdf(data, name, curves$title), data = cbind(data[, .(curve)], quantity = quantity, unit = sender_units[[quantity]], data[, .(value, share)]),
     trials = unique(samples$trial), width_in = 6.3, height_in = 3.0, title = paste("Distribution of", sub(" [(].*", "", name)),

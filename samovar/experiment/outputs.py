@@ -86,10 +86,13 @@ class Series(_Entry):
 class OutputOption(_Entry):
     """An option of a figure or table. If `values` is not empty, only these values are allowed.
 
-    A list has at most `most` values. A moment is a number of seconds that may be 0.
+    A list has at most `most` values. A measure is a metric or a series. A moment is a
+    number of seconds that may be 0.
     """
 
-    type: Literal["text", "flow", "factor", "metric", "series", "seconds", "moment", "published"] = "text"
+    type: Literal[
+        "text", "flow", "factor", "metric", "series", "measure", "seconds", "moment", "published"
+    ] = "text"
     values: tuple[str, ...] = ()
     default: str | float | None = None
     required: bool = False

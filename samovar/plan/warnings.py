@@ -157,7 +157,11 @@ def _unrecorded_series(
     """Yield the quantities over time that figures show and no trial records."""
     for entry in experiment.figures:
         output = outputs.figures.get(str(entry["figure"]))
-        options = [key for key, one in output.options.items() if one.type == "series"] if output else []
+        options = (
+            [key for key, one in output.options.items() if one.type in ("series", "measure")]
+            if output
+            else []
+        )
         parts = _listed(entry.get("part", ()))
         flows = [one for part, own in traces.items() if not parts or part in parts for one in own]
         for name in (one for key in options if key in entry for one in _listed(entry[key])):
@@ -171,7 +175,8 @@ def _metrics_of(entry: Mapping[str, Any], output: Output | None) -> Sequence[Seq
     """Return the groups of metrics that a figure or table shows. It needs all metrics of one group."""
     if output is None or output.shows:
         return output.shows if output else []
-    keys = [key for key, option in output.options.items() if option.type == "metric" and key in entry]
+    types = ("metric", "measure")
+    keys = [key for key, option in output.options.items() if option.type in types and key in entry]
     return [(metric,) for key in keys for metric in _listed(entry[key])]
 
 

@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin
 from samovar.events import event_rows
 from samovar.experiment import Metric, Output, Outputs, keys
 from samovar.experiment import value_types as types
+from samovar.installation import SHIPPED
 from samovar.recipes import BLOCKS, Catalogue, Header
 from samovar.schema.schema_from_keys import SchemaError, document_of
 from samovar.schema.schema_from_recipes import Recipes
@@ -83,6 +84,7 @@ class Page:
             "tables": lambda _: output_lines("table", self._outputs.tables),
             "metrics": lambda _: metric_lines(self._outputs.metrics),
             "series": lambda _: series_lines(self._outputs),
+            "gallery": lambda _: gallery_lines(self._outputs.figures),
             "options": lambda name: option_lines(self._outputs.figures[name]),
             "events": lambda _: table(("event", "when", "keys"), event_rows()),
         }
@@ -189,6 +191,16 @@ def option_lines(figure: Output) -> Iterator[str]:
         for name, one in figure.options.items()
     ]
     yield from table(("option", "value", "what"), rows)
+
+
+def gallery_lines(figures: Mapping[str, Output]) -> Iterator[str]:
+    """Yield a table of all figures, with the picture of each that has one."""
+    rows = []
+    for name, one in figures.items():
+        picture = f"images/figures/{name}.png"
+        shown = f"![{name}](../{picture})" if (SHIPPED / "docs" / picture).is_file() else ""
+        rows.append((f"`{name}`", one.what, shown))
+    yield from table(("figure", "what", "picture"), rows)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -66,11 +66,12 @@ class OutputChecks:
         names: Mapping[str, Collection[str]] = {
             "metric": self.outputs.metrics,
             "series": self.outputs.series,
+            "measure": [*self.outputs.metrics, *self.outputs.series],
             "factor": factors,
             "flow": _flow_labels(parts),
         }
         if known is not None and kind == "figure":  # a table without its metrics is a note in the PDF
-            self._check_presence(where, entry, known)
+            self._check_presence(where, entry, known, names)
         for option, value in entry.items():
             at, values = (*where, option), _as_list(value)
             are_names = bool(values) and all(isinstance(one, str) for one in values)
@@ -89,17 +90,21 @@ class OutputChecks:
                 if info.most is not None and len(values) > info.most:
                     message = f"{option}: at most {counted(info.most, 'value')}, not {len(values)}"
                     self.checked.report((*at, info.most), message)
-                what = info.type if info.type in names else option
+                what = {"measure": "metric or quantity"}.get(
+                    info.type, info.type if info.type in names else option
+                )
                 self._check_names(at, what, values, names.get(info.type, info.values) or None)
             elif known is not None and option not in (kind, *COMMON_OPTIONS):
                 every = {*known.options, *factors, *COMMON_OPTIONS}
                 self.checked.report(at, unknown("option or factor", option, every), key=True)
 
-    def _check_presence(self, where: Loc, entry: Mapping[str, Any], known: Output) -> None:
+    def _check_presence(
+        self, where: Loc, entry: Mapping[str, Any], known: Output, names: Mapping[str, Collection[str]]
+    ) -> None:
         """Report options that are required but missing, and a time span that ends before it begins."""
         for option, info in known.options.items():
             if info.required and option not in entry:
-                accepted = {"metric": self.outputs.metrics, "series": self.outputs.series}.get(info.type)
+                accepted = names.get(info.type)
                 values = f"; known: {', '.join(accepted or info.values)}" if accepted or info.values else ""
                 message = f"figure {entry['figure']} needs the option '{option}': {info.what}{values}"
                 self.checked.report((*where, "figure"), message)

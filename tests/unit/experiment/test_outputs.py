@@ -206,6 +206,15 @@ TIME_SERIES = {
     "{figure: time-series, show: cwnd, from: 2 m}": ["41: from: `2 m` is not a number of seconds such as 6s"],
     "{figure: time-series, show: cwnd, from: 8s, to: 2s}": ["49: to: 2s is not after from: 8s"],
     "{figure: time-series, show: cwnd, mark: losses}": ["41: unknown mark 'losses'; known: reductions"],
+    "{figure: distribution, show: rtt, kind: pie}": ["41: unknown kind 'pie'; known: box, ccdf, cdf, histogram, violin"],
+    "{figure: distribution, show: rttt}": ["30: unknown metric or quantity 'rttt'; did you mean 'rtt'? known: "],
+    "{figure: distribution, show: [rtt, cwnd]}": ["36: show: at most 1 value, not 2"],
+    "{figure: bars, show: cwnd, by: cc}": ["22: unknown metric 'cwnd'"],
+    "{figure: bars, show: goodput_bps}": ["10: figure bars needs the option 'by': Factor on the x axis."],
+    "{figure: heatmap, show: goodput_bps, rows: cc, columns: [mtu, rwnd]}": ["63: columns: at most 1 value, not 2"],
+    "{figure: scatter, x: goodput_bps}": ["10: figure scatter needs the option 'y'"],
+    "{figure: tradeoff, x: rtt}": ["23: unknown metric 'rtt'"],
+    "{figure: time-sequence, from: 3s, to: 3s}": ["39: to: 3s is not after from: 3s"],
     "{figure: metric-by-factor, factor: cc}": ["10: figure metric-by-factor needs the option 'metric'"],
 }  # fmt: skip
 
@@ -243,6 +252,27 @@ def test_any_quantities_factors_and_span_of_time_are_accepted(
     options += f", overlay: {overlay}" if overlay else ""
     options += f", facet: [{', '.join(facet)}]" if facet else ""
     demo_with(tmp_path, f"{{figure: time-series, {options}}}")
+
+
+@given(
+    show=st.sampled_from([*OUTPUTS.series, *OUTPUTS.metrics]),
+    kind=st.sampled_from(OUTPUTS.figures["distribution"].options["kind"].values),
+    factors=st.permutations(["cc", "rwnd", "mtu"]),
+    metrics=st.tuples(*[st.sampled_from(sorted(OUTPUTS.metrics))] * 2),
+)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_metric_is_accepted_by_figures_of_distributions_and_summaries(
+    show: str, kind: str, factors: list[str], metrics: tuple[str, str], tmp_path: Path
+) -> None:
+    one, two, three = factors
+    entries = (
+        f"{{figure: distribution, show: {show}, kind: {kind}, overlay: {one}, facet: [{two}, {three}]}}",
+        f"{{figure: bars, show: {metrics[0]}, by: {one}, overlay: {two}, facet: {three}}}",
+        f"{{figure: heatmap, show: {metrics[0]}, rows: {one}, columns: {two}, facet: {three}}}",
+        f"{{figure: scatter, x: {metrics[0]}, y: {metrics[1]}, overlay: {one}}}",
+        f"{{figure: tradeoff, x: {metrics[0]}, y: {metrics[1]}, facet: {one}}}",
+    )
+    demo_with(tmp_path, ", ".join(entries))
 
 
 def test_every_source_of_a_series_is_a_quantity_or_a_logger() -> None:

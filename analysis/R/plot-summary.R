@@ -1,0 +1,173 @@
+# Draw summaries of metrics by factors, as bars or tiles, and two metrics against each other.
+
+# Medians with their intervals, by the levels of `by`, one bar per curve.
+figure_bars <- function(results, trials, show, by, of = NULL, overlay = NULL, facet = NULL, axis = NULL) {
+  campaign <- results$campaign
+  groups <- groups_of(campaign, trials, overlay, facet, by)
+  found <- metric_per_trial(results, groups$trials$id, show, of)
+  data <- medians_by(campaign, groups, found$values, c(level = by))
+  list(
+    plot = plot_bars(data, factor_title(by), found$title, groups$legend, groups$panels, identical(axis, "log")), data = data,
+    trials = as.character(found$values$trial), width_in = 6.3, height_in = panels_height_in(groups, 2.6), title = paste(found$title, "by", factor_title(by)),
+    layout = list(kind = "bars", x = "level", y = "median", low = "lo", high = "hi", x_title = factor_title(by), y_title = found$title, curve = "curve",
+                  facets = I(groups$panels)),
+    caption = summary_caption(campaign, trials, groups, found, data, of)
+  )
+}
+
+summary_caption <- function(campaign, trials, groups, found, data, of, interval = interval_words) {
+  sentences(
+    paste0(found$title, ", ", replicate_words(data$n), " (", count_words(nrow(found$values), "trial"), ")"), interval(data$n), groups$left_out,
+    flow_words(of), fixed_words(campaign, trials, groups$factors), path_words(campaign, trials)
+  )
+}
+
+# Medians with intervals by curve, panel and the factors on the axes: `axes` names the columns.
+medians_by <- function(campaign, groups, values, axes) {
+  rows <- cbind(in_groups(values$trial, groups), value = values$value)
+  at <- match(values$trial, groups$trials$id)
+  for (column in names(axes)) {
+    name <- axes[[column]]
+    set(rows, NULL, column, level_factor(campaign, name, groups$trials[[name]][at]))
+  }
+  columns <- c("curve", groups$panels, names(axes))
+  rows[, median_interval(value), by = columns][do.call(order, mget(columns))]
+}
+
+#' Medians with intervals as bars
+#' @param data A table `level` (factor), `curve` (factor), `median`, `lo`, `hi`; further columns for panels.
+#' @param x_title,y_title Titles of the axes.
+#' @param title Title of the legend.
+#' @param panels Names of up to two columns whose values have panels of their own.
+#' @param log_axis TRUE for a logarithmic y axis, on which points replace the bars: a bar needs an axis that starts at 0.
+#' @return A ggplot.
+#' @export
+plot_bars <- function(data, x_title, y_title, title = "Congestion control", panels = character(), log_axis = FALSE) {
+  curves <- levels(data$curve)
+  beside <- ggplot2::position_dodge(width = 0.8)
+  middle <- if (log_axis) ggplot2::geom_point(position = beside, size = 1.8) else ggplot2::geom_col(position = beside, width = 0.7, alpha = 0.45, linewidth = 0.3)
+  y <- if (log_axis) {
+    ggplot2::scale_y_log10(paste0(y_title, ", log scale"), labels = format_plain)
+  } else {
+    ggplot2::scale_y_continuous(y_title, expand = ggplot2::expansion(c(if (min(data$median, na.rm = TRUE) < 0) 0.05 else 0, 0.06)))
+  }
+  ggplot2::ggplot(data, ggplot2::aes(level, median, colour = curve, fill = curve)) + middle +
+    ggplot2::geom_linerange(ggplot2::aes(ymin = lo, ymax = hi), linewidth = 0.7, position = beside, na.rm = TRUE, show.legend = FALSE) +
+    scale_levels(curves, title, c("colour", "fill")) + ggplot2::scale_x_discrete(x_title) + y + panel_facets(panels) + theme_samovar() +
+    ggplot2::theme(legend.position = if (length(curves) > 1) "top" else "none")
+}
+
+# Medians over two factors as coloured tiles.
+figure_heatmap <- function(results, trials, show, rows, columns, of = NULL, facet = NULL) {
+  campaign <- results$campaign
+  groups <- groups_of(campaign, trials, NULL, facet, c(rows, columns), rest_to = "panels")
+  found <- metric_per_trial(results, groups$trials$id, show, of)
+  data <- medians_by(campaign, groups, found$values, c(row = rows, column = columns))[, curve := NULL]
+  tall <- 0.9 + 0.42 * uniqueN(data$row)
+  list(
+    plot = plot_heatmap(data, factor_title(columns), factor_title(rows), found$title, groups$panels), data = data, trials = as.character(found$values$trial),
+    width_in = 6.3, height_in = panels_height_in(groups, tall) + 0.3, title = paste(found$title, "by", factor_title(rows), "and", factor_title(columns)),
+    layout = list(kind = "tiles", x = "column", y = "row", value = "median", low = "lo", high = "hi", x_title = factor_title(columns),
+                  y_title = factor_title(rows), facets = I(groups$panels)),
+    caption = summary_caption(campaign, trials, groups, found, data, of, bracket_words)
+  )
+}
+
+#' Medians over two factors as coloured tiles
+#' @param data A table `row`, `column` (factors), `median`, `lo`, `hi`; further columns for panels.
+#' @param x_title,y_title Titles of the axes.
+#' @param title Title of the colours.
+#' @param panels Names of up to two columns whose values have panels of their own.
+#' @return A ggplot.
+#' @export
+plot_heatmap <- function(data, x_title, y_title, title, panels = character()) {
+  shown <- copy(data)[, label := format_plain(signif(median, 3))]
+  shown[!is.na(lo), label := paste0(label, "\n[", format_plain(signif(lo, 3)), ", ", format_plain(signif(hi, 3)), "]")]
+  middle <- mean(range(shown$median, na.rm = TRUE))
+  shown[, dark := median > middle & max(median) > min(median)]
+  ggplot2::ggplot(shown, ggplot2::aes(column, row, fill = median)) +
+    ggplot2::geom_tile(colour = "white", linewidth = 0.5) +
+    ggplot2::geom_text(ggplot2::aes(label = label, colour = dark), size = 2.5, lineheight = 0.9, show.legend = FALSE) +
+    ggplot2::scale_colour_manual(values = c("FALSE" = "grey15", "TRUE" = "white")) +
+    ggplot2::scale_fill_gradient(title, low = "#E8F1F8", high = okabe_ito[1], labels = format_plain, na.value = "white") +
+    ggplot2::scale_x_discrete(x_title, expand = c(0, 0)) +
+    ggplot2::scale_y_discrete(y_title, limits = rev, expand = c(0, 0)) +
+    panel_facets(panels) + theme_samovar() +
+    ggplot2::theme(panel.grid.major = ggplot2::element_blank(), legend.position = "right", legend.key.height = ggplot2::unit(14, "pt"),
+                   legend.key.width = ggplot2::unit(8, "pt"))
+}
+
+# --- Two metrics
+
+# Throughput against delay, whose axis is reversed: better is up and to the right.
+figure_tradeoff <- function(results, trials, x = "rtt_median_ms", y = "throughput_bps", of = NULL, overlay = NULL, facet = NULL) {
+  made <- two_metrics(results, trials, x, y, of, overlay, facet)
+  made$plot <- plot_two_metrics(made$data, made$x_title, made$y_title, made$legend, made$layout$facets, delay = TRUE)
+  made$layout$reversed <- "x"
+  made$title <- paste(made$y_title, "against", made$x_title)
+  made$caption <- sentences("Better is up and to the right: the axis of delay is reversed", made$caption, ellipse_words(made$data))
+  made[c("plot", "data", "trials", "width_in", "height_in", "title", "layout", "caption")]
+}
+
+figure_scatter <- function(results, trials, x, y, of = NULL, overlay = NULL, facet = NULL) {
+  made <- two_metrics(results, trials, x, y, of, overlay, facet)
+  made$plot <- plot_two_metrics(made$data, made$x_title, made$y_title, made$legend, made$layout$facets)
+  made$title <- paste(made$y_title, "against", made$x_title)
+  made[c("plot", "data", "trials", "width_in", "height_in", "title", "layout", "caption")]
+}
+
+two_metrics <- function(results, trials, x, y, of, overlay, facet) {
+  campaign <- results$campaign
+  groups <- groups_of(campaign, trials, overlay, facet)
+  across <- metric_per_trial(results, groups$trials$id, x, of)
+  up <- metric_per_trial(results, groups$trials$id, y, of)
+  both <- across$values[, .(trial, x = value)][up$values[, .(trial, y = value)], on = "trial", nomatch = NULL]
+  if (nrow(both) == 0) abort_nothing(paste("no trial has both", x, "and", y))
+  data <- cbind(in_groups(both$trial, groups), both)
+  list(
+    data = data, trials = as.character(data$trial), width_in = 6.3, height_in = panels_height_in(groups, 3.1), x_title = across$title, y_title = up$title,
+    legend = groups$legend,
+    layout = list(kind = "points", x = "x", y = "y", x_title = across$title, y_title = up$title, curve = "curve", facets = I(groups$panels)),
+    caption = sentences(
+      paste0("A point for each of ", count_words(nrow(data), "trial")), groups$left_out, flow_words(of), fixed_words(campaign, trials, groups$factors),
+      path_words(campaign, trials)
+    )
+  )
+}
+
+ellipse_words <- function(data) {
+  n <- data[, .N, by = setdiff(names(data), c("trial", "x", "y"))]$N
+  sentences(if (any(n >= fewest_values)) "Ellipse: one standard deviation around the mean, by the covariance of the trials; 39 % of a bivariate normal distribution lie inside",
+            if (any(n < fewest_values)) paste("No ellipse: fewer than", fewest_values, "trials"))
+}
+
+#' Two metrics against each other
+#' @param data A table `x`, `y`, `curve` (factor), one row per trial; further columns for panels.
+#' @param x_title,y_title Titles of the axes.
+#' @param title Title of the legend.
+#' @param panels Names of up to two columns whose values have panels of their own.
+#' @param delay TRUE if x is a delay: its axis is reversed, and each curve with at least three points has an ellipse of one standard deviation.
+#' @return A ggplot.
+#' @export
+plot_two_metrics <- function(data, x_title, y_title, title = "Congestion control", panels = character(), delay = FALSE) {
+  curves <- levels(data$curve)
+  rings <- if (delay) data[, if (.N >= fewest_values) ellipse_of(x, y), by = c("curve", panels)]
+  means <- if (delay) data[, .(x = mean(x), y = mean(y)), by = c("curve", panels)]
+  ggplot2::ggplot(data, ggplot2::aes(x, y, colour = curve, shape = curve)) +
+    (if (delay && nrow(rings) > 0) ggplot2::geom_polygon(ggplot2::aes(fill = curve), rings, alpha = 0.15, linewidth = 0.4, show.legend = FALSE)) +
+    ggplot2::geom_point(size = if (delay) 1.1 else 1.8, alpha = if (delay) 0.6 else 1) +
+    (if (delay) ggplot2::geom_point(data = means, size = 2.6)) +
+    scale_levels(curves, title, c("colour", "shape", "fill")) +
+    ggplot2::scale_x_continuous(x_title, labels = format_plain, expand = ggplot2::expansion(0.08), trans = if (delay) "reverse" else "identity") +
+    ggplot2::scale_y_continuous(y_title, labels = format_plain, expand = ggplot2::expansion(0.08)) +
+    panel_facets(panels) + theme_samovar() +
+    ggplot2::theme(legend.position = if (length(curves) > 1) "top" else "none")
+}
+
+# The ellipse of points at Mahalanobis distance 1 from the mean: its half axes are the standard deviations along the principal directions.
+ellipse_of <- function(x, y) {
+  half <- eigen(stats::cov(cbind(x, y)), symmetric = TRUE)
+  turn <- seq(0, 2 * pi, length.out = 73)
+  ring <- half$vectors %*% (sqrt(pmax(half$values, 0)) * rbind(cos(turn), sin(turn)))
+  list(x = mean(x) + ring[1, ], y = mean(y) + ring[2, ])
+}

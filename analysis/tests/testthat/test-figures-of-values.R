@@ -1,0 +1,111 @@
+# Distributions, bars, heat maps, two metrics and sequence numbers, of the recorded campaign.
+
+values_results <- local({
+  kept <- NULL
+  function() {
+    if (is.null(kept)) {
+      campaign <- read_campaign(small_campaign())
+      quietly(kept <<- gather(campaign, measure_all(campaign, 1L)))
+    }
+    kept
+  }
+})
+
+figure_of <- function(...) make_output(values_results(), list(...))
+
+# The file of a figure, whose making shows that it can be printed.
+printed <- function(made) {
+  path <- tempfile(fileext = ".pdf")
+  write_figure(made$plot, path, made$width_in, made$height_in, as.POSIXct("2026-01-01", tz = "UTC"))
+  file.size(path)
+}
+
+test_that("every kind of distribution is drawn, with panels and without", {
+  for (kind in outputs_of("figure")$distribution$options$kind$values) {
+    expect_gt(printed(figure_of(figure = "distribution", show = "rtt", kind = kind)), 3000)
+    made <- figure_of(figure = "distribution", show = "inflight", kind = kind, facet = "mtu", overlay = "cc", from = "1s", to = "2s")
+    expect_gt(printed(made), 3000)
+    expect_true("mtu" %in% names(made$data), info = kind)
+  }
+})
+
+test_that("the distribution of RTT is that of the figure rtt-cdf", {
+  short <- figure_of(figure = "rtt-cdf", part = "buffer")$data
+  long <- figure_of(figure = "distribution", show = "rtt", part = "buffer", overlay = "mtu")$data
+  expect_equal(long$value, short$rtt_ms)
+  above <- figure_of(figure = "distribution", show = "rtt", kind = "ccdf", part = "buffer", overlay = "mtu")$data
+  expect_equal(above$share, 1 - long$share)
+})
+
+test_that("a metric has one value per trial, and no span of time", {
+  made <- figure_of(figure = "distribution", show = "goodput_bps", kind = "box")
+  expect_equal(nrow(made$data), 6)
+  expect_error(figure_of(figure = "distribution", show = "goodput_bps", from = "1s"), "metric of the whole trial", class = "samovar_no_data")
+})
+
+test_that("bars and tiles show the medians of the summary", {
+  results <- values_results()
+  summary <- results$summary[metric == "rtt_median_ms" & rwnd != ""]
+  bars <- figure_of(figure = "bars", show = "rtt_median_ms", by = "rwnd", overlay = "cc", part = "window")
+  expect_gt(printed(bars), 3000)
+  known <- summary[part == "window"]
+  expect_equal(bars$data$median[match(paste(known$cc, known$rwnd), paste(bars$data$curve, bars$data$level))], known$median)
+  tiles <- figure_of(figure = "heatmap", show = "rtt_median_ms", rows = "cc", columns = "rwnd", part = "window")
+  expect_gt(printed(tiles), 3000)
+  expect_equal(tiles$data$median[match(paste(known$cc, known$rwnd), paste(tiles$data$row, tiles$data$column))], known$median)
+})
+
+test_that("the ellipse is at Mahalanobis distance 1 from the mean", {
+  set.seed(3)
+  x <- stats::rnorm(9, 50, 4)
+  y <- 0.3 * x + stats::rnorm(9)
+  ring <- ellipse_of(x, y)
+  expect_equal(stats::mahalanobis(cbind(ring$x, ring$y), c(mean(x), mean(y)), stats::cov(cbind(x, y))), rep(1, 73))
+})
+
+test_that("a trade-off has a reversed axis of delay, and says where too few trials have no ellipse", {
+  made <- figure_of(figure = "tradeoff", of = "bulk", overlay = "cc")
+  expect_gt(printed(made), 3000)
+  expect_equal(made$layout$reversed, "x")
+  expect_match(made$caption, "No ellipse: fewer than 3 trials")
+  data <- data.table::data.table(x = c(1, 2, 3, 9), y = c(1, 3, 2, 9), curve = factor(c("a", "a", "a", "b")))
+  layers <- ggplot2::ggplot_build(plot_two_metrics(data, "Delay", "Rate", delay = TRUE))$data
+  expect_equal(nrow(layers[[1]]), 73)
+  metrics <- values_results()$metrics
+  scatter <- figure_of(figure = "scatter", x = "cwnd_median_packets", y = "rtt_median_ms")$data
+  expect_equal(scatter$x, metrics[metric == "cwnd_median_packets"]$value[match(scatter$trial, metrics[metric == "cwnd_median_packets"]$trial)])
+})
+
+test_that("curves beyond those that colours can tell apart are left out and counted", {
+  data <- data.table::data.table(curve = factor(sprintf("c%02d", 1:11)))
+  expect_match(drop_curves(data)$left_out, "8 of 11 curves are shown")
+  expect_null(drop_curves(data[1:8][, curve := droplevels(curve)])$left_out)
+})
+
+test_that("trials of a part without a factor have a level of their own", {
+  campaign <- values_results()$campaign
+  expect_equal(levels(level_factor(campaign, "mtu", c("1500", NA, "600"))), c("600", "1500", "\u2013"))
+})
+
+test_that("sequence numbers have the retransmissions of the measures, and SACK is above the acknowledgement", {
+  campaign <- values_results()$campaign
+  id <- campaign$trials[part == "buffer"]$id[2]
+  traces <- open_traces(campaign$folder, campaign$manifests[[id]], c("usual", "sack_left", "sack_right"))
+  flow <- campaign$manifests[[id]]$resolved$flows[[1]]
+  capture <- traces$capture(flow$from)
+  name <- flow_in_capture(flow, capture)
+  events <- sequence_events(capture, name)
+  known <- goodput(capture, name)
+  expect_equal(sum(events$event == "retransmission"), known$retransmitted_packets)
+  expect_equal(max(events[event == "segment"]$high), known$unique_bytes)
+  sack <- events[event == "SACK"]
+  expect_gt(nrow(sack), 10)
+  expect_true(all(sack$high > sack$low))
+  expect_true(all(sack$high <= max(events[event == "segment"]$high)))
+  expect_false(is.unsorted(events[event == "ACK"]$high[cummax(events[event == "ACK"]$high) == events[event == "ACK"]$high]))
+  expect_gt(printed(figure_of(figure = "time-sequence", part = "buffer", from = "0s", to = "1s")), 3000)
+})
+
+test_that("the way from one sequence number to another is the shorter one", {
+  expect_equal(distance(c(10, 2^32 - 5, 5), c(30, 5, 2^32 - 5)), c(20, 10, -10))
+})
