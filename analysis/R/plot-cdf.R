@@ -23,23 +23,19 @@ pooled_cdf <- function(values, name) {
   stats::setNames(list(stats::quantile(values, share, names = FALSE, type = 1), share), c(name, "share"))
 }
 
-# --- RTT, jitter, throughput
-
-#' CDF of round-trip times
-#' @param data A table `curve` (factor), `rtt_ms`, `share`.
-#' @param title Title of the legend.
-#' @param log_axis TRUE for a logarithmic RTT axis.
-#' @return A ggplot.
-#' @export
-plot_rtt_cdf <- function(data, title = "Congestion control", log_axis = FALSE) {
-  axis <- if (log_axis) {
-    ggplot2::scale_x_log10("RTT (ms, log scale)", labels = format_plain)
-  } else {
-    from_zero("RTT (ms)")
-  }
-  ggplot2::ggplot(data, ggplot2::aes(rtt_ms, share, colour = curve, linetype = curve)) +
-    cdf_layers(levels(data$curve), title, axis)
+# A cumulative distribution of `samples` (`trial`, `value`), whose column of values is called `column` in the data.
+cdf_figure <- function(samples, column, curves, trials, x_title, title, caption, log_axis = FALSE) {
+  samples[, curve := curves$labels[match(trial, trials$id)]]
+  data <- samples[, pooled_cdf(value, "value"), by = curve][order(curve)]
+  data[, curve := droplevels(curve)]
+  list(
+    plot = plot_distribution(data, "cdf", x_title, curves$title, log_axis = log_axis), data = setnames(copy(data), "value", column),
+    trials = unique(samples$trial), width_in = 6.3, height_in = 3.0, title = title,
+    layout = list(kind = "step", x = column, y = "share", curve = "curve", facets = I(character())), caption = caption
+  )
 }
+
+# --- RTT, jitter, throughput
 
 figure_rtt_cdf <- function(results, trials, flow = NULL, axis = NULL) {
   campaign <- results$campaign
@@ -47,27 +43,10 @@ figure_rtt_cdf <- function(results, trials, flow = NULL, axis = NULL) {
   curves <- curves_of(campaign, trials)
   samples <- of_flows(results$rtt[trial %in% trials$id], flow)
   if (nrow(samples) == 0) abort_nothing("no trial has RTT samples")
-  samples[, curve := curves$labels[match(trial, trials$id)]]
-  data <- samples[, pooled_cdf(rtt_ms, "rtt_ms"), by = curve][order(curve)]
-  data[, curve := droplevels(curve)]
-  list(
-    plot = plot_rtt_cdf(data, curves$title, identical(axis, "log")), data = data, trials = unique(samples$trial),
-    width_in = 6.3, height_in = 3.0, title = "Distribution of RTT",
-    caption = sentences(
-      paste0("CDF of the RTT of packet pairs in ", count_words(uniqueN(samples$trial), "trial"), ", all with the same weight"),
-      flow_words(flow), fixed_words(campaign, trials, curves$factors), path_words(campaign, trials)
-    )
-  )
-}
-
-#' CDF of jitter
-#' @param data A table `curve` (factor), `jitter_ms`, `share`.
-#' @param title Title of the legend.
-#' @return A ggplot.
-#' @export
-plot_jitter_cdf <- function(data, title = "Congestion control") {
-  ggplot2::ggplot(data, ggplot2::aes(jitter_ms, share, colour = curve, linetype = curve)) +
-    cdf_layers(levels(data$curve), title, from_zero("Difference between consecutive RTTs (ms)"))
+  cdf_figure(samples[, .(trial, value = rtt_ms)], "rtt_ms", curves, trials, "RTT (ms)", "Distribution of RTT", log_axis = identical(axis, "log"), sentences(
+    paste0("CDF of the RTT of packet pairs in ", count_words(uniqueN(samples$trial), "trial"), ", all with the same weight"),
+    flow_words(flow), fixed_words(campaign, trials, curves$factors), path_words(campaign, trials)
+  ))
 }
 
 figure_jitter_cdf <- function(results, trials, flow = NULL) {
@@ -75,28 +54,11 @@ figure_jitter_cdf <- function(results, trials, flow = NULL) {
   samples <- of_flows(results$jitter[trial %in% trials$id], flow)
   if (nrow(samples) == 0) abort_nothing("no flow has two RTT samples")
   curves <- curves_of(campaign, trials)
-  samples[, curve := curves$labels[match(trial, trials$id)]]
-  data <- samples[, pooled_cdf(jitter_ms, "jitter_ms"), by = curve][order(curve)]
-  data[, curve := droplevels(curve)]
-  list(
-    plot = plot_jitter_cdf(data, curves$title), data = data, trials = unique(samples$trial), width_in = 6.3, height_in = 3.0,
-    title = "Distribution of jitter",
-    caption = sentences(
-      paste0("CDF of the difference between the RTTs of consecutive packets in ", count_words(uniqueN(samples$trial), "trial"),
-             ", each flow with the same weight"),
-      flow_words(flow), path_words(campaign, trials)
-    )
-  )
-}
-
-#' CDF of a quantity that a sender's TCP reports
-#' @param data A table `curve` (factor), `value`, `share`.
-#' @param x_title Title of the x axis.
-#' @param title Title of the legend.
-#' @return A ggplot.
-#' @export
-plot_sender_cdf <- function(data, x_title, title = "Congestion control") {
-  ggplot2::ggplot(data, ggplot2::aes(value, share, colour = curve, linetype = curve)) + cdf_layers(levels(data$curve), title, from_zero(x_title))
+  cdf_figure(samples[, .(trial, value = jitter_ms)], "jitter_ms", curves, trials, "Difference between consecutive RTTs (ms)", "Distribution of jitter", sentences(
+    paste0("CDF of the difference between the RTTs of consecutive packets in ", count_words(uniqueN(samples$trial), "trial"),
+           ", each flow with the same weight"),
+    flow_words(flow), path_words(campaign, trials)
+  ))
 }
 
 figure_sender_cdf <- function(results, trials, quantity = "srtt", flow = NULL) {
@@ -106,29 +68,15 @@ figure_sender_cdf <- function(results, trials, quantity = "srtt", flow = NULL) {
   samples <- of_flows(results$sender[shown], flow)
   if (nrow(samples) == 0) abort_nothing(paste("no sender's log has", quantity))
   curves <- curves_of(campaign, trials)
-  samples[, curve := curves$labels[match(trial, trials$id)]]
-  data <- samples[, pooled_cdf(value, "value"), by = curve][order(curve)]
-  data[, curve := droplevels(curve)]
   name <- one_line(series_title(quantity))
-  list(
-    plot = plot_sender_cdf(data, name, curves$title), data = cbind(data[, .(curve)], quantity = quantity, unit = sender_units[[quantity]], data[, .(value, share)]),
-    trials = unique(samples$trial), width_in = 6.3, height_in = 3.0, title = paste("Distribution of", sub(" [(].*", "", name)),
-    caption = sentences(
-      paste0("CDF of ", sub(" [(].*", "", name), " as the sender's TCP reported it while data was in flight, ", count_words(uniqueN(samples$trial), "trial"),
-             ", all with the same weight, each sample of a trial once"),
-      srtt_words[intersect(quantity, names(srtt_words))], flow_words(flow), fixed_words(campaign, trials, curves$factors), path_words(campaign, trials)
-    )
-  )
-}
-
-#' CDF of throughput
-#' @param data A table `curve` (factor), `throughput_mbps`, `share`.
-#' @param title Title of the legend.
-#' @return A ggplot.
-#' @export
-plot_throughput_cdf <- function(data, title = "Congestion control") {
-  ggplot2::ggplot(data, ggplot2::aes(throughput_mbps, share, colour = curve, linetype = curve)) +
-    cdf_layers(levels(data$curve), title, from_zero("Throughput of a flow (Mbit/s)"))
+  plain <- sub(" [(].*", "", name)
+  made <- cdf_figure(samples[, .(trial, value)], "value", curves, trials, name, paste("Distribution of", plain), sentences(
+    paste0("CDF of ", plain, " as the sender's TCP reported it while data was in flight, ", count_words(uniqueN(samples$trial), "trial"),
+           ", all with the same weight, each sample of a trial once"),
+    srtt_words[intersect(quantity, names(srtt_words))], flow_words(flow), fixed_words(campaign, trials, curves$factors), path_words(campaign, trials)
+  ))
+  made$data <- cbind(made$data[, .(curve)], quantity = quantity, unit = sender_units[[quantity]], made$data[, .(value, share)])
+  made
 }
 
 figure_throughput_cdf <- function(results, trials, window = 5, flow = NULL) {
@@ -137,18 +85,11 @@ figure_throughput_cdf <- function(results, trials, window = 5, flow = NULL) {
   rates <- of_flows(results$series[quantity == "throughput" & trial %in% trials$id], flow)
   windows <- wider_windows(rates, window)
   if (nrow(windows) == 0) abort_nothing(paste("no trial lasts", format_plain(window), "s"))
-  windows[, curve := curves$labels[match(trial, trials$id)]]
-  data <- windows[, pooled_cdf(mbps, "throughput_mbps"), by = curve][order(curve)]
-  data[, curve := droplevels(curve)]
-  list(
-    plot = plot_throughput_cdf(data, curves$title), data = data, trials = unique(windows$trial), width_in = 6.3, height_in = 3.0,
-    title = "Distribution of throughput",
-    caption = sentences(
-      paste0("CDF of the throughput of each flow (IP packets at its receiver) in windows of ", format_plain(window), " s, ",
-             count_words(uniqueN(windows$trial), "trial"), ", ", count_words(nrow(windows), "window")),
-      flow_words(flow), fixed_words(campaign, trials, curves$factors), path_words(campaign, trials)
-    )
-  )
+  cdf_figure(windows[, .(trial, value = mbps)], "throughput_mbps", curves, trials, "Throughput of a flow (Mbit/s)", "Distribution of throughput", sentences(
+    paste0("CDF of the throughput of each flow (IP packets at its receiver) in windows of ", format_plain(window), " s, ",
+           count_words(uniqueN(windows$trial), "trial"), ", ", count_words(nrow(windows), "window")),
+    flow_words(flow), fixed_words(campaign, trials, curves$factors), path_words(campaign, trials)
+  ))
 }
 
 # Mean over whole windows of `width_s` of the narrower windows in a trial's time series.

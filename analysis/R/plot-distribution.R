@@ -65,7 +65,7 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
   ggplot2::ggplot(data, base) + shapes +
     scale_levels(curves, title, if (kind %in% c("cdf", "ccdf")) c("colour", "linetype") else c("colour", "fill")) +
     axis + other + panel_facets(panels) + theme_samovar() +
-    ggplot2::theme(legend.position = if (flat || length(curves) < 2) "none" else "top")
+    ggplot2::theme(legend.position = if (flat || !nzchar(title)) "none" else "top")
 }
 
 # --- What figures of values show
