@@ -79,6 +79,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "host": ("host", TEXT),
     "hosts": ("number of hosts", COUNT),
     "id": ("trial", TEXT),
+    "journal_sha256": ("checksum of the shard's journal", SHA256),
     "kept": ("folder of the previous plan", TEXT),
     "kernel": ("`uml`, `native` or `vm`", _one_of("uml", "native", "vm")),
     "lasting": ("whether it concerns settings that need a reboot", {"type": "boolean"}),
@@ -87,6 +88,8 @@ KEYS: Mapping[str, KeyDescription] = {
     "machines": ("number of virtual machines", COUNT),
     "memory_bytes": ("memory of the machines and QEMU", COUNT),
     "missed": ("list of differences from the requested path", TEXTS),
+    "node": ("computer on which the controller runs", TEXT),
+    "node_kernel": ("kernel release of `node`", TEXT),
     "no data": ("number of expectations without data", COUNT),
     "of": ("number of all trials", COUNT),
     "open": ("trials that still have to run", COUNT),
@@ -107,9 +110,11 @@ KEYS: Mapping[str, KeyDescription] = {
     "release": ("of the kernel, as in `uname -r`, or of QEMU with its accelerator", TEXT),
     "reproduced": ("number of reproduced expectations", COUNT),
     "runs": ("number of trials to run, by reason", _map_of(COUNT)),
+    "samovar": ("version of samovar", TEXT),
     "seconds": ("duration in seconds", NUMBER),
     "sender": ("host that sends", TEXT),
     "sha256": ("checksum of `file`", SHA256),
+    "shard": ("part of the plan's trials, such as `2/4`", TEXT),
     "silent_s": ("seconds since the holder's last heartbeat", NUMBER),
     "stale": (
         "list of results that a change of the plan has outdated",
@@ -161,8 +166,12 @@ STREAM_ONLY: Events = {
     "verifying": ("Checksums are being compared.", "done, of"),
 }
 JOURNAL_ONLY: Events = {
-    "campaign-started": ("A controller starts the campaign.", "trials"),
-    "campaign-resumed": ("A controller resumes the campaign.", "trials"),
+    "campaign-started": ("A controller starts the campaign.", "trials, node?, node_kernel?, samovar?"),
+    "campaign-resumed": ("A controller resumes the campaign.", "trials, node?, node_kernel?, samovar?"),
+    "shard-merged": (
+        "The results of a shard were merged into the campaign; `folder` has the shard's own journal.",
+        "shard, campaign, folder, journal_sha256",
+    ),
     "trials-picked": (
         "The run is about the part of the plan that `pick` describes; if it is empty, the whole plan.",
         "pick, trials",
@@ -170,7 +179,10 @@ JOURNAL_ONLY: Events = {
     "plan-changed": ("A new plan replaces the previous one.", "kept, stands, runs, stale, orphans"),
     "trials-blocked": ("Trials that the testbed cannot run are left out.", "blocked"),
     "files-recorded": ("Checksums of files that do not belong to a trial are recorded.", "files, before?"),
-    "trial-started": ("An attempt at a trial starts.", "id, attempt, without?"),
+    "trial-started": (
+        "An attempt at a trial starts.",
+        "id, attempt, without?, node?, node_kernel?, samovar?",
+    ),
     "trial-reopened": ("A complete trial will run again.", "id"),
     "state-read": ("The state of a host is recorded before a trial changes it.", "id, host, state, lasting?"),
     "state-restored": ("A host was restored, and has again the state of `state-read`.", "id, host, lasting?"),

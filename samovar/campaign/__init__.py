@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from samovar.campaign.folder import read_plan as read_plan
     from samovar.campaign.folder import read_state as read_state
     from samovar.campaign.folder import run_command as run_command
+    from samovar.campaign.folder import shard_of as shard_of
     from samovar.campaign.folder import testbeds_of as testbeds_of
     from samovar.campaign.interrupts import EXIT_CODE as EXIT_CODE
     from samovar.campaign.interrupts import Interrupts as Interrupts
     from samovar.campaign.interrupts import unrestored_lines as unrestored_lines
+    from samovar.campaign.merge import Merged as Merged
+    from samovar.campaign.merge import latest_shards as latest_shards
+    from samovar.campaign.merge import merge_shards as merge_shards
     from samovar.campaign.notifier import notifying as notifying
     from samovar.campaign.past_campaigns import Archive as Archive
     from samovar.campaign.policy import policy_of as policy_of
@@ -38,10 +42,11 @@ if TYPE_CHECKING:
     from samovar.campaign.run import CampaignRun as CampaignRun
     from samovar.campaign.run import Summary as Summary
     from samovar.campaign.run import adopt_plan as adopt_plan
+    from samovar.campaign.run import summarise as summarise
 
 _MODULES = (
     *("interrupts", "folder", "notifier", "past_campaigns", "policy", "provenance_json", "recovery", "run"),
-    *("retries", "dry_run"),
+    *("retries", "dry_run", "merge"),
 )
 """Modules in the order in which __getattr__ searches them for a name. Modules that import little come first,
 because a search loads every module up to the one that has the name."""

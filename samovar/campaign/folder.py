@@ -21,7 +21,7 @@ PLAN = "plan.json"
 EARLIER = "plans"
 TESTBEDS = "testbeds"
 TIME_FORMAT = "%Y%m%d-%H%M%S"
-IDENTITY = ("schema", "experiment", "profile", "testbed", "overrides")
+IDENTITY = ("schema", "experiment", "profile", "testbed", "overrides", "shard")
 """Keys of plan.json that identify a campaign. A plan resumes a campaign if these keys are equal in both, even
 if their trials differ."""
 
@@ -58,7 +58,9 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick |
         )
     state = read_state(folder) if folder else fold(())
     statuses = trial_statuses(state)
-    picked = pick.of(plan, {id_: one.last_result for id_, one in state.trials.items()}) if pick else None
+    picked = None
+    if pick or plan.shard:
+        picked = (pick or Pick()).of(plan, {id_: one.last_result for id_, one in state.trials.items()})
     if picked is None or not picked.again:
         state.pick(picked.text if picked else "", picked.ids if picked else ())
     else:
@@ -73,8 +75,11 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick |
 
 
 def find_campaign(plan: Plan, results: Path) -> Path | None:
-    """Return the newest campaign of the same experiment, profile, testbed and overrides, or None."""
-    identity = (plan.schema_version, plan.experiment, plan.profile, plan.testbed, dict(plan.overrides))
+    """Return the newest campaign of the same experiment, profile, testbed, overrides and shard, or None."""
+    identity = (
+        *(plan.schema_version, plan.experiment, plan.profile, plan.testbed),
+        *(dict(plan.overrides), plan.shard),
+    )
     folders = (results / plan.experiment).glob(f"{plan.profile or 'full'}-*/")
     for folder in sorted(folders, key=lambda one: one.name[-len("YYYYMMDD-HHMMSS") :], reverse=True):
         head = read_head(folder / PLAN)
@@ -98,8 +103,7 @@ def begin_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit
     `sources` maps names of definition files in the folder to their content. Raises CampaignError if the
     folder exists because another campaign of this experiment and profile was created in the same second.
     """
-    home = results / plan.experiment
-    folder = home / f"{plan.profile or 'full'}-{datetime.now(UTC).astimezone():{TIME_FORMAT}}"
+    folder = new_folder(plan, results)
     try:
         (folder / "trials").mkdir(parents=True)
     except FileExistsError:
@@ -112,8 +116,23 @@ def begin_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit
     return folder
 
 
+def new_folder(plan: Plan, results: Path) -> Path:
+    """Return the path of the folder of a campaign that starts now."""
+    shard = f"{plan.shard.replace('/', 'of')}-" if plan.shard else ""
+    return (
+        results
+        / plan.experiment
+        / f"{plan.profile or 'full'}-{shard}{datetime.now(UTC).astimezone():{TIME_FORMAT}}"
+    )
+
+
 def point_latest(folder: Path) -> None:
-    """Make the symbolic link `latest`, which is beside the campaign's folder, point to this campaign."""
+    """Make the symbolic link `latest`, which is beside the campaign's folder, point to this campaign.
+
+    It never points to the campaign of a shard, because a shard has only a part of the results.
+    """
+    if shard_of(folder):
+        return
     fresh = folder.parent / f".{LATEST}-{folder.name}"
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(folder.name)
@@ -147,6 +166,11 @@ def testbeds_in(folder: Path) -> tuple[str, ...]:
     return testbeds_of(str(read_head(folder / PLAN).get("testbed", "")))
 
 
+def shard_of(folder: Path) -> str:
+    """Return the shard of the plan, such as `2/4`, that a campaign is about; empty for the whole plan."""
+    return str(read_head(folder / PLAN).get("shard") or "")
+
+
 def run_command(plan: Plan) -> str:
     """Return the command that runs the trials of a plan, or resumes its campaign."""
     words = ["fab", "run", plan.experiment]
@@ -154,6 +178,7 @@ def run_command(plan: Plan) -> str:
     words += ["--testbed", plan.testbed]
     for key, value in plan.overrides.items():
         words += ["--set", f"{key}={value}"]
+    words += ["--shard", plan.shard] if plan.shard else []
     return shlex.join(words)
 
 

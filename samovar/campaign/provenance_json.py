@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,12 @@ def provenance_of(
         **own,
     }
     return {**content, "others": dict(others)} if others else content
+
+
+def this_node() -> Mapping[str, str]:
+    """Return the name of this computer, as Slurm names it if this is a job of Slurm, and its versions."""
+    node = os.environ.get("SLURMD_NODENAME") or platform.node()
+    return {"node": node, "node_kernel": platform.release(), "samovar": __version__}
 
 
 def _git_state(root: Path) -> Mapping[str, object]:

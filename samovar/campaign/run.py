@@ -14,10 +14,11 @@ from samovar.campaign.availability import LeaseRequest, Leases, needed_hosts_by_
 from samovar.campaign.collection import digests
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.disk_reserve import DiskReserve
-from samovar.campaign.folder import point_latest, replace_plan
+from samovar.campaign.folder import point_latest, replace_plan, testbeds_of
 from samovar.campaign.interrupts import run_in_threads
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import CampaignState, Journal, Note, fold, is_open
+from samovar.campaign.provenance_json import this_node
 from samovar.campaign.retries import TestbedRunner, TestbedSetup
 from samovar.campaign.trial_queue import TrialQueue
 from samovar.errors import CampaignError
@@ -27,7 +28,7 @@ from samovar.recipes import Catalogue
 
 OWN_FILES = (
     *("plan.json", "provenance.json", "*.yaml", "definition/**/*"),
-    *("testbeds/**/*", "plans/**/*", "calibration/*"),
+    *("testbeds/**/*", "plans/**/*", "calibration/*", "shards/**/*"),
 )
 """Patterns of the files of a campaign that do not belong to one trial. The journal records their
 checksums."""
@@ -104,7 +105,8 @@ class CampaignRun:
         self, journal: Journal, contexts: Sequence[CampaignContext], provenance: Mapping[str, object]
     ) -> Summary:
         note, state = journal.note, fold(journal.entries)
-        note("campaign-resumed" if state.controllers else "campaign-started", trials=len(self.plan.trials))
+        began = "campaign-resumed" if state.controllers else "campaign-started"
+        note(began, trials=len(self.plan.trials), **this_node())
         note_pick(self.picked, state, note)
         runners = [TestbedRunner(*one) for one in zip(contexts, self.testbeds, strict=True)]
         for runner in runners:
@@ -151,7 +153,7 @@ class CampaignRun:
         If the campaign has several testbeds, each event carries the name of its testbed.
         """
         note: Note = journal.note
-        emit, shared = self.emit, len(self.testbeds) > 1
+        emit, shared = self.emit, len(testbeds_of(self.plan.testbed)) > 1
 
         def emit_marked(event: Event) -> None:
             with self.emit_lock:  # each testbed runs in a thread of its own

@@ -18,7 +18,13 @@ from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import holder
 from samovar.cli.program import command, event_display, open_controller, show, show_json
 from samovar.cli.project import Request, RunRequest
-from samovar.cli.show_status import CampaignStatus, status_json, status_lines, verification_lines
+from samovar.cli.show_status import (
+    CampaignStatus,
+    others_text,
+    status_json,
+    status_lines,
+    verification_lines,
+)
 from samovar.cli.text import columns, first_lines
 from samovar.experiment import STUDIES, load_testbed
 from samovar.export import FORMATS
@@ -268,7 +274,7 @@ def complete_lines(summary: Summary, experiment: str, again: str) -> Iterator[st
 def part_lines(part: str, plan: Plan) -> Iterator[str]:
     """Yield a line on how much of a plan has run, and how to run the rest; nothing if `part` is empty."""
     if part:
-        yield f"{part}; to run the others: {run_command(plan)}"
+        yield f"{part}; {others_text(plan)}"
 
 
 def restored_lines(testbed: str, restored: Restored) -> Iterator[str]:

@@ -94,6 +94,12 @@ EXPERIMENT = options(
         help="Override one key, such as duration=10s; can be repeated.",
     ),
 )
+SHARD = click.option(
+    "--shard",
+    default="",
+    metavar="K/N",
+    help="Only the trials of part K of N, as a campaign of its own; `merge` makes one campaign of all parts.",
+)
 NEW = flag("--new/-n/new_campaign", "Begin a new campaign even if one can be resumed.")
 CAMPAIGN = click.argument("campaign", default="", shell_complete=completion.campaigns)
 PRINT_JSON = flag("--json/-j/as_json", "Print JSON.")
@@ -160,7 +166,7 @@ def request_of(arguments: dict[str, Any]) -> Request:
     """Remove from a command's arguments those that EXPERIMENT declares, and return them as a Request."""
     from samovar.cli.project import Request
 
-    return Request(**{name: arguments.pop(name) for name in Request._fields})
+    return Request(**{name: arguments.pop(name) for name in Request._fields if name in arguments})
 
 
 def pick_of(arguments: dict[str, Any]) -> Pick:
@@ -228,6 +234,7 @@ def new(root: Path, name: str, base: str) -> int:
 @PRINT_JSON
 @flag("--csv/as_csv", "Print CSV, one row per trial.")
 @NEW
+@SHARD
 @PICK
 @in_project
 def plan(root: Path, **arguments: Any) -> int:
@@ -293,6 +300,7 @@ def sudoers(root: Path, **arguments: Any) -> int:
 @EXPERIMENT
 @PICK
 @NEW
+@SHARD
 @flag("--allow-partial", "Skip the trials that the testbed cannot run.")
 @flag("--fail-fast", "Stop after the first trial that fails.")
 @flag("--force/-f", "Take over hosts that another campaign has reserved.")
@@ -305,6 +313,17 @@ def run(root: Path, **arguments: Any) -> int:
     from samovar.cli import campaign_commands
 
     return campaign_commands.run(root, request_of(arguments), pick=pick_of(arguments), **arguments)
+
+
+@main.command()
+@click.argument("shards", nargs=-1, required=True, shell_complete=completion.campaigns)
+@flag("--force/-f", "Do it even if shards are missing or were run with different versions.")
+@in_project
+def merge(root: Path, shards: tuple[str, ...], force: bool) -> int:
+    """Make one campaign of shards; SHARDS are campaigns, or one experiment for its newest shards."""
+    from samovar.cli import shard_commands
+
+    return shard_commands.merge(root, shards, force)
 
 
 @main.command()

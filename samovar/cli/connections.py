@@ -13,7 +13,7 @@ from samovar.errors import LabError, TestbedError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed, load_testbed, unknown
 from samovar.hosts import POWER_ACTIONS, LeaseError, Sessions, SshTarget, machines_of
-from samovar.plan import Plan
+from samovar.plan import Plan, Shard
 
 POWER_LOSS = ("off", "cycle")
 DEFAULT_NEEDS = lab.KernelNeeds(frozenset({"cdg"}), frozenset({"netem"}))
@@ -26,9 +26,9 @@ class Connections:
     def __init__(self, project: Project) -> None:
         self._project = project
 
-    def lab_folder(self, testbed: str) -> Path:
-        """Return the folder in which a lab keeps its state."""
-        return self._project.root / ".lab" / testbed
+    def lab_folder(self, testbed: str, shard: str = "") -> Path:
+        """Return the folder in which a lab keeps its state; each shard of a campaign has a lab of its own."""
+        return self._project.root / ".lab" / (f"{testbed}-{shard.replace('/', 'of')}" if shard else testbed)
 
     @property
     def user_mode(self) -> lab.UserModeConfig:
@@ -40,27 +40,31 @@ class Connections:
     def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
         """Start a testbed's lab with a kernel that has what the plan needs (DEFAULT_NEEDS if it is None)."""
         needs = lab.KernelNeeds(*needs_of(plan, self._project.catalogue)) if plan else DEFAULT_NEEDS
-        return lab.up(testbed, self.lab_folder(testbed.name), needs, emit, self.user_mode, self._project.root)
+        shard = plan.shard if plan else ""
+        folder, turn = self.lab_folder(testbed.name, shard), Shard.parse(shard).number if shard else 1
+        return lab.up(testbed, folder, needs, emit, self.user_mode, self._project.root, turn)
 
-    def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False) -> bool:
-        """Stop a testbed's lab; return whether the lab was running.
+    def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False, shard: str = "") -> bool:
+        """Stop a testbed's lab, or that of a shard; return whether the lab was running.
 
         Raises TestbedError if a campaign uses the lab.
 
         With `force`, the lab is stopped even if a campaign uses it, and this campaign is recorded in
         results/forced.jsonl.
         """
-        self._require_idle(testbed, f"fab lab.down --testbed {testbed.name}", emit, force)
-        return lab.down(self.lab_folder(testbed.name), emit)
+        self._require_idle(testbed, f"fab lab.down --testbed {testbed.name}", emit, force, shard)
+        return lab.down(self.lab_folder(testbed.name, shard), emit)
 
-    def sessions(self, testbed: Testbed) -> Sessions:
+    def sessions(self, testbed: Testbed, shard: str = "") -> Sessions:
         """Return sessions of a testbed's hosts without connecting to them.
 
         Raises LabError if the testbed's lab is down.
         """
         if testbed.lab is None:
             return Sessions(self._targets(testbed, None))
-        access = lab.read_access(self.lab_folder(testbed.name))
+        access = lab.read_access(self.lab_folder(testbed.name, shard))
+        if access is None and shard:
+            raise LabError(f"lab {testbed.name} of shard {shard} is not running; `fab run` starts it")
         if access is None:
             raise LabError(
                 f"lab {testbed.name} is not running; `fab lab.up --testbed {testbed.name}` starts it"
@@ -73,17 +77,18 @@ class Connections:
 
         If the testbed has a lab that is down, the lab is started first, and stopped afterwards.
         """
-        testbed = planned.testbed
-        starts_lab = testbed.lab is not None and lab.read_access(self.lab_folder(testbed.name)) is None
+        testbed, shard = planned.testbed, planned.plan.shard
+        folder = self.lab_folder(testbed.name, shard)
+        starts_lab = testbed.lab is not None and lab.read_access(folder) is None
         try:
             if starts_lab:
                 self.lab_up(testbed, planned.plan, emit)
-            with closing(self.sessions(testbed)) as sessions:
+            with closing(self.sessions(testbed, shard)) as sessions:
                 yield sessions
         finally:
             if starts_lab:
                 try:
-                    self.lab_down(testbed, emit)
+                    self.lab_down(testbed, emit, shard=shard)
                 except LeaseError as error:  # another campaign has begun to use the lab
                     emit(Event("warning", {"text": f"lab {testbed.name} is left running: {error}"}))
 
@@ -104,10 +109,10 @@ class Connections:
             self._require_idle(testbed, command, emit, force)
         return machines[host].switch(action)
 
-    def _require_idle(self, testbed: Testbed, command: str, emit: Emit, force: bool) -> None:
-        if testbed.lab is not None and lab.read_access(self.lab_folder(testbed.name)) is None:
+    def _require_idle(self, testbed: Testbed, command: str, emit: Emit, force: bool, shard: str = "") -> None:
+        if testbed.lab is not None and lab.read_access(self.lab_folder(testbed.name, shard)) is None:
             return
-        with closing(self.sessions(testbed)) as sessions:
+        with closing(self.sessions(testbed, shard)) as sessions:
             for host, lease in require_idle(sessions, command, self._project.results, force).items():
                 text = f"{host}: campaign {lease.values.get('campaign')} is disturbed"
                 emit(Event("warning", {"text": text}))

@@ -14,7 +14,7 @@ from samovar.campaign.journal import Journal, holder
 from samovar.cli.connections import Connections
 from samovar.cli.preflight import Preflight
 from samovar.cli.project import PlannedExperiment, Project, RunRequest
-from samovar.errors import CampaignError, SamovarError
+from samovar.errors import CampaignError, LabError, SamovarError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed, load_testbed
 from samovar.hosts import Sessions, machines_of
@@ -117,7 +117,7 @@ class Controller:
         """Restore the hosts of a testbed that campaigns left changed, to the states that journals recorded.
 
         With `force`, leases that other campaigns hold on these hosts are taken over. If no host was left
-        changed, none is contacted. Raises LabError if the testbed's lab is down.
+        changed, none is contacted. A lab that is down is reported as a problem.
         """
         folders = campaign.changed_campaigns(self.project.results, testbed.name).get(testbed.name, [])
         return self._restore(testbed, folders, emit, force)
@@ -144,20 +144,30 @@ class Controller:
     def _restore(self, testbed: Testbed, folders: list[Path], emit: Emit, force: bool) -> campaign.Restored:
         if not folders:
             return campaign.Restored()
-        machines = machines_of(testbed)
-        # Hosts are connected one by one, so that an unreachable host does not prevent restoring others.
-        with closing(self.connections.sessions(testbed)) as sessions:
-            restorer = campaign.Restorer(
-                testbed.name, sessions, self.project.catalogue, machines, emit, force
-            )
-            return restorer.run(folders)
+        machines, total = machines_of(testbed), campaign.Restored()
+        for shard in dict.fromkeys(map(campaign.shard_of, folders)):  # each has a lab of its own
+            own = [folder for folder in folders if campaign.shard_of(folder) == shard]
+            try:
+                sessions = self.connections.sessions(testbed, shard)
+            except LabError as error:
+                total.problems.append(str(error))
+                continue
+            # Hosts are connected one by one, so that an unreachable host does not prevent restoring others.
+            with closing(sessions):
+                restorer = campaign.Restorer(
+                    testbed.name, sessions, self.project.catalogue, machines, emit, force
+                )
+                restored = restorer.run(own)
+            total.hosts.update(restored.hosts)
+            total.problems.extend(restored.problems)
+        return total
 
     def _provenance(
         self, planned: Sequence[PlannedExperiment], surveys: Sequence[availability.HostSurvey]
     ) -> Mapping[str, object]:
         testbeds: dict[str, Mapping[str, object]] = {}
         for one, survey in zip(planned, surveys, strict=True):
-            folder = self.connections.lab_folder(one.testbed.name)
+            folder = self.connections.lab_folder(one.testbed.name, one.plan.shard)
             access = lab.read_access(folder) if one.testbed.lab else None
             testbeds[one.testbed.name] = {
                 "lab": {"kernel": access.kernel, "release": access.release} if access else None,

@@ -38,7 +38,7 @@ from samovar.experiment import (
     yaml_tree,
 )
 from samovar.installation import SHIPPED, TEMPLATES
-from samovar.plan import Pick, Plan, explain_trial, make_plan, on_testbed
+from samovar.plan import Pick, Plan, Shard, explain_trial, make_plan, on_testbed
 from samovar.recipes import Catalogue
 
 
@@ -46,13 +46,14 @@ class Request(NamedTuple):
     """The experiment that a command is about, and how the command line changes it.
 
     `testbed` may have several names separated by commas; if it is empty, the testbed in the experiment file
-    is used. `overrides` has the arguments KEY=VALUE of --set.
+    is used. `overrides` has the arguments KEY=VALUE of --set. `shard` is a part of the trials, such as `2/4`.
     """
 
     experiment: str
     profile: str = ""
     testbed: str = ""
     overrides: Sequence[str] = ()
+    shard: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,19 @@ class PlannedExperiment:
     others: tuple[PlannedExperiment, ...] = ()
 
     @property
-    def by_testbed(self) -> tuple[PlannedExperiment, ...]:
+    def every(self) -> tuple[PlannedExperiment, ...]:
         """The experiment as planned for each testbed of the campaign."""
         return (self, *self.others)
+
+    @property
+    def by_testbed(self) -> tuple[PlannedExperiment, ...]:
+        """The experiment as planned for each testbed on which the campaign runs.
+
+        If several testbeds share the campaign, each shard of it runs on one of them, in turn.
+        """
+        if not (self.plan.shard and self.others):
+            return self.every
+        return (self.every[(Shard.parse(self.plan.shard).number - 1) % len(self.every)],)
 
 
 def share_between_testbeds(planned: Sequence[PlannedExperiment]) -> PlannedExperiment:
@@ -162,7 +173,13 @@ class Project:
         planned = [self._plan(self._load(request._replace(testbed=one))) for one in names]
         for one in planned:
             check_recipes(one.plan, self.catalogue)
-        return share_between_testbeds(planned) if len(planned) > 1 else planned[0]
+        whole = share_between_testbeds(planned) if len(planned) > 1 else planned[0]
+        if not request.shard:
+            return whole
+        shard = Shard.parse(request.shard)
+        shard.ids(whole.plan)  # raises PlanError if there are too many shards
+        every = [replace(one, plan=one.plan.model_copy(update={"shard": str(shard)})) for one in whole.every]
+        return replace(every[0], others=tuple(every[1:]))
 
     def origin(self, path: Path) -> str:
         """Return whether a file belongs to the `project` or to `samovar`.

@@ -223,7 +223,14 @@ def _reason_lines(reasons: Sequence[str]) -> list[str]:
 def _every_trial_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
     """Yield a row with the overhead of each trial of the plan, and below it why the trial is not valid."""
     trials = state.trials
-    rows = [(SYMBOLS[word], id_, word, _overhead_text(trials.get(id_))) for id_, word in states.items()]
+    nodes = {trial.node for trial in trials.values()}
+    rows = [
+        (
+            *(SYMBOLS[word], id_, word, _overhead_text(trials.get(id_))),
+            *([trials[id_].node if id_ in trials else ""] if len(nodes) > 1 else []),
+        )
+        for id_, word in states.items()
+    ]
     for row, (id_, word) in zip(columns(rows), states.items(), strict=True):
         yield row
         trial = trials.get(id_)
@@ -243,12 +250,19 @@ def _count_lines(status: CampaignStatus) -> Iterator[str]:
     if blocked:
         yield f"{blocked} cannot run on {plan.testbed}"
     if part := status.state.part_text(plan.ids):
-        yield f"{part}; to run the others: {run_command(plan)}"
+        yield f"{part}; {others_text(plan)}"
     unused = sum(not is_open(trials[id_]) for id_ in trials.keys() - set(plan.ids))
     if unused:
         yield f"{counted(unused, 'result')} of earlier plans kept but not analysed"
     if left and not status.is_running:
         yield f"to run the missing trials: {run_command(plan)}"
+
+
+def others_text(plan: Plan) -> str:
+    """Return how to run the trials that the runs of a campaign were not about."""
+    if plan.shard:
+        return f"the others are in other shards; to merge all: fab merge {plan.experiment}"
+    return f"to run the others: {run_command(plan)}"
 
 
 def status_json(status: CampaignStatus) -> Mapping[str, object]:
@@ -281,8 +295,9 @@ def _trial_json(trial: Trial, word: str, state: CampaignState) -> Mapping[str, o
     values["state"] = word
     if known is None:
         return values
-    keys = ("attempts", "reasons", "t_start_s", "seconds", "overhead_s", "testbed", "phases")
-    return {**values, **{key: getattr(known, key) for key in keys}, "testbed": known.testbed or None}
+    keys = ("attempts", "reasons", "t_start_s", "seconds", "overhead_s", "phases")
+    places = {key: getattr(known, key) or None for key in ("testbed", "node")}
+    return {**values, **{key: getattr(known, key) for key in keys}, **places}
 
 
 def verification_lines(folder: Path, found: Verification) -> Iterator[str]:

@@ -52,12 +52,15 @@ def up(
     emit: Emit,
     user_mode: UserModeConfig = kernel.DEBIAN_USER_MODE,
     project: Path = Path(),
+    turn: int = 1,
 ) -> Access:
     """Start the lab of a testbed, unless it runs; return its record once the SSH servers of all hosts answer.
 
-    Paths of images of virtual machines are relative to the project. After an error, nothing is left running.
-    Raises LabError if the testbed has no lab. Raises LabError if a package, an image or memory is missing, or
-    the user-mode kernel cannot be started. Raises LabError if a different lab runs in this state folder.
+    Paths of images of virtual machines are relative to the project. Labs with different turns, from 1, get
+    different CPUs for their user-mode kernels, as long as there are enough CPUs. After an error, nothing is
+    left running. Raises LabError if the testbed has no lab. Raises LabError if a package, an image or memory
+    is missing, or the user-mode kernel cannot be started. Raises LabError if a different lab runs in this
+    state folder.
     Raises LabError if the lab ends while it starts, or if a host does not answer in time: 60 s plus 5 s per
     host, and for virtual machines in addition several times their estimated boot time.
     """
@@ -71,7 +74,7 @@ def up(
             _wait_until_ready(folder, record, topology, emit)
             return record
         _forget(folder, record)
-        boot = _plan_boot(testbed, topology, needs, user_mode, project)
+        boot = _plan_boot(testbed, topology, needs, user_mode, project, turn)
         values = {"testbed": topology.name, "kernel": boot.kernel, "release": boot.release}
         emit(Event("lab-starting", {**values, "hosts": len(topology.nodes)}))
         if boot.machines:
@@ -107,9 +110,15 @@ def _locked(state_folder: Path) -> Iterator[Path]:
 
 
 def _plan_boot(
-    testbed: Testbed, topology: Topology, needs: KernelNeeds, user_mode: UserModeConfig, project: Path
+    testbed: Testbed,
+    topology: Topology,
+    needs: KernelNeeds,
+    user_mode: UserModeConfig,
+    project: Path,
+    turn: int,
 ) -> Boot:
     assert testbed.lab is not None  # read_topology has checked it
+    cpus = sorted(os.sched_getaffinity(0), reverse=True)
     if any(node.is_machine for node in topology.nodes):
         require_qemu()
     machines = plan_machines(testbed, topology, project)
@@ -124,7 +133,7 @@ def _plan_boot(
         user_mode=kernel.find_user_mode(user_mode) if chosen == "uml" else None,
         user_namespace=kernel.needs_user_namespace(),
         memory_kib=testbed.lab.memory_bytes // 1024,
-        cpu=max(os.sched_getaffinity(0)),
+        cpu=cpus[(turn - 1) % len(cpus)],
         port=testbed.ssh.port,
         machines=machines,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from samovar.errors import DefinitionError, PlanError, Problem, unknown
 from samovar.plan.model import Trial
 from samovar.plan.plan import Plan
+from samovar.plan.shards import Shard
 from samovar.units import counted
 
 FEW_IDS = 3
@@ -62,22 +63,26 @@ class Pick:
     def of(self, plan: Plan, results: Mapping[str, str] | None = None) -> Picked:
         """Return the trials of a plan that are picked; `results` has the last result of each trial.
 
-        Raises DefinitionError for an unknown factor, level or trial. Raises PlanError if no trial is picked,
-        unless `again` is given.
+        Of the plan of a shard, only the shard's trials are picked. Raises DefinitionError for an unknown
+        factor, level or trial. Raises PlanError if no trial is picked, unless `again` is given.
         """
         conditions = list(_conditions(self.only, plan))
         named = {_find(plan, one) for one in self.trials}
+        of_shard = set(Shard.parse(plan.shard).ids(plan) if plan.shard else plan.ids)
         ids = [
             trial.id
             for trial in plan.trials
-            if (not named or trial.id in named)
+            if trial.id in of_shard
+            and (not named or trial.id in named)
             and all(_label(trial, name) in levels for name, levels in conditions)
             and (not self.again or (results or {}).get(trial.id) in self.again)
         ]
         if not ids and not self.again:
-            what = f"no trial of {plan.experiment} matches all of {self.options.strip()}"
+            whole = f"shard {plan.shard} of {plan.experiment}" if plan.shard else plan.experiment
+            what = f"no trial of {whole} matches all of {self.options.strip()}"
             raise PlanError(f"{what}; write several levels of a factor with commas: cc=cubic,cdg")
-        return Picked(str(self), tuple(ids[: self.first]), bool(self.again))
+        text = ", ".join(filter(None, [f"shard {plan.shard}" if plan.shard else "", str(self)]))
+        return Picked(text, tuple(ids[: self.first]), bool(self.again))
 
 
 def _find(plan: Plan, name: str) -> str:

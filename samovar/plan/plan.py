@@ -35,7 +35,10 @@ class PartPlan(PlanValue):
 
 
 class Head(PlanValue):
-    """Everything in a plan except its trials."""
+    """Everything in a plan except its trials.
+
+    `shard` is empty, or the part of the trials that the campaign is about, such as `2/4`.
+    """
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     experiment: str
@@ -45,6 +48,7 @@ class Head(PlanValue):
     profile: str | None
     overrides: Mapping[str, str] = Field(default_factory=dict)
     testbed: str
+    shard: str = ""
     seed: int
     order: str
     parts: tuple[PartPlan, ...]
@@ -90,7 +94,8 @@ class Plan(Head):
 
     def head(self) -> dict[str, Any]:
         """Return the plan without its trials in types of JSON, with the keys of plan.json."""
-        return Head.model_dump(self, mode="json", by_alias=True, exclude={"trials"})
+        absent = {"trials"} if self.shard else {"trials", "shard"}
+        return Head.model_dump(self, mode="json", by_alias=True, exclude=absent)
 
     def to_json(self) -> bytes:
         """Return the bytes of plan.json: one line for each value, treatment and trial."""

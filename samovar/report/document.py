@@ -34,7 +34,7 @@ OUTPUT_DEFAULTS: Json = {
 COMPARED_METRICS = ("throughput_bps", "goodput_bps", "rtt_median_ms", "loss_share")
 """The metrics in the table that compares testbeds. For each trial, the mean over its flows is taken."""
 COMPARISON_CAPTION = (
-    "The same treatments on each testbed: median over trials, least and greatest value, number of trials."
+    "The same treatments on each {kind}: median over trials, least and greatest value, number of trials."
 )
 SUMMARY_FILES = {
     "metrics.csv": "every metric of every trial and flow",
@@ -126,7 +126,7 @@ def _tables(campaign: Campaign) -> list[Json]:
         width = len(table["columns"])
         texts = [["" if cell is None else str(cell) for cell in row] for row in table["rows"] or []]
         table["rows"] = [[*row, *[""] * width][:width] for row in texts]
-    return found + [OUTPUT_DEFAULTS | table for table in compare_testbeds(campaign)]
+    return found + [OUTPUT_DEFAULTS | table for table in compare_places(campaign)]
 
 
 def _outputs(campaign: Campaign, kind: str) -> list[Json]:
@@ -165,24 +165,31 @@ def _output_name(planned: Mapping[str, Any], kind: str) -> str:
     return re.sub("[^A-Za-z0-9.]+", "-", "-".join([str(planned[kind]), *texts]))
 
 
-def compare_testbeds(campaign: Campaign) -> list[Json]:
-    """Return a list with a table that compares a campaign's testbeds.
+def compare_places(campaign: Campaign) -> list[Json]:
+    """Return tables that compare a campaign's testbeds, and the nodes that controlled its trials.
 
-    The list is empty if the campaign ran on only one testbed.
+    A table is left out if the campaign ran on only one testbed or node.
     """
     testbeds = {id_: str(one.get("testbed") or "") for id_, one in campaign.manifests.items()}
-    names = sorted(set(testbeds.values()))
+    trials = campaign.state.trials
+    nodes = {id_: trials[id_].node if id_ in trials else "" for id_ in campaign.manifests}
     file = campaign.folder / "tables" / "metrics.csv"
-    rows = list(comparison_rows(file, testbeds)) if len(names) > 1 and file.is_file() else []
-    columns = [{"name": name, "align": "left"} for name in ("treatment", "metric", *names)]
-    table = {"name": "testbeds", "title": "Testbeds compared", "caption": COMPARISON_CAPTION, "trials": ""}
-    return [{**table, "columns": columns, "rows": rows}] if rows else []
+    found = []
+    for kind, recorded in (("testbed", testbeds), ("node", nodes)):
+        places = {id_: name for id_, name in recorded.items() if name}
+        names = sorted(set(places.values()))
+        rows = list(comparison_rows(file, places)) if len(names) > 1 and file.is_file() else []
+        columns = [{"name": name, "align": "left"} for name in ("treatment", "metric", *names)]
+        table = {"name": f"{kind}s", "title": f"{kind.capitalize()}s compared", "trials": ""}
+        caption = COMPARISON_CAPTION.format(kind=kind)
+        found += [{**table, "caption": caption, "columns": columns, "rows": rows}] if rows else []
+    return found
 
 
-def comparison_rows(file: Path, testbeds: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield a row per treatment and metric in metrics.csv, with a cell for each testbed.
+def comparison_rows(file: Path, places: Mapping[str, str]) -> Iterator[list[str]]:
+    """Yield a row per treatment and metric in metrics.csv, with a cell for each place.
 
-    `testbeds` maps trials to testbeds. Treatments that ran on only one testbed are left out.
+    `places` maps trials to testbeds or nodes. Treatments that ran in only one place are left out.
     """
     flows: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
     with file.open(newline="", encoding="utf-8") as lines:
@@ -191,15 +198,15 @@ def comparison_rows(file: Path, testbeds: Mapping[str, str]) -> Iterator[list[st
         factors = names[names.index("part") + 1 : names.index("replicate")]
         for row in reader:
             trial, metric = row["trial"], row["metric"]
-            if metric in COMPARED_METRICS and trial in testbeds and row["value"] not in ("", "NA"):
+            if metric in COMPARED_METRICS and trial in places and row["value"] not in ("", "NA"):
                 levels = ["" if row["part"] == "main" else row["part"], *(row[name] for name in factors)]
                 key = (" ".join(filter(None, levels)) or "all", metric, row["unit"])
-                trials = flows.setdefault(key, {}).setdefault(testbeds[trial], {})
+                trials = flows.setdefault(key, {}).setdefault(places[trial], {})
                 trials.setdefault(trial, []).append(float(row["value"]))
-    for (treatment, metric, unit), by_testbed in flows.items():
-        samples = {name: list(map(mean, trials.values())) for name, trials in by_testbed.items()}
+    for (treatment, metric, unit), by_place in flows.items():
+        samples = {name: list(map(mean, trials.values())) for name, trials in by_place.items()}
         if len(samples) > 1:
-            cells = [_measured_text(samples.get(name, ()), unit) for name in sorted(set(testbeds.values()))]
+            cells = [_measured_text(samples.get(name, ()), unit) for name in sorted(set(places.values()))]
             yield [treatment, metric, *cells]
 
 

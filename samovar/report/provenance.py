@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -39,12 +40,24 @@ def provenance(campaign: Campaign) -> list[Json]:
         },
         "Report": report_software(),
         "Lab": recorded.get("lab") or {},
+        "Nodes": _nodes(campaign),
     }
     shown = {
         name: pairs({key.replace("_", " "): one_line(value) for key, value in facts.items()})
         for name, facts in groups.items()
     }
     return [{"name": name, "facts": facts} for name, facts in shown.items() if facts]
+
+
+def _nodes(campaign: Campaign) -> Json:
+    """Return by name the nodes that controlled trials, with versions and number of trials, if several did."""
+    trials = Counter(one.node for one in campaign.state.trials.values())
+    about = campaign.state.nodes
+    return (
+        {node: {**about.get(node, {}), "trials": number} for node, number in sorted(trials.items()) if node}
+        if len(trials) > 1
+        else {}
+    )
 
 
 def report_software() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The journal of a campaign: the file of its events, and the state derived from them."""
 
 from samovar.campaign.journal.campaign_state import STARTS as STARTS
+from samovar.campaign.journal.campaign_state import TRIAL_EVENTS as TRIAL_EVENTS
 from samovar.campaign.journal.campaign_state import CampaignState as CampaignState
 from samovar.campaign.journal.campaign_state import SavedState as SavedState
 from samovar.campaign.journal.campaign_state import TrialState as TrialState
@@ -12,4 +13,5 @@ from samovar.campaign.journal.journal_file import Journal as Journal
 from samovar.campaign.journal.journal_file import Note as Note
 from samovar.campaign.journal.journal_file import broken_seals as broken_seals
 from samovar.campaign.journal.journal_file import holder as holder
+from samovar.campaign.journal.journal_file import journal_bytes as journal_bytes
 from samovar.campaign.journal.journal_file import read_journal as read_journal

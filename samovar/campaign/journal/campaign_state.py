@@ -25,8 +25,9 @@ class TrialState:
     Values are of the last attempt, except `set_aside` and `earlier`. `status` is "in flight" until the
     attempt finishes, and stays "in flight" if the controller crashes. `seconds` and `overhead_s` (time not
     spent on traffic) are None until the attempt finishes. `phases` maps phases to seconds. `testbed` is where
-    the attempt ran. `set_aside` lists the folders of all earlier attempts. If the last attempt is in flight
-    or was interrupted, `earlier` is the result of the last attempt before it that ended otherwise.
+    the attempt ran, and `node` the computer that controlled it. `set_aside` lists the folders of all earlier
+    attempts. If the last attempt is in flight or was interrupted, `earlier` is the result of the last attempt
+    before it that ended otherwise.
     """
 
     id: str
@@ -41,6 +42,7 @@ class TrialState:
     set_aside: tuple[str, ...] = ()
     testbed: str = ""
     earlier: str = ""
+    node: str = ""
 
     @property
     def result(self) -> str:
@@ -83,8 +85,9 @@ class CampaignState:
     `probation` has hosts that an earlier run quarantined and on which no trial has completed since. `stopped`
     is the reason why the last run ended early. `idle` has the testbeds that have no trial left to run.
     `picks` describes the parts of the plan that runs were about, and `picked` has the trials of these parts;
-    both are empty after a run of the whole plan. If several testbeds share the campaign, hosts are named
-    HOST@TESTBED.
+    both are empty after a run of the whole plan. `nodes` has the computers on which controllers ran, each
+    with its kernel and the version of samovar; `node` is that of the last run. If several testbeds share the
+    campaign, hosts are named HOST@TESTBED.
     """
 
     trials: dict[str, TrialState] = field(default_factory=dict)
@@ -99,6 +102,8 @@ class CampaignState:
     idle: frozenset[str] = frozenset()
     picks: tuple[str, ...] = ()
     picked: frozenset[str] = frozenset()
+    nodes: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    node: str = ""
 
     def pick(self, text: str, trials: Collection[str]) -> None:
         """Note which part of the plan a run is about; with an empty text, the run is about the whole plan."""
@@ -164,10 +169,15 @@ def fold(entries: Iterable[Entry]) -> CampaignState:
 
 def _apply_campaign_event(state: CampaignState, entry: Entry) -> None:
     values = entry.values
+    if "node" in values:
+        node = str(values["node"])
+        about = {"kernel": "node_kernel", "samovar": "samovar"}
+        state.nodes[node] = {name: str(values[key]) for name, key in about.items() if key in values}
     match entry.event:
         case event if event in STARTS:
             # Each run determines these values anew, so it uses hosts again that were quarantined.
             state.controllers += 1
+            state.node = str(values.get("node") or "")
             state.probation |= state.quarantined.keys()
             state.blocked, state.quarantined, state.idle, state.stopped = {}, {}, frozenset(), ""
         case "campaign-stopped":
@@ -214,7 +224,13 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
             testbed, attempt = str(values.get("testbed") or ""), int(values["attempt"])
             earlier, aside = trial.last_result, trial.set_aside
             trial = TrialState(
-                id_, attempt, t_start_s=entry.t_s, set_aside=aside, testbed=testbed, earlier=earlier
+                id_,
+                attempt,
+                t_start_s=entry.t_s,
+                set_aside=aside,
+                testbed=testbed,
+                earlier=earlier,
+                node=str(values.get("node") or state.node),
             )
         case "phase":
             name, seconds = str(values["phase"]), float(values["seconds"])

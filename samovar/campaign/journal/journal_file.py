@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,17 @@ def broken_seals(data: bytes) -> Iterator[int]:
         if before not in (None, digest.hexdigest()):
             yield number
         digest.update(line + b"\n")
+
+
+def journal_bytes(entries: Iterable[Entry]) -> bytes:
+    """Return the content of a journal with these events, each event in SEALING with a new `before`."""
+    lines, digest = [], hashlib.sha256()
+    for entry in entries:
+        values = {key: value for key, value in entry.values.items() if key != "before"}
+        seal = {"before": digest.hexdigest()} if entry.event in SEALING else {}
+        lines.append(Entry(entry.t_s, entry.event, {**values, **seal}).line())
+        digest.update(lines[-1])
+    return b"".join(lines)
 
 
 class Journal:

@@ -1,0 +1,46 @@
+"""Implement `merge`, which makes one campaign of the campaigns of shards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from samovar.campaign import (
+    Merged,
+    Summary,
+    latest_shards,
+    merge_shards,
+    read_plan,
+    read_state,
+    run_command,
+    summarise,
+)
+from samovar.cli.program import command, open_controller, show
+from samovar.units import counted
+
+
+@command
+def merge(root: Path, shards: Sequence[str], force: bool = False) -> int:
+    """Merge campaigns of shards; the exit code is 1 if trials of the merged campaign are left to run."""
+    project = open_controller(root).project
+    if len(shards) == 1 and (project.results / shards[0]).is_dir() and "/" not in shards[0]:
+        folders = latest_shards(shards[0], project.results)
+    else:
+        folders = [project.campaign(one) for one in shards]
+    merged = merge_shards(folders, project.results, force)
+    summary = summarise(merged.folder, read_plan(merged.folder), read_state(merged.folder))
+    show(merged_lines(merged, summary))
+    return int(not summary.complete)
+
+
+def merged_lines(merged: Merged, summary: Summary) -> Iterator[str]:
+    """Yield the lines to print after `merge`: the campaign, its nodes, and how missing trials are run."""
+    plan, state = read_plan(merged.folder), read_state(merged.folder)
+    nodes = Counter(trial.node or "unknown" for trial in state.trials.values())
+    yield from (f"{node}: {counted(number, 'trial')}" for node, number in sorted(nodes.items()))
+    yield f"{summary.done} of {counted(summary.trials, 'trial')} done: {merged.folder}"
+    if not merged.is_new:
+        yield "these shards had been merged before"
+    if summary.failed:
+        yield f"to run the missing trials: {run_command(plan)}"

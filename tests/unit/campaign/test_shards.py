@@ -1,0 +1,333 @@
+"""Shards of a plan, and the one campaign that is made of theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from samovar.atomic_files import write_json
+from samovar.campaign.collection import commit_trial, digests, set_aside, sums_digest, verify
+from samovar.campaign.folder import begin_campaign, find_campaign, find_resume_point, read_plan, read_state
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import Journal
+from samovar.campaign.merge import Merged, latest_shards, merge_shards
+from samovar.campaign.run import OWN_FILES, note_pick, summarise
+from samovar.cli.show_status import CampaignStatus, status_json, status_lines
+from samovar.errors import CampaignError, DefinitionError, PlanError
+from samovar.events import silent
+from samovar.plan import Pick, Plan, Shard, most_shards
+from tests.unit.plan_values import plan_of, trial
+from tests.unit.plans import planned, study
+
+PLAN = plan_of([trial(cc, replicate) for replicate in (1, 2, 3, 4) for cc in ("cubic", "cdg", "newreno")])
+END = {"outcome": "completed", "verdict": "valid", "reasons": [], "overhead_s": 1.0}
+LAB = {"kernel": "uml", "release": "6.1.1"}
+
+
+def of_shard(shard: str, plan: Plan = PLAN) -> Plan:
+    return plan.model_copy(update={"shard": shard})
+
+
+def run_shard(
+    results: Path,
+    shard: str,
+    *,
+    node: str = "n1",
+    t_s: float = 1.0,
+    trials: int | None = None,
+    samovar: str = "1.0",
+    plan: Plan = PLAN,
+) -> Path:
+    """Write the campaign of a shard whose controller was killed in the trial after the first `trials` of it.
+
+    The first trial has an interrupted attempt before it completes.
+    """
+    own = of_shard(shard, plan)
+    sources = {"experiment.yaml": b"experiment: x\n", "testbed.yaml": b"testbed: lab\n"}
+    folder = begin_campaign(own, results, sources, silent)
+    picked = find_resume_point(own, results).picked
+    assert picked is not None
+    write_json(folder / "provenance.json", {"testbed": "lab", "lab": LAB, "recipes": {"a.sh.j2": "1"}})
+    with Journal(folder / JOURNAL) as journal:
+        journal.append("campaign-started", t_s, trials=12, node=node, node_kernel="6.1", samovar=samovar)
+        note_pick(picked, read_state(folder), journal.note)
+        journal.append("files-recorded", t_s, files=digests(folder, *OWN_FILES))
+        (folder / "calibration").mkdir()
+        measured = folder / "calibration" / "c0ffee.json"
+        measured.write_text(f'"{node}"')
+        found = {"trial": picked.ids[0], "seconds": 1.0, "missed": [], "refused": [], "left_out": []}
+        file = digests(folder, "calibration/*")
+        journal.append(
+            "path-measured", t_s, **found, file="calibration/c0ffee.json", sha256=next(iter(file.values()))
+        )
+        for number, id_ in enumerate(picked.ids):
+            at_s = t_s + 10.0 * number
+            attempt = 1
+            if number == 0:
+                journal.append("trial-started", at_s, id=id_, attempt=1, testbed="lab")
+                write_trial(folder, id_, node)
+                aside = set_aside(folder / "in-progress" / id_, folder / "set-aside")
+                where = str(aside.relative_to(folder))
+                journal.append("trial-set-aside", at_s, id=id_, folder=where, **sums_digest(aside))
+                attempt = 2
+            journal.append("trial-started", at_s + 1, id=id_, attempt=attempt, testbed="lab")
+            write_trial(folder, id_, node)
+            if number == trials:
+                return folder
+            there = commit_trial(folder / "in-progress" / id_, folder / "trials")
+            journal.append("trial-finished", at_s + 2, id=id_, **END, **sums_digest(there))
+        journal.append("campaign-finished", t_s + 1000, completed=len(picked.ids), failed=[])
+    return folder
+
+
+def write_trial(folder: Path, id_: str, node: str) -> None:
+    place = folder / "in-progress" / id_
+    place.mkdir(parents=True)
+    (place / "manifest.json").write_text(json.dumps({"id": id_, "files": [], "ran on": node}))
+    (place / "trace").write_bytes(os.urandom(100))
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> list[Path]:
+    return [
+        run_shard(tmp_path, "1/2", node="n1", t_s=1.0),
+        run_shard(tmp_path, "2/2", node="n2", t_s=4.0),
+    ]
+
+
+# Which trials a shard has
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 4])
+def test_every_trial_is_in_one_shard_and_a_replicate_is_never_divided(of: int) -> None:
+    shards = [Shard(of, number).ids(PLAN) for number in range(1, of + 1)]
+    assert sorted(id_ for ids in shards for id_ in ids) == sorted(PLAN.ids)
+    assert all(ids == tuple(id_ for id_ in PLAN.ids if id_ in ids) for ids in shards)
+    replicates = [{PLAN.find(id_).replicate for id_ in ids} for ids in shards]
+    assert sum(map(len, replicates)) == 4
+    assert max(map(len, replicates)) - min(map(len, replicates)) <= 1
+
+
+def test_parts_are_dealt_to_the_shards_in_turn() -> None:
+    factors = "{factors: {cc: [cubic, newreno]}, captures: [{at: sender}]}"
+    plan = planned(study(f"parts: {{a: {factors}, b: {factors}}}\n"))
+    assert most_shards(plan) == 2
+    first, second = (Shard(2, number).ids(plan) for number in (1, 2))
+    assert [plan.find(id_).part for id_ in first] == ["a", "a"]
+    assert [plan.find(id_).part for id_ in second] == ["b", "b"]
+
+
+def test_more_shards_than_replicates_are_refused() -> None:
+    with pytest.raises(
+        PlanError, match=r"--shard 1/5: x can be divided into at most 4 shards, .*or more rep"
+    ):
+        Shard(5, 1).ids(PLAN)
+
+
+@pytest.mark.parametrize("text", ["", "2", "0/2", "3/2", "1/0", "1/2/3", "a/b", "01/2", "-1/2", "1 /2"])
+def test_another_text_is_not_a_shard(text: str) -> None:
+    with pytest.raises(DefinitionError, match=r"not a shard; must be NUMBER/SHARDS, .*such as 2/4"):
+        Shard.parse(text)
+
+
+def test_the_plan_of_a_shard_has_all_trials_and_differs_from_the_whole_plan_in_one_key() -> None:
+    whole, part = json.loads(PLAN.to_json()), json.loads(of_shard("2/4").to_json())
+    assert part.pop("shard") == "2/4"
+    assert part == whole
+    assert Plan.from_json(of_shard("2/4").to_json()).shard == "2/4"
+
+
+def test_a_pick_within_a_shard_has_trials_of_both(tmp_path: Path) -> None:
+    picked = Pick(only=("cc=cubic",)).of(of_shard("2/4"))
+    assert picked.text == "shard 2/4, cc=cubic"
+    assert [PLAN.find(id_).replicate for id_ in picked.ids] == [2]
+    with pytest.raises(PlanError, match=r"no trial of shard 2/4 of x matches"):
+        Pick(only=("replicate=1",)).of(of_shard("2/4"))
+
+
+# The campaign of a shard
+
+
+def test_a_shard_resumes_its_own_campaign_and_neither_another_shard_nor_the_whole_plan_does(
+    tmp_path: Path,
+) -> None:
+    folder = run_shard(tmp_path, "1/2", trials=2)
+    assert find_campaign(of_shard("1/2"), tmp_path) == folder
+    assert find_campaign(of_shard("2/2"), tmp_path) is None
+    assert find_campaign(of_shard("1/4"), tmp_path) is None
+    assert find_campaign(PLAN, tmp_path) is None
+    assert not (folder.parent / "latest").exists()
+    assert len(find_resume_point(of_shard("1/2"), tmp_path).comparison.runs) == 4
+    lines = list(status_lines(CampaignStatus(folder, read_plan(folder), read_state(folder), 100.0), 100))
+    assert "the others are in other shards; to merge all: fab merge x" in lines[-2]
+    assert lines[-1] == "to run the missing trials: fab run x --testbed lab --shard 1/2"
+
+
+# The merged campaign
+
+
+def merged(shards: list[Path], *, force: bool = False) -> Merged:
+    return merge_shards(shards, shards[0].parent.parent, force)
+
+
+def test_a_merged_campaign_is_that_of_the_whole_plan_and_knows_where_each_trial_ran(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    folder = merged(shards).folder
+    assert (folder / "plan.json").read_bytes() == PLAN.to_json()
+    found = verify(folder)
+    assert (found.findings, found.notes) == ([], [])
+    assert find_campaign(PLAN, tmp_path) == folder
+    assert find_resume_point(PLAN, tmp_path).nothing_to_do
+    assert (folder.parent / "latest").resolve() == folder
+    state = read_state(folder)
+    assert {id_: one.node for id_, one in state.trials.items()} == {
+        id_: f"n{(PLAN.find(id_).replicate - 1) % 2 + 1}" for id_ in PLAN.ids
+    }
+    assert state.nodes == {node: {"kernel": "6.1", "samovar": "1.0"} for node in ("n1", "n2")}
+    assert summarise(folder, PLAN, state).complete
+    status = CampaignStatus(folder, PLAN, state, 10.0)
+    assert [one["node"] for one in status_json(status)["trials"]] == [  # type: ignore[attr-defined]
+        state.trials[id_].node for id_ in PLAN.ids
+    ]
+    assert any("n2" in line for line in status_lines(status, 100, every_trial=True))
+
+
+def test_the_merged_trials_are_those_of_the_shards_with_their_earlier_attempts(shards: list[Path]) -> None:
+    folder = merged(shards).folder
+    for shard in shards:
+        for ran in (*shard.glob("trials/*"), *shard.glob("set-aside/*")):
+            own = folder / ran.relative_to(shard)
+            assert (own / "trace").read_bytes() == (ran / "trace").read_bytes()
+            assert (own / "trace").stat().st_ino == (ran / "trace").stat().st_ino
+    assert len(list(folder.glob("trials/*"))) == 12
+    assert len(list(folder.glob("set-aside/*"))) == 2
+    measured = sorted(folder.glob("shards/*/calibration/c0ffee.json"))
+    assert [file.read_text() for file in measured] == ['"n1"', '"n2"']
+
+
+def test_shards_that_were_merged_before_give_the_same_campaign(shards: list[Path]) -> None:
+    first = merged(shards)
+    second = merged(shards[::-1])
+    assert (first.is_new, second.is_new) == (True, False)
+    assert second.folder == first.folder
+
+
+def test_the_unfinished_trials_of_a_killed_shard_are_left_to_run(tmp_path: Path) -> None:
+    whole, killed = run_shard(tmp_path, "1/2"), run_shard(tmp_path, "2/2", node="n2", trials=4)
+    before = {file: file.stat().st_mtime_ns for file in killed.rglob("*")}
+    folder = merged([whole, killed]).folder
+    assert verify(folder).findings == []
+    left = find_resume_point(PLAN, tmp_path).comparison.runs
+    ids = Shard(2, 2).ids(PLAN)
+    assert list(left) == list(ids[4:])
+    assert read_state(folder).clean
+    assert {file: file.stat().st_mtime_ns for file in killed.rglob("*")} == before
+    assert (killed / "in-progress" / ids[4] / "trace").exists()
+
+
+def test_the_newest_shards_of_an_experiment_are_found_by_its_name(shards: list[Path], tmp_path: Path) -> None:
+    assert latest_shards("x", tmp_path) == shards
+    with pytest.raises(CampaignError, match=r"no shard; `fab run y --shard 1/2` makes the first of two"):
+        latest_shards("y", tmp_path)
+
+
+def test_a_shard_that_is_missing_is_named_and_force_merges_the_others(tmp_path: Path) -> None:
+    given = [run_shard(tmp_path, "1/3"), run_shard(tmp_path, "3/3")]
+    with pytest.raises(CampaignError, match=r"shard 2/3 is missing among 1/3, 3/3; name all shards, or use"):
+        merged(given)
+    result = merged(given, force=True)
+    assert result.missing == (Shard(3, 2),)
+    left = find_resume_point(PLAN, tmp_path).comparison.runs
+    assert list(left) == list(Shard(3, 2).ids(PLAN))
+
+
+def twice(shards: list[Path]) -> None:
+    copy = shards[1].with_name(f"{shards[1].name}-copy")
+    shutil.copytree(shards[1], copy)
+    shards.append(copy)
+
+
+def whole_campaign(shards: list[Path]) -> None:
+    shards.append(begin_campaign(PLAN, shards[0].parent.parent, {}, silent))
+
+
+def other_division(shards: list[Path]) -> None:
+    shards[1] = run_shard(shards[0].parent.parent, "2/4")
+
+
+def other_plan(shards: list[Path]) -> None:
+    plan = PLAN.model_copy(update={"seed": 2})
+    shutil.rmtree(shards[1])
+    shards[1] = run_shard(shards[0].parent.parent, "2/2", plan=plan)
+
+
+def other_version(shards: list[Path]) -> None:
+    shutil.rmtree(shards[1])
+    shards[1] = run_shard(shards[0].parent.parent, "2/2", samovar="2.0")
+
+
+def other_kernel(shards: list[Path]) -> None:
+    file = shards[1] / "provenance.json"
+    write_json(file, {**json.loads(file.read_bytes()), "lab": {**LAB, "release": "6.2.0"}})
+
+
+def changed_sums(shards: list[Path]) -> None:
+    with next(shards[0].glob("trials/*/SHA256SUMS")).open("a") as file:
+        file.write("\n")
+
+
+def changed_journal(shards: list[Path]) -> None:
+    file = shards[0] / JOURNAL
+    file.write_bytes(file.read_bytes().replace(b'"attempt": 2', b'"attempt": 3'))
+
+
+def no_journal(shards: list[Path]) -> None:
+    (shards[0] / JOURNAL).unlink()
+
+
+BAD: list[tuple[Callable[[list[Path]], None], str]] = [
+    (twice, r"-copy: shard 2/2 was run twice, also in .*; name only one of the two"),
+    (whole_campaign, r"not a shard; must be a campaign that `fab run x --shard 1/2` made"),
+    (other_division, r"shard 2/4, but .* is shard 1/2; must be shards of one division, such as 1/2 and 2/2"),
+    (other_plan, r"its plan differs from that of .*; must be shards of one plan"),
+    (other_version, r"versions differ: samovar: 1.0 in shard 1/2, 2.0 in shard 2/2; must be equal, or use"),
+    (other_kernel, r"kernel of lab lab: uml 6.1.1 in shard 1/2, uml 6.2.0 in shard 2/2"),
+    (changed_sums, r"missing, or its SHA256SUMS has changed; `fab verify .*` lists changes"),
+    (changed_journal, r"journal.jsonl:\d+: the lines before it have changed"),
+    (no_journal, r"journal.jsonl is missing; must be a campaign that has started"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "message"), BAD, ids=lambda one: getattr(one, "__name__", ""))
+def test_what_cannot_be_merged_is_refused_in_a_sentence_and_stays_as_it_is(
+    shards: list[Path], spoil: Callable[[list[Path]], None], message: str
+) -> None:
+    spoil(shards)
+    home = shards[0].parent
+    before = {file: file.stat().st_mtime_ns for file in home.rglob("*") if file.is_file()}
+    with pytest.raises(CampaignError, match=message):
+        merged(shards)
+    assert {file: file.stat().st_mtime_ns for file in home.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize("spoil", [other_version, other_kernel])
+def test_force_merges_shards_of_different_versions(
+    shards: list[Path], spoil: Callable[[list[Path]], None]
+) -> None:
+    spoil(shards)
+    folder = merged(shards, force=True).folder
+    assert summarise(folder, PLAN, read_state(folder)).complete
+
+
+def test_a_shard_that_is_running_is_not_merged(shards: list[Path]) -> None:
+    with (
+        Journal(shards[1] / JOURNAL),
+        pytest.raises(CampaignError, match=r"another controller is running this campaign"),
+    ):
+        merged(shards)
