@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from samovar.campaign.merge import Merged as Merged
     from samovar.campaign.merge import latest_shards as latest_shards
     from samovar.campaign.merge import merge_shards as merge_shards
+    from samovar.campaign.merge import shards_of as shards_of
     from samovar.campaign.notifier import notifying as notifying
     from samovar.campaign.past_campaigns import Archive as Archive
     from samovar.campaign.policy import policy_of as policy_of

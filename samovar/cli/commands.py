@@ -307,12 +307,35 @@ def sudoers(root: Path, **arguments: Any) -> int:
 @click.option(
     "--events", default="", help="Append each event to this file as a line of JSON; - is standard output."
 )
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run all trials in N shards at the same time, each in a lab of its own, and merge them.",
+)
+@click.option(
+    "--on",
+    metavar="WHERE",
+    help="Where the shards run: local (default), slurm, or the folder of a Snakemake profile.",
+)
 @in_project
-def run(root: Path, **arguments: Any) -> int:
+def run(root: Path, shards: int | None, on: str | None, **arguments: Any) -> int:
     """Run the trials of an experiment; after an interrupt or a change, run those that are missing."""
-    from samovar.cli import campaign_commands
+    from samovar.cli import campaign_commands, shard_commands
 
-    return campaign_commands.run(root, request_of(arguments), pick=pick_of(arguments), **arguments)
+    request, pick = request_of(arguments), pick_of(arguments)
+    if shards is None:
+        if on:
+            raise click.UsageError("--on needs --shards, such as --shards 4")
+        return campaign_commands.run(root, request, pick=pick, **arguments)
+    if pick or request.shard or arguments["events"]:
+        raise click.UsageError(
+            "--shards runs all trials; --shard, --events and picks need a run of their own"
+        )
+    names = {"--new": "new_campaign", "--force": "force", "--fail-fast": "fail_fast"}
+    names |= {"--allow-partial": "allow_partial"}
+    options = [option for option, name in names.items() if arguments[name]]
+    return shard_commands.run_in_shards(root, request, shards, on or "local", options)
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""Implement `merge`, which makes one campaign of the campaigns of shards."""
+"""Implement `merge` and `run --shards`, which make one campaign of the campaigns of shards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ from samovar.campaign import (
     summarise,
 )
 from samovar.cli.program import command, open_controller, show
+from samovar.cli.project import Request
+from samovar.cli.shard_runs import run_shards
 from samovar.units import counted
+
+
+@command
+def run_in_shards(root: Path, request: Request, shards: int, on: str, options: Sequence[str]) -> int:
+    """Run all shards of an experiment at the same time, and merge them."""
+    folders = run_shards(root, request, shards, on, options)
+    return show_merged(merge_shards(folders, open_controller(root).project.results))
 
 
 @command
@@ -28,7 +37,11 @@ def merge(root: Path, shards: Sequence[str], force: bool = False) -> int:
         folders = latest_shards(shards[0], project.results)
     else:
         folders = [project.campaign(one) for one in shards]
-    merged = merge_shards(folders, project.results, force)
+    return show_merged(merge_shards(folders, project.results, force))
+
+
+def show_merged(merged: Merged) -> int:
+    """Show a merged campaign; return 1 if trials of it are left to run, otherwise 0."""
     summary = summarise(merged.folder, read_plan(merged.folder), read_state(merged.folder))
     show(merged_lines(merged, summary))
     return int(not summary.complete)

@@ -12,3 +12,4 @@ from samovar.lab.kernel import UserModeConfig as UserModeConfig
 from samovar.lab.lifecycle import answering_hosts as answering_hosts
 from samovar.lab.lifecycle import down as down
 from samovar.lab.lifecycle import up as up
+from samovar.lab.machines import available_memory as available_memory

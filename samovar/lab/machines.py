@@ -151,7 +151,7 @@ def plan_machines(testbed: Testbed, topology: Topology, project: Path) -> tuple[
         return ()
     accelerator = choose_accelerator()
     machines = tuple(_plan_machine(testbed, topology, node, project, accelerator) for node in nodes)
-    needed, there = cost_of(machines).memory_bytes, _available_memory()
+    needed, there = cost_of(machines).memory_bytes, available_memory()
     if needed > there:
         what = f"{len(machines)} virtual machines need {needed / 1e9:.1f} GB of memory"
         accepted = "a smaller `memory` of the lab or its hosts"
@@ -225,7 +225,8 @@ def kvm_works() -> bool:
     return True
 
 
-def _available_memory() -> int:
+def available_memory() -> int:
+    """Return how many bytes of memory new processes can use without swapping."""
     lines = MEMINFO.read_text(encoding="ascii").splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
 

@@ -1,0 +1,82 @@
+"""What `fab run --shards` and `fab merge` refuse before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from samovar.cli.commands import run_commands
+from samovar.cli.shard_runs import _require_snakemake
+from samovar.errors import CampaignError
+
+ROOT = Path(__file__).parents[3]
+EXPERIMENT = """
+experiment: mine
+title: Mine
+testbed: lab
+path: {rate: 10Mbit, rtt: 4ms, aqm: pfifo, buffer: 40packets}
+duration: 2s
+replicates: 4
+traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver}]
+captures: [{at: sender}]
+factors: {cc: [cubic]}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "mine.yaml").write_text(EXPERIMENT)
+    (tmp_path / "hosts").mkdir()
+    text = (ROOT / "hosts" / "lab.yaml").read_text()
+    (tmp_path / "hosts" / "lab.yaml").write_text(text)
+    (tmp_path / "hosts" / "large.yaml").write_text(
+        text.replace("testbed: lab", "testbed: large").replace("lab:", "lab: {memory: 500GB}  #", 1)
+    )
+    (tmp_path / "config.yaml").write_text("testbed: lab\n")
+    return tmp_path
+
+
+REFUSED = [
+    (["--shards", "5"], "mine can be divided into at most 4 shards", 1),
+    (["--shards", "0"], "0 is not in the range x>=1", 2),
+    (["--shards", "2", "--shard", "1/2"], "--shards runs all trials", 2),
+    (["--shards", "2", "--only", "cc=cubic"], "--shards runs all trials", 2),
+    (["--shards", "2", "--events", "-"], "--shards runs all trials", 2),
+    (["--on", "slurm"], "--on needs --shards, such as --shards 4", 2),
+    (["--shard", "3/2"], "not a shard; must be NUMBER/SHARDS, counted from 1, such as 2/4", 1),
+    (["--shards", "2", "--testbed", "example-linux"], "has real hosts, which run one trial at a time", 1),
+    (["--shards", "2", "--testbed", "large"], "2 labs with 500.0 GB of memory each, but", 1),
+]
+
+
+@pytest.mark.parametrize(("options", "message", "code"), REFUSED, ids=lambda one: str(one)[:40])
+def test_what_cannot_run_in_shards_is_refused_before_anything_starts(
+    project: Path, options: list[str], message: str, code: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_commands(["run", "mine", *options], project) == code
+    assert message in " ".join(capfd.readouterr().err.split())
+    assert not (project / "results").exists()
+    assert not (project / ".lab").exists()
+
+
+def test_merging_an_experiment_without_shards_says_how_to_make_some(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (project / "results" / "mine").mkdir(parents=True)
+    assert run_commands(["merge", "mine"], project) == 1
+    assert "no shard; `fab run mine --shard 1/2` makes the first of two" in capfd.readouterr().err
+
+
+def test_without_slurm_or_a_profile_nothing_is_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("snakemake")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CampaignError, match=r"--on slurm: sbatch is missing; run the command on a computer"):
+        _require_snakemake("slurm")
+    with pytest.raises(
+        CampaignError, match=r"--on x: no such folder; must be local, slurm, or the folder of a"
+    ):
+        _require_snakemake("x")
