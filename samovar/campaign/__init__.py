@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from samovar.campaign.interrupts import EXIT_CODE as EXIT_CODE
     from samovar.campaign.interrupts import Interrupts as Interrupts
     from samovar.campaign.interrupts import unrestored_lines as unrestored_lines
-    from samovar.campaign.merge import Merged as Merged
-    from samovar.campaign.merge import latest_shards as latest_shards
-    from samovar.campaign.merge import merge_shards as merge_shards
-    from samovar.campaign.merge import shards_of as shards_of
+    from samovar.campaign.merge_campaigns import Merged as Merged
+    from samovar.campaign.merge_campaigns import latest_shards as latest_shards
+    from samovar.campaign.merge_campaigns import merge_shards as merge_shards
+    from samovar.campaign.merge_campaigns import shards_of as shards_of
     from samovar.campaign.notifier import notifying as notifying
     from samovar.campaign.past_campaigns import Archive as Archive
     from samovar.campaign.policy import policy_of as policy_of
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _MODULES = (
     *("interrupts", "folder", "notifier", "past_campaigns", "policy", "provenance_json", "recovery", "run"),
-    *("retries", "dry_run", "merge"),
+    *("retries", "dry_run", "merge_campaigns"),
 )
 """Modules in the order in which __getattr__ searches them for a name. Modules that import little come first,
 because a search loads every module up to the one that has the name."""

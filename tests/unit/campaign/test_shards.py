@@ -15,7 +15,7 @@ from samovar.campaign.collection import commit_trial, digests, set_aside, sums_d
 from samovar.campaign.folder import begin_campaign, find_campaign, find_resume_point, read_plan, read_state
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Journal
-from samovar.campaign.merge import Merged, latest_shards, merge_shards
+from samovar.campaign.merge_campaigns import Merged, latest_shards, merge_shards
 from samovar.campaign.run import OWN_FILES, note_pick, summarise
 from samovar.cli.show_status import CampaignStatus, status_json, status_lines
 from samovar.errors import CampaignError, DefinitionError, PlanError
