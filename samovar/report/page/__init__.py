@@ -6,7 +6,7 @@ from samovar.report.campaign_data import Campaign, Json
 from samovar.report.page.campaign_index import PAGE as PAGE
 from samovar.report.page.campaign_index import write_index as write_index
 from samovar.report.page.figure_curves import TableRow, read_curves
-from samovar.report.page.html_page import data_url, render
+from samovar.report.page.html_page import data_url, packed, render
 from samovar.report.page.trial_table import trial_details, trial_table
 from samovar.report.typeset import draw_pictures
 
@@ -29,7 +29,10 @@ def make_page(campaign: Campaign, document: Json) -> bytes:
         **document,
         "pdf": f"{campaign.plan.experiment}.pdf",
         "trial_table": table,
-        "details": trial_details(campaign),
     }
-    drawn = {"pictures": pictures, "curves": {name: one for name, one in curves.items() if one}}
+    drawn = {
+        "pictures": pictures,
+        "curves": {name: one for name, one in curves.items() if one},
+        "details": packed(trial_details(campaign)),
+    }
     return render("report.html.j2", values, SCRIPTS, drawn)

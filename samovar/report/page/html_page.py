@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from base64 import b64encode
 from functools import partial
 from hashlib import sha256
@@ -60,6 +61,11 @@ def _script_json(value: Any) -> str:
     """Return JSON for a <script> element, which ends at `</script` even within a text."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def packed(value: Any) -> str:
+    """Return JSON compressed as zlib does (RFC 1950), in Base64."""
+    return b64encode(zlib.compress(json.dumps(value, ensure_ascii=False).encode(), 9)).decode()
 
 
 def data_url(picture: bytes) -> str:

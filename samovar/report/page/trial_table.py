@@ -1,4 +1,4 @@
-"""List a campaign's trials for its page: levels, verdict, checks, and the files of each trial."""
+"""List a campaign's trials for its page: levels, verdict, checks, and the files and scripts of each trial."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from samovar.experiment import redacted
+from samovar.recipes import BODY
 from samovar.report.campaign_data import Campaign, Json
 from samovar.report.overview import reasons
 
@@ -46,17 +48,33 @@ def trial_table(campaign: Campaign) -> Json:
 
 
 def trial_details(campaign: Campaign) -> Json:
-    """Return checks and files of each planned trial, as places in tables of distinct checks and names."""
+    """Return checks, files and scripts of each planned trial, as places in tables of distinct ones.
+
+    `scripts` has pairs of a file's name and its text, without the functions with which all scripts begin.
+    """
     checks: Distinct[tuple[str, ...]] = Distinct()
     names: Distinct[str] = Distinct()
+    scripts: Distinct[str] = Distinct()
     trials = [
         {
             "checks": [checks.place(one) for one in _checks(campaign.manifests.get(id_) or {})],
             "files": [names.place(one) for one in _files(campaign.folder / "trials" / id_)],
+            "scripts": [
+                (names.place(f"commands/{file.name}"), scripts.place(_script_text(file)))
+                for file in sorted((campaign.folder / "trials" / id_ / "commands").glob("*.sh"))
+            ],
         }
         for id_ in campaign.plan.ids
     ]
-    return {"checks": list(checks), "names": list(names), "trials": trials}
+    shown = [[redacted(text, {}) for text in check] for check in checks]
+    return {"checks": shown, "names": list(names), "scripts": list(scripts), "trials": trials}
+
+
+def _script_text(file: Path) -> str:
+    """Return the text of a script from its body on; secrets were removed when it was recorded."""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    _, body, rest = text.partition(BODY)
+    return body + rest or text
 
 
 def _checks(manifest: Json) -> Iterator[tuple[str, ...]]:

@@ -4,7 +4,7 @@
   const { factors, rows } = JSON.parse(document.getElementById("trial-rows").textContent);
   const dialog = document.getElementById("trial-dialog");
   const table = document.getElementById("trial-table");
-  let details = null; // parsed when the first trial is opened
+  let details = null; // unpacked when the first trial is opened
 
   function element(name, attributes = {}, ...children) {
     const made = document.createElement(name);
@@ -74,7 +74,14 @@
   // A script's exit code, output and time are in a file of the same name.
   const scriptOf = file => file.endsWith(".json") ? file.replace(/json$/, "sh") : "";
 
+  async function unpack(text) {
+    const bytes = Uint8Array.from(atob(text), one => one.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return JSON.parse(await new Response(stream).text());
+  }
+
   function filesOf(id, trial) {
+    const scripts = new Map(trial.scripts.map(([name, text]) => [details.names[name], details.scripts[text]]));
     const folders = new Map();
     for (const name of trial.files.map(one => details.names[one])) {
       const [folder, file] = name.split("/");
@@ -82,10 +89,14 @@
     }
     return [...folders].flatMap(([folder, files]) => [
       element("h3", {}, folder[0].toUpperCase() + folder.slice(1)),
-      element("ul", {}, ...files.filter(file => !files.includes(scriptOf(file))).map(file => {
+      element("ul", folder === "commands" ? { class: "commands" } : {}, ...files.filter(file => !files.includes(scriptOf(file))).map(file => {
         const link = (name, text) => element("a", { href: path(id, folder, name) }, text);
         const result = files.find(one => one !== file && scriptOf(one) === file);
-        return element("li", {}, link(file, file), ...(result ? [" → ", link(result, "result")] : []));
+        const links = [link(file, file), ...(result ? [" → ", link(result, "result")] : [])];
+        const text = scripts.get(`${folder}/${file}`);
+        if (text === undefined) return element("li", {}, ...links);
+        return element("li", { class: "script" }, element("details", {}, element("summary", {}, file),
+          element("p", {}, ...links), element("pre", { tabindex: "0" }, text)));
       })),
     ]);
   }
@@ -98,8 +109,8 @@
     close.focus();
   }
 
-  function openTrial(place) {
-    details ??= JSON.parse(document.getElementById("trial-details").textContent);
+  async function openTrial(place) {
+    details ??= await unpack(document.getElementById("trial-details").textContent);
     const row = rows[place], trial = details.trials[place];
     const facts = [...columns.map(([name, value]) => [name, value(row)]), ["replicate", row.replicate], ["block", row.block], ["reasons", row.reasons]];
     show(row.id,

@@ -88,6 +88,11 @@ class Browser:
             "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0))))"
         )
 
+    def wait_for(self, condition: str) -> None:
+        """Wait until a script returns true."""
+        while not self.run(f"Boolean({condition})"):
+            self.settle()
+
     def press(self, key: str, shift: bool = False) -> None:
         """Press and release a key where the focus is."""
         about = {"key": key, "windowsVirtualKeyCode": KEYS.get(key, ord(key[0])), "modifiers": 8 * shift}

@@ -21,6 +21,7 @@ SAMPLES, SPIKE = 100_000, 56_789
 LOADED = "(() => { const n = performance.getEntriesByType('navigation')[0]; return [n.loadEventEnd, n.transferSize] })()"
 FIGURE = "document.getElementById('figure-rtt-by-rwnd')"
 PLOT = f"{FIGURE}.querySelector('.plot')"
+OPEN = "document.getElementById('trial-dialog').open"
 LEGEND = "[...document.querySelectorAll('#figure-rtt-by-rwnd .legend button')]"
 AXIS = f"(() => {{ const p = {PLOT}.querySelector('.u-over').getBoundingClientRect(); return [p.x, p.y, p.width, p.height] }})()"
 
@@ -81,8 +82,7 @@ def browser(started: Browser, folder: Path) -> Iterator[Browser]:
 
 def see_figure(browser: Browser) -> None:
     browser.run("document.getElementById('figure-rtt-by-rwnd').scrollIntoView()")
-    while not browser.run(f"Boolean({PLOT})"):
-        browser.settle()
+    browser.wait_for(PLOT)
     browser.run(f"{PLOT}.scrollIntoView({{block: 'center'}})")
     browser.settle()
 
@@ -159,6 +159,7 @@ def test_a_click_on_a_point_opens_its_trial_with_checks_and_files(browser: Brows
     x, y, width, height = browser.run(AXIS)
     for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
         browser.mouse(kind, x + width / 2, y + height * 0.55)
+    browser.wait_for(OPEN)
     heading = browser.run("document.getElementById('trial-heading').textContent")
     assert heading == next((folder / "trials").glob("window-cdg-50KB-*r1*")).name
     text = browser.run("document.getElementById('trial-dialog').innerText")
@@ -168,6 +169,8 @@ def test_a_click_on_a_point_opens_its_trial_with_checks_and_files(browser: Brows
     assert any(one.endswith("001-src-set.sh") for one in links)
     assert all(Path(one.removeprefix("file://")).is_file() for one in links)
     assert "1 passed" in text
+    scripts = browser.run("[...document.querySelectorAll('#trial-dialog pre')].map(one => one.textContent)")
+    assert "sysctl -w net.ipv4.tcp_congestion_control='reno'" in scripts[0]
 
 
 def test_a_point_of_a_median_lists_its_trials(browser: Browser) -> None:
@@ -177,6 +180,7 @@ def test_a_point_of_a_median_lists_its_trials(browser: Browser) -> None:
     for _ in range(46):
         browser.press("ArrowLeft")
     browser.press("Enter")
+    browser.wait_for(OPEN)
     shown = browser.run("[...document.querySelectorAll('#trial-dialog li')].map(one => one.textContent)")
     assert [one.rsplit("-", 2)[0] for one in shown] in (
         ["window-cdg-50KB-1500"] * 2,
@@ -193,6 +197,7 @@ def test_a_trial_opens_and_closes_by_keyboard_with_a_visible_focus(browser: Brow
     trial = browser.run("document.activeElement.textContent")
     assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     browser.press("Enter")
+    browser.wait_for(OPEN)
     assert browser.run("document.getElementById('trial-heading').textContent") == trial
     assert browser.run("document.activeElement.textContent") == "Close"
     browser.press("Escape")
