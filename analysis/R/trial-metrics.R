@@ -130,10 +130,19 @@ flow_in_capture <- function(flow, capture) {
   port <- flow$port
   ends <- c(flow$from_address, flow$to_address)
   ours <- as.character(seen$src) %in% ends & as.character(seen$dst) %in% ends & (seen$dport == port | seen$sport == port)
-  if (any(ours)) return(seen$flow[which(ours)[1L]])
+  if (any(ours)) return(direction_from(flow$from_address, seen[which(ours)[1L]], capture))
   # ICMP echoes have no ports.
   echoes <- paste(flow$from_address, ">", flow$to_address)
   if (echoes %in% levels(capture$flow) && identical(flow$generator, "ping")) echoes else NA_character_
+}
+
+# A call has about as much payload in each direction, and more of it arrives in the direction without losses. The flow is nevertheless the direction from
+# its `from`, unless hardly any of its packets carry data.
+direction_from <- function(address, found, capture) {
+  back <- reverse_flow(found$flow)
+  if (identical(as.character(found$src), address) || !back %in% levels(capture$flow)) return(found$flow)
+  answers <- sum(capture$flow == back & may_carry(capture$payload_bytes), na.rm = TRUE)
+  if (answers >= least_answering_share * found$packets) back else found$flow
 }
 
 flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
