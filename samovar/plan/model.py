@@ -9,7 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field
+
+
+def _is_unset(value: object) -> bool:
+    """Leave an unset key out of plan.json: trials keep the ids that they had before the key existed."""
+    return not value
 
 
 class PlanValue(BaseModel):
@@ -69,6 +74,7 @@ class ClassPlan(PlanValue):
 class DevicePlan(PlanValue):
     """A pair of adapters that joins two hosts.
 
+    A transmission on the medium takes `access_s` and the time of its frames, which is at most `burst_s`.
     `drift` is a share of the rate. `pause_quanta` counts quanta of 512 bit times. `host` is the host where
     `down` begins. Adapters of a lab are `settable`. Real adapters cannot be queried, so their values are
     assumptions. `seed` is the seed of the drift.
@@ -79,6 +85,8 @@ class DevicePlan(PlanValue):
     medium: str
     flow_control: bool
     pause_quanta: int
+    access_s: float | None = Field(None, exclude_if=_is_unset)
+    burst_s: float | None = Field(None, exclude_if=_is_unset)
     drift: float = 0.0
     seed: int | None = None
 
@@ -96,17 +104,8 @@ class PathPlan(PlanValue):
     down: DirectionPlan
     up: DirectionPlan
     classes: tuple[ClassPlan, ...] = ()
-    link: str | None = None
-    device: DevicePlan | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_device(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the keys `link` and `device` if they are not set.
-
-        Trials without a device then keep the ids that they had before these keys existed.
-        """
-        written: dict[str, Any] = write(self)
-        return {key: value for key, value in written.items() if key not in ("link", "device") or value}
+    link: str | None = Field(None, exclude_if=_is_unset)
+    device: DevicePlan | None = Field(None, exclude_if=_is_unset)
 
 
 class WlanPlan(PlanValue):
@@ -138,16 +137,7 @@ class HostPlan(PlanValue):
     interfaces: tuple[str, ...]
     cc_parameters: Mapping[str, str] = Field(default_factory=dict)
     settings: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
-    wlans: tuple[WlanPlan, ...] = ()
-
-    @model_serializer(mode="wrap")
-    def _without_wlans(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the key `wlans` for hosts that are not an access point.
-
-        Trials without a WLAN then keep the ids that they had before this key existed.
-        """
-        written: dict[str, Any] = write(self)
-        return {key: value for key, value in written.items() if key != "wlans" or value}
+    wlans: tuple[WlanPlan, ...] = Field((), exclude_if=_is_unset)
 
     @property
     def system(self) -> str:

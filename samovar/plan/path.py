@@ -43,7 +43,12 @@ def path_of(values: TreatmentValues) -> PathPlan | None:
 
 def _device(values: TreatmentValues) -> DevicePlan:
     testbed = values.testbed
-    known = {key: getattr(testbed.device, key) for key in keys.DEVICE_PARAMETERS} | values.device_parameters()
+    attributes = {name: key.attribute for name, key in keys.keys_of(keys.Adapter).items()}
+    parameters = values.device_parameters()
+    known = {
+        attributes[name]: parameters.get(name, getattr(testbed.device, attributes[name]))
+        for name in keys.DEVICE_PARAMETERS
+    }
     if known["drift"]:
         generator = stream_of(values, f"link {testbed.bottleneck_link}").generator()
         known["seed"] = generator.getrandbits(32)

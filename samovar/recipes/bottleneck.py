@@ -194,4 +194,6 @@ def adapter_values(path: PathPlan, device: DevicePlan) -> Mapping[str, object]:
         "seed": device.seed or 1,
         "link_bps": next(rate_bps for rate_bps in PORT_RATES_BPS if rate_bps >= fastest_bps),
     }
+    costs_s = {"access_ns": device.access_s, "burst_ns": device.burst_s}
+    numbers |= {key: round(value * 1e9) for key, value in costs_s.items() if value is not None}
     return {"link": path.link, "keys": {key: f"{value:.10g}" for key, value in numbers.items()}}

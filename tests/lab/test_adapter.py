@@ -209,6 +209,18 @@ def test_both_ways_share_a_simplex_medium_and_no_duplex_one(
 
 
 @pytest.mark.proof
+def test_a_transmission_takes_its_access_and_as_many_frames_as_fit_into_a_burst(bench: Bench) -> None:
+    """9 frames of 1042 bytes fit into 10 ms at 8 Mbit/s; with 2 ms of access they take 11.38 ms."""
+    bench.set("rate_down_bps=8e6 buffer_down_frames=300 flow_control=1 access_ns=2e6 burst_ns=10e6")
+    bench.record()
+    bench.shower("src", "dst", 1000, 6)
+    span = _full(bench.recorded(), "down", 20)
+    points = [(int(row["t_ns"]), int(row["out_bytes"])) for row in (span[0], span[-1])]
+    assert points[1][0] - points[0][0] > 4e9
+    assert _rate_bps(*points[0], *points[1]) == pytest.approx(9 * 1042 * 8 / 11.378e-3, rel=0.01)
+
+
+@pytest.mark.proof
 def test_a_drift_repeats_with_its_seed_and_with_no_other(bench: Bench) -> None:
     first, again, other = (_walk(bench, seed) for seed in (7, 7, 8))
     steps = sorted(first.keys() & again.keys() & other.keys())

@@ -50,12 +50,14 @@ def test_an_experiment_that_says_nothing_has_the_device_of_the_testbed(folder: P
 
 def test_what_an_experiment_says_of_a_device_lies_over_the_testbed(folder: Path) -> None:
     (path,) = paths(
-        folder, "path: {buffer: 9packets, rtt: 6ms, medium: duplex, flow_control: off, drift: 5%}\n"
+        folder,
+        "path: {buffer: 9packets, rtt: 6ms, medium: duplex, flow_control: off, drift: 5%, access: 600us, burst: 3ms}\n",
     )
     assert path.device is not None
     assert (path.down.rate_bps, path.up.buffer_packets, path.rtt_s) == (40_000_000, 9, 0.006)
     assert (path.device.medium, path.device.flow_control, path.device.drift) == ("duplex", False, 0.05)
     assert path.device.pause_quanta == 65535
+    assert (path.device.access_s, path.device.burst_s) == (0.0006, 0.003)
 
 
 def test_a_device_s_rate_and_parameters_may_vary_and_formulas_reckon_with_them(folder: Path) -> None:

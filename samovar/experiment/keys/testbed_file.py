@@ -170,6 +170,12 @@ class Adapter(Strict):
     medium: Annotated[str, types.choice("medium", *MEDIA)] = entry(
         "simplex: both directions share the rate; duplex: each direction has the full rate.", "duplex"
     )
+    access_s: Annotated[float, types.DELAY] | None = entry(
+        "Mean time that a transmission on the medium takes beside its frames, such as 600us.", None
+    )
+    burst_s: Annotated[float, types.DELAY] | None = entry(
+        "Longest time of the frames in one transmission, such as 3ms; by default, one frame each.", None
+    )
     flow_control: Annotated[bool, types.SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
     pause_quanta: Annotated[int, QUANTA] = entry(
         "Pause that one PAUSE frame requests, in units of 512 bit times.", LARGEST_QUANTA
@@ -405,6 +411,8 @@ DEVICE_PARAMETERS: Mapping[str, ParameterInfo] = {
     )
     for name, type_, choices in (
         ("medium", "text", MEDIA),
+        ("access", "duration", ()),
+        ("burst", "duration", ()),
         ("flow_control", "switch", ()),
         ("pause_quanta", "integer", ()),
         ("drift", "share", ()),

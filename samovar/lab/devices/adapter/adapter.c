@@ -18,6 +18,8 @@ static const struct key keys[] = {
     {"loss_down", OF(loss, DOWN), 0, 0, 1, 0},
     {"loss_up", OF(loss, UP), 0, 0, 1, 0},
     {"simplex", OF(simplex, 0), 0, 0, 1, 0},
+    {"access_ns", OF(access_ns, 0), 0, 0, 1e9, 0},
+    {"burst_ns", OF(burst_ns, 0), 0, 0, 1e9, 0},
     {"flow_control", OF(flow_control, 0), 0, 0, 1, 0},
     {"pause_quanta", OF(pause_quanta, 0), 0, 0, 65535, 65535},
     {"resume_frames", OF(resume_frames, 0), 0, 1, 1e6, 32},

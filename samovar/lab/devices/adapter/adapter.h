@@ -8,7 +8,7 @@ enum { DOWN, UP, DIRECTIONS };
 /* Settings that an order can change, each a number; `keys` in adapter.c lists them. */
 struct settings {
   double rate_bps[DIRECTIONS], buffer_frames[DIRECTIONS], delay_ns[DIRECTIONS], loss[DIRECTIONS];
-  double simplex, flow_control, pause_quanta, resume_frames, drift, seed, link_bps;
+  double simplex, access_ns, burst_ns, flow_control, pause_quanta, resume_frames, drift, seed, link_bps;
 };
 
 /* Counters of one adapter since it was last set. */

@@ -1,4 +1,8 @@
-/* The buffer of an adapter, its PAUSE frames, the medium, and the delay behind it. */
+/* The buffer of an adapter, its PAUSE frames, the medium, and the delay behind it.
+ *
+ * A transmission on the medium begins with the access, whose time is drawn within a fifth of its mean, as a slotted backoff
+ * varies. It carries the frames that waited when the access began: at least one, and as many as fit into the burst. They
+ * arrive together at its end. */
 #include "adapter.h"
 
 #include <stdlib.h>
@@ -7,18 +11,19 @@
 #include <unistd.h>
 
 enum { SHORTEST_FRAME = 60, QUANTUM_BITS = 512 };
+#define ACCESS_VARIES 0.2
 #define DRIFT_STEP_NS INT64_C(500000000)
 
 struct medium {
-  struct frame *served;
+  struct queue served; /* frames of the current transmission */
   int served_way, last_direction;
-  int64_t free_ns; /* end of the transmission of the current frame */
+  int64_t free_ns; /* end of the current transmission */
 };
 
 struct settings now_set;
 struct adapter adapters[DIRECTIONS];
 static struct medium media[DIRECTIONS]; /* a simplex medium is only the first */
-static uint64_t loss_state, drift_state; /* separate, so that frames do not change the drift */
+static uint64_t loss_state, drift_state, access_state; /* separate, so that frames do not change the drift */
 static double drift_now;
 static int64_t drift_next_ns;
 
@@ -82,34 +87,45 @@ static int next_way(const struct medium *medium, int first, int last) {
   return chosen;
 }
 
-static void arrive(struct medium *medium) {
+static void begin_transmission(struct medium *medium, int direction) {
+  struct queue *waiting = &adapters[direction].waiting;
+  int64_t begins_ns = waiting->first->t_ns > medium->free_ns ? waiting->first->t_ns : medium->free_ns, filled_ns = 0;
+  do {
+    filled_ns += takes_ns(direction, waiting->first);
+    push(&medium->served, pop(waiting));
+  } while (waiting->first && waiting->first->t_ns <= begins_ns &&
+           filled_ns + takes_ns(direction, waiting->first) <= (int64_t)now_set.burst_ns);
+  medium->served_way = direction;
+  medium->free_ns = begins_ns + filled_ns;
+  if (now_set.access_ns > 0)
+    medium->free_ns += (int64_t)(now_set.access_ns * (1 + ACCESS_VARIES * (2 * drawn(&access_state) - 1)));
+}
+
+static void end_transmission(struct medium *medium) {
   struct adapter *adapter = &adapters[medium->served_way];
-  struct frame *frame = medium->served;
-  medium->served = NULL;
+  double loss = now_set.loss[medium->served_way];
   medium->last_direction = medium->served_way;
-  adapter->held_frames--;
-  if (now_set.loss[medium->served_way] > 0 && drawn(&loss_state) < now_set.loss[medium->served_way]) {
-    adapter->count.lost_frames++;
-    free(frame);
-    return;
+  for (struct frame *frame; (frame = pop(&medium->served));) {
+    adapter->held_frames--;
+    if (loss > 0 && drawn(&loss_state) < loss) {
+      adapter->count.lost_frames++;
+      free(frame);
+      continue;
+    }
+    frame->t_ns = medium->free_ns + (int64_t)now_set.delay_ns[medium->served_way];
+    push(&adapter->flying, frame);
   }
-  frame->t_ns = medium->free_ns + (int64_t)now_set.delay_ns[medium->served_way];
-  push(&adapter->flying, frame);
 }
 
 static void advance(struct medium *medium, int first, int last, int64_t now_ns) {
   for (;;) {
-    if (medium->served) {
+    if (medium->served.first) {
       if (medium->free_ns > now_ns) return;
-      arrive(medium);
+      end_transmission(medium);
     }
     int direction = next_way(medium, first, last);
     if (direction < 0) return;
-    struct frame *frame = pop(&adapters[direction].waiting);
-    int64_t begins_ns = frame->t_ns > medium->free_ns ? frame->t_ns : medium->free_ns;
-    medium->served = frame;
-    medium->served_way = direction;
-    medium->free_ns = begins_ns + takes_ns(direction, frame);
+    begin_transmission(medium, direction);
   }
 }
 
@@ -127,7 +143,7 @@ void move_frames(int64_t now_ns) {
   pass(now_ns);
   for (int direction = DOWN; direction < DIRECTIONS; direction++) pause_or_resume(direction, now_ns);
   exchange_frames(now_ns);
-  pass(now_ns); /* a new frame may start; its end is the next event */
+  pass(now_ns); /* a new transmission may begin; its end is the next event */
 }
 
 int may_read(int direction, int64_t now_ns) {
@@ -138,7 +154,7 @@ int64_t next_frame_ns(int64_t now_ns) {
   int64_t next_ns = NEVER_NS;
   for (int direction = DOWN; direction < DIRECTIONS; direction++) {
     const struct adapter *adapter = &adapters[direction];
-    if (media[direction].served) next_ns = earlier(next_ns, media[direction].free_ns);
+    if (media[direction].served.first) next_ns = earlier(next_ns, media[direction].free_ns);
     if (adapter->flying.first) next_ns = earlier(next_ns, adapter->flying.first->t_ns);
     if (adapter->paused_until_ns > now_ns) next_ns = earlier(next_ns, adapter->paused_until_ns);
     if (adapter->link_free_ns > now_ns) next_ns = earlier(next_ns, adapter->link_free_ns);
@@ -152,13 +168,13 @@ void begin_anew(void) {
     if (adapter->paused_until_ns) send_pause(direction, 0, clock_ns(CLOCK_MONOTONIC)); /* release a paused host */
     empty(&adapter->waiting);
     empty(&adapter->flying);
-    free(media[direction].served);
+    empty(&media[direction].served);
     media[direction] = (struct medium){.last_direction = UP};
     adapter->held_frames = adapter->paused_until_ns = adapter->link_free_ns = 0;
     adapter->usual_bytes = SHORTEST_FRAME;
     adapter->count = (struct counters){0};
   }
-  loss_state = drift_state = seeded(now_set.seed);
+  loss_state = drift_state = access_state = seeded(now_set.seed);
   drift_now = 0;
   drift_next_ns = clock_ns(CLOCK_MONOTONIC);
 }
