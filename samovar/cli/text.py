@@ -18,6 +18,10 @@ _TERMINAL_CONTROLS = re.compile(
 (UAX 9), and lone surrogates."""
 
 
+WIDEST = 60
+"""Most terminal cells to which a cell of a table widens its column."""
+
+
 def harmless(text: str) -> str:
     """Return a text with each control character replaced by a dot.
 
@@ -27,11 +31,20 @@ def harmless(text: str) -> str:
 
 
 def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield a line per row, with its cells aligned in columns that are two spaces apart."""
+    """Yield a line per row, with its cells aligned in columns that are two spaces apart.
+
+    A cell wider than WIDEST pushes the rest of its own row to the right, and of no other.
+    """
     table = [tuple(row) for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    widths = [
+        max((cell_len(cell) for cell in column if cell_len(cell) <= WIDEST), default=0)
+        for column in zip(*table, strict=True)
+    ]
     for row in table:
-        yield "  ".join(map(set_cell_size, row, widths)).rstrip()
+        cells = (
+            set_cell_size(cell, max(width, cell_len(cell))) for cell, width in zip(row, widths, strict=True)
+        )
+        yield "  ".join(cells).rstrip()
 
 
 def first_lines(lines: Sequence[str], most: int, hint: str = "") -> Iterator[str]:
