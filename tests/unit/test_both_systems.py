@@ -108,7 +108,7 @@ def facts_of_freebsd(plan: Plan, host: str) -> HostFacts:
         tools=dict.fromkeys(programs - PORTS, ""),
         cc_offered=parse_cc_available(told("14.0", "sysctl -n net.inet.tcp.cc.available", 1)),
         cc_parameters=parse_cc_parameters(oids),
-        qdiscs=tuple(modules),
+        qdiscs=(*modules, "codel", "pie", "fq_codel"),  # the AQMs are in dummynet
         rings=tuple(rings),
         pauses=plan.trials[0].resolved.hosts[host].interfaces,
         disk_free_bytes=10**12,

@@ -28,7 +28,7 @@ from samovar.units import parse_rate, parse_size
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = ROOT / "experiments"
 CATALOGUE = Catalogue(ROOT / "templates")
-OF_THE_PROJECT = {"demo", "other-path"}
+OF_THE_PROJECT = {"applications", "demo", "other-path"}
 
 TRIALS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
     "cdg-wlan": {

@@ -234,7 +234,7 @@ def test_a_profile_overrides_all_files_and_may_use_fragments(folder: Folder) -> 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("extends: bse\n", "study.yaml:2:10: unknown experiment 'bse'; did you mean 'base'? known: base, "),
+        ("extends: bse\n", "study.yaml:2:10: unknown experiment 'bse'; did you mean 'base'? known: applications, base, "),
         ("extends: [base]\n", "study.yaml:2:10: extends: must be the name of one experiment"),
         (
             "extends: study\n",
@@ -388,7 +388,7 @@ def test_a_missing_file_is_the_only_error_that_is_reported(folder: Folder) -> No
     )
     with pytest.raises(DefinitionError) as caught:
         load_experiment(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml")
-    start = f"{path}:2:10: unknown experiment 'bse'; did you mean 'base'? known: base, "
+    start = f"{path}:2:10: unknown experiment 'bse'; did you mean 'base'? known: applications, base, "
     assert str(caught.value).startswith(start)
     assert "\n" not in str(caught.value)
 
