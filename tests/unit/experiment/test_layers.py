@@ -234,7 +234,10 @@ def test_a_profile_overrides_all_files_and_may_use_fragments(folder: Folder) -> 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("extends: bse\n", "study.yaml:2:10: unknown experiment 'bse'; did you mean 'base'? known: applications, base, "),
+        (
+            "extends: bse\n",
+            "study.yaml:2:10: unknown experiment 'bse'; did you mean 'base'? known: applications, base, ",
+        ),
         ("extends: [base]\n", "study.yaml:2:10: extends: must be the name of one experiment"),
         (
             "extends: study\n",
