@@ -66,22 +66,41 @@ tcpstat_windows <- function(capture, width_s) {
 #'
 #' @param capture A table of [read_pcap()].
 #' @param flow Name of the flow that carries the data.
+#' @param duration_s Length of the interval in which packets count, in seconds from the flow's first packet with payload, such as the time for which its
+#'   generator sent, or to the capture's last packet if that is sooner; NULL for the flow's whole life, which lasts to its last packet with payload, even if that is a retransmission long after a
+#'   time-out. Rates are taken over the same interval.
 #' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
 #'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `window_probes`, `acked_bytes` (between the first
 #'   and the highest acknowledgement of each connection), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
-#'   (unique bytes between these two times). Counts of data are NA if the payload of a packet of the flow is unknown, because the snapshot length cut
+#'   (unique bytes between these two times, or over `duration_s`). Counts of data are NA if the payload of a packet of the flow is unknown, because the snapshot length cut
 #'   the packet's header before the data offset, or because the packet is a fragment.
 #' @export
-goodput <- function(capture, flow) {
+goodput <- function(capture, flow, duration_s = NULL) {
   check_capture(capture)
   flow <- check_flow(capture, flow)
+  interval <- if (!is.null(duration_s)) rate_interval(capture, flow, "payload_bytes", duration_s)
+  if (isTRUE(interval$end_ns < Inf)) capture <- with_attributes(capture[which(capture$t_ns < interval$end_ns)], capture)
   space <- sequence_space(capture, flow, reverse_flow(flow))
   first_s <- space$first_ns / 1e9
   last_s <- space$last_ns / 1e9
   sizes <- space[setdiff(names(space), c("first_ns", "last_ns"))]
-  elapsed_s <- (space$last_ns - space$first_ns) / 1e9
+  elapsed_s <- interval$elapsed_s %||% (last_s - first_s)
   goodput_bps <- if (isTRUE(elapsed_s > 0)) space$unique_bytes * 8 / elapsed_s else NA_real_
   as.data.table(c(list(flow = flow), sizes, list(first_s = first_s, last_s = last_s, goodput_bps = goodput_bps)))
+}
+
+# The interval over which rates of a flow are taken: its `packets` that may carry data, with these columns, `elapsed_s` (NA if unknown), `first_ns` and
+# `end_ns`, the first moment after the interval. Without `duration_s` it ends with the last of these packets.
+rate_interval <- function(capture, flow, columns, duration_s = NULL) {
+  packets <- rows_of_flow(capture, flow, c("t_ns", columns))[may_carry(payload_bytes)]
+  timed_ns <- packets$t_ns[!is.na(packets$t_ns)]
+  if (length(timed_ns) == 0) return(list(packets = packets, elapsed_s = NA_real_, first_ns = NA_real_, end_ns = Inf))
+  first_ns <- min(timed_ns)
+  if (is.null(duration_s)) return(list(packets = packets, elapsed_s = (max(timed_ns) - first_ns) / 1e9, first_ns = first_ns, end_ns = Inf))
+  end_ns <- first_ns + duration_s * 1e9
+  # A capture that ends sooner does not show that the flow was silent afterwards.
+  covered_ns <- min(end_ns, max(capture$t_ns, na.rm = TRUE))
+  list(packets = packets[t_ns < end_ns], elapsed_s = (covered_ns - first_ns) / 1e9, first_ns = first_ns, end_ns = end_ns)
 }
 
 window_frame <- function(capture, width_s, from_s, to_s) {
@@ -165,23 +184,26 @@ describe_windows <- function(windows, capture, frame) {
 
 #' Throughput of a flow at the link, IP and payload layers
 #'
-#' \deqn{throughput_{layer} = 8 \sum bytes_{layer} / (t_{last} - t_{first})}
+#' \deqn{throughput_{layer} = 8 \sum bytes_{layer} / T}
 #'
-#' over the flow's packets with payload, including packets whose payload is unknown because the snapshot length cut the header (`payload_bps` is NA
+#' T is the time from the flow's first to its last packet with payload, or `duration_s` from the first. A flow that a time-out stops shortly before its
+#' generator ends lives on until the retransmissions arrive; a rate over its whole life is then lower than the rate at which it sent. The sum is over
+#' the flow's packets with payload within T, including packets whose payload is unknown because the snapshot length cut the header (`payload_bps` is NA
 #' then). `link` is what the medium carries for a packet: the frame with its check sequence (4 bytes), and on Ethernet its preamble and gap (20
 #' bytes), at least 84 bytes together; `frame` is the frame as captured; `ip` the IP packet; `payload` what TCP or UDP carries, retransmissions
 #' included ([goodput()] counts each byte once).
 #'
 #' @inheritParams goodput
-#' @return A one-row data.table `packets`, `elapsed_s`, `link_bps`, `frame_bps`, `ip_bps`, `payload_bps`; NA below two packets.
+#' @return A one-row data.table `packets`, `elapsed_s`, `link_bps`, `frame_bps`, `ip_bps`, `payload_bps`, over `elapsed_s`; NA if it is 0.
 #' @source IEEE 802.3, clauses 3 and 4; RFC 2544, section 20.
 #' @export
-throughput_levels <- function(capture, flow) {
+throughput_levels <- function(capture, flow, duration_s = NULL) {
   check_capture(capture)
   flow <- check_flow(capture, flow)
-  x <- rows_of_flow(capture, flow, c("t_ns", "frame_bytes", "ip_bytes", "payload_bytes"))[may_carry(payload_bytes)]
-  elapsed_s <- if (sum(!is.na(x$t_ns)) > 1) diff(range(x$t_ns, na.rm = TRUE)) / 1e9 else NA_real_
-  rate <- \(bytes) if (isTRUE(elapsed_s > 0)) 8 * sum(as.double(bytes)) / elapsed_s else NA_real_
+  interval <- rate_interval(capture, flow, c("frame_bytes", "ip_bytes", "payload_bytes"), duration_s)
+  x <- interval$packets
+  elapsed_s <- if (isTRUE(interval$elapsed_s > 0)) interval$elapsed_s else NA_real_
+  rate <- \(bytes) 8 * sum(as.double(bytes)) / elapsed_s
   data.table(packets = nrow(x), elapsed_s, link_bps = rate(pmax(x$frame_bytes + frame_check_bytes, shortest_frame_bytes) + gap_bytes),
              frame_bps = rate(x$frame_bytes), ip_bps = rate(x$ip_bytes), payload_bps = rate(x$payload_bytes))
 }
@@ -252,7 +274,7 @@ ns_since <- function(x, origin_s) {
 }
 
 # Metrics of all flows of a trial together. `sizes` has a row per flow: `down` (TRUE if it comes from a sender of the testbed), `start_s` (planned),
-# `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the receiver's clock `first_s` and `last_s`, its first and last packet with data.
+# `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the receiver's clock `first_s` and `last_s`, begin and end of the interval in which they count.
 metrics_together <- function(trial) {
   sizes <- trial$sizes
   if (is.null(sizes) || nrow(sizes) == 0) return(NULL)
@@ -277,15 +299,26 @@ domination <- function(sizes) {
 jain <- function(x) if (length(x) > 1) sum(x)^2 / (length(x) * sum(x^2)) else NA
 
 flow_size <- function(flow, far, name, manifest) {
-  packets <- far[as.character(far$flow) == name & may_carry(far$payload_bytes)]
-  if (nrow(packets) < 2) return(NULL)
-  seen_s <- range(packets$t_ns) / 1e9
-  # Packets at one instant have no rate.
-  if (!isTRUE(diff(seen_s) > 0)) return(NULL)
-  ip_bytes <- sum(as.double(packets$ip_bytes))
+  interval <- rate_interval(far, name, c("ip_bytes", "payload_bytes"), sending_s(flow, manifest))
+  # One packet, or packets at one instant, have no rate.
+  if (nrow(interval$packets) < 2 || !isTRUE(interval$elapsed_s > 0)) return(NULL)
+  ip_bytes <- sum(as.double(interval$packets$ip_bytes))
+  first_s <- attr(far, "epoch_s") + interval$first_ns / 1e9
   data.table(
-    down = is_down(flow, manifest), start_s = as.double(flow$start_s %||% 0),
-    throughput_bps = 8 * ip_bytes / diff(seen_s), ip_bytes, payload_bytes = sum(as.double(packets$payload_bytes)),
-    first_s = attr(far, "epoch_s") + seen_s[1], last_s = attr(far, "epoch_s") + seen_s[2]
+    down = is_down(flow, manifest), start_s = as.double(flow$start_s %||% 0), throughput_bps = 8 * ip_bytes / interval$elapsed_s, ip_bytes,
+    payload_bytes = sum(as.double(interval$packets$payload_bytes)), first_s = first_s, last_s = first_s + interval$elapsed_s
   )
+}
+
+# The time for which a flow's generator sends: its planned duration, less if the traffic of the trial ended sooner. NULL if its size ends the flow.
+sending_s <- function(flow, manifest) {
+  if (is.null(flow$duration_s)) return(NULL)
+  left_s <- as.double(manifest$t_end_s %||% Inf) - as.double(manifest$t_start_s %||% 0) - as.double(flow$start_s %||% 0)
+  min(as.double(flow$duration_s), if (left_s > 0) left_s)
+}
+
+# When the last flow of a trial stops sending, seconds since the start of traffic; Inf if the size of a flow decides that.
+sending_ends_s <- function(manifest) {
+  ends_s <- lapply(manifest$resolved$flows, \(flow) as.double(flow$start_s %||% 0) + (sending_s(flow, manifest) %||% Inf))
+  max(unlist(ends_s))
 }

@@ -114,7 +114,7 @@ measure_flow <- function(flow, traces, manifest) {
     metrics = metric_rows(flow$label, measured_metrics("flow", x)),
     size = flow_size(flow, x$far %||% x$near, name, manifest), cycles = labelled(x$cycles),
     rtt = labelled(if (nrow(x$rtt) > 0) rtt_quantiles(x$rtt$rtt_ms)), sender = labelled(sender_quantiles(x$sender)), jitter = labelled(jitter_quantiles(x$rtt$jitter_ms)),
-    series = flow_series(flow$label, x$sender, x$rtt, mon %||% ref, name, traces$t_start_s),
+    series = flow_series(flow$label, x$sender, x$rtt, mon %||% ref, name, traces$t_start_s, sending_ends_s(manifest)),
     pauses = labelled(x$device$pauses), closeup = labelled(closeup_of(x$device, x$sender))
   )
 }
@@ -202,25 +202,25 @@ first_packet <- function(capture, name) match(match(name, levels(capture$flow)),
 # The other end of a call or a game server answers at least this share of the packets.
 least_answering_share <- 0.05
 
-# Throughput is that of IP packets at the receiver, from the flow's first to its last packet.
+# Throughput is that of IP packets at the receiver, while the flow's generator sends.
 capture_metrics <- function(x) {
   ref <- x$near
   mon <- x$far
   name <- x$name
   far <- mon %||% ref
   packets <- far[as.character(far$flow) == name & may_carry(far$payload_bytes)]
-  levels <- throughput_levels(far, name)
+  lasts_s <- sending_s(x$flow, x$manifest)
+  levels <- throughput_levels(far, name, lasts_s)
   values <- list(throughput_bps = levels$ip_bps, throughput_link_bps = levels$link_bps, throughput_payload_bps = levels$payload_bps,
                  flow_completion_s = flow_completion(ref %||% far, name)$completion_s)
   values <- c(values, between_metrics(ref, mon, name))
-  if (packets$proto[1] != "tcp") values else c(values, tcp_metrics(ref, far, name))
+  if (packets$proto[1] != "tcp") values else c(values, tcp_metrics(ref, far, name, lasts_s))
 }
 
-tcp_metrics <- function(ref, far, name) {
+tcp_metrics <- function(ref, far, name, lasts_s) {
   near <- ref %||% far
   stamps <- timestamp_rtt(near, name)$rtt_ms
-  received <- goodput(far, name)
-  c(list(goodput_bps = received$goodput_bps, delivered_bytes = received$unique_bytes, rwnd_max_bytes = attr(advertised_window(near, name), "max_bytes") %||% NA),
+  c(list(goodput_bps = goodput(far, name, lasts_s)$goodput_bps, delivered_bytes = goodput(far, name)$unique_bytes, rwnd_max_bytes = attr(advertised_window(near, name), "max_bytes") %||% NA),
     if (!is.null(ref)) list(
       retransmissions_packets = goodput(ref, name)$retransmitted_packets, duplicate_acks_packets = duplicate_acks(ref, name)$duplicate_acks,
       flight_max_bytes = max(c(bytes_in_flight(ref, name)$flight_bytes, 0)), timestamp_rtt_median_ms = if (length(stamps) > 0) stats::median(stamps) else NA
@@ -339,22 +339,23 @@ jitter_quantiles <- function(jitter_ms) {
 }
 
 # A figure shows series of three clocks (sender, receiver, router) over one axis; no value is computed across them.
-flow_series <- function(label, sender, rtt, far, name, t_start_s) {
+flow_series <- function(label, sender, rtt, far, name, t_start_s, sending_ends_s = Inf) {
   parts <- list(thin_series(rtt$t_s, rtt$rtt_ms, label, "rtt", "ms"))
   values <- values_of_sender(sender)
   reported <- lapply(intersect(names(sender_units), names(values)), \(quantity) {
     known <- which(is.finite(values[[quantity]]))
     thin_series(values$t_s[known], values[[quantity]][known], label, quantity, sender_units[[quantity]])
   })
-  rbindlist(c(parts, reported, list(rate_series(label, far, name, t_start_s))))
+  rbindlist(c(parts, reported, list(rate_series(label, far, name, t_start_s, sending_ends_s))))
 }
 
-# All flows have the windows of the trial, so the rate of a flow that starts late is zero until then.
-rate_series <- function(label, far, name, t_start_s) {
+# All flows have the windows of the trial, so the rate of a flow that starts late is zero until then. There are none after the last flow stopped
+# sending: retransmissions after a time-out would count as rates of the traffic.
+rate_series <- function(label, far, name, t_start_s, sending_ends_s = Inf) {
   packets <- far[as.character(far$flow) == name]
   if (nrow(packets) < 2) return(NULL)
   setattr(packets, "epoch_s", attr(far, "epoch_s"))
-  ends_s <- max(seconds_since(far, t_start_s), na.rm = TRUE)
+  ends_s <- min(max(seconds_since(far, t_start_s), na.rm = TRUE), sending_ends_s)
   width_s <- rate_window_s(ends_s)
   windows <- trial_windows(packets, t_start_s, width_s, to_s = ends_s, flows = name)[partial == FALSE]
   if (nrow(windows) == 0) return(NULL)

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Makes a pair of real captures: sender -- router (bottleneck) -- receiver, each in a network namespace of this kernel.
-# usage (as root): make-captures.sh FOLDER [seconds] [rate] [flows] [buffer packets]
+# usage (as root): make-captures.sh FOLDER [seconds] [rate] [flows] [buffer packets] [outage]
+# outage: the router drops all packets to the receiver for one second, from this number of seconds after the start
 # leaves FOLDER/sender.pcap and FOLDER/receiver.pcap (nanoseconds, 96 bytes of each packet) and FOLDER/queue.json
 set -eu
-folder=$1; seconds=${2:-3}; rate=${3:-10mbit}; flows=${4:-1}; buffer=${5:-30}
+folder=$1; seconds=${2:-3}; rate=${3:-10mbit}; flows=${4:-1}; buffer=${5:-30}; outage=${6:-}
 snd=samt$$s; rtr=samt$$r; rcv=samt$$d
 pids=
 cleanup() {
@@ -37,7 +38,12 @@ ip netns exec $rcv iperf3 -s -1 >/dev/null & pids="$pids $!"
 until grep -q listening "$folder/sender.log" && grep -q listening "$folder/receiver.log" &&
       ip netns exec $rcv ss -Hltn | grep -q 5201; do sleep 0.05; done
 ip netns exec $snd ping -c 3 -i 0.05 -q 172.16.11.2 >/dev/null
-ip netns exec $snd iperf3 -c 172.16.11.2 -t "$seconds" -P "$flows" -C reno >"$folder/iperf3.log"
+if [ "$outage" ]; then
+  (sleep "$outage"; ip -n $rtr route add blackhole 172.16.11.2/32; sleep 1; ip -n $rtr route del blackhole 172.16.11.2/32) & pids="$pids $!"
+fi
+# An outage needs a small socket buffer, or data of its tail would be there for longer than the outage.
+ip netns exec $snd iperf3 -c 172.16.11.2 -t "$seconds" -P "$flows" -C reno ${outage:+-w 64K} >"$folder/iperf3.log"
+[ -z "$outage" ] || sleep 3
 sleep 0.5
 for pid in $pids; do kill -INT "$pid" 2>/dev/null || true; done
 wait || true

@@ -195,3 +195,59 @@ test_that("probes of a closed window are neither data nor retransmissions, and a
   x <- goodput(read_pcap(write_capture(conversation(c(refused, later)))), flow_a)
   expect_equal(unlist(x[, .(window_probes, data_packets, retransmitted_packets, unique_bytes)], use.names = FALSE), c(2, 2, 0, 200))
 })
+
+# make-captures.sh FOLDER 3 2mbit 1 20 2.9: iperf3 sends for 3 s; the path drops all packets from 2.9 to 3.9 s, and the rest of the data arrives after
+# a time-out.
+test_that("rates over the time for which a flow sends exclude the tail after a time-out, rates over its whole life include it", {
+  x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
+  name <- data_flows(x)$flow[1]
+  whole <- throughput_levels(x, name)
+  sent <- throughput_levels(x, name, duration_s = 3)
+  expect_equal(whole$elapsed_s, 4.6083147)
+  expect_equal(c(sent$elapsed_s, sent$packets, whole$packets), c(3, 497, 568))
+  data <- x[flow == name & payload_bytes > 0]
+  expect_equal(sent$ip_bps, data[t_ns < data$t_ns[1] + 3e9, sum(ip_bytes)] * 8 / 3)
+  # The link carries 2 Mbit/s.
+  expect_true(sent$ip_bps > 1.9e6 && sent$ip_bps < 2e6 && whole$ip_bps < 1.5e6)
+  delivered <- goodput(x, name, duration_s = 3)
+  expect_equal(delivered$goodput_bps, delivered$unique_bytes * 8 / 3)
+  expect_equal(c(delivered$unique_bytes < goodput(x, name)$unique_bytes, delivered$last_s - delivered$first_s < 3), c(TRUE, TRUE))
+})
+
+test_that("metrics of a flow are rates while its generator sends, and of a flow that ends by size rates over its whole life", {
+  x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
+  name <- data_flows(x)$flow[1]
+  start_s <- attr(x, "epoch_s") + 1
+  flow <- list(label = "bulk", generator = "iperf3", from = "a", to = "b", from_address = "172.16.10.2", to_address = "172.16.11.2", port = 5201L,
+               start_s = 0, duration_s = 3)
+  measured <- function(flow, ended_s = 5) {
+    manifest <- list(resolved = list(mtu_bytes = 1500, hosts = list(a = list(role = "sender")), flows = list(flow), path = list(down = list(rate_bps = 2e6))),
+                     t_start_s = start_s, t_end_s = start_s + ended_s)
+    traces <- list(t_start_s = start_s, capture = \(of) if (of == "b") x, path = \(...) character())
+    found <- measure_flow(flow, traces, manifest)
+    value <- stats::setNames(found$metrics$value, found$metrics$metric)
+    list(rates = value[c("throughput_bps", "throughput_link_bps", "throughput_payload_bps", "goodput_bps")], together = metrics_together(list(sizes = found$size, manifest = manifest)),
+         last_s = max(found$series[quantity == "throughput", t_s]))
+  }
+  levels <- \(duration_s) with(throughput_levels(x, name, duration_s), c(ip_bps, link_bps, payload_bps, goodput(x, name, duration_s)$goodput_bps))
+  timed <- measured(flow)
+  expect_equal(unname(timed$rates), levels(3))
+  expect_equal(timed$together$throughput_total_bps, levels(3)[1])
+  expect_equal(timed$together$link_utilisation_share, levels(3)[1] / 2e6)
+  expect_lt(timed$last_s, 3)
+  sized <- measured(flow[names(flow) != "duration_s"])
+  expect_equal(unname(sized$rates), levels(NULL))
+  expect_gt(sized$last_s, 4)
+  # A condition ended the traffic after 2 s.
+  expect_equal(unname(measured(flow, 2)$rates), levels(2))
+})
+
+test_that("rates over a duration are taken up to the last packet of a capture that ends sooner", {
+  x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
+  name <- data_flows(x)$flow[1]
+  first_ns <- x[flow == name & payload_bytes > 0, min(t_ns)]
+  cut <- with_attributes(x[t_ns < first_ns + 2e9], x)
+  found <- throughput_levels(cut, name, 3)
+  expect_equal(found$elapsed_s, (max(cut$t_ns) - first_ns) / 1e9)
+  expect_equal(found$ip_bps, throughput_levels(cut, name)$ip_bps, tolerance = 0.001)
+})
