@@ -14,6 +14,12 @@
 #'   written to `analysis.json`; measurements of the other trials stay in the cache.
 #' @param project Folder `analysis/` of a project, whose `outputs.yaml` and R files add metrics, figures and tables; or NULL.
 #' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `sender`, `samples`, `pauses`, `closeup`, `notes`, `left_out`.
+#' @examples
+#' # A copy, because results are written to the campaign's folder.
+#' invisible(file.copy(samovar_example("campaign"), tempdir(), recursive = TRUE))
+#' folder <- file.path(tempdir(), "campaign")
+#' results <- analyse_campaign(folder, figures = list(), cores = 1)
+#' results$summary[metric == "rtt_median_ms", .(rwnd, median)]
 #' @export
 analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE, project = NULL,
                              part = NULL) {

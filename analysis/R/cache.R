@@ -106,6 +106,8 @@ cache_key <- function(version, sums) if (anyNA(sums)) NA_character_ else sha256_
 #' It covers all functions that [measure_trial()] calls, directly or not, the compiled code, and the versions of R and data.table. A new or changed
 #' figure does not change the hash.
 #' @return One string.
+#' @examples
+#' code_version()
 #' @export
 code_version <- function() {
   declared <- vapply(outputs_of("metric"), \(m) paste(m$unit, m$scope, m[["function"]]), "")

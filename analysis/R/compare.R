@@ -14,6 +14,14 @@
 #'   remaining factors are further pairs of the same treatment.
 #' @inheritParams analyse_campaign
 #' @return The changes, invisibly: a data.table with a row for each metric and each treatment that A or B has, as in `changes.csv`.
+#' @examples
+#' # A copy, because results are written to the campaign's folder.
+#' invisible(file.copy(samovar_example("campaign"), tempdir(), recursive = TRUE))
+#' folder <- file.path(tempdir(), "campaign")
+#' # A campaign does not differ from itself.
+#' to <- tempfile()
+#' changes <- compare_campaigns(list(folder = folder), list(folder = folder), to, by = "rwnd", cores = 1)
+#' changes[metric == "rtt_median_ms"]
 #' @export
 compare_campaigns <- function(a, b, to, by = NULL, cores = getOption("samovar.cores", 2L), project = NULL) {
   use_project(project)

@@ -11,6 +11,12 @@
 #' @param tables Names of tables: `summary`, `flows`, `variance`, or a table of [measure_trial()].
 #' @inheritParams analyse_campaign
 #' @return The names of the tables that were written, invisibly.
+#' @examples
+#' # A copy, because results are written to the campaign's folder.
+#' invisible(file.copy(samovar_example("campaign"), tempdir(), recursive = TRUE))
+#' folder <- file.path(tempdir(), "campaign")
+#' export_tables(folder, tempdir(), "summary", cores = 1)
+#' head(data.table::fread(file.path(tempdir(), "summary.csv")), 3)
 #' @export
 export_tables <- function(folder, to, tables, part = NULL, cores = getOption("samovar.cores", 2L), project = NULL) {
   use_project(project)

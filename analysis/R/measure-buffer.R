@@ -17,6 +17,10 @@
 #'   ("recovery", "timeout", "cwr", "ssthresh"; "enobufs" if the sender's own interface refused a packet, which only SIFTR shows), `first`, `counts`
 #'   (whether the cycle is used to estimate the buffer: caused by loss, and not the first if there are later ones).
 #' @source RFC 5681, RFC 6937; tcp_ca_state in linux/tcp.h.
+#' @examples
+#' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
+#' info[, t_s := t_ns / 1e9]
+#' cwnd_cycles(info)
 #' @export
 cwnd_cycles <- function(samples) {
   x <- samples[order(samples$t_s)]
@@ -126,6 +130,17 @@ collapse_cause <- function(i, j, x) {
 #' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, mean of the cycle), `local_rate_bps` (during RTT_max),
 #'   `method1_bytes`, `method1_packets`, `method1_local_packets`, `method2_packets`, `method2_raw_packets`.
 #' @source CAIA-TR-130417A, section IV; Claypool et al., PAM 2004 (QFind).
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' flow <- data_flows(sender)$flow[1]
+#' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
+#' info[, t_s := t_ns / 1e9]
+#' rtt <- packet_pair_rtt(sender, receiver, flow)[, .(t_s = t_ns / 1e9 + rtt_ms / 2e3, rtt_ms, arrival_s = arrival_ns / 1e9)]
+#' name <- flow
+#' arrivals <- receiver[flow == name, .(t_s = t_ns / 1e9, ip_bytes)]
+#' buffers <- buffer_by_cycle(cwnd_cycles(info), info, rtt, arrivals, rtt_min_ms = min(rtt$rtt_ms), mtu_bytes = 1500)
+#' buffers[counts == TRUE, .(cycle, cause, rtt_max_ms, method1_packets, method2_packets)]
 #' @export
 buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_bytes, every_packet = FALSE) {
   x <- copy(cycles)
@@ -222,6 +237,13 @@ cwnd_at <- function(samples, moment_s) {
 #'   without a PAUSE frame, if no packet before it reached the other end, or if the captures end before the device's content at that time had
 #'   arrived.
 #' @source CAIA-TR-130121A, section V-B, V-C, equations 2 to 4.
+#' @examples
+#' ref <- read_pcap(samovar_example("beacons-sender.pcap.gz"))
+#' mon <- read_pcap(samovar_example("beacons-receiver.pcap.gz")) # its clock is 0.25 s ahead
+#' offset <- clock_offset(beacons_of_capture(ref), beacons_of_capture(mon))
+#' frames <- ref[100, .(t_ns, direction = "in", pause_quanta = 65535)] # as if the 100th packet had met a full device
+#' data.table::setattr(frames, "epoch_s", attr(ref, "epoch_s"))
+#' buffer_by_pause(ref, mon, data_flows(ref)$flow[1], offset, frames, mtu_bytes = 1500)
 #' @export
 buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
   pauses <- pauses_of(frames)

@@ -63,6 +63,8 @@ shortest_piece <- 2L
 #' @param capture A table of [read_pcap()], of the network that both hosts are on.
 #' @return A data.table `t_ns`, `direction`, `src`, `id`, `sequence` as of [read_beacons()], with attribute `epoch_s`.
 #' @source CAIA-TR-130121A, section III-D.
+#' @examples
+#' beacons_of_capture(read_pcap(samovar_example("beacons-sender.pcap.gz")))
 #' @export
 beacons_of_capture <- function(capture) {
   check_capture(capture)
@@ -186,6 +188,12 @@ causes_of <- function(pieces, limit_ns) {
 #' @param offset A table of [clock_offset()], with `x`'s host as `mon`.
 #' @return A copy of `x` with `t_ns` on the other clock (ns since the same `epoch_s`).
 #' @source CAIA-TR-130121A, section III-D.
+#' @examples
+#' ref <- read_pcap(samovar_example("beacons-sender.pcap.gz"))
+#' mon <- read_pcap(samovar_example("beacons-receiver.pcap.gz")) # its clock is 0.25 s ahead
+#' offset <- clock_offset(beacons_of_capture(ref), beacons_of_capture(mon))
+#' mon$t_ns[1:3]
+#' on_clock(mon, offset)$t_ns[1:3]
 #' @export
 on_clock <- function(x, offset) {
   moved <- copy(x)
@@ -251,6 +259,12 @@ steps_of <- function(offset) {
 #' @return A data.table in order of departure: `t_ns` (departure on `ref`'s clock, ns since its `epoch_s`), `direction` ("forward",
 #'   "back"), `delay_ms` (NA during a step of a clock), `error_ms`, `ip_bytes`, `ref_row`, `mon_row` (rows of the captures); attribute `epoch_s`.
 #' @source CAIA-TR-130121A, sections III-D and V-C.
+#' @examples
+#' ref <- read_pcap(samovar_example("beacons-sender.pcap.gz"))
+#' mon <- read_pcap(samovar_example("beacons-receiver.pcap.gz")) # its clock is 0.25 s ahead
+#' offset <- clock_offset(beacons_of_capture(ref), beacons_of_capture(mon))
+#' delays <- one_way_delay(ref, mon, data_flows(ref)$flow[1], offset)
+#' delays[, .(packets = .N, median_ms = median(delay_ms)), by = direction]
 #' @export
 one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
   check_capture(ref, "ref")
@@ -281,6 +295,11 @@ one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
 #' @return A one-row data.table: `pairs`, `median_us`, `max_us` (of the absolute difference), `allowed_us` (for the pair with the longest stay),
 #'   `negative_share` (of the delays), `consistent`.
 #' @source CAIA-TR-060707A, section III; quartz clocks: D. L. Mills, Computer Network Time Synchronization, 2011.
+#' @examples
+#' ref <- read_pcap(samovar_example("beacons-sender.pcap.gz"))
+#' mon <- read_pcap(samovar_example("beacons-receiver.pcap.gz")) # its clock is 0.25 s ahead
+#' offset <- clock_offset(beacons_of_capture(ref), beacons_of_capture(mon))
+#' delay_consistency(ref, mon, data_flows(ref)$flow[1], offset)
 #' @export
 delay_consistency <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
   delays <- one_way_delay(ref, mon, flow, offset, back)

@@ -14,6 +14,9 @@
 #' @param quiet_s Time without PAUSE frames that ends an episode, seconds.
 #' @return A data.table, one row per pause: `episode`, `from_ns`, `to_ns` (ns since attribute `epoch_s`), `paused_s`, `frames`.
 #' @source IEEE 802.3, annex 31B; CAIA-TR-130121A, section VI.
+#' @examples
+#' frames <- read_pause_frames(samovar_example("pause-frames.csv"))
+#' pause_intervals(frames, link_bps = 1e9)
 #' @export
 pause_intervals <- function(frames, link_bps, quiet_s = 0.1) {
   frames <- pauses_of(frames)
@@ -64,6 +67,11 @@ abort_pauses <- function() {
 #' @return A data.table, one row per episode: `episode`, `first_ns`, `last_ns` (of its PAUSE frames, ns since attribute `epoch_s`), `frames`, `drop_ns`,
 #'   `drops` (packets), `pause_to_drop_s` (NA without a drop).
 #' @source CAIA-TR-130121A, section VI-C, Figure 8.
+#' @examples
+#' frames <- read_pause_frames(samovar_example("pause-frames.csv"))
+#' drops <- frames[1, .(t_ns = t_ns + 2e6, packets = 3)] # three packets, 2 ms after the first frame
+#' data.table::setattr(drops, "epoch_s", attr(frames, "epoch_s"))
+#' pause_to_drop(frames, drops)
 #' @export
 pause_to_drop <- function(frames, drops, quiet_s = 0.1) {
   frames <- pauses_of(frames)
@@ -97,6 +105,10 @@ no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = do
 #' @param lost Packets of the sender's capture that are missing in the receiver's capture: a table with `t_ns` and attribute `epoch_s`, or NULL.
 #' @return A data.table `t_ns` (ns since attribute `epoch_s`), `packets`; NULL if neither counter was recorded.
 #' @source CAIA-TR-130121A, section VI-B; linux/Documentation/networking/statistics.rst.
+#' @examples
+#' trace <- tempfile()
+#' writeLines(c("t_ns,interface,tx_bytes,tx_dropped", "1795272676000000000,em0,0,0", "1795272677000000000,em0,9000000,4"), trace)
+#' local_drops(read_nic(trace))
 #' @export
 local_drops <- function(nic = NULL, siftr = NULL, interface = NULL, lost = NULL) {
   if (!is.null(nic)) return(drops_of_nic(nic, interface, lost))

@@ -20,6 +20,13 @@
 #'   found, id not unique), `floored` (negative times set to 0) and `matching` (a data.table
 #'   by direction).
 #' @source CAIA-TR-060707A, CAIA-TR-130730A (SPP).
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' flow <- data_flows(sender)$flow[1]
+#' rtt <- packet_pair_rtt(sender, receiver, flow)
+#' rtt
+#' attr(rtt, "matching")
 #' @export
 packet_pair_rtt <- function(ref, mon, flow, back = reverse_flow(flow)) {
   check_capture(ref, "ref")
@@ -35,6 +42,10 @@ packet_pair_rtt <- function(ref, mon, flow, back = reverse_flow(flow)) {
 #' @inheritParams packet_pair_rtt
 #' @param flows Flows from `ref` to `mon`; by default all flows that carry data.
 #' @return As [packet_pair_rtt()] with a column `flow` (factor) in front, ordered by flow and time.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' rtt_by_flow(sender, receiver)[, .(samples = .N, median_ms = median(rtt_ms)), by = flow]
 #' @export
 rtt_by_flow <- function(ref, mon, flows = NULL) {
   check_capture(ref, "ref")
@@ -53,6 +64,10 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
 #' @inheritParams rtt_by_flow
 #' @return A data.table `flow` (factor), `sent_packets`, `lost_packets`, `loss_share` (of the packets judged),
 #'   `ambiguous_packets`, `unjudged_packets`.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' loss_by_flow(sender, receiver)
 #' @export
 loss_by_flow <- function(ref, mon, flows = NULL) {
   check_capture(ref, "ref")
@@ -79,6 +94,10 @@ loss_by_flow <- function(ref, mon, flows = NULL) {
 #' @param flow Name of the flow that carries the data.
 #' @return A data.table `t_ns` (time of the acknowledgement), `rtt_ms`, `bytes` (sequence space of the segment).
 #' @source tcptrace 6.6.7; RFC 6298, section 3.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' flow <- data_flows(sender)$flow[1]
+#' data_ack_rtt(sender, flow)
 #' @export
 data_ack_rtt <- function(capture, flow) {
   check_capture(capture)
@@ -97,6 +116,9 @@ data_ack_rtt <- function(capture, flow) {
 #' @param capture A capture at the host that sends `flow`.
 #' @param flow Name of the flow.
 #' @return Milliseconds; NA if the capture has no handshake or the handshake is ambiguous.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' handshake_rtt(sender, data_flows(sender)$flow[1])
 #' @export
 handshake_rtt <- function(capture, flow) {
   check_capture(capture)
@@ -167,6 +189,11 @@ rtt_jitter <- function(rtt) abs(diff(as.double(rtt$rtt_ms)))
 #' @inheritParams packet_pair_rtt
 #' @return A data.table `t_ns` (of arrival, on `mon`'s clock since its `epoch_s`), `transit_change_ms` (D), `jitter_ms` (J); attribute `epoch_s`.
 #' @source RFC 3550, section 6.4.1 and appendix A.8.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' flow <- data_flows(sender)$flow[1]
+#' interarrival_jitter(sender, receiver, flow)
 #' @export
 interarrival_jitter <- function(ref, mon, flow) {
   check_capture(ref, "ref")
@@ -200,6 +227,11 @@ smoothed_jitter <- function(sent_ns, t_ns) {
 #'   packets that arrived), `extent_packets` (how many places the latest packet arrived behind the first packet that overtook it), `ambiguous_packets`
 #'   (with an id that is not unique).
 #' @source RFC 4737, sections 3.3 and 4.2.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' flow <- data_flows(sender)$flow[1]
+#' arrival_order(sender, receiver, flow)
 #' @export
 arrival_order <- function(ref, mon, flow) {
   check_capture(ref, "ref")

@@ -93,6 +93,10 @@ departures <- function(x, flow) x$t_ns[which(x$flow == flow & x$direction == "ou
 #' @param flow Name of the flow that carries the data.
 #' @return Number of packets; NA if the log or the capture has no packet of the flow.
 #' @source siftr.c and ip_output.c (the packet filter's hook), iflib.c (`ETHER_BPF_MTAP` after the packet has its descriptors) of FreeBSD 14.
+#' @examples
+#' log <- read_siftr(samovar_example("siftr.log.gz"))
+#' capture <- read_pcap(samovar_example("siftr-sender.pcap.gz"))
+#' refused_packets(log, capture, data_flows(capture)$flow[1])
 #' @export
 refused_packets <- function(siftr, capture, flow) {
   check_siftr(siftr)
@@ -141,6 +145,11 @@ samples_of_tcp_probe <- function(x, flow) {
 #' @return A data.table `t_ns`, `window_bytes`, one row per change; attributes `max_bytes`, `wscale` (NA if
 #'   unknown, 0 if scaling is off) and `epoch_s`.
 #' @source RFC 7323, section 2.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' flow <- data_flows(sender)$flow[1]
+#' window <- advertised_window(sender, flow)
+#' attr(window, "max_bytes")
 #' @export
 advertised_window <- function(capture, flow) {
   check_capture(capture)
@@ -189,6 +198,11 @@ window_shift <- function(receiver, sender, cut) {
 #' @return A data.table `t_s`, `until_s` (of the next sample), `swnd_bytes`, `in_flight_bytes`, `limit` (factor "application", "rwnd", "cwnd", "link"; NA
 #'   if a window is unknown or nothing is in flight yet).
 #' @source RFC 9293, section 3.8; RFC 7661, section 4; CAIA-TR-140630A, section IV.
+#' @examples
+#' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
+#' info[, t_s := t_ns / 1e9]
+#' limits <- flow_limits(sender_windows(info), rate_bps = 2e6 * 1448 / 1500, rtt_min_ms = 0.1)
+#' limits[!is.na(limit), .(seconds = sum(until_s - t_s)), by = limit]
 #' @export
 flow_limits <- function(samples, rate_bps = NA, rtt_min_ms = NA) {
   x <- as.data.table(samples)[, .(t_s, cwnd_bytes, rwnd_bytes, in_flight_bytes, segment_bytes)]
@@ -215,6 +229,10 @@ limit_names <- c("application", "rwnd", "cwnd", "link")
 #' @param offered The receiver's window, from [advertised_window()] with times `t_s`, for loggers that do not report it.
 #' @param segment_bytes Payload of a full segment, for samples that do not report it.
 #' @return A data.table `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`.
+#' @examples
+#' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
+#' info[, t_s := t_ns / 1e9]
+#' sender_windows(info)
 #' @export
 sender_windows <- function(sender, offered = NULL, segment_bytes = NA) {
   n <- nrow(sender)

@@ -13,6 +13,10 @@
 #' @inheritParams data_ack_rtt
 #' @return A data.table `t_ns` (time of the answer), `rtt_ms`, `sent_ns`; attribute `epoch_s`. No rows without the option.
 #' @source RFC 7323, sections 3 and 4.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' flow <- data_flows(sender)$flow[1]
+#' timestamp_rtt(sender, flow)
 #' @export
 timestamp_rtt <- function(capture, flow) {
   check_capture(capture)
@@ -42,6 +46,9 @@ timestamp_rtt <- function(capture, flow) {
 #' @return A one-row data.table `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, `handshake`, `acknowledged`, `closed` (TRUE if the
 #'   capture has the SYN, the acknowledgement of all data, or a FIN, respectively).
 #' @source RFC 9293; N. Dukkipati and N. McKeown, Why flow-completion time is the right metric, 2006.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' flow_completion(sender, data_flows(sender)$flow[1])
 #' @export
 flow_completion <- function(capture, flow) {
   check_capture(capture)
@@ -89,6 +96,10 @@ in_order_of_time <- function(capture, rows) {
 #' @inheritParams flow_completion
 #' @return A data.table `t_ns`, `flight_bytes`, one row per packet of either direction that changes the bytes in flight; attribute `epoch_s`.
 #' @source RFC 9293, section 3.3.1; outstanding data of tcptrace.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' flow <- data_flows(sender)$flow[1]
+#' bytes_in_flight(sender, flow)[, max(flight_bytes)]
 #' @export
 bytes_in_flight <- function(capture, flow) {
   check_capture(capture)
@@ -112,6 +123,9 @@ bytes_in_flight <- function(capture, flow) {
 #' @inheritParams flow_completion
 #' @return A one-row data.table `duplicate_acks`, `window_updates`, `triple_duplicates` (times that a third duplicate came in a row).
 #' @source RFC 5681, section 2.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' duplicate_acks(sender, data_flows(sender)$flow[1])
 #' @export
 duplicate_acks <- function(capture, flow) {
   check_capture(capture)

@@ -13,6 +13,9 @@
 #'   of the capture), `bytes`, `throughput_bps` (`bytes` over the whole `width_s`), `partial` (TRUE for a last
 #'   window that extends beyond the last moment). Empty windows have zero bytes; `bytes` and rate of a window are NA if the snapshot
 #'   length cut the size of a packet in it. Attributes `origin_ns` (the earliest packet's `t_ns`), `epoch_s`, `width_s`.
+#' @examples
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' throughput_windows(receiver, width_s = 1)[flow == data_flows(receiver)$flow[1]]
 #' @export
 throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by = "flow",
                                layer = c("ip", "frame", "payload", "tcpstat")) {
@@ -38,6 +41,9 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
 #'   tcpstat's %r), `label_whole_s` (%R: the label rounded), `packets` (%n), `bytes` (%N), `byte_rate` (%B,
 #'   bytes per second), `throughput_bps` (%b).
 #' @source tcpstat(1); labels, sizes and steps as observed with tcpstat 1.5.
+#' @examples
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' tcpstat_windows(receiver, width_s = 1)
 #' @export
 tcpstat_windows <- function(capture, width_s) {
   check_capture(capture)
@@ -74,6 +80,12 @@ tcpstat_windows <- function(capture, width_s) {
 #'   and the highest acknowledgement of each connection), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
 #'   (unique bytes between these two times, or over `duration_s`). Counts of data are NA if the payload of a packet of the flow is unknown, because the snapshot length cut
 #'   the packet's header before the data offset, or because the packet is a fragment.
+#' @examples
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' flow <- data_flows(receiver)$flow[1]
+#' goodput(receiver, flow)[, .(unique_bytes, goodput_bps)]
+#' # In the first second only.
+#' goodput(receiver, flow, duration_s = 1)[, .(unique_bytes, goodput_bps)]
 #' @export
 goodput <- function(capture, flow, duration_s = NULL) {
   check_capture(capture)
@@ -196,6 +208,11 @@ describe_windows <- function(windows, capture, frame) {
 #' @inheritParams goodput
 #' @return A one-row data.table `packets`, `elapsed_s`, `link_bps`, `frame_bps`, `ip_bps`, `payload_bps`, over `elapsed_s`; NA if it is 0.
 #' @source IEEE 802.3, clauses 3 and 4; RFC 2544, section 20.
+#' @examples
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' flow <- data_flows(receiver)$flow[1]
+#' throughput_levels(receiver, flow)
+#' throughput_levels(receiver, flow, duration_s = 1)
 #' @export
 throughput_levels <- function(capture, flow, duration_s = NULL) {
   check_capture(capture)
@@ -220,6 +237,11 @@ gap_bytes <- 20
 #' @param origin_s The start of traffic, Unix seconds on the capture's clock.
 #' @param from_s,to_s The span, seconds since `origin_s`: packets at `from_s` are included, packets at `to_s` are not.
 #' @return The rows of the capture, with its attributes.
+#' @examples
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' # Without the first second of the trial.
+#' start_s <- attr(receiver, "epoch_s") + receiver$t_ns[1] / 1e9
+#' nrow(trim_capture(receiver, start_s, from_s = 1)) / nrow(receiver)
 #' @export
 trim_capture <- function(capture, origin_s, from_s = -Inf, to_s = Inf) {
   check_capture(capture)
@@ -242,6 +264,10 @@ trim_capture <- function(capture, origin_s, from_s = -Inf, to_s = Inf) {
 #' @param from_s,to_s The span, seconds since `origin_s`; by default to the last packet of the capture.
 #' @param flows Flows to count, in this order; by default all flows of the capture.
 #' @return A data.table `flow`, `t_s` (start of the window since `origin_s`), `middle_s`, `bytes`, `packets`, `throughput_bps`, `partial`.
+#' @examples
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' start_s <- attr(receiver, "epoch_s") + receiver$t_ns[1] / 1e9
+#' trial_windows(receiver, start_s, width_s = 1, flows = data_flows(receiver)$flow[1])
 #' @export
 trial_windows <- function(capture, origin_s, width_s, from_s = 0, to_s = NULL, flows = NULL, layer = c("ip", "frame", "payload")) {
   check_capture(capture)

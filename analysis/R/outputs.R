@@ -8,6 +8,9 @@ manifest <- new.env()
 #'
 #' @param kind "metric", "figure" or "table".
 #' @return Names, in the order of the manifest.
+#' @examples
+#' known_names("table")
+#' head(known_names("metric"))
 #' @export
 known_names <- function(kind = c("figure", "table", "metric")) names(outputs_of(match.arg(kind)))
 

@@ -7,6 +7,9 @@
 #' @param blocks A table `from`, `to`, `shaded`: first and last trial of a block.
 #' @param parts A table `part`, `from`: the first trial of each part.
 #' @return A ggplot.
+#' @examples
+#' design <- data.table::data.table(factor = factor("cc"), level = factor(c("cubic", "newreno")), standing = factor("analysed"), from = c(1, 3), to = c(2, 4))
+#' plot_design(design, blocks = data.table::data.table(from = 1, to = 4, shaded = FALSE), parts = data.table::data.table(part = "one", from = 1))
 #' @export
 plot_design <- function(data, blocks, parts) {
   ggplot2::ggplot(data) +

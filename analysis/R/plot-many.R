@@ -11,6 +11,10 @@
 #' @param dpi Dots per inch of the picture.
 #' @param most_vectors Number of points per panel up to which each is drawn as a vector.
 #' @return A layer for a ggplot.
+#' @examples
+#' library(ggplot2)
+#' points <- data.frame(x = rnorm(20000), y = rnorm(20000))
+#' ggplot(points, aes(x, y)) + geom_many_points(dpi = 100) + theme_samovar()
 #' @export
 geom_many_points <- function(mapping = NULL, data = NULL, ..., size = 0.4, dpi = 300, most_vectors = 5000, na.rm = FALSE, show.legend = NA,
                              inherit.aes = TRUE) {
@@ -121,8 +125,9 @@ thinned_rows <- function(x, y, columns) {
 #' @param title Title of the legend.
 #' @return A ggplot.
 #' @examples
-#' pair <- system.file("extdata", c("bulk-sender.pcap.gz", "bulk-receiver.pcap.gz"), package = "samovar")
-#' rtt <- packet_pair_rtt(read_pcap(pair[1]), read_pcap(pair[2]), "172.16.10.2:52898 > 172.16.11.2:5001")
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' rtt <- packet_pair_rtt(sender, receiver, data_flows(sender)$flow[1])
 #' plot_samples(rtt[, .(t_s = t_ns / 1e9, value = rtt_ms)], "RTT (ms)")
 #' @export
 plot_samples <- function(data, y_title, form = c("points", "line", "step"), title = "Flow") {

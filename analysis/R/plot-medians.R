@@ -8,6 +8,9 @@
 #' @param title Title of the legend.
 #' @param log_axis TRUE for a logarithmic y axis.
 #' @return A ggplot.
+#' @examples
+#' data <- data.table::data.table(level = c(9, 15, 21), curve = factor("newreno"), median = c(40, 65, 89), lo = c(39, 64, 88), hi = c(41, 66, 90))
+#' plot_by_factor(data, "Receive window (KB)", "RTT (ms)")
 #' @export
 plot_by_factor <- function(data, x_title, y_title, title = "Congestion control", log_axis = FALSE) {
   y <- if (log_axis) {
@@ -80,6 +83,9 @@ level_axis <- function(labels, known, title) {
 #' @param theory A table `rwnd_bytes`, `value`: the theoretical line, or NULL.
 #' @param y_from Where the y axis starts.
 #' @return A ggplot.
+#' @examples
+#' data <- data.table::data.table(rwnd_bytes = c(9, 15, 21) * 1e3, curve = factor("newreno"), median = c(40, 65, 89), lo = c(39, 64, 88), hi = c(41, 66, 90))
+#' plot_by_rwnd(data, "RTT (ms)")
 #' @export
 plot_by_rwnd <- function(data, y_title, title = "Congestion control", theory = NULL, y_from = 0) {
   dodge <- ggplot2::position_dodge(width = 0.012 * nlevels(data$curve))

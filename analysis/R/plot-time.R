@@ -12,6 +12,11 @@
 #' @param events A table `panel`, `column`, `t_s`, `cause` (factor) of moments to mark on the time axis, or NULL.
 #' @param title Title of the legend.
 #' @return A ggplot.
+#' @examples
+#' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
+#' series <- info[, .(panel = factor("cwnd (packets)"), column = factor("newreno"), flow = factor("bulk"), t_s = t_ns / 1e9, low = cwnd_packets, mid = cwnd_packets,
+#'                    high = cwnd_packets)]
+#' plot_time_series(series)
 #' @export
 plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_title = NULL, events = NULL, title = "Flow") {
   curves <- levels(data$curve)
@@ -304,6 +309,10 @@ listed_words <- function(words, last) {
 #'
 #' @param data A table `column` (factor, one panel each), `quantity` ("cwnd", "pause", "drop"), `t_s`, `value` (packets, of cwnd).
 #' @return A ggplot.
+#' @examples
+#' cwnd <- data.table::data.table(column = factor("one trial"), quantity = "cwnd", t_s = 0:9 / 10, value = 10:19)
+#' pauses <- data.table::data.table(column = factor("one trial"), quantity = "pause", t_s = c(0.7, 0.75, 0.8), value = NA_real_)
+#' plot_cwnd_pause(rbind(cwnd, pauses))
 #' @export
 plot_cwnd_pause <- function(data) {
   top <- max(data[quantity == "cwnd"]$value)

@@ -10,6 +10,10 @@
 #'   `replicate`, `block`, `verdict`, `overhead_s`), `manifests` (by id), `phases` (data.table: `id`, `phase`, `seconds`),
 #'   `left_out` (data.table: `id`, `reason`), `index` (known states of the campaign's files), `seen` (their present states), `parsed` (all
 #'   manifests).
+#' @examples
+#' campaign <- read_campaign(samovar_example("campaign"))
+#' campaign$trials
+#' campaign$left_out
 #' @export
 read_campaign <- function(folder) {
   plan <- read_plan(folder)

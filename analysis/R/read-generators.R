@@ -12,6 +12,8 @@
 #'   TCP client), `jitter_ms`, `lost_packets`, `packets` (UDP, at the receiver; -1 is NA), `sum` (of all streams), `total` (the stream's last
 #'   report, which repeats all intervals: add up either this row or all other rows).
 #' @source iperf(1); Reporter.c and ReportOutputs.c of iperf 2.1.8.
+#' @examples
+#' read_iperf(samovar_example("iperf.csv"))[total == TRUE, .(stream, bytes, rate_bps)]
 #' @export
 read_iperf <- function(path) {
   wanted <- "a log of iperf 2, CSV (-y C) or text"
@@ -93,6 +95,11 @@ mark_totals <- function(x) {
 #'   `side` sender or receiver, `both` of UDP, with `-reverse` for the reverse direction of `--bidir`; `bytes`, `seconds_s`, `rate_bps`,
 #'   `retransmissions`; NA where a server prints 0 because it does not know the client's values; without rows if the test did not end).
 #' @source iperf3(1); iperf_api.c of iperf 3.12; output of iperf 3.22.
+#' @examples
+#' read_iperf3(samovar_example("iperf3.json"))[, .(stream, start_s, end_s, rate_bps, cwnd_bytes)]
+#' text <- read_iperf3(samovar_example("iperf3.txt"))
+#' text[omitted == FALSE, .(t_s, start_s, end_s, rate_bps)]
+#' attr(text, "totals")
 #' @export
 read_iperf3 <- function(path, test = NULL) {
   wanted <- "the output of iperf3, JSON or text"
@@ -295,6 +302,8 @@ iperf3_sums <- function(end, names, of_server) {
 #'   `rate_bps`, `retransmissions`, `rtt_ms` (TCP), `lost_packets`, `packets` (UDP), `tx_cpu_share`, `rx_cpu_share`, `total` (the last line, of
 #'   the whole transfer).
 #' @source nuttcp(8), version 8.2.2.
+#' @examples
+#' read_nuttcp(samovar_example("nuttcp.txt"))
 #' @export
 read_nuttcp <- function(path) {
   wanted <- "a log of nuttcp, of -fparse or text"
@@ -338,6 +347,11 @@ nuttcp_text <- function(text) {
 #' @return A data.table, a row per end of each transfer: `side` (local, remote), `bytes`, `real_s`, `cpu_s`, `rate_bps`,
 #'   `cpu_rate_bps`, `calls`.
 #' @source nttcp(1), version 1.47.
+#' @examples
+#' log <- tempfile()
+#' writeLines(c("     Bytes  Real s   CPU s Real-MBit/s  CPU-MBit/s   Calls  Real-C/s   CPU-C/s",
+#'              "l  8388608    4.73    4.60     14.2004     14.5911    2048    433.36     445.3"), log)
+#' read_nttcp(log)
 #' @export
 read_nttcp <- function(path) {
   wanted <- "a log of nttcp with its usual columns (Bytes, Real s, CPU s, Real-MBit/s \u2026)"
@@ -359,6 +373,11 @@ read_nttcp <- function(path) {
 #'   `transfer_time_ms`, `reply_header_bytes`, `reply_content_bytes`, `status_1xx` to `status_5xx`, `cpu_user_s`, `cpu_system_s`,
 #'   `net_rate_bps` (httperf's KB are 1024 bytes), `errors`, `client_timeouts`, `socket_timeouts`, `refused`, `reset`; NA if the report lacks the line.
 #' @source httperf(1), version 0.9.
+#' @examples
+#' log <- tempfile()
+#' writeLines(c("Total: connections 50 requests 5050 replies 5000 test-duration 9.193 s",
+#'              "Reply time [ms]: response 25.5 transfer 61.0"), log)
+#' read_httperf(log)[, .(connections, replies, duration_s, response_time_ms)]
 #' @export
 read_httperf <- function(path) {
   wanted <- "a report of httperf, with its line Total: connections \u2026"
@@ -408,6 +427,10 @@ httperf_report <- function(text) {
 #'   either), `rtt_below_ms` (1 if the line has `time<1 ms`, for which `rtt_ms` is NA; else NA), `t_s` (seconds since 1970 with `ping -D`, else
 #'   NA). Attributes `sent` and `received` from the summary, NA without a summary.
 #' @source ping(8) of iputils and FreeBSD; the ping of OpenHarmony, for `time<1 ms`.
+#' @examples
+#' ping <- read_ping(samovar_example("ping.txt"))
+#' ping
+#' attr(ping, "received")
 #' @export
 read_ping <- function(path) {
   wanted <- "output of ping, with icmp_seq in its lines"

@@ -8,6 +8,9 @@
 #' @return A data.table in time order with `t_ns` (ns since attribute `epoch_s`) and the file's columns; `ssthresh_packets`
 #'   is Inf if the kernel has not set it (2147483647 in the file).
 #' @source linux/tcp.h, struct tcp_info.
+#' @examples
+#' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))
+#' info[, .(t_ns, sport, cwnd_packets, srtt_us)]
 #' @export
 read_tcp_info <- function(path) {
   x <- read_trace_csv(path, c("t_ns", "src", "sport", "dst", "dport", "cwnd_packets", "ssthresh_packets", "srtt_us", "ca_state"))
@@ -23,6 +26,9 @@ read_tcp_info <- function(path) {
 #' @param handle The handle of the queueing discipline to keep, or NULL for all. `"bottleneck"` keeps the bottleneck's queue: on Linux the
 #'   rows with handle `10:`, on FreeBSD all rows of dummynet, in which the handle is the number of a pipe.
 #' @return A data.table in time order with `t_ns` (ns since attribute `epoch_s`) and the file's columns.
+#' @examples
+#' queue <- read_queue(samovar_example("bulk-queue.csv.gz"))
+#' queue[, .(longest = max(backlog_packets), drops = max(drops))]
 #' @export
 read_queue <- function(path, handle = "bottleneck") {
   x <- read_trace_csv(path, c("t_ns", "handle", "backlog_bytes", "backlog_packets", "drops"))
@@ -116,6 +122,11 @@ abort_trace <- function(path, what) {
 #' - `read_clock()`: `source`, `quantity` (its name ends in its unit), `value` (text), `number` (NA if the value is not a number).
 #' @inheritParams read_tcp_info
 #' @return A data.table with `t_ns` (ns since attribute `epoch_s`) and the columns named above.
+#' @examples
+#' read_pause_frames(samovar_example("pause-frames.csv"))
+#' trace <- tempfile()
+#' writeLines(c("t_ns,cpu,busy_share", "1795272676000000000,0,", "1795272677000000000,0,0.5"), trace)
+#' read_cpu(trace)
 #' @name read_loggers
 NULL
 
@@ -189,6 +200,9 @@ numbers <- function(x, columns) {
 #'   `delivery_rate_bps`, `busy_ms`, `rwnd_limited_ms`, `sndbuf_limited_ms`, `last_sent_ms`, `app_limited` (logical), `bbr_rate_bps`,
 #'   `recv_q_bytes`, `send_q_bytes`. Attribute `strange_lines` counts lines that ss does not print. An incomplete last sample is left out.
 #' @source ss(8); misc/ss.c of iproute2.
+#' @examples
+#' ss <- read_ss(samovar_example("ss.txt"))
+#' ss[, .(t_ns, sport, cc, cwnd_packets, srtt_us, delivery_rate_bps)]
 #' @export
 read_ss <- function(path) {
   check_files(path, "output of ss -tin")
@@ -216,6 +230,11 @@ read_ss <- function(path) {
 #' @return A data.table in time order: `t_ns` (ns since attribute `epoch_s`), `connection` (web10g's id), `src`, `sport`, `dst`, `dport`, `srtt_us`,
 #'   `sample_rtt_us` (the last, not smoothed), `cwnd_bytes`; with a line of names, all other variables by their names.
 #' @source web10g's tcp-kis.txt; TEACUP 1.1, chapter on loggers, for the positions in logs without names.
+#' @examples
+#' log <- tempfile()
+#' writeLines(c("Timestamp,CID,LocalAddress,LocalPort,RemAddress,RemPort,SmoothedRTT,SampleRTT,CurCwnd",
+#'              paste0("1395884781.250001,7,10.0.0.1,5000,10.0.0.2,80,23,25,14480", strrep(",0", 40))), log)
+#' read_web10g(log)
 #' @export
 read_web10g <- function(path) {
   wanted <- "a log of web10g-logger: Timestamp,CID,LocalAddress,LocalPort,RemAddress,RemPort and at least 45 fields"

@@ -55,6 +55,10 @@
 #' `undecoded_packets` (number of packets below `mpls`, `pppoe` and `snap` headers, and of an `unknown link type`, whose `proto` is other), `truncated` (TRUE if reading stopped before
 #' the end of the file) and `truncated_note` (the reason, and the byte of the decompressed file).
 #' @source pcap-savefile(5); draft-ietf-opsawg-pcap; draft-ietf-opsawg-pcapng; the list of link types at tcpdump.org.
+#' @examples
+#' capture <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' capture
+#' capture[proto == "tcp", .N, by = flow]
 #' @export
 read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
   path <- check_capture_path(path)
@@ -73,6 +77,10 @@ read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
 #'   far, so that codes stay the same from part to part. `cut_packets` and similar counts are from the start of the file.
 #' @param packets Rows of a part; the last part may have fewer.
 #' @return A list of the results of `measure`, one element per part; empty for a capture without packets.
+#' @examples
+#' # Packets per flow, 500 packets at a time.
+#' parts <- read_pcap_parts(samovar_example("bulk-sender.pcap.gz"), \(part) part[, .N, by = flow], packets = 500)
+#' data.table::rbindlist(parts)[, .(packets = sum(N)), by = flow]
 #' @export
 read_pcap_parts <- function(path, measure, packets = 1e6, columns = NULL, mtu_bytes = 9216) {
   path <- check_capture_path(path)
@@ -154,6 +162,8 @@ warn_incomplete <- function(capture) {
 #'
 #' @param flow Flow names, "a:p > b:q".
 #' @return Character: "b:q > a:p".
+#' @examples
+#' reverse_flow("10.0.0.1:5000 > 10.0.0.2:80")
 #' @export
 reverse_flow <- function(flow) {
   sub("^(\\S+) > (\\S+)", "\\2 > \\1", as.character(flow))
@@ -169,6 +179,8 @@ reverse_flow <- function(flow) {
 #'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, flows
 #'   with equal payload in the order of their first packets. `payload_bytes` is NA for a flow with a packet of unknown payload. Such flows come
 #'   last; an upper bound of their payload, from column `ip_bytes`, decides their direction and their order.
+#' @examples
+#' data_flows(read_pcap(samovar_example("bulk-sender.pcap.gz")))
 #' @export
 data_flows <- function(capture, proto = "tcp") {
   check_columns(capture, c("t_ns", "flow", "proto", "src", "sport", "dst", "dport", "payload_bytes"))

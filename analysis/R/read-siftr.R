@@ -27,6 +27,10 @@
 #' are as many records as packets that were not skipped (NA with `packets_per_line` above 1, when there are fewer records).
 #' @param packets_per_line The `net.inet.siftr.ppl` with which the log was made.
 #' @source siftr(4); CAIA technical report 070824A; sys/netinet/siftr.c of FreeBSD 9.3, 10.4, 13.2 and 14.0.
+#' @examples
+#' log <- read_siftr(samovar_example("siftr.log.gz"))
+#' attr(log, "integrity")[, .(version, records, whole)]
+#' log[direction == "out", .(median_srtt_ms = median(srtt_us, na.rm = TRUE) / 1e3), by = flow]
 #' @export
 read_siftr <- function(path, packets_per_line = 1) {
   check_files(path, "a log of SIFTR")
@@ -101,6 +105,9 @@ abort_core <- function(message, class = "samovar_error_siftr") {
 #'   congestion control took as a signal), `cwr_pending` (the next segment announces a reduction after ECN) and `ece_pending` (the next
 #'   acknowledgement echoes a congestion mark).
 #' @source tcp_var.h of FreeBSD 9 to 15.
+#' @examples
+#' log <- read_siftr(samovar_example("siftr.log.gz"))
+#' siftr_flags(log)[, .N, by = .(sack, fast_recovery)]
 #' @export
 siftr_flags <- function(x, sysver = attr(x, "integrity")$sysver[1]) {
   check_siftr(x)
@@ -134,6 +141,9 @@ has_bit <- function(flags, bit) floor(flags / 2^bit) %% 2 == 1
 #'   `ssthresh_before_bytes`, `ssthresh_bytes`, `until_ns` (the record in which cwnd is above a segment and, for a recovery, its flag is gone;
 #'   NA if the log ends first), with attribute `epoch_s`.
 #' @source tcp_output.c and tcp_input.c (cc_cong_signal) of FreeBSD; CAIA-TR-130417A, on full transmit queues.
+#' @examples
+#' log <- read_siftr(samovar_example("siftr.log.gz"))
+#' siftr_collapses(log)[, .N, by = .(flow, cause)]
 #' @export
 siftr_collapses <- function(x) {
   check_siftr(x)

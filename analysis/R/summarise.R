@@ -52,6 +52,14 @@ quantiles_of <- function(x, share) {
 #' @param factors Names of the factor columns.
 #' @return A data.table: `part`, factors, `metric`, `unit`, `median`, `mean`, `lo`, `hi`, `n`, `confidence` (of the interval from `lo` to `hi`, see
 #'   [median_interval()]), `valid`, `suspect` (trials by verdict), `min`, `p25`, `p75`, `p90`, `max`.
+#' @examples
+#' campaign <- read_campaign(samovar_example("campaign"))
+#' metrics <- data.table::rbindlist(lapply(campaign$manifests, \(manifest) {
+#'   cbind(trial = manifest$id, measure_trial(campaign$folder, manifest)$metrics)
+#' }))
+#' metrics <- campaign$trials[, !"verdict"][metrics, on = c(id = "trial")]
+#' data.table::setnames(metrics, "id", "trial")
+#' summarise_metrics(metrics, campaign$factors)[metric == "rtt_median_ms", .(rwnd, median, n)]
 #' @export
 summarise_metrics <- function(metrics, factors) {
   verdicts <- if ("verdict" %in% names(metrics)) metrics$verdict else rep(NA_character_, nrow(metrics))
@@ -67,6 +75,14 @@ summarise_metrics <- function(metrics, factors) {
 #' @inheritParams summarise_metrics
 #' @return A data.table: `part`, factors, `flow`, `metric`, `unit`, `median`, `mean`, `lo`, `hi`, `n`, `confidence`.
 #' @source As [summarise_metrics()].
+#' @examples
+#' campaign <- read_campaign(samovar_example("campaign"))
+#' metrics <- data.table::rbindlist(lapply(campaign$manifests, \(manifest) {
+#'   cbind(trial = manifest$id, measure_trial(campaign$folder, manifest)$metrics)
+#' }))
+#' metrics <- campaign$trials[, !"verdict"][metrics, on = c(id = "trial")]
+#' data.table::setnames(metrics, "id", "trial")
+#' summarise_flows(metrics, campaign$factors)[metric == "rtt_median_ms", .(rwnd, flow, median, n)]
 #' @export
 summarise_flows <- function(metrics, factors) {
   alone <- metrics[flow != ""]
@@ -96,6 +112,14 @@ spread_of <- function(value) {
 #' @param metrics Table of trial metrics.
 #' @return Rows like those of [summarise_metrics()], metrics `rtt_rwnd_linearity_r2` and `rtt_rwnd_slope_ratio`, with an empty level of rwnd; `n` is
 #'   the number of windows. No rows if fewer than three windows leave the buffer unfilled; NULL if no trial has exactly one flow.
+#' @examples
+#' campaign <- read_campaign(samovar_example("campaign"))
+#' metrics <- data.table::rbindlist(lapply(campaign$manifests, \(manifest) {
+#'   cbind(trial = manifest$id, measure_trial(campaign$folder, manifest)$metrics)
+#' }))
+#' metrics <- campaign$trials[, !"verdict"][metrics, on = c(id = "trial")]
+#' data.table::setnames(metrics, "id", "trial")
+#' rwnd_linearity(campaign, metrics[, .(trial, flow, metric, unit, value)])
 #' @export
 rwnd_linearity <- function(campaign, metrics) {
   if (!all(c("rwnd", "cc") %in% campaign$factors)) return(NULL)

@@ -6,6 +6,9 @@
 #'
 #' @param base_size Size of text, points.
 #' @return A ggplot2 theme.
+#' @examples
+#' library(ggplot2)
+#' ggplot(mtcars, aes(wt, mpg)) + geom_point() + theme_samovar()
 #' @export
 theme_samovar <- function(base_size = 9) {
   ink <- "grey15"

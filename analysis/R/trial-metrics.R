@@ -9,6 +9,10 @@
 #'   `quantity`, `unit`, `share`, `value`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`,
 #'   `high`), `samples` (quantiles of what the programs of `http`, `dash`, `incast`, `voip` and `game` logged: as `sender`), `pauses` (per flow and
 #'   episode of PAUSE frames), `closeup` (cwnd and PAUSE frames around one episode: `flow`, `quantity`, `t_s`, `value`), `notes` (`note`: what the traces lack, such as the end of a truncated capture). Times are seconds since the start of traffic.
+#' @examples
+#' campaign <- read_campaign(samovar_example("campaign"))
+#' measures <- measure_trial(campaign$folder, campaign$manifests[[1]])
+#' measures$metrics
 #' @export
 measure_trial <- function(folder, manifest) {
   notes <- character()

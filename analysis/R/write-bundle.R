@@ -26,6 +26,13 @@ write_json <- function(x, path) {
 #' @param width_in,height_in Size, inches.
 #' @param date Creation date to write into the file, as POSIXct: the date of the data.
 #' @return `path`, invisibly.
+#' @examples
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' windows <- throughput_windows(receiver, width_s = 0.25, by = NULL)
+#' plot <- plot_samples(windows[, .(t_s, value = throughput_bps / 1e6)], "Throughput (Mbit/s)", "step")
+#' path <- tempfile(fileext = ".pdf")
+#' write_figure(plot, path, width_in = 6.3, height_in = 3, date = as.POSIXct(attr(receiver, "epoch_s"), origin = "1970-01-01"))
+#' file.size(path)
 #' @export
 write_figure <- function(plot, path, width_in, height_in, date) {
   write_whole(path, \(to) {

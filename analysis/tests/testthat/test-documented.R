@@ -16,6 +16,13 @@ test_that("every exported function has a help page that documents every argument
   expect_length(unlist(tools::checkDocStyle(dir = folder)), 0)
 })
 
+test_that("every help page of an exported function has examples", {
+  pages <- setdiff(list.files(repository("analysis", "man"), "[.]Rd$", full.names = TRUE), repository("analysis", "man", "samovar-package.Rd"))
+  without <- Filter(\(page) !any(grepl("^\\\\examples", readLines(page))), pages)
+  expect_equal(basename(without), character())
+  expect_error(samovar_example("no.txt"), "is not an example", class = "samovar_error_argument")
+})
+
 test_that("R source files are ASCII", {
   files <- list.files(repository("analysis", "R"), full.names = TRUE)
   expect_equal(Filter(\(f) any(grepl("[^ -~\t]", readLines(f))), files), character())
@@ -27,7 +34,7 @@ test_that("the reference page of readers lists every reader, that of measures ev
   rows <- grep("^\\| `[a-z0-9_]+\\(\\)`", readers, value = TRUE)
   expect_setequal(named_in(sub("^([^|]*[|][^|]*)[|].*", "\\1", rows)), grep("^read_", exported(), value = TRUE))
   # Exported functions that neither read, measure nor draw: names of figures, tables for other programs, and caches.
-  other <- c("analyse_campaign", "compare_campaigns", "export_tables", "code_version", "known_names", "write_figure", "theme_samovar", "geom_many_points")
+  other <- c("analyse_campaign", "compare_campaigns", "export_tables", "code_version", "known_names", "samovar_example", "write_figure", "theme_samovar", "geom_many_points")
   rest <- grep("^(read|plot)_", setdiff(exported(), other), invert = TRUE, value = TRUE)
   expect_equal(setdiff(rest, named_in(c(measures, readers))), character())
   expect_equal(setdiff(other, exported()), character())

@@ -162,6 +162,22 @@ test_that("packets below MPLS, PPPoE and SNAP headers are named and counted", {
   expect_no_warning(read_pcap(write_capture(frames[c(1, 6)])))
 })
 
+test_that("tshark sees the same numbers of packets below MPLS, PPPoE and SNAP headers", {
+  need_tool("tshark")
+  label <- \(number, bottom) big(number * 4096 + bottom * 256 + 64, 4)
+  session <- c(as.raw(c(0x11, 0)), big(7, 2), big(length(one_tcp) + 2, 2), big(0x0021, 2), one_tcp)
+  snap <- c(as.raw(c(0xAA, 0xAA, 3, 0, 0, 0)), big(0x0800, 2), one_tcp)
+  frames <- list(ethernet(one_tcp), ethernet(c(label(16, 1), one_tcp), 0x8847), vlan(c(label(16, 0), label(17, 1), one_tcp), 0x8847), ethernet(session, 0x8864),
+                 vlan(session, 0x8864), ethernet(session, 0x8864), ethernet(snap, length(snap)), ethernet(as.raw(c(0x42, 0x42, 3)), 3))
+  path <- write_capture(frames)
+  expect_warning(x <- read_pcap(path), class = "samovar_warning_undecoded")
+  theirs <- tshark_table(path, c("frame.protocols", "llc.oui"))
+  below <- \(header) sum(grepl(paste0("\\b", header, "\\b"), theirs$frame.protocols) & grepl("\\bip\\b", theirs$frame.protocols))
+  expect_equal(attr(x, "undecoded_packets")[c("mpls", "pppoe", "snap")], c(mpls = below("mpls"), pppoe = below("pppoes"), snap = sum(!is.na(theirs$llc.oui))))
+  expect_equal(attr(x, "undecoded_packets")[["pppoe"]], 3)
+  expect_equal(which(!is.na(x$flow)), 1)
+})
+
 test_that("a file that is cut anywhere in its last record has the packets before it, and a warning", {
   bytes <- capture_bytes(list(ethernet(one_tcp), ethernet(one_tcp), ethernet(one_tcp)))
   record <- 16 + 14 + length(one_tcp)
