@@ -72,7 +72,7 @@ beacons_of_capture <- function(capture) {
   received <- capture[as.character(dst) %in% groups & !is.na(t_ns)]
   found <- received[, .(t_ns, direction = "in", src = as.character(src), id, sequence = rowidv(id))]
   setattr(found, "epoch_s", attr(capture, "epoch_s"))
-  found[]
+  plain_table(found)
 }
 
 # One row per beacon: `t_ns` on mon's clock since `epoch_s`, `offset_ns` = ref - mon. A host's own beacon is stamped before it leaves, so such beacons
@@ -278,7 +278,7 @@ one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
   set(x, NULL, "ip_bytes", ref$ip_bytes[x$ref_row])
   setcolorder(x, c("t_ns", "direction", "delay_ms", "error_ms", "ip_bytes"))
   setattr(x, "epoch_s", attr(ref, "epoch_s"))
-  x[]
+  as_series(x, "delay_ms", "One-way delay (ms)")
 }
 
 #' Check that one-way delays add up to the round-trip time

@@ -34,7 +34,7 @@ packet_pair_rtt <- function(ref, mon, flow, back = reverse_flow(flow)) {
   flow <- check_flow(ref, flow)
   match <- matched_pairs(ref, mon, flow, as.character(back))
   rtt <- setDT(match$pairs[c("t_ns", "rtt_ms", "arrival_ns")])
-  describe_match(rtt, match, ref, flow)
+  describe_match(rtt, match, ref, mon, flow)
 }
 
 #' Packet-pair round-trip times of many flows at once
@@ -54,7 +54,7 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
   match <- matched_pairs(ref, mon, flows, reverse_flow(flows))
   flow <- structure(match$pairs$group, levels = flows, class = "factor")
   rtt <- setDT(c(list(flow = flow), match$pairs[c("t_ns", "rtt_ms", "arrival_ns")]))
-  describe_match(rtt, match, ref, flows)
+  describe_match(rtt, match, ref, mon, flows)
 }
 
 #' Packets lost between two captures
@@ -104,7 +104,7 @@ data_ack_rtt <- function(capture, flow) {
   flow <- check_flow(capture, flow)
   rtt <- setDT(acknowledged_segments(capture, flow, reverse_flow(flow)))
   setattr(rtt, "epoch_s", attr(capture, "epoch_s"))
-  rtt[]
+  as_series(rtt, "rtt_ms", "RTT (ms)")
 }
 
 #' Round-trip time of the handshake
@@ -146,7 +146,7 @@ flows_or_data_flows <- function(ref, flows) {
   vapply(as.character(flows), \(flow) check_flow(ref, flow), "", USE.NAMES = FALSE)
 }
 
-describe_match <- function(rtt, match, ref, flows) {
+describe_match <- function(rtt, match, ref, mon, flows) {
   sides <- rbindlist(list(out = setDT(match$out), back = setDT(match$back)), idcol = "direction")
   matching <- sides[, .(
     flow = rep(flows, 2L), direction, sent, matched, unmatched = sent - matched, ambiguous, unjudged
@@ -154,6 +154,7 @@ describe_match <- function(rtt, match, ref, flows) {
   setattr(rtt, "epoch_s", attr(ref, "epoch_s"))
   for (count in c("matched", "unmatched", "ambiguous")) setattr(rtt, count, sum(matching[[count]]))
   setattr(rtt, "floored", match$pairs$floored)
+  setattr(rtt, "arrival_epoch_s", attr(mon, "epoch_s"))
   setattr(rtt, "matching", matching)
   if (match$pairs$floored > nrow(rtt) / 2) {
     cli::cli_warn(
@@ -161,7 +162,7 @@ describe_match <- function(rtt, match, ref, flows) {
       class = c("samovar_warning_direction", "samovar_warning")
     )
   }
-  rtt[]
+  as_series(rtt, "rtt_ms", "RTT (ms)")
 }
 
 #' Jitter as the difference of consecutive round-trip times
@@ -202,7 +203,7 @@ interarrival_jitter <- function(ref, mon, flow) {
   rows <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])[!is.na(other)]
   x <- data.table(sent_ns = ref$t_ns[rows$row], t_ns = mon$t_ns[rows$other])
   setorder(x, t_ns)
-  keep_epoch(smoothed_jitter(x$sent_ns, x$t_ns), mon)[]
+  as_series(keep_epoch(smoothed_jitter(x$sent_ns, x$t_ns), mon), "jitter_ms", "Interarrival jitter (ms)", "line")
 }
 
 # The jitter of packets in the order of arrival.

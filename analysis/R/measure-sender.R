@@ -165,7 +165,7 @@ advertised_window <- function(capture, flow) {
   setattr(window, "max_bytes", if (nrow(window)) max(window$window_bytes) else NA_real_)
   setattr(window, "wscale", scale)
   setattr(window, "epoch_s", attr(capture, "epoch_s"))
-  window[]
+  as_series(window, "window_bytes", "Advertised window (bytes)", "step")
 }
 
 # The receiver's scale if both ends offered a scale, 0 if one end did not, NA if either SYN is missing or the snapshot length may have cut its

@@ -29,7 +29,7 @@ timestamp_rtt <- function(capture, flow) {
   rtt <- rtt[t_ns >= sent_ns, .(t_ns, rtt_ms = (t_ns - sent_ns) / 1e6, sent_ns)]
   setorder(rtt, t_ns)
   setattr(rtt, "epoch_s", attr(capture, "epoch_s"))
-  rtt[]
+  as_series(rtt, "rtt_ms", "RTT (ms)")
 }
 
 #' Completion time of a flow
@@ -111,7 +111,7 @@ bytes_in_flight <- function(capture, flow) {
   flight <- data.table(t_ns = x$t_ns, flight_bytes = pmax(sent - acked, 0))
   flight <- flight[is.finite(flight_bytes) & flight_bytes != shift(flight_bytes, fill = -1)]
   setattr(flight, "epoch_s", attr(capture, "epoch_s"))
-  flight[]
+  as_series(flight, "flight_bytes", "Bytes in flight", "step")
 }
 
 #' Duplicate acknowledgements, not counting window updates

@@ -191,7 +191,7 @@ describe_windows <- function(windows, capture, frame) {
   setattr(windows, "origin_ns", frame$origin_ns)
   setattr(windows, "epoch_s", attr(capture, "epoch_s"))
   setattr(windows, "width_s", frame$width_ns / 1e9)
-  windows[]
+  as_series(windows, "throughput_bps", "Throughput (bit/s)", "step")
 }
 
 #' Throughput of a flow at the link, IP and payload layers

@@ -25,14 +25,14 @@ read_campaign <- function(folder) {
   manifests <- read[is.na(reasons)]
   if (length(manifests) == 0) abort_campaign(folder, no_trial_message(reasons))
   factors <- unique(unlist(lapply(plan$parts, \(p) names(p$factors))))
-  list(
+  structure(list(
     folder = folder, plan = plan, factors = factors,
     trials = rbindlist(Map(trial_row, plan$trials[match(names(manifests), planned)], manifests, list(factors))),
     manifests = manifests,
     phases = rbindlist(c(list(empty_phases), lapply(manifests, phase_rows))),
     left_out = data.table(id = planned, reason = unname(reasons))[!is.na(reason)],
     index = index, seen = seen$states, parsed = seen$parsed
-  )
+  ), class = "samovar_campaign")
 }
 
 `%||%` <- function(a, b) if (is.null(a)) b else a
