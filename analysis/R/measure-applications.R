@@ -9,6 +9,8 @@
 #' @param requests Log of a client, see [read_requests()].
 #' @return A data.table, a row per page: `number`, `t_ns` (of its first request, since attribute `epoch_s`), `objects`, `page_s`.
 #' @source Own definition.
+#' @examples
+#' page_times(read_requests(samovar_example("web-client.csv.gz")))
 #' @export
 page_times <- function(requests) {
   pages <- requests[, .(t_ns = min(t_ns), objects = .N, page_s = if (all(finished)) max(t_ns / 1e9 + seconds) - min(t_ns) / 1e9 else NA_real_), by = number]
@@ -28,6 +30,9 @@ page_times <- function(requests) {
 #' @return A data.table, a row per query: `number`, `t_ns` (planned by the first client, since attribute `epoch_s`), `query_s`, NA if an answer is
 #'   unfinished or missing.
 #' @source M. Alizadeh et al., Data Center TCP (DCTCP), 2010, for the time of a query; own definition of its start.
+#' @examples
+#' # Two servers.
+#' query_completion(lapply(samovar_example() |> grep(pattern = "^query", value = TRUE), \(name) read_requests(samovar_example(name))))
 #' @export
 query_completion <- function(requests) {
   epoch_s <- min(vapply(requests, attr, 0, "epoch_s"))
@@ -50,6 +55,10 @@ query_completion <- function(requests) {
 #'   it), `ahead_s` (video that was left to play when it had arrived). Attributes: `startup_s` (from the first request; NA if no chunk was completed),
 #'   `rebuffering_s` and `stalls` (in total, with the one at the end), `epoch_s`.
 #' @source 3GPP TS 26.247, clause 10.2, for the metrics; own definition of the model.
+#' @examples
+#' video <- play_video(read_requests(samovar_example("video-client.csv.gz")))
+#' video
+#' attr(video, "startup_s")
 #' @export
 play_video <- function(requests) {
   x <- requests[order(t_ns)]
@@ -86,6 +95,8 @@ play_video <- function(requests) {
 #' @param late Numbers of packets that arrived, but too late to be used; they count as lost.
 #' @return A list: `expected_packets`, `lost_packets`, `loss_share` (NA if nothing arrived), `burst_ratio` (between 1 and 8, the range of G.107; 1 without losses).
 #' @source RFC 3550, section 6.4.1 and appendix A.3; ITU-T G.107 (06/2015), clause 7.5.
+#' @examples
+#' message_loss(read_messages(samovar_example("call-to.csv.gz")))
 #' @export
 message_loss <- function(messages, late = double()) {
   if (nrow(messages) == 0) return(list(expected_packets = 0, lost_packets = 0, loss_share = NA_real_, burst_ratio = NA_real_))
@@ -111,6 +122,10 @@ message_loss <- function(messages, late = double()) {
 #' @param back Packets that arrived at its `from`.
 #' @return A list of `there` and `back`: delays in ms in the order of arrival; NA if nothing arrived in the other direction.
 #' @source RFC 5905, section 8, for the assumption.
+#' @examples
+#' to <- read_messages(samovar_example("call-to.csv.gz"))
+#' from <- read_messages(samovar_example("call-from.csv.gz"))
+#' median(message_delays(to, from)$there)
 #' @export
 message_delays <- function(messages, back) {
   transit_ms <- lapply(list(there = messages, back = back), \(x) (x$t_ns - x$sent_ns) / 1e6)
@@ -209,6 +224,10 @@ e_model_mos <- function(r) {
 #' @param bpl Packet-loss robustness factor of the codec; by default that of G.711 with loss concealment. Its `ie` is 0.
 #' @return A list: `e_model_r`, `mos`, `playout_ms` (the chosen delay between sending and playing).
 #' @source ITU-T G.107 (06/2015); ITU-T G.113 (11/2007), Appendix I.
+#' @examples
+#' to <- read_messages(samovar_example("call-to.csv.gz"))
+#' from <- read_messages(samovar_example("call-from.csv.gz"))
+#' call_quality(to, message_delays(to, from)$there)
 #' @export
 call_quality <- function(messages, delay_ms, packet_ms = 20, bpl = 25.1) {
   if (nrow(messages) == 0 || anyNA(delay_ms)) return(list(e_model_r = NA_real_, mos = NA_real_, playout_ms = NA_real_))

@@ -8,6 +8,8 @@
 #'   chunk of video, from 0), `first_byte_s` (until the answer began), `received_bytes`, `finished` (whether all bytes arrived), `play_s` (play time of
 #'   a chunk of video). In logs of samovar 0.2 each request has its own `number`, unfinished requests are missing, and `first_byte_s` and `play_s` are NA.
 #' @source docs/reference/traces.md.
+#' @examples
+#' read_requests(samovar_example("web-client.csv.gz"))
 #' @export
 read_requests <- function(path) {
   x <- whole_numbers(read_trace_csv(path, c("t_ns", "bytes", "seconds", "late_s")), c("bytes", "seconds", "late_s"))
@@ -24,6 +26,8 @@ read_requests <- function(path) {
 #' @return A data.table in the order of arrival, a row per packet that arrived: `t_ns` (of arrival, ns since attribute `epoch_s`), `sent_ns` (when
 #'   it was sent, on the sender's clock, since the same `epoch_s`), `number` (from 0, in the order of sending), `bytes` (payload).
 #' @source docs/reference/traces.md.
+#' @examples
+#' read_messages(samovar_example("call-to.csv.gz"))
 #' @export
 read_messages <- function(path) {
   x <- whole_numbers(read_trace_csv(path, c("t_ns", "number", "t_sent_ns", "bytes"), "t_sent_ns"), c("number", "bytes"))

@@ -33,3 +33,11 @@ cp $data/ss-6.1.txt "$to/ss.txt"
 cp $data/pause-frames-freebsd.csv "$to/pause-frames.csv"
 cp $data/siftr-14.0-window-limited.log.gz "$to/siftr.log.gz"
 cp $data/window-limited-src.pcap.gz "$to/siftr-sender.pcap.gz"
+
+logs=$(echo ../tests/traces/applications/trials/fq-codel-r1-*/logs)
+cp "$logs/web-client.out.gz" "$to/web-client.csv.gz"
+cp "$logs/video-client.out.gz" "$to/video-client.csv.gz"
+cp "$logs/call-client.out.gz" "$to/call-from.csv.gz"
+cp "$logs/call-server.out.gz" "$to/call-to.csv.gz"
+cp "$logs/query-1-client.out.gz" "$to/query-1.csv.gz"
+cp "$logs/query-2-client.out.gz" "$to/query-2.csv.gz"
