@@ -108,6 +108,8 @@ wider_windows <- function(rates, width_s) {
 #' @param truth_packets The configured buffer, which the figure marks; NA for no mark.
 #' @param title Title of the legend.
 #' @return A ggplot.
+#' @examples
+#' plot_buffer_cdf(data.table::data.table(curve = factor("1500"), packets = c(19.6, 19.9, 20.1, 20.4)), truth_packets = 20)
 #' @export
 plot_buffer_cdf <- function(data, truth_packets = NA, title = "MTU (bytes)") {
   limits <- buffer_limits(data$packets, truth_packets)
@@ -207,6 +209,8 @@ pause_estimates <- function(results, trials, metrics) {
 #' @param data A table `curve` (factor), `pause_to_drop_s`.
 #' @param title Title of the legend.
 #' @return A ggplot.
+#' @examples
+#' plot_pause_to_drop(data.table::data.table(curve = factor("512"), pause_to_drop_s = c(0.0101, 0.0112, 0.0117)))
 #' @export
 plot_pause_to_drop <- function(data, title = "Transmit descriptors") {
   longest_ms <- max(data$pause_to_drop_s) * 1e3

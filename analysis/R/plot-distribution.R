@@ -35,6 +35,13 @@ kind_words <- c(cdf = "Cumulative distribution", ccdf = "Complementary cumulativ
 #' @param panels Names of up to two columns whose values have panels of their own.
 #' @param log_axis TRUE for a logarithmic axis of values.
 #' @return A ggplot.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
+#' rtt_ms <- sort(packet_pair_rtt(sender, receiver, data_flows(sender)$flow[1])$rtt_ms)
+#' data <- data.table::data.table(curve = factor("newreno"), value = rtt_ms, share = seq_along(rtt_ms) / length(rtt_ms))
+#' plot_distribution(data, "cdf", "RTT (ms)")
+#' plot_distribution(data, "violin", "RTT (ms)")
 #' @export
 plot_distribution <- function(data, kind, x_title, title = "Congestion control", panels = character(), log_axis = FALSE) {
   curves <- levels(data$curve)

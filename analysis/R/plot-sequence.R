@@ -103,6 +103,13 @@ joined_segments <- function(x) {
 #' Time-sequence graph
 #' @param data A table `panel` (factor), `event` (factor "segment", "retransmission", "SACK", "ACK", "window"), `t_s`, `low_kb`, `high_kb`.
 #' @return A ggplot.
+#' @examples
+#' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+#' sent <- sender[flow == data_flows(sender)$flow[1] & payload_bytes > 0]
+#' low_kb <- (sent$seq - sent$seq[1]) / 1e3
+#' event <- factor(ifelse(low_kb < cummax(low_kb), "retransmission", "segment"))
+#' data <- data.table::data.table(panel = factor("newreno"), event, t_s = sent$t_ns / 1e9, low_kb, high_kb = low_kb + sent$payload_bytes / 1e3)
+#' plot_time_sequence(data)
 #' @export
 plot_time_sequence <- function(data) {
   drawn <- data[event %in% c("segment", "retransmission", "SACK")]

@@ -41,6 +41,10 @@ medians_by <- function(campaign, groups, values, axes) {
 #' @param panels Names of up to two columns whose values have panels of their own.
 #' @param log_axis TRUE for a logarithmic y axis, on which points replace the bars: a bar needs an axis that starts at 0.
 #' @return A ggplot.
+#' @examples
+#' level <- factor(c("9KB", "15KB"), levels = c("9KB", "15KB"))
+#' data <- data.table::data.table(level, curve = factor("newreno"), median = c(4.6, 7.5), lo = c(4.5, 7.3), hi = c(4.7, 7.6))
+#' plot_bars(data, "Receive window", "Throughput (Mbit/s)")
 #' @export
 plot_bars <- function(data, x_title, y_title, title = "Congestion control", panels = character(), log_axis = FALSE) {
   curves <- levels(data$curve)
@@ -79,6 +83,10 @@ figure_heatmap <- function(results, trials, show, rows, columns, of = NULL, face
 #' @param title Title of the colours.
 #' @param panels Names of up to two columns whose values have panels of their own.
 #' @return A ggplot.
+#' @examples
+#' data <- data.table::CJ(row = factor(c("cubic", "newreno")), column = factor(c("10", "20")))
+#' data[, c("median", "lo", "hi") := list(c(12, 24, 11, 22), c(11, 23, 10, 21), c(13, 25, 12, 24))]
+#' plot_heatmap(data, "Buffer (packets)", "Congestion control", "RTT (ms)")
 #' @export
 plot_heatmap <- function(data, x_title, y_title, title, panels = character()) {
   shown <- copy(data)[, label := format_plain(signif(median, 3))]
@@ -148,6 +156,9 @@ ellipse_words <- function(data) {
 #' @param panels Names of up to two columns whose values have panels of their own.
 #' @param delay TRUE if x is a delay: its axis is reversed, and each curve with at least three points has an ellipse of one standard deviation.
 #' @return A ggplot.
+#' @examples
+#' data <- data.table::data.table(x = c(21, 22, 23, 31, 34, 33), y = c(8.8, 9.1, 8.9, 9.4, 9.6, 9.7), curve = factor(rep(c("vegas", "cubic"), each = 3)))
+#' plot_two_metrics(data, "RTT (ms)", "Throughput (Mbit/s)", delay = TRUE)
 #' @export
 plot_two_metrics <- function(data, x_title, y_title, title = "Congestion control", panels = character(), delay = FALSE) {
   curves <- levels(data$curve)
