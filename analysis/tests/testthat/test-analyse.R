@@ -117,7 +117,7 @@ test_that("every option of the manifest passes the check that precedes measuring
   campaign <- read_campaign(small_campaign())
   for (kind in c("figure", "table")) {
     for (name in known_names(kind)) {
-      valid <- c(seconds = "6s", moment = "0s", series = "cwnd")
+      valid <- c(seconds = "6s", moment = "0s", series = "cwnd", measure = "cwnd")
       options <- lapply(outputs_of(kind)[[name]]$options, \(o) c(o$values, if (isTRUE(o$type %in% names(valid))) valid[[o$type]] else "x")[1])
       expect_no_error(check_entries(campaign, list(c(stats::setNames(list(name), kind), options))))
     }
