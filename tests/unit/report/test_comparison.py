@@ -135,7 +135,7 @@ def test_a_slower_copy_is_found_with_its_changes_and_its_kernel(
         assert int(suite.attrib["tests"]) == len(suite.findall("testcase")) > 0
     shown = "\n".join(answer.lines)
     assert "src, rtr, dst: kernel Linux 6.1.176 x86_64 -> Linux 6.12.9 x86_64" in shown
-    assert "✗ goodput_bps<-5%: cubic: failed: -20 % [-20.1, -20] (n = 4, 87.5 %)" in shown
+    assert "✗ goodput_bps<-5%: cubic: failed: -20.1 % [-20.3, -20] (n = 4, 87.5 %)" in shown
     with (answer.to / "data" / "rtt-cdf-window.csv").open(newline="") as lines:
         assert {row["curve"].rpartition(", ")[2] for row in csv.DictReader(lines)} == {"A", "B"}
 
