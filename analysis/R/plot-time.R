@@ -14,8 +14,8 @@
 #' @return A ggplot.
 #' @examples
 #' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
-#' series <- info[, .(panel = factor("cwnd (packets)"), column = factor("newreno"), flow = factor("bulk"), t_s = t_ns / 1e9, low = cwnd_packets, mid = cwnd_packets,
-#'                    high = cwnd_packets)]
+#' series <- info[, .(panel = factor("cwnd (packets)"), column = factor("newreno"), curve = factor("bulk"), trial = "first", flow = "bulk", t_s = t_ns / 1e9,
+#'                    low = cwnd_packets, mid = cwnd_packets, high = cwnd_packets)]
 #' plot_time_series(series)
 #' @export
 plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_title = NULL, events = NULL, title = "Flow") {
