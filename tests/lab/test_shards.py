@@ -35,6 +35,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 @pytest.fixture
 def slurm() -> Iterator[Cluster]:
+    pytest.importorskip("snakemake", reason="needs .venv/bin/pip install '.[cluster]'")
     # Not in tmp_path, which only root can enter, but munged has a user of its own.
     with TemporaryDirectory(prefix="slurm-") as name:
         Path(name).chmod(0o755)
