@@ -15,6 +15,7 @@ from threading import Thread
 
 from samovar.atomic_files import write_json
 from samovar.campaign import Interrupts, shards_of
+from samovar.cli.controller import Controller
 from samovar.cli.program import open_controller, show
 from samovar.cli.project import PlannedExperiment, Request
 from samovar.errors import CampaignError, TestbedError
@@ -36,7 +37,8 @@ def run_shards(root: Path, request: Request, of: int, on: str, options: Sequence
     `samovar run`. Raises CampaignError, with the command that runs what is missing, if a shard is not
     complete. On Ctrl-C, the shards end in good order, and then KeyboardInterrupt is raised.
     """
-    project = open_controller(root).project
+    controller = open_controller(root)
+    project = controller.project
     planned = project.plan(request._replace(shard=f"1/{of}"))
     _require_testbeds(planned, of)
     words = _run_words(request)
@@ -48,7 +50,7 @@ def run_shards(root: Path, request: Request, of: int, on: str, options: Sequence
         _require_memory(planned, of)
         failed = _run_here(command, of, again)
     else:
-        failed = _run_jobs(root, planned, command, of, on, again)
+        failed = _run_jobs(controller, planned, command, of, on, again)
     if failed:
         listed = ", ".join(f"{number}/{of}" for number in failed)
         raise CampaignError(f"shard {listed} is not complete; to run what is missing: {again}")
@@ -150,11 +152,10 @@ def _wait(processes: Sequence[subprocess.Popen[str]], again: str) -> list[int]:
 
 
 def _run_jobs(
-    root: Path, planned: PlannedExperiment, command: Sequence[str], of: int, on: str, again: str
+    controller: Controller, planned: PlannedExperiment, command: Sequence[str], of: int, on: str, again: str
 ) -> list[int]:
     """Run the shards as jobs of Snakemake; return the numbers of those that are not complete."""
     _require_snakemake(on)
-    controller = open_controller(root)
     results = controller.project.results
     results.mkdir(parents=True, exist_ok=True)
     total_s = controller.preflight.cost(planned).total_s

@@ -10,7 +10,7 @@ from samovar.report.page.html_page import data_url, packed, render
 from samovar.report.page.trial_table import trial_details, trial_table
 from samovar.report.typeset import draw_pictures
 
-SCRIPTS = ("uPlot", "figures.js", "trials.js")
+SCRIPTS = ("uPlot", "elements.js", "figures.js", "trials.js")
 
 
 def make_page(campaign: Campaign, document: Json) -> bytes:

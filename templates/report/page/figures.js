@@ -321,15 +321,6 @@
 
   // --- Elements
 
-  function element(name, attributes = {}, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) {
-      if (key.startsWith("on")) made.addEventListener(key.slice(2), value); else made.setAttribute(key, value);
-    }
-    made.append(...children);
-    return made;
-  }
-
   function toggleLog(figure, axis, button) {
     figure.log[axis] = !figure.log[axis];
     button.setAttribute("aria-pressed", figure.log[axis]);

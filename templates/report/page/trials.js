@@ -6,15 +6,6 @@
   const table = document.getElementById("trial-table");
   let details = null; // unpacked when the first trial is opened
 
-  function element(name, attributes = {}, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) {
-      if (key.startsWith("on")) made.addEventListener(key.slice(2), value); else made.setAttribute(key, value);
-    }
-    made.append(...children);
-    return made;
-  }
-
   // --- Filter
 
   const columns = [

@@ -96,9 +96,8 @@ static void begin_transmission(struct medium *medium, int direction) {
   } while (waiting->first && waiting->first->t_ns <= begins_ns &&
            filled_ns + takes_ns(direction, waiting->first) <= (int64_t)now_set.burst_ns);
   medium->served_way = direction;
-  medium->free_ns = begins_ns + filled_ns;
-  if (now_set.access_ns > 0)
-    medium->free_ns += (int64_t)(now_set.access_ns * (1 + ACCESS_VARIES * (2 * drawn(&access_state) - 1)));
+  int64_t access_ns = (int64_t)(now_set.access_ns * (1 + ACCESS_VARIES * (2 * drawn(&access_state) - 1)));
+  medium->free_ns = begins_ns + access_ns + filled_ns;
 }
 
 static void end_transmission(struct medium *medium) {
