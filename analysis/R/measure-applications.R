@@ -242,20 +242,27 @@ call_quality <- function(messages, delay_ms, packet_ms = 20, bpl = 25.1) {
 
 # --- Metrics of a trial
 
-# Everything about the applications of a trial: metrics, quantiles of samples, and series. An application is a flow, or for `incast` all flows of one entry
-# of the experiment, because a query asks all of them.
+# Everything about the applications of a trial: metrics, quantiles of samples, and series.
 measure_applications <- function(manifest, traces) {
+  subjects <- applications_of(manifest, traces)
+  measured <- Map(\(label, x) {
+    found <- application_samples(x)
+    list(metrics = metric_rows(label, measured_metrics("application", x)), samples = sample_quantiles(label, found), series = sample_series(label, found))
+  }, names(subjects), subjects)
+  lapply(stats::setNames(nm = c("metrics", "samples", "series")), \(name) rbindlist(lapply(measured, `[[`, name)))
+}
+
+# What functions of scope "application" get, by label. An application is a flow, or for `incast` all flows of one entry of the experiment, because a query
+# asks all of them. One whose logs cannot be read is left out.
+applications_of <- function(manifest, traces) {
   flows <- Filter(\(f) f$generator %in% names(application_logs), manifest$resolved$flows)
   labels <- vapply(flows, \(f) if (f$generator == "incast") f$group %||% flow_label(f$label) else f$label, "")
-  measured <- lapply(unique(labels), \(label) {
+  subjects <- lapply(stats::setNames(nm = unique(labels)), \(label) {
     members <- flows[labels == label]
     read <- application_logs[[members[[1]]$generator]]
-    x <- list(flow = members[[1]], label = label, logs = lapply(members, \(f) read(traces, f)), t_start_s = traces$t_start_s)
-    if (any(vapply(x$logs, is.null, TRUE))) return(NULL)
-    found <- application_samples(x)
-    list(metrics = metric_rows(label, measured_metrics("application", x)), samples = sample_quantiles(label, found), series = sample_series(x, found))
+    list2env(list(flow = members[[1]], label = label, logs = lapply(members, \(f) read(traces, f)), t_start_s = traces$t_start_s))
   })
-  lapply(stats::setNames(nm = c("metrics", "samples", "series")), \(name) rbindlist(lapply(measured, `[[`, name)))
+  Filter(\(x) !any(vapply(x$logs, is.null, TRUE)), subjects)
 }
 
 log_or_null <- function(read, path) if (length(path) > 0) tryCatch(read(path), samovar_error_trace = \(e) NULL)
@@ -270,50 +277,47 @@ both_logs <- function(traces, flow) {
 # How to read the logs of a flow, by its generator.
 application_logs <- list(http = client_log, dash = client_log, incast = client_log, voip = both_logs, game = both_logs)
 
-# The samples of an application: a list by quantity of `unit`, `t_s` (since the start of traffic, on the clock of the log) and `value`.
+# The samples of an application: a list by name in the manifest's `series` of tables `t_s` (since the start of traffic, on the clock of the log), `value`.
 application_samples <- function(x) {
-  samples <- \(log, value, unit = "s", at = log$t_ns) list(unit = unit, t_s = (attr(log, "epoch_s") - x$t_start_s) + at / 1e9, value = value)
+  samples <- \(log, value) data.table(t_s = (attr(log, "epoch_s") - x$t_start_s) + log$t_ns / 1e9, value = value)
   finished <- \(log) keep_epoch(log[finished == TRUE], log)
-  switch(x$flow$generator,
+  found <- switch(x$flow$generator,
     http = {
       log <- finished(x$logs[[1]])
       pages <- page_times(x$logs[[1]])
-      list(object = samples(log, log$seconds), "first-byte" = samples(log, log$first_byte_s), page = samples(pages, pages$page_s))
+      list("object-time" = samples(log, log$seconds), "first-byte-time" = samples(log, log$first_byte_s), "page-time" = samples(pages, pages$page_s))
     },
     dash = {
       log <- finished(x$logs[[1]])
       video <- play_video(x$logs[[1]])
-      list(chunk = samples(log, log$seconds), "video-rate" = samples(video, video$bitrate_bps / 1e6, "Mbit/s"), "video-ahead" = samples(video, video$ahead_s))
+      list("chunk-time" = samples(log, log$seconds), "video-rate" = samples(video, video$bitrate_bps / 1e6), "video-ahead" = samples(video, video$ahead_s))
     },
     incast = {
       answers <- lapply(x$logs, finished)
       queries <- query_completion(x$logs)
-      of_all <- \(column) unlist(lapply(answers, \(log) samples(log, log$seconds)[[column]]))
-      list(response = list(unit = "s", t_s = of_all("t_s"), value = of_all("value")), query = samples(queries, queries$query_s))
+      list("response-time" = rbindlist(lapply(answers, \(log) samples(log, log$seconds))), "query-time" = samples(queries, queries$query_s))
     },
     {
       both <- x$logs[[1]]
       delays <- message_delays(both$there, both$back)
-      list("message-delay" = samples(both$there, delays$there, "ms"), "message-delay-back" = samples(both$back, delays$back, "ms"))
+      list("message-delay" = samples(both$there, delays$there), "message-delay-back" = samples(both$back, delays$back))
     }
   )
+  lapply(found, from_source, paste("generator", x$flow$generator))
 }
 
 sample_quantiles <- function(label, found) {
-  share <- seq(0, 1, by = 0.002)
   rbindlist(Map(\(quantity, one) {
     known <- finite(one$value)
-    if (length(known) > 0) data.table(flow = label, quantity, unit = one$unit, share, value = stats::quantile(known, share, names = FALSE, type = 1))
+    if (length(known) > 0) data.table(flow = label, quantity, unit = series_unit(quantity), as.data.table(quantiles_of_samples(known)))
   }, names(found), found))
 }
 
-sample_series <- function(x, found) {
-  rbindlist(Map(\(quantity, one) {
-    known <- which(is.finite(one$value))
-    known <- known[order(one$t_s[known])]
-    thin_series(one$t_s[known], one$value[known], x$label, quantity, one$unit)
-  }, names(found), found))
+sample_series <- function(label, found) {
+  rbindlist(Map(\(quantity, one) with(one[is.finite(value)][order(t_s)], thin_series(t_s, value, label, quantity, series_unit(quantity))), names(found), found))
 }
+
+series_unit <- function(name) outputs_of("series")[[name]]$unit
 
 web_metrics <- function(x) {
   if (!identical(x$flow$generator, "http")) return(NULL)

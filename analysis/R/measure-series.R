@@ -2,8 +2,8 @@
 
 # Functions of the manifest's `series` return one table `t_s`, `value` of samples, or a named list of such tables; NULL stands for a quantity that
 # nothing recorded. Attribute `from` of a table is the recording that it comes from, if not the first source of the manifest. Times are seconds since
-# the start of traffic. The argument of a function of scope flow is that of functions that measure metrics; of scope trial or host it has `manifest`,
-# `traces` and, for a host, its name `host`. All have `frame`, the windows in which packets are counted.
+# the start of traffic. The argument of a function of scope flow or application is that of functions that measure metrics; of scope trial or host it has
+# `manifest`, `traces` and, for a host, its name `host`. All have `frame`, the windows in which packets are counted.
 
 #' Measure quantities of one trial over time
 #'
@@ -65,10 +65,14 @@ series_subjects <- function(scope, traces, manifest, from_s, to_s) {
   subjects <- switch(scope,
     flow = stats::setNames(lapply(flows, subject_of_flow, traces, manifest), vapply(flows, \(f) f$label, "")),
     trial = stats::setNames(list(list2env(list(traces = traces, manifest = manifest))), ""),
+    application = applications_of(manifest, traces),
     host = lapply(stats::setNames(nm = names(manifest$resolved$hosts)), \(host) list2env(list(traces = traces, manifest = manifest, host = host)))
   )
-  frame <- series_frame(traces, manifest, from_s, to_s)
-  for (subject in subjects) list2env(list(frame = frame, made = list()), subject)
+  delayedAssign("frame", series_frame(traces, manifest, from_s, to_s))
+  for (subject in subjects) {
+    delayedAssign("frame", frame, assign.env = subject)
+    subject$made <- list()
+  }
   subjects
 }
 

@@ -91,7 +91,6 @@ values_to_show <- function(results, ids, show, of = NULL, from = NULL, to = NULL
   samples <- of_series(quantiles_over_time(results, ids, show, from, to)[, quantity := show], of)
   if (nrow(samples) == 0) abort_nothing(unrecorded_words(show))
   span <- if (is.null(from) && is.null(to)) "all samples" else paste0("samples from ", format_plain(from %||% 0), " s", if (!is.null(to)) paste0(" to ", format_plain(to), " s"))
-  samples[, source := recorded_source(results$campaign$manifests[[trial]], show), by = trial]
   list(values = samples[, .(trial, value)], title = one_line(series_title(show)),
        words = paste0(span, ", each flow of a trial with the same weight"), sources = series_source_words(results$campaign, samples, show))
 }
@@ -100,13 +99,15 @@ values_to_show <- function(results, ids, show, of = NULL, from = NULL, to = NULL
 quantiles_over_time <- function(results, ids, show, from = NULL, to = NULL) {
   stored <- if (is.null(from) && is.null(to)) switch(show,
     rtt = results$rtt[trial %in% ids, .(trial, flow, share, value = rtt_ms)],
-    jitter = if (nrow(results$jitter) > 0) results$jitter[trial %in% ids, .(trial, flow, share, value = jitter_ms)]
+    jitter = if (nrow(results$jitter) > 0) results$jitter[trial %in% ids, .(trial, flow, share, value = jitter_ms)],
+    if (nrow(results$samples) > 0) results$samples[trial %in% ids & quantity == show, .(trial, flow, share, value)]
   )
   missing <- setdiff(ids, stored$trial)
   measured <- series_of_trials(results, lapply(missing, \(id) list(id = id, names = show, from_s = from %||% -Inf, to_s = to %||% Inf)))$quantiles
-  if (nrow(measured) > 0) measured[, quantity := NULL]
-  rbind(stored, measured, fill = TRUE)
+  rbind(no_samples, stored, if (nrow(measured) > 0) measured[, !"quantity"])
 }
+
+no_samples <- data.table(trial = character(), flow = character(), share = double(), value = double())
 
 # One value of a metric per trial, the median of its flows, in the unit in which it is shown.
 metric_per_trial <- function(results, ids, metric_name, of = NULL) {

@@ -151,7 +151,7 @@ series_needs <- function(ids, show, stored, from, to) {
 of_series <- function(rows, of) {
   if (is.null(of)) return(rows)
   scopes <- vapply(outputs_of("series")[rows$quantity], \(s) s$scope %||% "flow", "")
-  rows[scopes != "flow" | flow %in% of | flow_label(flow) %in% of]
+  rows[!scopes %in% c("flow", "application") | flow %in% of | flow_label(flow) %in% of]
 }
 
 # Factors for the panels and the curves of each row. If the curves are flows, a quantity without a flow has the colour of the first one.
@@ -268,9 +268,11 @@ series_source_words <- function(campaign, data, show) {
 
 # The first source of a series that recorded something in a trial.
 recorded_source <- function(manifest, name) {
+  entry <- outputs_of("series")[[name]]
   loggers <- unlist(lapply(manifest$files, \(f) if (identical(f$kind, "capture")) "capture" else f$logger))
-  sources <- unlist(lapply(unlist(outputs_of("series")[[name]]$sources), sources_of))
-  intersect(sources, loggers)[1]
+  sources <- unlist(lapply(unlist(entry$sources), sources_of))
+  if (!identical(entry$scope, "application")) return(intersect(sources, loggers)[1])
+  paste("generator", intersect(sources, vapply(manifest$resolved$flows, \(f) f$generator, ""))[1])
 }
 
 # "nothing recorded cwnd, which needs logger tcp-info, siftr or tcp-probe at a flow's sender"
@@ -287,7 +289,7 @@ recording_words <- function(name, scope) {
   known <- outputs_of("quantity")[[name]]
   if (scope == "host") return(paste(if (name == "capture") "a capture" else paste("logger", name), "at a host"))
   if (is.null(known)) return(paste("logger", name, "at a flow's sender"))
-  if (identical(unlist(known$sources), "capture")) return(known$what)
+  if (identical(unlist(known$sources), "capture") || known$at == "flow") return(known$what)
   place <- c(sender = "at a flow's sender", both = "at both ends of a flow", router = "at the bottleneck's router", either = "at one end of a flow",
              receiver = "at a flow's receiver")[[known$at]]
   paste("logger", or_words(unlist(known$sources)), place)

@@ -77,7 +77,7 @@ class Series(_Entry):
     title: str
     unit: str
     sources: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)]
-    scope: Literal["flow", "trial", "host"] = "flow"
+    scope: Literal["flow", "application", "trial", "host"] = "flow"
     function: str
     windows: bool = False
     columns: tuple[str, ...] = ()

@@ -222,12 +222,32 @@ test_that("metrics of recorded trials are those counted from the lines of the lo
 
 test_that("samples of recorded trials are a table of quantiles, and their series are in time order", {
   for (x in measured()) {
-    wanted <- c("object", "first-byte", "page", "chunk", "video-rate", "video-ahead", "response", "query", "message-delay", "message-delay-back")
+    wanted <- names(Filter(\(s) identical(s$scope, "application"), outputs_of("series")))
     expect_setequal(unique(x$samples$quantity), wanted)
     expect_true(all(x$samples[, .(ordered = !is.unsorted(value), shares = .N), by = .(flow, quantity)][, ordered & shares == 501]))
     expect_setequal(intersect(unique(x$series$quantity), wanted), wanted)
     expect_true(all(x$series[, !is.unsorted(t_s), by = .(flow, quantity)]$V1))
   }
-  web <- measured()[[1]]$samples[flow == "web" & quantity == "object"]
+  web <- measured()[[1]]$samples[flow == "web" & quantity == "object-time"]
   expect_equal(web[share == 0.5]$value, value_of(names(measured())[1], "web", "object_median_s"), tolerance = 0.2)
+})
+
+test_that("figures show the samples of applications, of whole trials and of a part of them", {
+  folder <- tempfile("applications-")
+  dir.create(folder)
+  file.copy(list.files(recorded(), full.names = TRUE), folder, recursive = TRUE)
+  quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
+  figure_of <- \(...) make_output(results, list(...))
+  logged <- read_requests(log_of("pfifo", "web-client"))[finished == TRUE]
+  of_log <- \(seconds) as.vector(stats::quantile(seconds, seq(0, 1, by = 0.002), type = 1))
+  whole <- figure_of(figure = "distribution", show = "object-time", overlay = "path.aqm")
+  expect_equal(whole$data[curve == "pfifo"]$value, of_log(logged$seconds))
+  expect_match(whole$caption, "Recorded by generator http: Object time", fixed = TRUE)
+  starts_s <- attr(logged, "epoch_s") + logged$t_ns / 1e9 - read_campaign(folder)$manifests[[grep("^pfifo", names(measured()))]]$t_start_s
+  early <- figure_of(figure = "distribution", show = "object-time", overlay = "path.aqm", to = "11s")
+  expect_equal(early$data[curve == "pfifo"]$value, of_log(logged$seconds[starts_s <= 11]))
+  video <- figure_of(figure = "time-series", show = list("video-rate", "video-ahead"), of = "video", overlay = "path.aqm")
+  expect_setequal(video$data$flow, "video")
+  expect_error(figure_of(figure = "distribution", show = "object-time", to = "1s"), "nothing recorded object-time", class = "samovar_no_data")
+  expect_error(figure_of(figure = "distribution", show = "query-time", of = "web"), "a flow of generator incast", class = "samovar_no_data")
 })
