@@ -14,7 +14,7 @@ factor_title <- function(names) {
 #' Return the curves of a figure: one per combination of levels of the factors that vary among its trials
 #' @param but Factors to ignore.
 #' @param at_least Factors that distinguish curves even if they do not vary.
-#' @return A list: `labels` (a factor with the curve of each trial, its levels in the order of the plan), `title` (of the legend), `factors` (those
+#' @return A list: `labels` (a factor with the curve of each trial, its levels in the order of [factor_levels()]), `title` (of the legend), `factors` (those
 #'   that vary).
 #' @noRd
 curves_of <- function(campaign, trials, but = character(), at_least = NULL) {
@@ -27,7 +27,7 @@ curves_of <- function(campaign, trials, but = character(), at_least = NULL) {
   list(labels = labels, title = factor_title(vary), factors = vary)
 }
 
-# Levels in the order of the plan; trials of a part without the factor have a dash.
+# Trials of a part without the factor have a dash, which comes last.
 level_factor <- function(campaign, name, labels) {
   words <- fifelse(is.na(labels), "\u2013", as.character(labels))
   factor(words, levels = intersect(c(known_levels(campaign, name), "\u2013"), words))

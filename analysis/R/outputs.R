@@ -210,15 +210,16 @@ known_levels <- function(campaign, name) {
   )
 }
 
-# Levels in the order of the plan, over all its parts.
-factor_levels <- function(campaign, name) {
-  unique(as.character(unlist(lapply(campaign$plan$parts, \(p) p$factors[[name]]))))
-}
+# Levels in the order of all figures and tables: by value if they are quantities, else as in the experiment file.
+factor_levels <- function(campaign, name) in_order_of_value(planned_levels(campaign, name))
+
+# Levels in the order of the experiment file, over all its parts.
+planned_levels <- function(campaign, name) unique(as.character(unlist(lapply(campaign$plan$parts, \(p) p$factors[[name]]))))
 
 # Trials with the largest receive window, unless options select windows or trials.
 at_largest_rwnd <- function(campaign, trials) {
   if (!"rwnd" %in% campaign$factors || any(c("rwnd", "trial") %in% attr(trials, "selected_by"))) return(trials)
-  bytes <- parse_bytes(trials$rwnd)
+  bytes <- parse_quantity(trials$rwnd, "size")
   if (all(is.na(bytes))) return(trials)
   trials[bytes %in% max(bytes, na.rm = TRUE)]
 }

@@ -65,11 +65,11 @@ values_of_metrics <- function(results, trials, metrics, flow = NULL) {
   values
 }
 
-# Levels on an axis: rates in Mbit/s and plain numbers as numbers, everything else as words in the order of the plan.
+# Levels on an axis: rates in Mbit/s and plain numbers as numbers, everything else as words in the order of `known`.
 level_axis <- function(labels, known, title) {
-  rates <- 1e-6 * parse_rate_bps(labels)
+  rates <- 1e-6 * parse_quantity(labels, "rate")
   if (!anyNA(rates)) return(list(at = rates, title = paste(title, "(Mbit/s)")))
-  numbers <- suppressWarnings(as.double(labels))
+  numbers <- parse_quantity(labels, "number")
   if (!anyNA(numbers)) return(list(at = numbers, title = title))
   list(at = factor(labels, levels = intersect(known, labels)), title = title)
 }
@@ -137,7 +137,7 @@ by_rwnd <- function(results, trials, metric_name, scale, y_title, title, what, t
   if (!"rwnd" %in% campaign$factors) abort_nothing("the experiment has no factor rwnd")
   curves <- curves_of(campaign, trials, but = "rwnd")
   values <- values_of_metrics(results, trials, metric_name)
-  values[, curve := curves$labels[match(trial, trials$id)]][, rwnd_bytes := parse_bytes(rwnd)]
+  values[, curve := curves$labels[match(trial, trials$id)]][, rwnd_bytes := parse_quantity(rwnd, "size")]
   per_trial <- values[!is.na(rwnd_bytes), .(value = scale * stats::median(value)), by = .(curve, rwnd, rwnd_bytes, trial)]
   data <- per_trial[, median_interval(value), by = .(curve, rwnd, rwnd_bytes)][order(curve, rwnd_bytes)]
   line <- if (theory) rwnd_theory(campaign, trials, range(data$rwnd_bytes))

@@ -122,7 +122,7 @@ table_changes <- function(results, trials, metric, factor, against = NULL, as = 
   campaign <- results$campaign
   check_factor(campaign, factor)
   known <- known_levels(campaign, factor)
-  against <- against %||% intersect(known, trials[[factor]])[1]
+  against <- against %||% intersect(planned_levels(campaign, factor), trials[[factor]])[1]
   if (!against %in% known) abort_choice(paste("Unknown level of", factor), against, known)
   values <- values_of_metrics(results, trials, metric, flow)
   curves <- curves_of(campaign, trials, but = factor)

@@ -87,17 +87,24 @@ label_bytes <- function(bytes) {
 
 format_plain <- function(x) vapply(x, \(v) format(v, trim = TRUE, scientific = FALSE, digits = 6), "")
 
-# "50KB", "1MiB", "200B" -> bytes; NA if it is not a size.
-parse_bytes <- function(text) {
-  number <- suppressWarnings(as.double(sub("[A-Za-z ]+$", "", text)))
-  unit <- sub("^[0-9.]+ *", "", text)
-  scale <- c(B = 1, KB = 1e3, MB = 1e6, GB = 1e9, KiB = 1024, MiB = 1024^2, GiB = 1024^3)
-  number * unname(scale[unit])
+# The kinds of quantities that levels of factors are, and how many of its smallest unit each unit is, as in samovar/units.py.
+unit_scales <- list(
+  size = c(B = 1, KB = 1e3, kB = 1e3, MB = 1e6, GB = 1e9, TB = 1e12, KiB = 2^10, MiB = 2^20, GiB = 2^30, TiB = 2^40),
+  rate = c(bit = 1, kbit = 1e3, mbit = 1e6, gbit = 1e9), time = c(ns = 1, us = 1e3, ms = 1e6, s = 1e9, min = 60e9, h = 3600e9),
+  packets = c(packet = 1, packets = 1), share = c("%" = 1), drift = c(ppm = 1), products = c(BDP = 1), number = stats::setNames(1, "")
+)
+
+# "40Mbit" of kind rate is 40e6; NA for a text that is not of this kind. A zero needs no unit.
+parse_quantity <- function(text, kind) {
+  number <- suppressWarnings(as.double(sub("[A-Za-z% ]+$", "", text)))
+  unit <- sub("^[0-9.eE+-]+ *", "", text)
+  scales <- unit_scales[[kind]]
+  scale <- unname(scales)[match(if (kind == "rate") tolower(unit) else unit, names(scales))]
+  fifelse(unit == "" & number %in% 0, 0, number * scale)
 }
 
-# "40Mbit" -> 40e6 bit/s; NA if it is not a rate.
-parse_rate_bps <- function(text) {
-  scale <- c(bit = 1, Kbit = 1e3, Mbit = 1e6, Gbit = 1e9)
-  unit <- sub("^[0-9.]+", "", text)
-  suppressWarnings(as.double(sub("[A-Za-z]+$", "", text))) * unname(scale[unit])
+# The texts in the order of their values if all are quantities of one kind, else as they are.
+in_order_of_value <- function(texts) {
+  values <- Filter(\(v) !anyNA(v), lapply(names(unit_scales), \(kind) parse_quantity(texts, kind)))
+  if (length(values) > 0) texts[order(values[[1]])] else texts
 }

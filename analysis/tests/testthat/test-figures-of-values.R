@@ -82,6 +82,26 @@ test_that("curves beyond those that colours can tell apart are left out and coun
   expect_null(drop_curves(data[1:8][, curve := droplevels(curve)])$left_out)
 })
 
+test_that("levels of all parts are in the order of their values if they are quantities, else in that of the experiment file", {
+  parts <- \(...) list(plan = list(parts = lapply(list(...), \(levels) list(factors = list(f = as.list(levels))))))
+  order_of <- \(...) factor_levels(parts(...), "f")
+  expect_equal(order_of(c("9999KB"), c("9KB", "15KB", "1MiB", "2000kB")), c("9KB", "15KB", "1MiB", "2000kB", "9999KB"))
+  expect_equal(order_of(c("1Gbit", "500kbit", "40Mbit")), c("500kbit", "40Mbit", "1Gbit"))
+  expect_equal(order_of(c("1s", "20ms", "0")), c("0", "20ms", "1s"))
+  expect_equal(order_of(c("100packets", "1packet")), c("1packet", "100packets"))
+  expect_equal(order_of(c("10%", "2%", "0.5%")), c("0.5%", "2%", "10%"))
+  expect_equal(order_of(c("2 BDP", "0.5 BDP")), c("0.5 BDP", "2 BDP"))
+  expect_equal(order_of(c("1500", "600"), "9000"), c("600", "1500", "9000"))
+  for (words in list(c("newreno", "cubic", "cdg"), c("100packets", "50KB"), c("none", "9KB"), c("1500", "600", "auto"))) expect_equal(order_of(words), words)
+  expect_equal(in_order_of_value(character()), character())
+})
+
+test_that("curves are in the order of values, though a part with a large value comes first", {
+  campaign <- values_results()$campaign
+  expect_equal(planned_levels(campaign, "rwnd")[1], "9999KB")
+  expect_equal(levels(curves_of(campaign, campaign$trials, but = c("part", "cc", "mtu"))$labels), c("9KB", "15KB", "21KB", "9999KB"))
+})
+
 test_that("trials of a part without a factor have a level of their own", {
   campaign <- values_results()$campaign
   expect_equal(levels(level_factor(campaign, "mtu", c("1500", NA, "600"))), c("600", "1500", "\u2013"))
