@@ -13,6 +13,7 @@ from samovar.experiment.checks.validate import Validation
 from samovar.experiment.layers.host_settings import LayerValue
 from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys, nodes_at, values_below
 from samovar.experiment.load import ResolvedExperiment
+from samovar.experiment.logger_recipes import recorder_of
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, Text, node_at
 
 _EXPERIMENT_KEYS = ("testbed", "title", "source", "description", "figures", "tables", "expect", "order")
@@ -33,9 +34,10 @@ class Explanation:
     """The values of a key in all layers, the strongest first.
 
     The first value is used, unless `removed` is True: then an alternative key replaces this key. `levels` are
-    the levels of a factor that sets the key. `in_trial` has the resolved values in a trial: where each
+    the levels of a factor that sets the key. `in_trial` has, for each resolved value in a trial, where it
     applies, its name in plan.json, and the value. For a setting, `hosts` are the hosts that get it from the
-    same layers and share this explanation; `at` names them as text. `keys` explains the keys within the key.
+    same layers and share this explanation; `at` names them as text. `keys` has the explanations of the keys
+    within the key.
     """
 
     title: str
@@ -101,7 +103,7 @@ class Explainer:
         return (known | setting_parameters(self.catalogue, *systems).keys()) - {""}
 
     def owners(self, name: str) -> Owners:
-        """Return for each key that contains keys, such as path, its model and its recipes' parameters."""
+        """Return, for each key that contains keys, such as path, the model and the recipes' parameters."""
         part = PartToCheck(self._checked, self.testbed, self.catalogue, self.experiment.parts[name])
         owners = {}
         for owner in keys.owners_of(part.model):
@@ -167,7 +169,7 @@ class _PartExplainer:
         if inside:
             inner = tuple((own, self._explain_key(f"{key}.{own}")) for own in inside)
             return Explanation(self._title(key), written[1:], keys=inner)
-        removed = bool(written) and is_removed(self.tree, steps)  # by an alternative, as size by duration
+        removed = bool(written) and is_removed(self.tree, steps)  # by an alternative: duration removes size
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
         # each value once: every part has the values of the top level, too
@@ -180,7 +182,7 @@ class _PartExplainer:
         hosts_by_recipe: dict[str, list[str]] = {}
         for logger in named:
             for host in keys.places_of(self.of.testbed, logger.at):
-                recipe = keys.recorder_of(self.of.catalogue, logger, self.of.testbed.hosts[host].system)
+                recipe = recorder_of(self.of.catalogue, logger, self.of.testbed.hosts[host].system)
                 if recipe is not None and recipe != logger.logger:
                     hosts_by_recipe.setdefault(recipe, []).append(host)
         if hosts_by_recipe:
@@ -188,10 +190,7 @@ class _PartExplainer:
             yield LayerValue("; ".join(texts), "recipe", f"records {named[0].logger}")
 
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
-        """Return a key's values in the weakest layers.
-
-        The weakest layers are the bottleneck device, for keys of the path, and the default.
-        """
+        """Return a key's values in the weakest layers: the default and, for keys of the path, the device."""
         owner, _, own = key.rpartition(".")
         if owner == "path" and self.of.testbed.device is not None and own != "delay":
             own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # its delay is one-way
@@ -216,7 +215,7 @@ class _PartExplainer:
         yield from by_factors
 
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
-        """Return the factor's value for a key and the texts of all its levels, if a factor sets the key.
+        """Return the value of the factor that sets a key, and the texts of its levels; () if there is none.
 
         In a trial, return the level of that trial as the value, and no texts.
         """
@@ -276,7 +275,7 @@ def _device_tree(testbed: keys.Testbed) -> Mapping[str, Node]:
 
 
 def is_removed(node: Node | None, steps: Sequence[str]) -> bool:
-    """Return whether the last of nested keys is missing in the mapping to which the others lead."""
+    """Return whether the mapping that the nested keys except the last lead to lacks the last key."""
     for step in steps[:-1]:
         node = next(iter(values_below(node, step)), None)
     return isinstance(node, Map) and steps[-1] not in node

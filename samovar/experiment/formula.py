@@ -1,8 +1,8 @@
 """Formulas such as `1 BDP`, `2 * BDP + 10packets`, `max(1 BDP, 50KB)`: parse, check dimensions, evaluate.
 
 A formula has numbers, quantities, names, `+ - * /`, parentheses, `min` and `max`; a number before a name
-multiplies it. Python's parser reads it; any other syntax of Python is refused. Arithmetic is exact
-(fractions). Packets and bytes are converted with the MTU.
+multiplies the name's value. Python's parser reads formulas; any other syntax of Python is refused.
+Arithmetic is exact (fractions). Packets and bytes are converted with the MTU.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _DIMENSIONS: Mapping[units.Kind | None, tuple[Dimension, Fraction]] = {
     units.PACKETS: (PACKETS, Fraction(1)),
     units.SHARE: (SHARE, Fraction(1, 100)),
 }
-"""By kind of quantity: its dimension, and its smallest unit in bytes and seconds (1 bit/s: 1/8 byte/s)."""
+"""For each kind of quantity: its dimension, and its smallest unit in bytes and seconds (1 bit/s is 1/8)."""
 _DIMENSION_NAMES = {FREQUENCY: "a frequency"} | {
     dimension: f"a {kind.name if kind else 'number'}" for kind, (dimension, _) in _DIMENSIONS.items()
 }
@@ -139,7 +139,8 @@ ValueOf = Callable[[str], Fraction]
 
 
 class Term(NamedTuple):
-    """A part of a formula: its dimension, and a function that computes its number from the values of names.
+    """A subexpression of a formula: its dimension, and a function that computes its number.
+
 
     Numbers are in bytes, seconds, bytes per second or packets; shares are fractions.
     """
@@ -148,7 +149,7 @@ class Term(NamedTuple):
     number: Callable[[ValueOf], Fraction]
 
     def counted_in(self, dimension: Dimension) -> Callable[[ValueOf], Fraction]:
-        """Return a function for the term's number in `dimension`, with packets and bytes converted."""
+        """Return a function that computes the term's number and converts it to `dimension`."""
         power = self.dimension.packets - dimension.packets
         if not power:
             return self.number
@@ -157,9 +158,9 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula in a file instead of a value.
+    """A formula that a file has in place of a value.
 
-    `kind` is the kind of value that the formula computes, `names` are the names in the formula.
+    `kind` is the kind of value that the formula computes. `names` are the names in the formula.
     """
 
     text: str
@@ -172,10 +173,10 @@ class Formula:
 
     @property
     def fitting(self) -> Dimension:
-        """The dimension in which the formula is computed, one that its key accepts.
+        """The dimension in which the formula is computed.
 
-        It is the formula's own dimension if the key accepts this, otherwise one that is equal after packets
-        are converted to bytes. Raises UnitError if the key accepts no quantity of the formula's dimension.
+        This is the formula's own dimension if its key accepts that, otherwise one that the key accepts and
+        that is equal after packets are converted to bytes. Raises UnitError if there is none.
         """
         kind, own = KINDS[self.kind], self.term.dimension
         fitting = [one for one in kind.dimensions if one.in_bytes() == own.in_bytes()]
@@ -204,8 +205,8 @@ _ACCEPTED = "numbers, quantities, names, + - * / ( ) min and max"
 class _Reader:
     """Reads one formula with Python's parser.
 
-    Before parsing, each token is replaced by a word of _WIDTH characters, so that dividing a column that the
-    parser reports by _WIDTH gives the index of the token.
+    Before parsing, each token is replaced by a word of _WIDTH characters. A column that the parser reports,
+    divided by _WIDTH, is then the index of a token.
     """
 
     def __init__(self, text: str) -> None:

@@ -27,7 +27,10 @@ from samovar.experiment.yaml_tree import Map, plain, read_yaml, yaml_names, yaml
 ORIGINALS = "definition"
 """Folder of a campaign with unchanged copies of the experiment's file and the files it reuses."""
 CHECKED_WHERE_WRITTEN = ("expect", "figures", "tables")
-"""Keys that name levels. Only the layer that has them is checked, as a profile may remove levels."""
+"""Keys whose entries name levels. They are checked only with the layer that has them.
+
+They are not checked with a profile, as it may remove levels.
+"""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,9 @@ def load_experiment(
     testbed: Path | Testbed | None = None,
     options: LoadOptions = DEFAULTS,
 ) -> ResolvedExperiment:
-    """Load an experiment with `testbed`, or with the testbed it names (in hosts/, beside its folder).
+    """Load an experiment with `testbed` if given, otherwise with the testbed that the experiment names.
 
+    The testbeds that experiments name are in the folder hosts/ beside the folder of the experiment.
     Raises DefinitionError with the errors of all files, of all profiles and of the overrides.
     """
     problems: list[Problem] = []
@@ -127,7 +131,10 @@ def load_config(path: Path) -> Config:
 
 
 def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
-    """Load experiments/studies/NAME.yaml. Its sections may name `experiments`. Raises DefinitionError."""
+    """Load experiments/studies/NAME.yaml. Raises DefinitionError.
+
+    `experiments` are the names of experiments that its sections may use.
+    """
     tree, problems = read_yaml(path)
     checked = validate(StudyReport, tree)
     _check_file_name(checked, "study", path)

@@ -19,7 +19,7 @@ from samovar.installation import SHIPPED
 
 MANIFEST = SHIPPED / "analysis" / "inst" / "outputs.yaml"
 PROJECT_MANIFEST = Path("analysis") / "outputs.yaml"
-"""A project's own metrics, figures and tables, below the project's folder."""
+"""File that describes a project's own metrics, figures and tables, relative to the project's folder."""
 
 COMMON_OPTIONS = {
     "part": "Part to show, or a list of parts.",

@@ -46,7 +46,8 @@ Written = str | Mapping[str, Any]
 """A level's value as the file has it: text, {down: 1Mbit, up: 1Mbit}, {sender: cdg}, {uniform: [0s, 5s]}."""
 
 
-# Ends the place of an error about a key, not its value. Such a message does not begin with the key.
+# Last item of the place of an error that concerns the key, not its value. Such a message does not begin with
+# the key.
 _AT_KEY = ("[key]", 10**9)
 
 
@@ -101,10 +102,11 @@ Parse = Callable[[str], Any]
 
 @dataclass(frozen=True)
 class Distribution:
-    """The distribution of a random quantity, in the unit of its key. It may contain formulas (see computed).
+    """The distribution of a random quantity, in the unit of its key.
 
-    `amounts` are the two bounds of a uniform distribution or the mean of an exponential one. A draw is
-    rounded to a multiple of `step`. Raises UnitError if the first bound is not below the second.
+    `amounts` are the two bounds of a uniform distribution or the mean of an exponential one. They may be
+    formulas; `computed` evaluates these. A draw is rounded to a multiple of `step`. Raises UnitError if the
+    first bound is not below the second.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Read YAML files as trees of text: scalars stay as written, and every key and value has its position.
 
-The models in keys/ convert the text to types. So the surprises of YAML 1.1 cannot happen: no as false, 010 as
-8, 10:20 as 620.
+The models in keys/ convert the text to types. This avoids the surprises of YAML 1.1, which reads `no` as
+false, 010 as 8 and 10:20 as 620.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def read_yaml(path: Path) -> tuple[Map, list[Problem]]:
 
 
 def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
-    """Parse the content of a YAML file and return what read_yaml returns; messages name the file `file`."""
+    """Return the tree and the problems of a YAML file's content; messages name the file `file`."""
     parser = _Parser(file, content)
     tree, problems = parser.parse(), parser.problems
     if not isinstance(tree, Map):
@@ -250,7 +250,7 @@ def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
 
 
 class _Parser:
-    """Parses a file, or one value that begins at `start`. `problems` leave the rest readable."""
+    """Parses a file, or one value that begins at `start`. In spite of `problems`, the rest is readable."""
 
     def __init__(self, file: str, content: str, start: Position | None = None) -> None:
         self._file, self._content, self._start = file, content, start

@@ -12,7 +12,16 @@ from functools import cached_property
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment import Directional, Formula, PerHost, Scope, SettingsByHost, formula_text, keys
+from samovar.experiment import (
+    Directional,
+    Formula,
+    PerHost,
+    Scope,
+    SettingsByHost,
+    formula_text,
+    keys,
+    recorder_of,
+)
 from samovar.plan.model import FlowPlan
 from samovar.plan.placement import Placement
 from samovar.units import UnitError
@@ -229,7 +238,7 @@ class TreatmentValues:
     def recorder(self, logger: keys.Logger, host: str) -> str:
         """Return the recipe that a logger runs at a host."""
         system = self.testbed.hosts[host].system
-        return keys.recorder_of(self.context.catalogue, logger, system) or logger.logger
+        return recorder_of(self.context.catalogue, logger, system) or logger.logger
 
     def interval_s(self, logger: keys.Logger, host: str) -> float | None:
         """Return the time between a logger's samples in seconds, or None for the recipe's default.

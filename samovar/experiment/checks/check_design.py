@@ -15,7 +15,7 @@ MOST_TRIALS = 2_000_000
 
 
 def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment) -> None:
-    """Report the first part with which the experiment has more than MOST_TRIALS trials."""
+    """Report the part at which the total number of trials first exceeds MOST_TRIALS."""
     count = 0
     for name, part in experiment.parts.items():
         treatments = prod(len(factor.levels) for factor in part.factors.values())
@@ -24,13 +24,13 @@ def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment
             key, size = "factors", f"{treatments:,} treatments"
             if treatments <= MOST_TRIALS:
                 key, size = "replicates", f"{size} x {part.replicates:,} replicates"
-            message = f"{size} are too many; an experiment may have {MOST_TRIALS:,} trials"
+            message = f"{size} are too many; an experiment may have at most {MOST_TRIALS:,} trials"
             checked.report(("parts", name, key), message)
             return
 
 
 def check_design(part: PartToCheck) -> None:
-    """Report factors without levels, equal levels, factors in conflict, errors in `exclude` and `include`."""
+    """Report errors in the levels of factors, factors in conflict, and errors in `exclude` and `include`."""
     for factor in part.model.factors.values():
         _check_levels(part, factor)
     _check_conflicts(part)
@@ -45,7 +45,7 @@ def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
         part.checked.report(where, f"factor '{factor.name}' has no levels; give at least one")
     for index, end in enumerate(factor.at):
         part.checked.check_name((*where, "at", index), "host or role", end, part.end_names)
-    labels: dict[str, str] = {}  # by the level's values
+    labels: dict[str, str] = {}  # the label of each level, by the level's values
     for index, level in enumerate(factor.levels):
         at = (*where, "levels", index)
         if level.texts.keys() != level.values.keys():
@@ -62,7 +62,7 @@ def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
 
 
 def _check_conflicts(part: PartToCheck) -> None:
-    """Report two factors that set the same key or end the same flow, and durations without effect."""
+    """Report factors that set the same key or the end of the same flow, and a `duration` without effect."""
     for target, factors in part.setters.items():
         for factor in factors[1:]:
             message = f"factors '{factors[0].name}' and '{factor.name}' both set {target}"
@@ -70,7 +70,9 @@ def _check_conflicts(part: PartToCheck) -> None:
     for flow in part.model.traffic:
         ending = part.setters_of(*(f"traffic.{flow.label}.{key}" for key in keys.FLOW_ENDS))
         for factor in ending[1:]:
-            message = f"factors '{ending[0].name}' and '{factor.name}' both end flow '{flow.label}'"
+            message = (
+                f"factors '{ending[0].name}' and '{factor.name}' both set the end of flow '{flow.label}'"
+            )
             advice = "remove one, or link their levels in one factor"
             part.checked.report(("factors", factor.name), f"{message}; {advice}", key=True)
     ends = [(flow.size_bytes, flow.duration_s, flow.until) for flow in part.model.traffic]
@@ -80,14 +82,14 @@ def _check_conflicts(part: PartToCheck) -> None:
 
 
 def _check_exclude(part: PartToCheck) -> None:
-    """Report errors in `exclude`: unknown factors or levels, redundant lines, and if no treatment is left."""
+    """Report unknown factors, unknown levels and redundant lines in `exclude`; report if all is excluded."""
     factors, exclude = part.model.factors, part.model.exclude
     for index, line in enumerate(exclude):
         for name, labels in line.items():
             at = ("exclude", index, name)
             if not part.checked.check_name(at, "factor", name, factors, key=True):
                 continue
-            if part.checked.valid("factors", name):  # else the label may be that of a level with an error
+            if part.checked.valid("factors", name):  # otherwise, a level with this label may be invalid
                 for place, label in enumerate(labels):
                     part.checked.check_name((*at, place), f"level of {name}", label, factors[name].labels)
         for number, other in enumerate(exclude[:index], start=1):

@@ -1,4 +1,4 @@
-"""Check the names in expectations, figures and tables: of parts, factors, levels, flows and options."""
+"""Check expectations, figures and tables: the names in them, the values of options, and bounds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from samovar.experiment.yaml_tree import Map, Seq, Text
 from samovar.units import counted
 
 SEVERAL = ("part", "trial")
-"""Options of all figures and tables whose value is one name or a list."""
+"""Options that all figures and tables have. Each accepts one name or a list of names."""
 LEAST_PERCENTAGE = 2
-"""Bounds of shares from here up are taken as percentages. A share is at most 1, or slightly more by error."""
+"""A bound of a share that is at least this large is taken as a percentage.
+
+A share is at most 1, or slightly more because of measurement errors.
+"""
 
 
 def check_output_names(tree: Map, outputs: Outputs) -> Iterator[Problem]:
@@ -41,7 +44,7 @@ class OutputChecks:
     outputs: Outputs
 
     def run(self, keys: Collection[str]) -> None:
-        """Check the entries of expect, figures and tables, but only of those keys that are in `keys`."""
+        """Check the entries of `keys`, which are one or more of expect, figures and tables."""
         lines = self.experiment.expect if "expect" in keys else ()
         for index, line in enumerate(lines):
             self.checked.check_name(("expect", index, "metric"), "metric", line.metric, self.outputs.metrics)
@@ -59,7 +62,7 @@ class OutputChecks:
         return {name: part for name, part in parts.items() if name in names} or parts
 
     def _check_entry(self, kind: str, where: Loc, entry: Mapping[str, Any]) -> None:
-        """Check the options of a figure or table. An unknown figure is reported by check_output_names."""
+        """Check the options of a figure or table. Unknown figures are reported by check_output_names."""
         known = self.outputs.kinds[kind].get(str(entry[kind]))
         parts = self._parts([str(name) for name in _as_list(entry.get("part", []))])
         factors = {factor for part in self.experiment.parts.values() for factor in part.factors}
@@ -70,7 +73,7 @@ class OutputChecks:
             "factor": factors,
             "flow": _flow_labels(parts),
         }
-        if known is not None and kind == "figure":  # a table without its metrics is a note in the PDF
+        if known is not None and kind == "figure":  # if a table lacks metrics, the PDF has a note
             self._check_presence(where, entry, known, names)
         for option, value in entry.items():
             at, values = (*where, option), _as_list(value)
@@ -126,7 +129,7 @@ class OutputChecks:
                 self.checked.check_name((*where, index), what, name, known)
 
     def _check_expect(self, where: Loc, line: Expect) -> None:
-        """Check the part, flow and levels that a line of the scorecard names, and its bounds."""
+        """Check a line of the scorecard: the part, flow and levels that it names, and its bounds."""
         if line.part and not self.checked.check_name(
             (*where, "part"), "part", line.part, self.experiment.parts
         ):
@@ -140,7 +143,7 @@ class OutputChecks:
                 self._check_levels((*where, key, factor), parts, _as_list(wanted))
 
     def _check_bounds(self, where: Loc, line: Expect) -> None:
-        """Report a `relative_to` that equals `where`, and percentages as the bounds of a share."""
+        """Report a `relative_to` that equals `where`, and bounds of a share that are given as percentages."""
         to, metric = line.relative_to or {}, self.outputs.metrics.get(line.metric)
         if to and all(_as_list(line.where.get(name, ())) == [level] for name, level in to.items()):
             message = "relative_to selects the same trials as where; give other levels"
@@ -164,7 +167,7 @@ class OutputChecks:
             if factor in part.factors:
                 places = ("factors", factor), ("include",)
                 if not all(self.checked.valid("parts", name, *place) for place in places):
-                    return  # the label may be that of a level with an error
+                    return  # a level with this label may be invalid
                 known |= {*part.factors[factor].labels}
                 known |= {treatment[factor].label for treatment in included_treatments(part)}
         self._check_names(where, f"level of {factor}", wanted, known)
@@ -182,7 +185,7 @@ def _seconds(text: str) -> float:
 
 
 def _flow_labels(parts: Mapping[str, Part]) -> set[str]:
-    """Return the labels of flows as in `traffic`: bulk, even if its `count` makes bulk-1 and bulk-2 of it."""
+    """Return the labels of the entries of `traffic`, such as bulk, not bulk-1 of an entry with `count`."""
     return {flow.label for part in parts.values() for flow in part.traffic}
 
 

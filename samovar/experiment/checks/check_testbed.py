@@ -56,14 +56,17 @@ def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Int
     if device is None or not checked.intact("links"):
         return
     if checked.check_name(where, "link", device, testbed.links) and testbed.device is None:
-        message = f"link '{device}' is not a device; add adapter: {{rate: ..., buffer: ...}} to it"
+        message = f"link '{device}' has no device; add adapter: {{rate: ..., buffer: ...}} to it"
         checked.report(where, message)
     elif testbed.device is not None and ends[device] != 2:
         checked.report(where, f"link '{device}' has {ends[device]} ends; a pair of adapters needs two")
 
 
 def _check_wlan(checked: Validation[Testbed], testbed: Testbed, name: str, wlan: Wlan) -> None:
-    """Report what a lab cannot simulate: an unknown standard or rate, too many stations, no access point."""
+    """Report WLANs that a lab cannot simulate: an unsupported standard or rate, or too many stations.
+
+    A missing or unknown access point is reported as well.
+    """
     where, hosts = ("links", name, "wlan"), hosts_at(testbed, name)
     rates = WLAN_RATES_BPS.get(wlan.standard)
     if rates is None:
@@ -85,7 +88,10 @@ def _check_wlan(checked: Validation[Testbed], testbed: Testbed, name: str, wlan:
 
 
 def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
-    """Report duplicate addresses, addresses outside their link's subnet, and what a lab cannot have."""
+    """Report duplicate addresses, addresses outside their link's subnet, host names in labs, and images.
+
+    An image is an error outside labs. In a lab with `kernel: vm`, a missing image is an error.
+    """
     owners: dict[tuple[str, int], str] = {}
     subnets = {name: (link.subnet, f"link '{name}'") for name, link in testbed.links.items() if link.subnet}
 

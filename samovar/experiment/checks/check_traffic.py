@@ -9,12 +9,13 @@ from samovar.errors import unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.part_values import PartToCheck, PartValue
 from samovar.experiment.checks.validate import Loc
+from samovar.experiment.logger_recipes import recorder_of
 from samovar.experiment.values import Buffer, Directional
 from samovar.units import format_duration, format_share
 
 TOLERANCE_S = 1e-6
 BUFFER_UNITS = {"packets": ("buffer_packets", "546packets"), "bytes": ("buffer_bytes", "819KB")}
-"""By unit of a buffer: the parameter for it in recipes of queue disciplines, and an example."""
+"""For each unit of a buffer: the parameter that aqm recipes have for this unit, and an example."""
 
 
 def check_traffic(part: PartToCheck) -> None:
@@ -40,7 +41,7 @@ def _check_count(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
     testbed, varies = part.testbed, f"traffic.{flow.label}.count" in part.setters
     plural = testbed is not None and any(keys.is_plural(testbed, end) for end in (flow.from_end, flow.to_end))
     if flow.every_s and flow.count is None and not plural and not varies:
-        message = f"flow '{flow.label}' is a single flow; add count, or remove every"
+        message = f"flow '{flow.label}' is a single flow; add `count`, or remove `every`"
         part.checked.report((*where, "every"), message, key=True)
     if flow.arrivals is not None and not plural and varies:
         message = f"flow '{flow.label}' has arrivals; its count cannot be a factor"
@@ -55,7 +56,7 @@ def _check_end(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
 
 
 def _has_end(part: PartToCheck, flow: keys.Flow) -> bool:
-    """Return whether a flow has an end, from its keys or from a level: `size`, `duration` or `until`."""
+    """Return whether `size`, `duration` or `until` is set for a flow, by its entry or by a level."""
     return any(part.values_of(f"traffic.{flow.label}.{key}") for key in keys.FLOW_ENDS)
 
 
@@ -108,9 +109,9 @@ def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Captu
 
 
 def _check_intervals(part: PartToCheck, logger: keys.Logger) -> None:
-    """Report intervals below the least that a logger's recipe accepts. Formulas are not checked."""
+    """Report intervals that are shorter than a logger's recipe accepts. Formulas are not checked."""
     for system in part.systems_of(f"loggers.{logger.logger}"):
-        recipe = keys.recorder_of(part.catalogue, logger, system) or ""
+        recipe = recorder_of(part.catalogue, logger, system) or ""
         info = (part.catalogue.parameters("logger", recipe, system) or {}).get("interval_s")
         for one in part.values_of(f"loggers.{logger.logger}.interval"):
             if info is not None and keys.below_least(info, one.value) and isinstance(one.value, float):
@@ -124,7 +125,7 @@ def _recorder(part: PartToCheck, one: keys.Capture | keys.Logger, host: str) -> 
     if isinstance(one, keys.Capture) or part.testbed is None:
         return getattr(one, "interface", None) or ""
     system = part.testbed.hosts[host].system
-    return keys.recorder_of(part.catalogue, one, system) or one.logger
+    return recorder_of(part.catalogue, one, system) or one.logger
 
 
 # The path
@@ -159,7 +160,7 @@ def check_path(part: PartToCheck) -> None:
 
 
 def _check_router_only(part: PartToCheck, link: str) -> None:
-    """Report keys of the path that need a router, while the bottleneck is the device of a link."""
+    """Report keys of the path that need a router. (The bottleneck is the device of the link `link`.)"""
     known = keys.keys_of(keys.NetworkPath)
     takes = [*(key for key in known if key not in keys.ROUTER_ONLY), *keys.DEVICE_PARAMETERS]
     refused = f"needs a router; the bottleneck is link '{link}', which takes {', '.join(takes)}"
@@ -199,7 +200,10 @@ def _without_effect(part: PartToCheck, path: keys.NetworkPath) -> Iterator[tuple
 
 
 def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
-    """Yield fixed values of the path that contradict each other. The planning checks levels and formulas."""
+    """Yield the fixed values of the path that are impossible together, each with a message.
+
+    Values from levels and formulas are checked when the experiment is planned.
+    """
     delay_varies = {"path.rtt", "path.delay"} & part.setters.keys()
     for direction in ("down", "up"):
         fixed = {

@@ -19,6 +19,7 @@ from samovar.experiment.checks.part_values import (
     setting_values,
 )
 from samovar.experiment.checks.validate import Loc, position_at
+from samovar.experiment.logger_recipes import recorders_by_system
 from samovar.experiment.values import PerHost, errors_of
 from samovar.experiment.yaml_tree import Map
 from samovar.units import UnitError
@@ -58,7 +59,7 @@ def check_values(part: PartToCheck) -> None:
 
 
 def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Yield what is wrong with a value of a part: its key, or if the key is right, the value itself."""
+    """Yield the problem of a value's key or, if the key is valid, the problems of the value."""
     recipes = part.recipes_of(one.owner, one.level) if one.of_recipe else []
     if one.factor is not None and not keys.is_target(one.target, part.model):
         yield *one.key_place, _unknown_factor(part, one.target)
@@ -73,7 +74,7 @@ def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
 
 
 def _is_off(part: PartToCheck, one: PartValue) -> bool:
-    """Return whether a value is `off`, and its key is a switch in some recipe that a level names."""
+    """Return whether a value is `off` and at least one recipe of its path, flow or logger has this switch."""
     parameters = [known[one.key] for _, known in part.recipes_of(one.owner) if one.key in known]
     return keys.is_off(one.value) and any(info.type == "switch" for info in parameters)
 
@@ -179,7 +180,7 @@ def _unknown_logger(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
 def _unknown_recorder(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
     """Yield a message if the recipe in `prefer` does not record the quantity that the logger names."""
     logger, systems = owner.partition(".")[2], part.systems_of(owner)
-    known = set[str]().union(*keys.recorders_by_system(part.catalogue, logger, systems).values())
+    known = set[str]().union(*recorders_by_system(part.catalogue, logger, systems).values())
     if not known and any(logger in part.catalogue.names("logger", system) for system in systems):
         yield f"`logger: {logger}` is a recipe; prefer needs a quantity, such as `logger: tcp-state`"
     elif known and name not in known:
@@ -205,7 +206,7 @@ def check_site(
             layers.append((config.written, ("os", os), system.settings, hosts))
     for tree, prefix, settings, hosts in layers:
         names = {name for host in hosts for name in testbed.names_of(host)}
-        known = names if tree is testbed.written else None  # the site may have other hosts
+        known = names if tree is testbed.written else None  # config.yaml may name hosts of other testbeds
         systems = sorted({testbed.hosts[host].system for host in hosts})
         for one in setting_values(settings):
             for place, at_key, message in _setting_refusals(one, [systems], known, catalogue):
@@ -217,11 +218,11 @@ def check_site(
 
 
 def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Yield what is wrong with a setting of a part or level.
+    """Yield the problems of a setting of a part or level.
 
     A part's setting must exist on at least one host. A level's setting must exist on every host that the
-    level sets: the hosts that the level names, or if it names none, all hosts that the setting is for (for
-    cc, the senders).
+    level names. If the level names none, the setting must exist on every host that uses it (for cc, on the
+    senders).
     """
     testbed, traffic = part.testbed, part.model.traffic
     groups = [part.systems]
@@ -248,9 +249,9 @@ def _setting_refusals(
     names: Collection[str] | None,
     catalogue: keys.RecipeCatalogue,
 ) -> Iterator[Refusal]:
-    """Yield what is wrong with a setting of hosts: an unknown host, an unknown key or the value.
+    """Yield the problems of a host setting: an unknown host, an unknown key, or an invalid value.
 
-    Each of the `groups` is a list of systems, at least one of which must have the setting.
+    `groups` are lists of systems. At least one system of each list must have the setting.
     """
     if one.step and names is not None and one.step not in names:
         yield one.where, True, unknown("host or role", one.step, names)

@@ -1,4 +1,4 @@
-"""Collect what the checks of a part read: every value of each key in any trial, and the recipes in use."""
+"""Collect the inputs of the checks of a part: all values that its keys have in trials, and its recipes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from functools import cached_property
 
 from samovar.experiment import keys
 from samovar.experiment.checks.validate import Loc, Validation
+from samovar.experiment.logger_recipes import logger_parameters
 from samovar.experiment.values import Directional, PerHost, Written
 
 Parameters = Mapping[str, keys.ParameterInfo]
 RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}
-"""The key that names the recipe of path, flow or logger. It is also the word for the recipe's kind."""
+"""The keys that name the recipe of a path, flow or logger. Each key is also the kind of that recipe."""
 GENERATOR_KEYS = ("cc", "dscp")
 """Keys that a flow may have only if its generator has a parameter of the same name."""
 
@@ -22,10 +23,10 @@ GENERATOR_KEYS = ("cc", "dscp")
 class PartValue:
     """A value that a key of a part has in some trial, from the part itself or from a level.
 
-    `target` is the key as a factor names it, `place` the path from the part to the value. If the value is for
-    one direction or host, `step` is this direction or host. If the text cannot be read, `value` is the error.
-    `model` declares the key; if the key is a parameter of a recipe, `model` declares the key that names the
-    recipe. `model` is None for settings of hosts.
+    `target` is the key as a factor names it. `place` has the nested keys that lead from the part to the
+    value. If the value is for one direction or host, `step` is this direction or host. If the text cannot be
+    read, `value` is the error. `model` declares the key; if the key is a parameter of a recipe, `model`
+    declares the key that names the recipe. `model` is None for settings of hosts.
     """
 
     target: str
@@ -127,10 +128,10 @@ class PartToCheck:
         return [factor for factor in self.model.factors.values() if factor in found]
 
     def values_of(self, target: str, level: keys.Level | None = None) -> Sequence[PartValue]:
-        """Return the values of a key: those that levels set, or if no level sets the key, those of the part.
+        """Return the values that levels give to a key or, if no level sets the key, the part's own values.
 
-        With `level`, return only the values that this level sets, or if it does not set the key, those of
-        levels that occur together with it in a treatment.
+        With `level`, return only the values that this level sets. If it does not set the key, return the
+        values of levels that occur in a treatment together with it.
         """
         every = self.values.get(target, ())
         of_levels = [one for one in every if one.level is not None]
@@ -161,7 +162,7 @@ class PartToCheck:
             return [("the adapter", keys.DEVICE_PARAMETERS)]
         if kind == "logger":
             name = owner.partition(".")[2]
-            takes = (keys.logger_parameters(self.catalogue, name, os) for os in self.systems_of(owner))
+            takes = (logger_parameters(self.catalogue, name, os) for os in self.systems_of(owner))
             return [(name, parameters) for parameters in takes if parameters is not None]
         return [
             (name, keys.settable(self.catalogue, kind, name, system))
@@ -255,7 +256,7 @@ def _typed(target: str, text: Written | PerHost[str]) -> object:
 
 
 def part_levels(part: keys.Part) -> Iterator[tuple[keys.Factor, keys.Level, Loc]]:
-    """Yield every level of a part with its factor and place, also levels that occur only in `include`."""
+    """Yield every level of a part with its factor and place, including levels that only `include` names."""
     for name, factor in part.factors.items():
         for index, level in enumerate(factor.levels):
             yield factor, level, ("factors", name, "levels", index)

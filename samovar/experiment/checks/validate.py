@@ -1,4 +1,4 @@
-"""Validate a tree against a pydantic model: a typed model, or problems with positions in the file.
+"""Validate the tree of a YAML file against a pydantic model, and give each error its position in the file.
 
 Invalid values are reported and left out, and the rest is validated again, so that later checks still find
 errors elsewhere in the file.
@@ -26,17 +26,17 @@ _MUST_BE = {
         ("model_type", "mapping_type", "dict_type", "model_attributes_type"), "must be a mapping"
     ),
 }
-"""Text of the message for a type of pydantic's errors."""
+"""The message for each type of error that pydantic reports."""
 _MOST_ROUNDS = 50
 _STAND_INS = {("experiment",), ("testbed",)}  # if missing, the rest is checked with the name `unnamed`
 
 
 @dataclass
 class Validation(Generic[M]):
-    """The result of validating a tree: its model (None if too much is invalid), the valid tree, the problems.
+    """The result of validating a tree: its model, the tree without invalid values, and the problems.
 
-    `left_out` are the places of invalid values that the tree no longer has. `reported` are the places of
-    problems that later checks have found.
+    The model is None if too much is invalid. `left_out` are the places of the invalid values. `reported` are
+    the places of problems that later checks have found.
     """
 
     model: M | None
@@ -63,7 +63,7 @@ class Validation(Generic[M]):
     def report(
         self, loc: Sequence[int | str], message: str, *, key: bool = False, once: bool = False
     ) -> None:
-        """Add a problem about the value (or `key`) at a place; with `once`, only if it has none yet."""
+        """Add a problem about the value (or `key`) at a place; with `once`, only the first of the place."""
         self.reported.append((*self.prefix, *loc))
         problem = position_at(self.tree, self.reported[-1], key=key).problem(message)
         place = problem.file, problem.line, problem.column
@@ -73,7 +73,7 @@ class Validation(Generic[M]):
     def check_name(
         self, loc: Loc, what: str, name: str, known: Collection[str] | None, *, key: bool = False
     ) -> bool:
-        """Return whether a name is known, and report an unknown name. `known` None accepts all."""
+        """Return whether a name is known; report an unknown name. If `known` is None, accept every name."""
         if known is None or name in known:
             return True
         self.report(loc, unknown(what, name, known), key=key)
@@ -81,7 +81,7 @@ class Validation(Generic[M]):
 
 
 def validate(model: type[M], tree: Map) -> Validation[M]:
-    """Validate a tree again and again, each time without the values that were invalid, until it is valid."""
+    """Validate a tree until it is valid, each time without the values that were invalid before."""
     checked: Validation[M] = Validation(None, tree, [])
     for _ in range(_MOST_ROUNDS):
         try:
@@ -89,7 +89,7 @@ def validate(model: type[M], tree: Map) -> Validation[M]:
             return checked
         except ValidationError as error:
             every = error.errors(include_url=False)
-            new = [one for one in every if checked.intact(*_place_of(one))]  # others follow from them
+            new = [one for one in every if checked.intact(*_place_of(one))]  # others are consequences
             own = [one for one in new if not _is_explained(one, every)]
             checked.problems += [_problem(one, model, checked.tree) for one in own]
             if not _leave_out(checked, every):
@@ -122,7 +122,7 @@ def _place_of(error: ErrorDetails) -> Loc:
 
 
 def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """Return whether an error follows from another: from that of its key, of a list item, or of a typo."""
+    """Return whether an error is the consequence of an invalid key, invalid list item or misspelt key."""
     loc, kind = error["loc"], error["type"]
     if kind == "too_short":
         return any(one["loc"][: len(loc)] == loc for one in every if one is not error)
@@ -144,7 +144,7 @@ def _without(node: Node, loc: Loc) -> Node:
 
 
 def position_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Position:
-    """Return the position of a value, or if `key` is True, of the value's key.
+    """Return the position of a value or, if `key` is True, of the value's key.
 
     If the value is missing, this is the position of the innermost mapping or list that exists.
     """
@@ -153,12 +153,15 @@ def position_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Po
 
 
 def _last(tree: Map, loc: Sequence[int | str]) -> tuple[Position, Node]:
-    """Return the innermost value that exists on the way along nested keys, and its key's position."""
+    """Follow nested keys as far as they exist; return the position of the last key, and its value."""
     return [(tree.position, cast(Node, tree)), *((at, node) for _, at, node in _walk(tree, loc))][-1]
 
 
 def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Position, Node]]:
-    """Yield key, position of the key (or of the list's item) and value along nested keys that exist."""
+    """Follow nested keys as far as they exist; yield each key, its position and its value.
+
+    In a list, the key is the index, and the position is that of the item.
+    """
     node: Node = tree
     for step in loc:
         if isinstance(node, Map) and step in node:

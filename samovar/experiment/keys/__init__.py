@@ -57,9 +57,6 @@ from samovar.experiment.keys.levels import matches as matches
 from samovar.experiment.keys.levels import occur_together as occur_together
 from samovar.experiment.keys.levels import texts_of as texts_of
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS as OPERATING_SYSTEMS
-from samovar.experiment.keys.quantities import logger_parameters as logger_parameters
-from samovar.experiment.keys.quantities import recorder_of as recorder_of
-from samovar.experiment.keys.quantities import recorders_by_system as recorders_by_system
 from samovar.experiment.keys.recipe_parameters import PARAMETER_TYPES as PARAMETER_TYPES
 from samovar.experiment.keys.recipe_parameters import ParameterInfo as ParameterInfo
 from samovar.experiment.keys.recipe_parameters import RecipeCatalogue as RecipeCatalogue

@@ -71,7 +71,7 @@ class Config(SourceFile):
     """Defaults and limits of every experiment that this controller runs."""
 
     results: Word = entry("Folder of all campaigns.", "results")
-    testbed: Name = entry("Testbed of commands that do not name a testbed.", "lab")
+    testbed: Name = entry("Testbed for commands that do not name a testbed.", "lab")
     ssh: SshDefaults = entry("Time limits of SSH.", SshDefaults.model_construct())
     lab: Labs = entry("Virtual labs on this machine.", Labs.model_construct())
     step_timeout_s: Duration = entry("Longest time that a step on a host may take, apart from traffic.", 60.0)
@@ -79,8 +79,8 @@ class Config(SourceFile):
     calibrate: Calibrate = entry(
         "Whether to measure each path before its first trial; auto: on, except in labs.", "auto"
     )
-    retries: Seed = entry("How often a failed or invalid trial is repeated within one run.", 2)
-    backoff_s: Pause = entry("Pause before a trial is repeated; it doubles up to backoff_most.", 5.0)
+    retries: Seed = entry("How many times a failed or invalid trial is repeated within one run.", 2)
+    backoff_s: Pause = entry("Pause before a trial is repeated; doubles each time, up to backoff_most.", 5.0)
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
     quarantine: Positive = entry(
         "Number of failed trials in a row after which the host at fault is no longer used.", 3

@@ -1,7 +1,8 @@
 """Names and parameters of the congestion controls that Linux and FreeBSD ship.
 
-Linux 4.4 to 6.12: module_param() in net/ipv4/tcp_NAME.c, if it has a file in /sys/module. FreeBSD 11 to 14:
-sysctl net.inet.tcp.cc.NAME. Other congestion controls, such as bbr of a patched kernel, are not listed.
+Linux 4.4 to 6.12: parameters (module_param() in net/ipv4/tcp_NAME.c) that have a file in /sys/module. FreeBSD
+11 to 14: sysctl net.inet.tcp.cc.NAME. Other congestion controls, such as bbr of a patched kernel, are not
+listed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ CC_PARAMETERS: Mapping[str, Mapping[str, Collection[str]]] = {
 
 
 def canonical_cc(name: str) -> str:
-    """Return `reno` for newreno, which is the name of the same algorithm on FreeBSD; else the name."""
+    """Return `reno` for newreno, which is FreeBSD's name for Reno; return any other name unchanged."""
     return "reno" if name == "newreno" else name
 
 

@@ -25,8 +25,8 @@ class Order(Strict):
     """The order in which the trials of a part run."""
 
     kind: Annotated[str, choice("order", "sequential", "shuffled", "blocked")] = entry(
-        "sequential: as written; shuffled: at random; blocked: in blocks, each with one trial of every "
-        "treatment at random.",
+        "sequential: as written; shuffled: at random; blocked: in blocks with one trial of every treatment, "
+        "each block shuffled.",
         "blocked",
     )
     seed: types.Seed = entry("Seed of all random choices; the same seed gives the same plan.", 1)
@@ -70,9 +70,9 @@ class Expect(Strict):
 
     say: Sentence = entry("The expectation in words.")
     metric: Annotated[str, types.METRIC] = entry("Metric to compare; the bounds are in its unit.")
-    part: Name | None = entry("Part whose trials count; by default all parts.", None)
-    flow: Name | None = entry("Label of the flow; by default the median of a trial's flows.", None)
-    where: Mapping[Word, Levels] = entry("Levels of the trials that count.", {})
+    part: Name | None = entry("Part whose trials are compared; by default all parts.", None)
+    flow: Name | None = entry("Label of the flow to compare; by default the median of a trial's flows.", None)
+    where: Mapping[Word, Levels] = entry("Levels of the trials that are compared.", {})
     relative_to: Mapping[Word, Word] | None = entry(
         "Levels of the trials to divide by; bounds are then ratios.", None
     )
@@ -128,7 +128,7 @@ class Experiment(PartKeys, SourceFile):
     profiles: Mapping[Name, Free] = entry("Changes that --profile NAME applies, by name.", {})
 
     # layers/reuse.py merges these before this model reads the tree.
-    extends: Name | None = entry("Experiment of the same folder that this experiment extends.", None)
+    extends: Name | None = entry("Experiment in the same folder that this experiment extends.", None)
     fragments: Mapping[Name, Free] = entry("Groups of keys by name, for `use` in experiments and parts.", {})
 
 
@@ -147,7 +147,7 @@ class Member:
 def number_of(flow: Flow, testbed: Testbed) -> int | None:
     """Return how many numbered flows an entry expands to, or None for one flow with the entry's own label.
 
-    The result is 1 for random arrivals without `count`, because their number is not known here.
+    The result is 1 for random arrivals without `count`; the plan determines their number.
     """
     if flow.count is not None:
         return flow.count
@@ -160,8 +160,8 @@ def number_of(flow: Flow, testbed: Testbed) -> int | None:
 def members_of(flow: Flow, testbed: Testbed, number: int | None = None) -> Iterator[Member]:
     """Yield the flows that an entry expands to, assigned to the hosts of plural roles in turn.
 
-    `number` is the number of random arrivals, which number_of() does not know. Nothing is yielded if an end
-    names no host.
+    `number` is the number of random arrivals, which number_of() does not know. If `from` or `to` names no
+    host, nothing is yielded.
     """
     sources, sinks = hosts_of(testbed, flow.from_end), hosts_of(testbed, flow.to_end)
     counted = number if number is not None else number_of(flow, testbed)
@@ -189,11 +189,13 @@ class Section(Strict):
     title: Sentence = entry("Heading of the section.")
     experiment: Name = entry("Experiment of the section, a file in experiments/.")
     campaign: Name | None = entry("Campaign of that experiment; by default the newest.", None)
-    follows: Sentence | None = entry("Section of the source, such as section V-B.", None)
+    follows: Sentence | None = entry(
+        "Section of the source that this section follows, such as section V-B.", None
+    )
     text: Sentence | None = entry("Text of the section, in a paragraph.", None)
     deviation: Sentence | None = entry("How this section differs from the source.", None)
-    figures: tuple[Word, ...] | None = entry("Figures; by default those that no section names.", None)
-    tables: tuple[Word, ...] | None = entry("Tables; by default those that no section names.", None)
+    figures: tuple[Word, ...] | None = entry("Figures to show; by default those that no section names.", None)
+    tables: tuple[Word, ...] | None = entry("Tables to show; by default those that no section names.", None)
 
 
 class StudyReport(Strict):

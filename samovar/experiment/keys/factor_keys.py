@@ -1,4 +1,4 @@
-"""Keys of host settings, path, flows, captures and loggers. Keys that are marked VARIES can be factors.
+"""Declare the keys of host settings, path, traffic, captures and loggers; those with VARIES can be factors.
 
 The levels of such a factor have the type of the key.
 """
@@ -26,11 +26,11 @@ VariedName = Annotated[str, types.NAME, VARIES]
 VariedTime = Annotated[Real, types.TIME_OR_FORMULA, VARIES]
 FlowCount = Annotated[int, types.FLOW_COUNT, VARIES]
 FLOW_ENDS = ("size", "duration", "until")
-"""Keys that end a flow. A flow may have at most one of them."""
+"""Keys that determine when a flow ends. A flow may have at most one of them."""
 
 
 class PlainFactors(Strict):
-    """Factors whose names are one word: `duration`, and settings of hosts, each with a recipe of its name."""
+    """Factors with a one-word name: `duration`, and host settings, each with a recipe of the same name."""
 
     cc: Annotated[str, types.ALGORITHM.of(types.PER_HOST), VARIES] = entry(
         "Congestion control of sending hosts."
@@ -56,7 +56,9 @@ class PathClass(Strict):
     NEEDED = (("flow", "from", "to"), ("rtt", "delay", "loss"))
 
     name: Name | None = entry("Name of the class in factors; by default the label of its flow.", None)
-    flow: Name | None = entry("Label of a flow; the label of a counted flow means all its flows.", None)
+    flow: Name | None = entry(
+        "Label of a flow; the label of an entry with `count` means all its flows.", None
+    )
     from_end: Annotated[str, types.END] | None = entry("Where packets come from.", None)
     to_end: Annotated[str, types.END] | None = entry("Where packets go.", None)
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] | None = entry(
@@ -115,9 +117,8 @@ ROUTER_ONLY = tuple(name for name, key in keys_of(NetworkPath).items() if key.ro
 def least_burst_packets(loss: float) -> float:
     """Return the smallest mean length of loss bursts, in packets, for a share of losses: loss / (1 - loss).
 
-    At least one packet is delivered between two bursts. For the same share of losses, shorter bursts must be
-    more frequent, so that bursts below this length would need more delivered packets between them than there
-    are. Rounding to nine digits makes the result for 0.9 exactly 9, in spite of binary fractions.
+    The share is burst / (burst + gap), and at least one packet is delivered in the gap between two bursts.
+    Rounding to nine digits makes the result for 0.9 exactly 9, in spite of binary fractions.
     """
     return round(loss / (1 - loss), 9)
 
@@ -144,7 +145,7 @@ class Arrivals(Strict):
 
 
 class Flow(WithParameters):
-    """A flow of data from one host to another, or as many flows as `count` or `arrivals` make."""
+    """A flow of data from one host to another, or several such flows (see `count` and `arrivals`)."""
 
     EXCLUSIVE = (FLOW_ENDS, ("arrivals", "count"), ("arrivals", "every"))
 
@@ -158,9 +159,7 @@ class Flow(WithParameters):
         "Time from the trial's start to the flow's start, such as 5s or {uniform: [0s, 5s]}.",
         0.0,
     )
-    port: Port | None = entry(
-        "Port at the receiver; counted flows use this port and the following ports.", None
-    )
+    port: Port | None = entry("Port at the receiver; with `count`, the first of consecutive ports.", None)
     size_bytes: Annotated[Amount | Distribution | None, types.SIZE_OR_FORMULA.of(types.RANDOM), VARIES] = (
         entry("Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None)
     )
@@ -179,7 +178,7 @@ class Flow(WithParameters):
     )
     count: FlowCount | None = entry("Number of flows, FLOW-1, FLOW-2 …; 0 leaves the flow out.", None)
     every_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
-        "Time between the starts of counted flows.", 0.0
+        "Time between the starts of the flows of `count`.", 0.0
     )
     arrivals: Arrivals | None = entry("Flows FLOW-1, FLOW-2 … that begin at random times.", None)
 
@@ -201,7 +200,7 @@ class Stop(Strict):
     NEEDED = (("after", "when"),)
 
     after_s: VariedTime | None = entry("Time after the trial's start, such as 120s.", None)
-    when: VariedName | None = entry("Label of the flow whose end ends the trial.", None)
+    when: VariedName | None = entry("Label of the flow that ends the trial when it finishes.", None)
 
 
 class Capture(Strict):

@@ -30,8 +30,8 @@ ROUTER = "router"
 def entry(description: str, default: Any = PydanticUndefined, **options: Any) -> Any:
     """Return the field of a key with its description and default. Without a default, the key is required.
 
-    Make a default that is a model with `model_construct`: otherwise pydantic would build validators at every
-    start of the command.
+    If the default is a model, make it with `model_construct`. (Otherwise, pydantic would build validators
+    whenever a command starts.)
     """
     return Field(default, description=description, **options)
 
@@ -42,7 +42,7 @@ def key_name(attribute: str) -> str:
 
 
 class Strict(BaseModel):
-    """Base of all models of keys. It cannot be changed once made, and refuses unknown keys."""
+    """Base of all models of keys: immutable, and without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, alias_generator=key_name)
     EXCLUSIVE: ClassVar[tuple[tuple[str, ...], ...]] = ()

@@ -40,7 +40,7 @@ def _parameter(text: str) -> str:
 
 
 PARAMETER = replace(types.WORD, name="parameter", parse=_parameter)
-"""The type of every recipe parameter here. The recipe's header, which has the real type, is checked later."""
+"""The type of all recipe parameters here. Their real types, in the recipes' headers, are checked later."""
 PLAIN_FACTORS = tuple(keys_of(PlainFactors))
 SETTINGS: Mapping[str, Parser] = {
     name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"

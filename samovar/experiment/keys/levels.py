@@ -1,4 +1,4 @@
-"""Read factors, their levels and ranges of levels; tell which treatments `exclude` and `include` leave."""
+"""Read factors, their levels and ranges of levels; match treatments with `exclude` and `include`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender: cubic, sender2: cdg}"
 MOST_LEVELS = 1000
 MOST_COUNTED = 20_000
-"""Most treatments that are tried to find out whether the exclude lines leave any."""
+"""Largest number of treatments that are tried in search of one that `exclude` leaves."""
 RANGE_KEYS = ("from", "to", "step")
 A_RANGE = "{from: 50KB, to: 1MB, step: 50KB}"
 
@@ -79,7 +79,7 @@ class Factor:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets of levels that name none themselves: the factor's name, a recipe, or `sets`."""
+        """The targets of levels that do not name their targets: the factor's name, a recipe, or `sets`."""
         if self.recipe is None:
             return self.sets or (self.name,)
         return (f"{self.recipe}.{self.parameter}" if self.parameter else self.recipe,)
@@ -138,7 +138,7 @@ class FactorKeys(Strict):
     sets: Annotated[tuple[str, ...], PlainValidator(_read_sets)] = entry(
         "Keys that every level sets, such as [traffic.there.rate, traffic.back.rate].", ()
     )
-    recipe: Name | None = entry("Setting recipe that the levels are for.", None)
+    recipe: Name | None = entry("Setting recipe that the levels set.", None)
     parameter: Name | None = entry("Parameter of the recipe that the levels set.", None)
     at: Places = entry("Hosts or roles to which the levels apply.", ())
 
@@ -149,7 +149,7 @@ def is_free(name: str) -> bool:
 
 
 def texts_of(written: Any) -> Iterator[str]:
-    """Yield the texts within a value, of which its label is made: 30ms and 10ms of {down: 30ms, up: 10ms}."""
+    """Yield the texts within a value, which make up its label: 30ms, 10ms for {down: 30ms, up: 10ms}."""
     if isinstance(written, str):
         yield written
     elif isinstance(written, list):
@@ -259,7 +259,9 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
     errors.raise_any()
     start, stop, step = (number * scale for number, _, scale, _ in ends)
     if len({kind for *_, kind in ends}) > 1 or start >= stop or step <= 0:
-        raise ValueError(f"expected a greater to, a step above zero and units of one kind, such as {A_RANGE}")
+        raise ValueError(
+            f"expected `to` above `from`, `step` above zero and units of one kind, such as {A_RANGE}"
+        )
     count = (stop - start) / step
     if count != int(count):
         reached = f"{written['to']}; expected a step that reaches it"

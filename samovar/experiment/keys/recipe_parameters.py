@@ -1,4 +1,4 @@
-"""Read parameters of recipes with the types in the recipe's header; say which an experiment may set."""
+"""Read parameters of recipes with the types in recipe headers; find those that an experiment may set."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INTERNAL_OF: Mapping[str, frozenset[str]] = {
 def parse_type(text: str) -> str:
     """Read the type of a parameter in a recipe's header. Raises UnitError for a misspelt type.
 
-    Any words that do not resemble a known type mean a text, such as `list of interfaces`.
+    Words that do not resemble a known type, such as `list of interfaces`, mean a text.
     """
     if text not in PARAMETER_TYPES and nearest(text, PARAMETER_TYPES):
         raise UnitError(f"{unknown('type', text, PARAMETER_TYPES)}, or other words for a text")
@@ -114,7 +114,7 @@ def below_least(info: ParameterInfo, value: object) -> bool:
 def is_off(text: object) -> bool:
     """Return whether a parameter is `off`.
 
-    If so, it may be left out for a recipe that has no such parameter.
+    Such a parameter may be left out for a recipe that does not have it.
     """
     return text == "off"
 

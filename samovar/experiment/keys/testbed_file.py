@@ -171,10 +171,10 @@ class Adapter(Strict):
         "simplex: both directions share the rate; duplex: each direction has the full rate.", "duplex"
     )
     access_s: Annotated[float, types.DELAY] | None = entry(
-        "Mean time that a transmission on the medium takes beside its frames, such as 600us.", None
+        "Mean overhead of a transmission on the medium, added to the time of its frames, such as 600us.", None
     )
     burst_s: Annotated[float, types.DELAY] | None = entry(
-        "Longest time of the frames in one transmission, such as 3ms; by default, one frame each.", None
+        "Longest time of the frames in one transmission, such as 3ms; by default, only one frame.", None
     )
     flow_control: Annotated[bool, types.SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
     pause_quanta: Annotated[int, QUANTA] = entry(
@@ -221,7 +221,9 @@ class Power(Strict):
 
     on: Command | None = entry("Command that switches the machine on.", None)
     off: Command | None = entry("Command that switches the machine off.", None)
-    cycle: Command | None = entry("Command that switches it off and on; by default off, then on.", None)
+    cycle: Command | None = entry(
+        "Command that switches the machine off and on; by default `off`, then `on`.", None
+    )
     status: Command | None = entry("Command that prints whether the machine is on.", None)
     outlet: Word | None = entry("Value of {outlet} in the commands, such as 7.", None)
     ipmi: Ipmi | None = entry("Management controller, instead of commands.", None)
@@ -361,7 +363,7 @@ class Testbed(SourceFile):
 
     @cached_property
     def hosts_by_name(self) -> Mapping[str, tuple[str, ...]]:
-        """The hosts that a name in an experiment means: sender, sender2, the host's own name, senders."""
+        """The hosts by each of their names in experiments: sender, sender2, the host's own name, senders."""
         numbered: dict[str, tuple[str, ...]] = {}
         plural: dict[str, tuple[str, ...]] = {}
         for role in ROLES:
@@ -397,7 +399,8 @@ class Testbed(SourceFile):
             return USER_MODE_MTU
         if entry and entry.wlan:
             return LARGEST_WLAN_MTU
-        has_taps = machines and not len(machines) == len(at_link) == 2  # two are joined by their sockets
+        # without other hosts, two machines are connected by sockets
+        has_taps = machines and not len(machines) == len(at_link) == 2
         return LARGEST_TAP_MTU if has_taps or (entry and entry.adapter) else None
 
     def ssh_of(self, name: str) -> Ssh:

@@ -10,7 +10,7 @@ from samovar.experiment.keys.key_table import Strict, entry
 from samovar.experiment.keys.value_types import Duration, Positive, Share, Size, choice
 
 PROFILES: Mapping[str, Mapping[str, str]] = {"emulated": {"late": "1s", "gap": "5s", "cpu": "100%"}}
-"""Thresholds of each profile. Emulated hosts started flows 0.5 s late and sampled queues every 0.4 to 4 s."""
+"""Thresholds of each profile. Emulated hosts started flows 0.5 s late, and sampled queues only every 4 s."""
 
 
 class Thresholds(Strict):
@@ -71,8 +71,8 @@ class Thresholds(Strict):
         "Largest step of a host's clock; a larger step stops the trial as invalid.", 0.05
     )
     clock_drift_ppm: Annotated[float, types.DRIFT] = entry(
-        "Largest drift of a host's clock against this machine's; if surely larger, despite the error "
-        "of the measurement, suspect.",
+        "Largest drift of a host's clock against this machine's; if larger by more than the measurement "
+        "error, suspect.",
         50.0,
     )
     disk_bytes: Size = entry(

@@ -76,10 +76,7 @@ def resolve_settings(
 
 
 def _nodes_of_host(settings: Node | None, names: tuple[str, ...]) -> Iterator[tuple[str, Text]]:
-    """Yield (key, text) of each setting that a tree has for a host.
-
-    Values that stronger ones in the tree have overridden are yielded too.
-    """
+    """Yield (key, text) of each setting that a tree has for a host, including overridden values."""
     if not isinstance(settings, Map):
         return
     for key in settings:

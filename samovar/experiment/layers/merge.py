@@ -21,9 +21,9 @@ FRAGMENT_KEYS = tuple(sorted({*PROFILE_KEYS, "expect", "profiles", "title", "use
 MAIN = "main"
 """Name of the only part of an experiment without `parts`."""
 LISTED: Mapping[str, tuple[str, str]] = {"traffic": ("flow", "generator"), "loggers": ("logger", "at")}
-"""Lists whose entries layers can change by name: the key with the name, and a key that new entries need."""
+"""Lists whose entries can be changed by name: the key with the name, and a key that new entries need."""
 ENTRY_KINDS = {"parts": "part", "traffic": "flow", "loggers": "logger"}
-"""What an entry of the mapping or list is called in messages."""
+"""The word for an entry of each mapping or list in messages."""
 ALTERNATIVES: Mapping[str, tuple[str, ...]] = {"flow": FLOW_ENDS, "path": NetworkPath.EXCLUSIVE[0]}
 """Alternative keys. A layer that gives one of them removes the others from weaker layers."""
 
@@ -64,7 +64,7 @@ def values_below(node: Node | None, key: str) -> list[Node]:
 def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part") -> Map:
     """Return `over` merged over the weaker `base`.
 
-    `kind` says what the mappings are: part, flow, logger, or else the key at which they stand.
+    `kind` says what the mappings are: part, flow or logger, or for other mappings, their key.
     """
     result = base.copied()
     for key, value in over.items():
@@ -147,7 +147,7 @@ def _change_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
 
 
 def _is_complete(key: str, change: Node) -> bool:
-    """Return whether a change by name has the key without which no new entry can be made."""
+    """Return whether a change by name has the key that new entries need."""
     return isinstance(change, Map) and LISTED[key][1] in change
 
 

@@ -96,7 +96,7 @@ def _refusal(tree: Map, key: str) -> str | None:
 
 
 def _setter(factors: Map, key: str) -> str | None:
-    """Return the name of a factor whose levels set a key although the factor is named otherwise, or None."""
+    """Return the name of a factor whose name is not the key but whose levels set the key, or None."""
     for name, factor in factors.items():
         sets, levels = node_at(factor, "sets"), node_at(factor, "levels") or factor
         linked = [one for one in (levels if isinstance(levels, Seq) else [levels]) if isinstance(one, Map)]
@@ -106,7 +106,7 @@ def _setter(factors: Map, key: str) -> str | None:
 
 
 def _targets(tree: Map, key: str, value: Node) -> Iterator[Steps]:
-    """Yield nested keys to set: in parts where the key is a factor, that factor, otherwise the key itself."""
+    """Yield the nested keys to set: in each part the factor of this name, or else the key itself."""
     part, rest = _split_part(key)
     factors = _factors(tree)
     name = rest.removeprefix("factors.")

@@ -24,10 +24,10 @@ def recorder_of(catalogue: RecipeCatalogue, logger: Logger, os: str) -> str | No
 def recorders_by_system(
     catalogue: RecipeCatalogue, quantity: str, systems: Iterable[str] = ()
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return, for each operating system, the recipes that record a quantity, its default recipe first.
+    """Return the recipes that record a quantity, by system, each system's default recipe first.
 
-    The result has an entry for each operating system, and one for each of `systems`, which may be releases
-    such as freebsd-11.
+    The systems are all operating systems and `systems`, which may be releases such as freebsd-11. Systems
+    without such a recipe are left out.
     """
     every = dict.fromkeys((*OPERATING_SYSTEMS, *systems))
     found = {os: catalogue.quantities(os).get(quantity, ()) for os in every}
