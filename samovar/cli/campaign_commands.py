@@ -1,4 +1,4 @@
-"""Implement the commands that run, show, verify, analyse, export and report campaigns, and `schema`."""
+"""Implement the commands that run, restore, show, verify, analyse, export and report campaigns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from samovar import schema as generated_files
 from samovar.analyse import AnalysedPart
 from samovar.analyse import analyse as run_analysis
 from samovar.campaign import Archive, Restored, Summary, adopt_plan, read_plan, read_state, run_command
@@ -51,7 +50,7 @@ def run(
     force: bool = False,
     events: str = "",
 ) -> int:
-    """Run the trials of an experiment that are not complete in its campaign; start a campaign if none exists.
+    """Run the missing trials of an experiment's campaign; start a campaign if none exists.
 
     With a `pick`, only the picked trials run; the others are left for a later run.
     """
@@ -107,7 +106,7 @@ def demo(root: Path) -> int:
 
 @command
 def restore(root: Path, testbed: str = "", force: bool = False) -> int:
-    """Restore hosts, of one testbed or of all, that interrupted campaigns have left changed."""
+    """Restore hosts that interrupted campaigns have left changed, on one testbed or on all."""
     controller = open_controller(root)
     with event_display(root) as display:
         if testbed:
@@ -186,9 +185,9 @@ def analyse_campaign(root: Path, folder: Path, pick: Pick | None = None) -> None
 
 
 def part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
-    """Return the part of a campaign's trials to analyse: the picked ones, or those that its runs were about.
+    """Return the trials to analyse: those in `pick`, otherwise those that the campaign's runs picked.
 
-    Returns None for all trials.
+    Returns None if neither picks trials: all are analysed.
     """
     plan, state = read_plan(folder), read_state(folder)
     if pick:
@@ -203,7 +202,8 @@ def part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
 def report(root: Path, campaign: str = "", study: str = "", pick: Pick | None = None) -> int:
     """Make the PDF of a campaign or of a study. If trials are picked, they are analysed first.
 
-    The exit code is 1 if an expectation differs, 2 if none differs but one has no data, otherwise 0.
+    The exit code is 1 if a result differs from its expectation, 2 if none differs but data are missing for
+    one, otherwise 0.
     """
     if pick:
         analyse_campaign(root, open_controller(root).project.campaign(campaign), pick)
@@ -238,13 +238,6 @@ def browse(root: Path, no_open: bool = False) -> None:
     show([f"{counted(len(campaigns), 'campaign')}: {index}"])
     if not no_open:
         webbrowser.open(index.resolve().as_uri())
-
-
-@command
-def schema(root: Path) -> None:
-    """Regenerate the editor schemas and, in a checkout, the generated reference pages."""
-    changed = generated_files.write(root)
-    show([f"written: {path}" for path in changed] or ["all generated files are current"])
 
 
 def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Declare the commands of `samovar` and `fab`: names, arguments, options and help.
 
-Each command imports its implementation when it is called, so that help and completion are fast, and returns
-an exit code. The letter of an option means the same in every command.
+Each command returns an exit code. It imports its implementation when it is called, so that help and
+completion are fast. A one-letter option means the same in every command.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Commands(click.Group):
 
 
 def options(*several: Callable[[Body], Body]) -> Callable[[Body], Body]:
-    """Combine arguments and options of several commands into one decorator."""
+    """Combine several arguments and options into one decorator."""
 
     def decorate(body: Body) -> Body:
         for one in reversed(several):
@@ -150,7 +150,7 @@ PICK = options(
 
 
 def in_project(body: Body) -> Body:
-    """Make a command get its project folder as the first argument.
+    """Pass the project folder to a command as its first argument.
 
     The command raises ProjectError if it is called outside a project.
     """
@@ -176,7 +176,9 @@ def pick_of(arguments: dict[str, Any]) -> Pick:
     names = [one for one in ("only", "trials", "first", "again") if one in arguments]
     pick = Pick(**{name: arguments.pop(name) for name in names})
     if pick.again and arguments.get("new_campaign"):
-        raise click.UsageError("--again needs the campaign whose trials run again; --new begins another one")
+        raise click.UsageError(
+            "--again runs trials of an existing campaign again, but --new begins a new one"
+        )
     return pick
 
 
@@ -259,7 +261,7 @@ def explain(root: Path, **arguments: Any) -> int:
 @main.command()
 @EXPERIMENT
 @PART
-@click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N that match.")
+@click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N trials that match.")
 @click.option(
     "--host",
     "hosts",
@@ -330,7 +332,7 @@ def run(root: Path, shards: int | None, on: str | None, **arguments: Any) -> int
         return campaign_commands.run(root, request, pick=pick, **arguments)
     if pick or request.shard or arguments["events"]:
         raise click.UsageError(
-            "--shards runs all trials; --shard, --events and picks need a run of their own"
+            "--shards runs all trials; it cannot be combined with --shard, --events or picked trials"
         )
     names = {"--new": "new_campaign", "--force": "force", "--fail-fast": "fail_fast"}
     names |= {"--allow-partial": "allow_partial"}
@@ -343,7 +345,7 @@ def run(root: Path, shards: int | None, on: str | None, **arguments: Any) -> int
 @flag("--force/-f", "Do it even if shards are missing or were run with different versions.")
 @in_project
 def merge(root: Path, shards: tuple[str, ...], force: bool) -> int:
-    """Make one campaign of shards; SHARDS are campaigns, or one experiment for its newest shards."""
+    """Merge shards into one campaign; SHARDS are their campaigns, or an experiment for its newest shards."""
     from samovar.cli import shard_commands
 
     return shard_commands.merge(root, shards, force)
@@ -371,7 +373,7 @@ def restore(root: Path, testbed: str, force: bool) -> int:
 @PRINT_JSON
 @in_project
 def status(root: Path, campaign: str, **shown: bool) -> int:
-    """Show the progress of a campaign, whether it is running or not."""
+    """Show the progress of a running or ended campaign."""
     from samovar.cli import campaign_commands
 
     return campaign_commands.status(root, campaign, **shown)
@@ -438,7 +440,7 @@ def export(root: Path, **arguments: Any) -> int:
     default="",
     metavar="FACTOR,…",
     shell_complete=completion.factors,
-    help="Factors whose levels make a treatment (default: all that have levels in common).",
+    help="Factors that distinguish treatments (default: all factors with levels that A and B share).",
 )
 @click.option(
     "--fail-if",
@@ -446,7 +448,7 @@ def export(root: Path, **arguments: Any) -> int:
     multiple=True,
     metavar="METRIC<-5%",
     shell_complete=completion.limits,
-    help="Exit code 1 if a change is beyond this, 2 if that cannot be judged; can be repeated.",
+    help="Exit code 1 if a change is beyond this limit, 2 if that cannot be judged; can be repeated.",
 )
 @click.option(
     "--to", type=click.Path(path_type=Path), help="Folder to write to (default: in results/comparisons/)."
@@ -461,7 +463,7 @@ def compare(
     only_b: tuple[str, ...],
     **arguments: Any,
 ) -> int:
-    """Compare two campaigns, or two parts of one: changes with intervals, as a PDF and JUnit XML too."""
+    """Compare two campaigns, or two parts of one; print the changes, and write a PDF and JUnit XML."""
     from samovar.cli import compare_commands
     from samovar.plan import Pick
 
@@ -482,7 +484,7 @@ def compare(
 )
 @in_project
 def report(root: Path, campaign: str, study: str, **arguments: Any) -> int:
-    """Make the PDF of a campaign or study; exit code 1 if an expectation differs, 2 if one has no data."""
+    """Make the PDF of a campaign or study; exit code 1 if an expectation is not met, 2 if one has no data."""
     from samovar.cli import campaign_commands
 
     pick = pick_of(arguments)
@@ -505,9 +507,9 @@ def browse(root: Path, no_open: bool) -> int:
 @in_project
 def schema(root: Path) -> int:
     """Regenerate editor schemas (in a checkout, also reference pages) after changing keys or recipes."""
-    from samovar.cli import campaign_commands
+    from samovar.cli import plan_commands
 
-    return campaign_commands.schema(root)
+    return plan_commands.schema(root)
 
 
 @main.command()
@@ -526,7 +528,7 @@ def demo(root: Path) -> int:
 @FORCE
 @in_project
 def power(root: Path, host: str, action: str, testbed: str, force: bool) -> int:
-    """Switch the power of a host, or show its state, with the method in the testbed file."""
+    """Switch or query the power of a host, with the method in the testbed file."""
     from samovar.cli import lab_commands
 
     return lab_commands.power(root, host, action, testbed, force)

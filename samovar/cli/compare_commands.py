@@ -33,7 +33,7 @@ def compare(
     to: Path | None = None,
     every_metric: bool = False,
 ) -> int:
-    """Compare campaign A with B, or the parts of them that are picked.
+    """Compare campaigns A and B, or the trials picked of each.
 
     The exit code is 0, or 1 if a change is beyond a limit, or 2 if a limit cannot be judged.
     """
@@ -51,7 +51,7 @@ def compare(
 
 
 def _folder_name(first: Side, second: Side) -> str:
-    """Name the folder of a comparison by the names of its campaigns, with what was picked of each."""
+    """Return the folder name of a comparison: the campaigns' names and the options that pick their trials."""
     names = (
         f"{one.folder.parent.name}-{one.folder.name} {one.part.options if one.part else ''}"
         for one in (first, second)
@@ -60,7 +60,7 @@ def _folder_name(first: Side, second: Side) -> str:
 
 
 def comparison_lines(comparison: CampaignComparison, every_metric: bool) -> Iterator[str]:
-    """Show two campaigns, what differs in them, the changes by metric, and the limits that were not kept."""
+    """Yield the names of two campaigns, their differences, the changes by metric, and a verdict per limit."""
     yield from columns(zip("AB", comparison.names, strict=True))
     yield from (f"  {text}" for text in first_lines(comparison.differences, MOST_DIFFERENCES))
     yield from comparison.notes

@@ -146,7 +146,7 @@ def power_actions(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 
 def campaigns(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete the name of a campaign: an EXPERIMENT that has one, or EXPERIMENT/CAMPAIGN after a slash."""
+    """Complete an EXPERIMENT that has a campaign; after a slash, complete EXPERIMENT/CAMPAIGN."""
     root = _root(ctx)
     if root is None:
         return []
@@ -218,7 +218,7 @@ def factors(ctx: click.Context, param: click.Parameter, incomplete: str) -> Item
 
 
 def limits(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete the metric of a limit, from the manifests of the package and the project."""
+    """Complete the metric of a limit, from outputs.yaml of the package and of the project."""
     folders = (SHIPPED / "analysis" / "inst", (_root(ctx) or SHIPPED) / "analysis")
     found = dict.fromkeys(
         name for one in folders for name in _read(one / "outputs.yaml").get("metrics") or ()

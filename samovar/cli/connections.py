@@ -32,13 +32,13 @@ class Connections:
 
     @property
     def user_mode(self) -> lab.UserModeConfig:
-        """The user-mode kernel of config.yaml, with paths relative to the project resolved."""
+        """The user-mode kernel of config.yaml, with its paths resolved against the project folder."""
         uml, root = self._project.config.lab.uml, self._project.root
         program = str(root / Path(uml.program).expanduser()) if "/" in uml.program else uml.program
         return lab.UserModeConfig(program, root / Path(uml.modules).expanduser())
 
     def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
-        """Start a testbed's lab with a kernel that has what the plan needs (DEFAULT_NEEDS if it is None)."""
+        """Start a testbed's lab with a kernel that has what the plan needs (DEFAULT_NEEDS without a plan)."""
         needs = lab.KernelNeeds(*needs_of(plan, self._project.catalogue)) if plan else DEFAULT_NEEDS
         shard = plan.shard if plan else ""
         folder, turn = self.lab_folder(testbed.name, shard), Shard.parse(shard).number if shard else 1

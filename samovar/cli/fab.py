@@ -16,7 +16,7 @@ from samovar.cli.commands import main, run_commands
 def fab_tasks(root: Path) -> Collection:
     """Return the tasks for a project's fabfile.py, one for each command.
 
-    If the command line of `fab` names a task, it is run here at once by `samovar`'s own parser, and the
+    If the command line of `fab` names a task, `samovar`'s own parser runs this task here at once, and the
     process exits. Invoke's parser is not used, because it has no optional positional arguments, and its
     one-letter options depend on the order of parameters.
     """

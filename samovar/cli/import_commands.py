@@ -17,7 +17,7 @@ from samovar.units import counted
 def import_config(root: Path, config: Path, name: str = "") -> None:
     """Write an experiment and a testbed from a TEACUP configuration, and plan the experiment.
 
-    Shows for each variable of TEACUP what it was translated to.
+    Shows the translation of each variable of TEACUP.
     """
     project = open_controller(root).project
     name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", config.stem).strip("-_") or "teacup"

@@ -1,4 +1,4 @@
-"""Implement the commands that run no trial: init, list, new, plan, explain, render, check and sudoers."""
+"""Implement commands that run no trial: init, list, new, plan, explain, render, check, sudoers and schema."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from samovar import schema
+from samovar import schema as generated_files
 from samovar.campaign import HostScript, changed_recipes, policy_of, render_trial
 from samovar.campaign.availability import Finding, blocked_trials, findings_of
 from samovar.cli.program import command, event_display, open_controller, show, show_json
@@ -35,7 +35,7 @@ def init(folder: Path) -> None:
     """Make a project folder, and show the commands to continue with."""
     for path in make_project(folder):
         show([f"written: {path}"])
-    schema.write(folder)
+    generated_files.write(folder)
     place = shlex.quote(str(folder))
     show([f"next: cd {place}", "      edit experiments/first.yaml; samovar plan first; samovar run first"])
 
@@ -80,7 +80,7 @@ def plan(
 def preview_plan(
     root: Path, planned: PlannedExperiment, new_campaign: bool, pick: Pick | None = None
 ) -> PlanPreview:
-    """Return all that is known about a plan before it runs. The hosts are queried if they answer."""
+    """Return all that is known about a plan before it runs. Hosts are queried if they can be reached."""
     controller = open_controller(root)
     project, preflight = controller.project, controller.preflight
     resume = project.resume_point(planned, new_campaign, pick)
@@ -131,8 +131,8 @@ def script_heading(planned: PlannedExperiment, trials: int, calibrates: bool) ->
     plan = planned.plan
     of = f"{trials} of {counted(len(plan.trials), 'trial')}"
     yield f"# {plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}: the scripts of {of}, in order"
-    yield "# Placeholders stand for what only a run knows: <campaign>, <start>, <KEY as found> for a value"
-    yield "# that `read` prints. Where a script depends on such a value, it is one of its possible forms."
+    yield "# Placeholders stand for values known only in a run: <campaign>, <start>, and <KEY as found> for a"
+    yield "# value that `read` prints. If such a value decides between scripts, one of them is shown."
     if calibrates:
         yield "# Each distinct path is measured before its first trial, by scripts that are not shown."
 
@@ -165,6 +165,13 @@ def sudoers(root: Path, request: Request) -> None:
         show(controller.preflight.sudoers(one))
 
 
+@command
+def schema(root: Path) -> None:
+    """Regenerate the editor schemas and, in a checkout, the generated reference pages."""
+    changed = generated_files.write(root)
+    show([f"written: {path}" for path in changed] or ["all generated files are current"])
+
+
 def menu_lines(project: Project) -> Iterator[str]:
     """Yield the lines of `list`: experiments, testbeds, recipes, figures and tables.
 
@@ -190,7 +197,7 @@ def menu_lines(project: Project) -> Iterator[str]:
             for name in sorted(catalogue.names(kind, os))
             for path in [catalogue.path(kind, name, os)]
         )
-    yield "what a logger may record, and the recipes that do"
+    yield "quantities that loggers record, and the recipes that record them"
     recorders = {os: catalogue.quantities(os) for os in catalogue.operating_systems()}
     yield from columns(
         (f"  {name}", *(f"{os}: {' or '.join(known.get(name, ['none']))}" for os, known in recorders.items()))

@@ -38,7 +38,7 @@ class Preflight:
     def facts(
         self, sessions: Sessions, plan: Plan, hosts: Iterable[str] | None = None
     ) -> Mapping[str, HostFacts]:
-        """Gather the facts of all hosts, or of those in `hosts`, also about all that the plan needs."""
+        """Gather the facts of all hosts, or of those in `hosts`, including facts about the plan's needs."""
         catalogue = self._project.catalogue
         needs = availability.host_needs(plan, catalogue)
         programs = {program for need in needs.values() for program in need.probed_programs}

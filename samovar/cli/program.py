@@ -100,7 +100,7 @@ def event_display(
 
 
 def _show_unrestored(root: Path, resume: str) -> None:
-    """Print which hosts a command that ends at once has left changed, and the command to resume."""
+    """Print the hosts that are left changed by ending the command at once, and the command to resume."""
     from rich.console import Console
 
     Console(stderr=True).show_cursor(True)  # a progress bar hides it

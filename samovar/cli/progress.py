@@ -39,7 +39,7 @@ from samovar.units import clock, format_rate
 FEW_FAILURES = 4
 REDRAWS_PER_S = 2.0
 STYLES = {"✓": "green", "✗": "red", "!": "red", "?": "yellow", "»": "bold", "↻": "yellow"}
-"""The colour of a line by its first character, a symbol with the same meaning."""
+"""The style of a line by the symbol that it begins with."""
 
 
 @dataclass
@@ -171,7 +171,7 @@ MESSAGES: Mapping[str, str] = {
     "trial-finished": "{symbol} {count} {id}: {state}, {times}{why}",
     "trial-refused": "✗ {id}: not started{why}",
     "path-measured": "path of {trial} measured in {seconds:.1f} s: {found}",
-    "window-measured": "window that {host} offers {sender} measured in {seconds:.1f} s: {found}",
+    "window-measured": "window of {host} towards {sender} measured in {seconds:.1f} s: {found}",
     "compiling": "compiling {text} into {folder}, once for this version …",
     "analysis-started": "analysis of {trials} trials …",
     "testbed-idle": "{testbed}: no trials left to run",
@@ -248,7 +248,7 @@ class EventDisplay:
             if event.name in BARS:
                 self._move_bar(event)
             text = self._message(event)
-        if text:  # without this lock, because drawing takes it while it holds the console's lock
+        if text:  # after the lock is released: drawing takes this lock while it holds the console's lock
             self.line(text)
 
     def line(self, text: str) -> None:
@@ -299,8 +299,8 @@ class EventDisplay:
             case "path-measured":
                 added["found"] = "; ".join([*values["missed"], *values["left_out"]]) or "as requested"
             case "window-measured":
-                by = f"{values['ratio']}/256 of the buffer" if values.get("ratio") else "that of the route"
-                added["found"] = "; ".join(values["left_out"]) or f"it is {by}"
+                by = f"{values['ratio']}/256 of the buffer" if values.get("ratio") else "set by the route"
+                added["found"] = "; ".join(values["left_out"]) or by
         return MESSAGES.get(event.name, "").format_map({**values, **added})
 
 

@@ -79,7 +79,7 @@ class PlannedExperiment:
     def by_testbed(self) -> tuple[PlannedExperiment, ...]:
         """The experiment as planned for each testbed on which the campaign runs.
 
-        If several testbeds share the campaign, each shard of it runs on one of them, in turn.
+        If several testbeds share the campaign, its shards are assigned to them round-robin.
         """
         if not (self.plan.shard and self.others):
             return self.every

@@ -46,7 +46,7 @@ def schema_folder(root: Path) -> str:
 
 
 def make_project(folder: Path) -> list[Path]:
-    """Write the files of a new project and return their paths. Raises ProjectError if one exists already."""
+    """Write a new project's files and return their paths. Raises ProjectError if a file exists already."""
     root = folder.absolute()
     texts = {
         "experiments/first.yaml": (TEMPLATES / "starter" / "experiment.yaml").read_text("utf-8"),

@@ -1,4 +1,4 @@
-"""Implement `merge` and `run --shards`, which make one campaign of the campaigns of shards."""
+"""Implement `merge` and `run --shards`, which merge the campaigns of shards into one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def show_merged(merged: Merged) -> int:
 
 
 def merged_lines(merged: Merged, summary: Summary) -> Iterator[str]:
-    """Yield the lines to print after `merge`: the campaign, its nodes, and how missing trials are run."""
+    """Yield the lines to print after `merge`: trials by node, the campaign, how to run missing trials."""
     plan, state = read_plan(merged.folder), read_state(merged.folder)
     nodes = Counter(trial.node or "unknown" for trial in state.trials.values())
     yield from (f"{node}: {counted(number, 'trial')}" for node, number in sorted(nodes.items()))

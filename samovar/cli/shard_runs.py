@@ -25,17 +25,17 @@ from samovar.lab import available_memory
 LOCAL, SLURM = "local", "slurm"
 SNAKEFILE = TEMPLATES / "cluster" / "Snakefile"
 LAST_LINES = 15
-"""Of the output of a failed job, so many lines are shown."""
+"""How many lines are shown from the end of a failed job's output."""
 SPARE_MINUTES, SPARE_MB = 30, 1000
-"""A job may need so much time and memory in addition to twice its estimated time, and to its lab's memory."""
+"""Minutes added to twice a job's estimated time, and megabytes added to the memory of its lab."""
 
 
 def run_shards(root: Path, request: Request, of: int, on: str, options: Sequence[str]) -> list[Path]:
     """Run all shards of an experiment, and return their campaigns.
 
     `on` is `local`, `slurm`, or the folder of a Snakemake profile. `options` are further options for each
-    `samovar run`. Raises CampaignError, with the command that runs what is missing, if a shard is not
-    complete. On Ctrl-C, the shards end in good order, and then KeyboardInterrupt is raised.
+    `samovar run`. Raises CampaignError if a shard is incomplete; the message gives the command that runs the
+    missing trials. On Ctrl-C, the shards end in good order, and then KeyboardInterrupt is raised.
     """
     controller = open_controller(root)
     project = controller.project
@@ -53,7 +53,7 @@ def run_shards(root: Path, request: Request, of: int, on: str, options: Sequence
         failed = _run_jobs(controller, planned, command, of, on, again)
     if failed:
         listed = ", ".join(f"{number}/{of}" for number in failed)
-        raise CampaignError(f"shard {listed} is not complete; to run what is missing: {again}")
+        raise CampaignError(f"incomplete: shard {listed}; to run the missing trials: {again}")
     return shards_of(planned.plan, project.results, of)
 
 
@@ -76,7 +76,7 @@ def _require_testbeds(planned: PlannedExperiment, of: int) -> None:
 
 
 def _lab_memory_bytes(planned: PlannedExperiment) -> int:
-    """Return the most memory that the lab of a shard needs: of its kernel, and of each virtual machine."""
+    """Return the memory of a shard's lab (kernel and virtual machines): the largest of all testbeds."""
     needs = [0]
     for one in planned.every:
         if one.testbed.lab is not None:
@@ -89,13 +89,13 @@ def _require_memory(planned: PlannedExperiment, of: int) -> None:
     each, there = _lab_memory_bytes(planned), available_memory()
     if each * of > there:
         raise TestbedError(
-            f"--shards {of}: {of} labs with {each / 1e9:.1f} GB of memory each, but {there / 1e9:.1f} GB are "
+            f"--shards {of}: {of} labs need {each / 1e9:.1f} GB of memory each, but {there / 1e9:.1f} GB are "
             f"free; use at most {max(1, there // each)} shards, or a smaller `memory` of the lab"
         )
 
 
 def _run_here(command: Sequence[str], of: int, again: str) -> list[int]:
-    """Run the shards as processes beside each other; return the numbers of those that are not complete."""
+    """Run each shard as a process, all at the same time; return the numbers of the incomplete shards."""
     processes = [
         _start([*command, "--shard", f"{number}/{of}"], PACKAGE.parent) for number in range(1, of + 1)
     ]
@@ -112,7 +112,7 @@ def _run_here(command: Sequence[str], of: int, again: str) -> list[int]:
 
 
 def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
-    """Start a process in a session of its own, so that Ctrl-C reaches it only from here, and once."""
+    """Start a process in a session of its own, so that only `_wait` passes Ctrl-C to it, and only once."""
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -132,7 +132,10 @@ def _show_output(name: str, process: subprocess.Popen[str]) -> None:
 
 
 def _wait(processes: Sequence[subprocess.Popen[str]], again: str) -> list[int]:
-    """Wait for processes, and return their exit codes. Ctrl-C interrupts them; a second one, at once."""
+    """Wait for processes, and return their exit codes.
+
+    A Ctrl-C is passed on to the processes. After the second one, they are not waited for any more.
+    """
 
     def interrupt() -> None:
         for process in processes:
@@ -154,13 +157,13 @@ def _wait(processes: Sequence[subprocess.Popen[str]], again: str) -> list[int]:
 def _run_jobs(
     controller: Controller, planned: PlannedExperiment, command: Sequence[str], of: int, on: str, again: str
 ) -> list[int]:
-    """Run the shards as jobs of Snakemake; return the numbers of those that are not complete."""
+    """Run the shards as jobs of Snakemake; return the numbers of the incomplete shards."""
     _require_snakemake(on)
     results = controller.project.results
     results.mkdir(parents=True, exist_ok=True)
     total_s = controller.preflight.cost(planned).total_s
     executor = _slurm_words() if on == SLURM else ["--profile", str(Path(on).absolute())]
-    # In the results folder, which the nodes share, as they have to for the results.
+    # In the results folder, because all nodes share it.
     with TemporaryDirectory(prefix=".shards-", dir=results) as name:
         folder = Path(name)
         config = {
@@ -186,7 +189,7 @@ def _run_jobs(
 
 
 def _slurm_words() -> list[str]:
-    """Return the options for Slurm. If it keeps no accounts, `sacct` fails, and `squeue` is used instead."""
+    """Return Snakemake's options for Slurm: without accounting, `sacct` fails, and `squeue` replaces it."""
     asked = subprocess.run(["sacct", "--noheader"], capture_output=True, timeout=60, check=False)
     status = ["--slurm-status-command", "squeue"] if asked.returncode else []
     return ["--executor", SLURM, *status]

@@ -29,8 +29,7 @@ class PlanPreview:
     """All that is known about a plan before it runs.
 
     `cost_remaining` is the cost of the trials that are still to run, `cost_possible` the cost of those among
-    them that the testbed can run. `not_queried` is the reason why the testbed was not queried; it is empty if
-    it was queried.
+    them that the testbed can run. `not_queried` is the reason why the testbed was not queried, or empty.
     """
 
     plan: Plan
@@ -161,7 +160,7 @@ def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iter
     if comparison.renamed:
         yield (
             f"      {comparison.renamed:,} have the settings of new trials, because a part, factor or level "
-            "was renamed; under its old name they would count"
+            "was renamed; to use them, restore the old name"
         )
 
 
@@ -171,7 +170,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _cost_lines(preview: PlanPreview) -> Iterator[str]:
-    """Yield lines on the time that all, the open and the runnable trials take, and on the disk space."""
+    """Yield the time that all trials, the open ones and those that can run take, and the disk space."""
     cost, remaining, possible = preview.cost, preview.cost_remaining, preview.cost_possible
     yield _total("cost", cost)
     if 0 < remaining.trials < cost.trials:
@@ -199,7 +198,7 @@ def _total(name: str, cost: Cost) -> str:
 
 
 def _times(cost: Cost) -> list[tuple[str, float, str]]:
-    """Return a row for everything but traffic that takes time: name, seconds, source of the estimate."""
+    """Return the times besides traffic that are not 0: name, seconds, source of the estimate."""
     times = cost.times
     rows = (
         ("overhead", cost.overhead_s, str(times.overhead)),
@@ -284,7 +283,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def plan_json(preview: PlanPreview) -> Iterator[str]:
     """Yield the lines of `plan --json`: the keys of plan.json, cost, campaign, and why trials cannot run.
 
-    Each trial is yielded before the next one is resolved, because a plan may have a hundred thousand trials.
+    Trials are resolved one at a time to save memory: a plan may have a hundred thousand.
     """
     resume = preview.resume
     folder, comparison, picked = resume.folder, resume.comparison, resume.picked

@@ -48,8 +48,8 @@ def remaining_s(
 ) -> float:
     """Return how long the open trials take on several testbeds in parallel, in seconds.
 
-    `traffic_s` has the traffic time of each open trial. To each is added the mean of `overheads_s`, or
-    `assumed_s` if no overhead has been measured. The result is at least the time of the longest trial.
+    `traffic_s` has the traffic time of each open trial. The overhead of a trial is the mean of `overheads_s`,
+    or `assumed_s` if `overheads_s` is empty. The result is at least the time of the longest trial.
     """
     if not traffic_s:
         return 0.0
@@ -59,7 +59,7 @@ def remaining_s(
 
 
 def place_text(testbed: str, attempt: int = 1) -> str:
-    """Return a text with a trial's testbed, unless that is empty, and the attempt, from the second on."""
+    """Return a trial's testbed and attempt as text; leave out an empty testbed and the first attempt."""
     return (f" on {testbed}" if testbed else "") + (f", attempt {attempt}" if attempt > 1 else "")
 
 
@@ -221,7 +221,7 @@ def _reason_lines(reasons: Sequence[str]) -> list[str]:
 
 
 def _every_trial_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
-    """Yield a row with the overhead of each trial of the plan, and below it why the trial is not valid."""
+    """For each trial of the plan, yield a row with its state and overhead, and a row per reason, if any."""
     trials = state.trials
     nodes = {trial.node for trial in trials.values()}
     rows = [
@@ -259,7 +259,7 @@ def _count_lines(status: CampaignStatus) -> Iterator[str]:
 
 
 def others_text(plan: Plan) -> str:
-    """Return how to run the trials that the runs of a campaign were not about."""
+    """Return how to get the results of the trials that a campaign's runs have left out."""
     if plan.shard:
         return f"the others are in other shards; to merge all: fab merge {plan.experiment}"
     return f"to run the others: {run_command(plan)}"

@@ -19,7 +19,7 @@ _TERMINAL_CONTROLS = re.compile(
 
 
 WIDEST = 60
-"""Most terminal cells to which a cell of a table widens its column."""
+"""A cell of a table widens its column up to this many characters of the terminal."""
 
 
 def harmless(text: str) -> str:
@@ -33,7 +33,7 @@ def harmless(text: str) -> str:
 def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield a line per row, with its cells aligned in columns that are two spaces apart.
 
-    A cell wider than WIDEST pushes the rest of its own row to the right, and of no other.
+    A cell wider than WIDEST shifts the rest of its row to the right, but no other row.
     """
     table = [tuple(row) for row in rows]
     widths = [
@@ -64,7 +64,7 @@ UNITS: Mapping[str, Callable[[Any], str]] = {
     "_s": format_duration,
     **dict.fromkeys(("loss", "reorder", "duplicate"), format_share),
 }
-"""The formatting function of a value by the end of its key in plan.json or in a host's facts."""
+"""The formatting function of a value, by the suffix of its key in plan.json or in a host's facts."""
 
 
 def key_title(key: str) -> str:

@@ -121,7 +121,7 @@ def test_a_node_that_is_lost_under_slurm_costs_its_unfinished_trials_only(
     slurm.kill_node(lost)
     said, _ = first.communicate(timeout=900)
     assert first.returncode == 1, said
-    assert f"is not complete; to run what is missing: fab run {NAME} --shards 2 --on slurm" in said
+    assert f"; to run the missing trials: fab run {NAME} --shards 2 --on slurm" in said
     done, before = completed(checkout), started(checkout)
     assert 2 <= len(done) < TRIALS
 

@@ -205,7 +205,7 @@ def test_completion_offers_trials_and_levels_of_a_campaign(project: Path) -> Non
         (("plan", "first", "--only", "cc=cubi"), 1, "--only cc=cubi: unknown level of cc 'cubi'; did you mean 'cubic'?"),
         (("run", "first", "--trial", "x"), 1, "--trial x: unknown trial 'x'; "),
         (("run", "first", "--again", "failed"), 1, "first has no campaign, so no trial can run again; "),
-        (("run", "first", "--again", "failed", "--new"), 2, "--again needs the campaign whose trials run again"),
+        (("run", "first", "--again", "failed", "--new"), 2, "--again runs trials of an existing campaign"),
         (("run", "first", "--again", "fail"), 2, "'fail' is not one of 'invalid', 'suspect', 'failed'"),
         (("run", "first", "--first", "0"), 2, "0 is not in the range x>=1"),
         (("report", "--study", "netgear", "--only", "cc=cubic"), 2, "pick trials of a campaign, not of a study"),
