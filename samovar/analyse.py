@@ -16,11 +16,11 @@ from samovar.experiment import PROJECT_MANIFEST
 from samovar.installation import SHIPPED, r_library
 
 HEAP = "--min-vsize=512M"
-"""R starts with this much memory, so that it collects no garbage for most captures."""
+"""R starts with this much heap, which for most captures is enough without garbage collection."""
 
 
 class AnalysedPart(NamedTuple):
-    """A part of a campaign's trials: their ids, and how they were picked, as text and as options."""
+    """Picked trials of a campaign: a description, the options that pick them, and the trials' ids."""
 
     picked: str
     options: str
@@ -37,7 +37,7 @@ def analyse(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = 
     """
     trials = {file.parent.name for file in (campaign / "trials").glob("*/manifest.json")}
     emit(Event("analysis-started", {"trials": len(trials.intersection(part.trials) if part else trials)}))
-    last = campaign / "bundle" / "analysis.json"  # the analysis writes no file after it
+    last = campaign / "bundle" / "analysis.json"  # the last file that the analysis writes
     before_ns = last.stat().st_mtime_ns if last.exists() else None
     run_r("analyse", [str(campaign)], root, emit, part)
     if not last.exists() or last.stat().st_mtime_ns == before_ns:
@@ -51,8 +51,8 @@ def run_r(
 ) -> None:
     """Run a script of the R package for a project, and emit an event for each line of JSON that it prints.
 
-    With `part`, the script uses only these trials. Raises AnalysisError with the other output of the script
-    if it fails, or if R is missing. Raises InstallationError if the R package cannot be compiled.
+    With `part`, the script uses only these trials. Raises AnalysisError if R is missing or the script fails;
+    the message has the script's other output. Raises InstallationError if the R package cannot be compiled.
     """
     # With this locale, R reads UTF-8 and sorts in the same order, whatever the locale of the user.
     environment = {**os.environ, "R_LIBS": str(r_library(emit)), "LC_ALL": "C.UTF-8"}

@@ -73,7 +73,7 @@ class DefinitionError(SamovarError):
 
 
 class PlanError(SamovarError):
-    """A valid experiment cannot be planned, or a plan has no such trial."""
+    """A valid experiment cannot be planned, or a requested trial is not in the plan."""
 
 
 class RecipeError(SamovarError):

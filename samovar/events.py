@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SCHEMA = 1
-"""The version of the stream. It is raised if an event or key is removed or gets another meaning, but not if
-one is added."""
+"""The version of the stream. It is incremented when an event or key is removed or gets another meaning, but
+not when an event or key is added."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ KeyDescription = tuple[str, Schema]
 KEYS: Mapping[str, KeyDescription] = {
     "address": ("address of the host", TEXT),
     "accelerator": ("`KVM`, or `TCG` for emulation", _one_of("KVM", "TCG")),
-    "asked": ("trials of the plan that the testbed can run", COUNT),
+    "asked": ("number of requested trials that are complete or can run", COUNT),
     "attempt": ("number of the attempt, from 1", COUNT),
     "before": ("checksum of all bytes of the journal before this event", SHA256),
     "blocked": ("groups of trials with equal reasons", _list_of(_object(reasons=TEXTS, trials=TEXTS))),
@@ -82,7 +82,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "journal_sha256": ("checksum of the shard's journal", SHA256),
     "kept": ("folder of the previous plan", TEXT),
     "kernel": ("`uml`, `native` or `vm`", _one_of("uml", "native", "vm")),
-    "lasting": ("whether it concerns settings that need a reboot", {"type": "boolean"}),
+    "lasting": ("whether the event concerns settings that need a reboot", {"type": "boolean"}),
     "left": ("`restored`, `changed` or empty: how the host was left", _one_of("", "restored", "changed")),
     "left_out": ("list of what could not be measured, with reasons", TEXTS),
     "machines": ("number of virtual machines", COUNT),
@@ -91,23 +91,23 @@ KEYS: Mapping[str, KeyDescription] = {
     "node": ("computer on which the controller runs", TEXT),
     "node_kernel": ("kernel release of `node`", TEXT),
     "no data": ("number of expectations without data", COUNT),
-    "of": ("number of all trials", COUNT),
-    "open": ("trials that still have to run", COUNT),
+    "of": ("total number of trials", COUNT),
+    "open": ("number of trials that still have to run", COUNT),
     "orphans": ("list of complete trials that are not in the new plan", TEXTS),
     "outcome": ("`completed`, `failed`, `interrupted`", _one_of("completed", "failed", "interrupted")),
-    "overhead_s": ("time in addition to the traffic", NUMBER),
+    "overhead_s": ("time spent neither on traffic nor on reboots or calibration", NUMBER),
     "owner": ("user who held the lease", TEXT),
     "pause_s": ("seconds until the next attempt", NUMBER),
     "pdf": ("file of the report", TEXT),
-    "pick": ("which trials were picked, as text", TEXT),
+    "pick": ("description of the picked trials", TEXT),
     "phase": ("name of the phase", TEXT),
     "phases": ("seconds by phase", _map_of(NUMBER)),
-    "ratio": ("window / receive buffer in 256ths; 0 if the route sets it", COUNT),
+    "ratio": ("receive window / receive buffer, in 256ths; 0 if the route sets the window", COUNT),
     "reason": ("message", TEXT),
     "reasons": ("list of messages", TEXTS),
     "received_bps": ("received bit/s by host", _map_of(NUMBER)),
-    "refused": ("list of differences because of which no trial runs on this path", TEXTS),
-    "release": ("of the kernel, as in `uname -r`, or of QEMU with its accelerator", TEXT),
+    "refused": ("list of differences that are too large for trials to run on this path", TEXTS),
+    "release": ("release of the kernel, as in `uname -r`, or of QEMU with its accelerator", TEXT),
     "reproduced": ("number of reproduced expectations", COUNT),
     "runs": ("number of trials to run, by reason", _map_of(COUNT)),
     "samovar": ("version of samovar", TEXT),
@@ -133,12 +133,12 @@ KEYS: Mapping[str, KeyDescription] = {
 }
 """The keys of events, except those in SPECIAL_KEYS."""
 Events = Mapping[str, tuple[str, str]]
-"""Maps the name of each event to a sentence on when it happens, and to the names of its keys, separated by
-commas. A `?` marks keys that may be missing."""
+"""For each event, a sentence that says when it happens, and the names of its keys, separated by commas. A `?`
+marks keys that may be missing."""
 STREAM_ONLY: Events = {
     "lab-starting": ("The virtual lab starts.", "testbed, hosts, kernel, release"),
     "lab-machines": (
-        "Virtual machines of the lab boot, in about `seconds`.",
+        "Virtual machines of the lab boot, which takes about `seconds`.",
         "testbed, machines, memory_bytes, cpus, accelerator, seconds",
     ),
     "lab-host-ready": ("A host of the lab answers, `seconds` after the start.", "host, address, seconds"),
@@ -148,7 +148,7 @@ STREAM_ONLY: Events = {
     "campaign-created": ("A new campaign starts.", "folder"),
     "campaign-resumed": ("A campaign is resumed.", "folder"),
     "host-recovered": ("A host is restored to its state before `trial`, which was cut off.", "host, trial"),
-    "trials-open": ("It is known which trials will run.", "asked, open, seconds, testbeds?"),
+    "trials-open": ("The trials that will run are known.", "asked, open, seconds, testbeds?"),
     "trial-started": ("An attempt at a trial starts.", "id, attempt, seconds"),
     "phase": ("A trial enters a phase; [campaign folder](campaign-folder.md) lists the phases.", "id, phase"),
     "throughput": ("Current throughput by the interface counters, while traffic runs.", "id, received_bps"),
@@ -173,7 +173,7 @@ JOURNAL_ONLY: Events = {
         "shard, campaign, folder, journal_sha256",
     ),
     "trials-picked": (
-        "The run is about the part of the plan that `pick` describes; if it is empty, the whole plan.",
+        "The run covers the part of the plan that `pick` describes, or the whole plan if `pick` is empty.",
         "pick, trials",
     ),
     "plan-changed": ("A new plan replaces the previous one.", "kept, stands, runs, stale, orphans"),
@@ -233,7 +233,7 @@ EVERYDAY_KEYS = ("host", "testbed", "id", "trial", "seconds", "reason", "text", 
 SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("exported", "done"): ("number exported so far", COUNT),
     ("exported", "file"): ("name of the table, or id of the trial", TEXT),
-    ("exported", "of"): ("number of all", COUNT),
+    ("exported", "of"): ("total number to export", COUNT),
     ("files-recorded", "files"): ("checksum by path", _map_of(SHA256)),
     ("host-rebooted", "boot_id"): ("id of the new boot", TEXT),
     ("lease-taken", "testbed"): ("testbed for which it was held", TEXT),
@@ -245,7 +245,7 @@ SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("verifying", "done"): ("bytes read", COUNT),
     ("verifying", "of"): ("bytes of all files", COUNT),
 }
-"""Keys that have another meaning in one event (the first name) than KEYS says."""
+"""Keys whose meaning in one event differs from that in KEYS, by (event, key)."""
 
 
 def keys_of(event: str, names: str) -> Iterator[tuple[str, bool, KeyDescription]]:
@@ -258,7 +258,7 @@ def keys_of(event: str, names: str) -> Iterator[tuple[str, bool, KeyDescription]
 def line_schema(title: str, events: Events) -> dict[str, Any]:
     """Return the JSON Schema for one line of the journal or of the stream, as this version writes it.
 
-    samovar itself does not validate journals with this schema, so that samovar can read journals of later
+    samovar itself does not validate journals with this schema, because it must also read journals of later
     versions.
     """
     lines: dict[str, Schema] = {}

@@ -35,9 +35,9 @@ SECTIONS_TO_RUN = "# The tests"
 
 
 def shipped_beside(folder: Path) -> list[Path]:
-    """Return a list with the shipped folder whose files a project's folder such as hosts/ also shows.
+    """Return the shipped counterpart of a project's folder such as hosts/, as a list of one path.
 
-    The list is empty for folders without such a counterpart, and for the shipped folder itself.
+    The list is empty if the folder has no counterpart, or is the shipped folder itself.
     """
     path = folder.absolute()
     found = [SHIPPED / name for name in COMPLETED if path.as_posix().endswith(f"/{name}")][:1]
@@ -87,7 +87,7 @@ def device_program(name: str, emit: Emit = silent) -> Path:
 
 @contextmanager
 def _building(what: str, folder: Path, emit: Emit) -> Iterator[None]:
-    """Announce a compilation with an event, and lock its folder, so that no other process compiles."""
+    """Lock a folder, so that only one process compiles into it, and emit an event before the compilation."""
     if CHECKOUT:
         raise InstallationError(f"{what} is not compiled; run `make install` in {CHECKOUT}")
     require_packages()

@@ -25,7 +25,7 @@ class UnitError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A kind of quantity: its name, an example, and how many of its smallest unit each unit is."""
+    """A kind of quantity: its name, an example, and each unit's size in multiples of the smallest unit."""
 
     name: str
     example: str

@@ -18,11 +18,11 @@ STALE_SHARE = 0.5
 STEERED_PPM = 500.0
 """NTP makes a clock at most this much faster or slower (adjtimex(2), ADJ_FREQUENCY)."""
 WANDER_PPM = 5.0
-"""The assumed largest deviation of a clock's rate from its mean. The rate of a crystal varies about as much
-with the temperatures of a day."""
+"""The assumed largest deviation of a clock's rate from its mean. The rate of a crystal varies by about as
+much when the temperature changes in the course of a day."""
 MOST_READINGS = 20
 LEAST_READINGS = 4
-"""A drift is estimated from at least this many readings: three always fit some drift with one step."""
+"""A drift is estimated from at least this many readings, because any three fit some drift with one step."""
 DEADLINE_S = 20.0
 
 
@@ -43,7 +43,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Drift:
-    """The least and the greatest rate at which a host's clock may gain on the controller's."""
+    """Bounds of the rate at which a host's clock gains on the controller's; negative if it falls behind."""
 
     low_ppm: float = -inf
     high_ppm: float = inf
@@ -58,7 +58,7 @@ class Drift:
 
     @property
     def least_ppm(self) -> float:
-        """The smallest drift that the bounds allow, as an absolute value; 0 if they allow no drift."""
+        """The smallest absolute drift within the bounds; 0 if the bounds include zero drift."""
         return max(self.low_ppm, -self.high_ppm, 0.0)
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class ClockOffset:
         """Seconds to add to the controller's time to get the host's.
 
         The correction is 0 if the offset is within its error: the two clocks may then be the same clock, or
-        NTP may keep them closer together than the estimate is accurate.
+        NTP may keep their difference below that error.
         """
         return self.offset_s if abs(self.offset_s) > self.error_s else 0.0
 
@@ -167,7 +167,7 @@ def estimate(host: str, readings: list[Reading], now_s: float) -> ClockOffset:
 
 
 def drift_of(readings: Sequence[Reading]) -> Drift | None:
-    """Return bounds of a clock's mean drift, even if it was set once; None if the drift is unknown.
+    """Return bounds of the mean drift of a clock that was set at most once; None if the drift is unknown.
 
     `readings` must be in the order in which they were taken. The clock's rate is assumed to stay within
     WANDER_PPM of its mean. If no drift with one step explains all readings, the oldest are left out one by
@@ -192,10 +192,10 @@ def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
 
 
 def _even_drifts(readings: Sequence[Reading]) -> list[Drift]:
-    """Return, for each n, the bounds of a clock's drift by its first n readings, if it was not set meanwhile.
+    """Return, for each n, bounds of the drift over the first n readings, for a clock not set meanwhile.
 
-    It is enough to compare pairs of readings. If a line of a given slope passes through every two of the
-    offset intervals, one line of that slope passes through all of them (Helly's theorem).
+    It is enough to compare pairs of readings. If for every two of the offset intervals a line of a given
+    slope passes through both, one line of that slope passes through all intervals (Helly's theorem).
     """
     drifts: list[Drift] = []
     for count, last in enumerate(readings):

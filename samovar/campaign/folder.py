@@ -167,7 +167,7 @@ def testbeds_in(folder: Path) -> tuple[str, ...]:
 
 
 def shard_of(folder: Path) -> str:
-    """Return the shard of the plan, such as `2/4`, that a campaign is about; empty for the whole plan."""
+    """Return the shard of the plan, such as `2/4`, that a campaign runs; empty for the whole plan."""
     return str(read_head(folder / PLAN).get("shard") or "")
 
 

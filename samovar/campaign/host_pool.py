@@ -22,7 +22,7 @@ PROBE_DEADLINE_S = 10.0
 RESTORE_ATTEMPTS = 2
 """A host that answers but cannot be restored is quarantined after this many attempts."""
 PATIENCE_SHARE = 0.5
-"""The power of a lost host is cycled once this share of host_wait has passed."""
+"""The power of a lost host is cycled after this share of host_wait."""
 POWER_CYCLES = 3
 """The power of a host is cycled at most this many times in one run. A host that needs more is unreliable."""
 
@@ -112,7 +112,7 @@ class HostPool:
                 self._quarantine(host, f"{len(failures)} failed trials in a row: {reason}")
 
     def check_before_next_trial(self, blamed: Mapping[str, str]) -> None:
-        """Mark for make_ready() the hosts that made a trial fail, and those that are not restored."""
+        """Mark the hosts that make_ready() must check: those that made a trial fail or are not restored."""
         unrestored = self._context.state().unrestored.items()
         changed = [host for host, saved in unrestored if any(not one.lasting for one in saved)]
         names = [host for host in (*blamed, *changed) if host in self._context.sessions.hosts]

@@ -104,7 +104,7 @@ class TrialInterrupt:
     def end_scripts(self, sessions: Sessions, emit: Emit) -> None:
         """Stop the script that runs on each host, unless the scripts are cleaning up (see shielded()).
 
-        Hosts that do not answer give a warning.
+        Emits a warning if hosts do not answer.
         """
         with self._lock:
             if not self._cleans_up:
@@ -115,7 +115,7 @@ class TrialInterrupt:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """While the context is active, the scripts clean up, and end_scripts() does not stop them."""
+        """While the context is active, scripts clean up, so end_scripts() does not stop them."""
         with self._lock:
             self._cleans_up = True
         try:
@@ -181,7 +181,7 @@ def unrestored_lines(folder: Path | None, resume: str) -> Iterator[str]:
     try:
         unrestored = read_state(folder).unrestored
     except SamovarError as error:
-        yield f"ended at once; which hosts have to be restored is unknown: {error}"
+        yield f"ended at once; cannot tell which hosts must be restored: {error}"
         return
     if unrestored:
         yield "ended at once; not restored yet:"

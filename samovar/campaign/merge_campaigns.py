@@ -39,7 +39,7 @@ from samovar.plan import Plan, Shard
 SHARDS = "shards"
 MEASURED = ("path-measured", "window-measured")
 CACHE = "tables/cache/trials"
-"""Measures of trials, which the analysis finds by a digest of each trial's files."""
+"""The folder with cached measures of trials. The analysis finds them by a digest of each trial's files."""
 DEFINITION = ("*.yaml", "definition/**/*", "testbeds/**/*")
 
 
@@ -73,12 +73,12 @@ class _ShardCampaign:
 
     @property
     def home(self) -> str:
-        """The folder of the merged campaign for the files that every shard has."""
+        """The folder in the merged campaign for the shard's own journal, provenance and calibration."""
         return f"{SHARDS}/{str(self.shard).replace('/', 'of')}"
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What must be equal in all shards, as text."""
+        """The versions that must be equal in all shards: of samovar, the recipes and the lab's kernel."""
         recorded: Mapping[str, Any] = read_head(self.folder / PROVENANCE)
         samovar = sorted({about.get("samovar", "unknown") for about in self.state.nodes.values()})
         recipes = "".join(sorted(f"{name} {sha256}\n" for name, sha256 in recorded.get(RECIPES, {}).items()))
@@ -113,14 +113,17 @@ class _ShardCampaign:
 
 
 def shards_of(plan: Plan, results: Path, of: int) -> list[Path]:
-    """Return the newest campaign of each of `of` shards of a plan, if there is one."""
+    """Return the newest campaign of each shard of a plan in `of` shards; shards without one are left out."""
     shards = (str(Shard(of, number)) for number in range(1, of + 1))
     found = (find_campaign(plan.model_copy(update={"shard": one}), results) for one in shards)
     return [folder for folder in found if folder]
 
 
 def latest_shards(experiment: str, results: Path) -> list[Path]:
-    """Return the shards of the plan of an experiment whose shard was used last. Raises CampaignError."""
+    """Return the campaigns of an experiment's shards, of the plan and division that were used last.
+
+    Raises CampaignError if there are none.
+    """
     for file in reversed(Archive(results).plans()):
         if file.parent.parent.name == experiment and (shard := str(read_head(file).get("shard") or "")):
             return shards_of(read_plan(file.parent), results, Shard.parse(shard).of)
@@ -144,7 +147,7 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) ->
         given = ", ".join(str(one.shard) for one in shards)
         raise CampaignError(
             f"{shards[0].folder.parent}: shard {', '.join(map(str, missing))} is missing among {given}; name "
-            "all shards, or use --force, after which `fab run` runs the trials of the others"
+            "all shards, or use --force and then run the missing trials with `fab run`"
         )
     if not force:
         _require_equal_versions(shards)
@@ -221,12 +224,12 @@ def _require_equal_versions(shards: Sequence[_ShardCampaign]) -> None:
             listed = ", ".join(f"{text} in shard {', '.join(which)}" for text, which in texts.items())
             raise CampaignError(
                 f"{shards[0].folder.parent}: versions differ: {name}: {listed}; must be equal, "
-                "or use --force, and the report compares the nodes"
+                "or use --force (the report then compares the nodes)"
             )
 
 
 def _require_unchanged(shard: _ShardCampaign) -> None:
-    """Raise CampaignError if a complete trial has no SHA256SUMS, or not the one that the journal recorded."""
+    """Raise CampaignError if the SHA256SUMS of a complete trial is missing or differs from the journal's."""
     recorded = {
         str(entry.values["id"]): entry.values.get("sums_sha256")
         for entry in shard.entries
@@ -270,7 +273,7 @@ def _write_campaign(folder: Path, plan: Plan, shards: Sequence[_ShardCampaign]) 
 
 
 def _copy(source: Path, target: Path, link: bool = False) -> None:
-    """Copy a file or a folder if it exists; with `link`, make hard links if the file system can."""
+    """Copy a file or a folder that may be missing; with `link`, make hard links where possible."""
 
     def copy_file(file: str, copy: str) -> None:
         with suppress(OSError):

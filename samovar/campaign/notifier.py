@@ -20,8 +20,8 @@ TROUBLE = {
     "campaign-stopped": "{reason}",
     "trial-failed": "{id} failed: {reason}",
 }
-"""Events that are notified as trouble, with their messages. Only the first failed trial of a run is
-notified."""
+"""Events of which the user is notified as `trouble`, with their messages. Of the failed trials of a run, only
+the first leads to a notification."""
 
 
 class Notifier:

@@ -43,7 +43,7 @@ class Archive:
         )
 
     def _plans_on(self, testbed: str) -> Iterator[Path]:
-        """Yield the plan.json of recent campaigns on a testbed, if they have a journal, the latest first."""
+        """Yield the plan.json of each recent campaign that used a testbed and has a journal, latest first."""
         for plan in islice(reversed(self.plans()), CANDIDATES):
             if testbed in testbeds_in(plan.parent) and plan.with_name(JOURNAL).is_file():
                 yield plan
@@ -59,7 +59,7 @@ class Archive:
         return sorted({plan.resolve() for plan in self.results.glob(f"*/*/{PLAN}")}, key=last_change_s)
 
     def find(self, name: str) -> Path:
-        """Return the folder of the campaign that `name` means, or of the latest campaign if it is empty.
+        """Return the folder of the campaign that `name` means, or of the latest campaign if `name` is empty.
 
         `name` is a path, EXPERIMENT/CAMPAIGN, or EXPERIMENT for its latest campaign. Raises CampaignError,
         which lists the known campaigns, if there is no such campaign.
@@ -95,7 +95,7 @@ class _Durations:
     def add(self, folder: Path, testbed: str) -> None:
         """Add the durations on a testbed from a campaign's journal.
 
-        Traffic beyond its planned time is overhead.
+        The time by which traffic exceeds its planned duration counts as overhead.
         """
         entries = read_journal(folder / JOURNAL)
         planned_s = {trial.id: trial.resolved.duration_s for trial in read_plan(folder).trials}

@@ -1,6 +1,6 @@
-"""Campaign policy: verdict thresholds, retry limits, path calibration, and where the addresses of hosts are.
+"""Campaign policy: verdict thresholds, retry limits, path calibration, and where hosts are in the network.
 
-The verdict's checks use the addresses: how many routers are between two of them, and which are behind the
+Checks of the verdict need the number of routers between two addresses, and the addresses on each side of the
 bottleneck.
 """
 
@@ -38,7 +38,7 @@ class Policy:
 
     @property
     def loosened(self) -> Mapping[str, object]:
-        """For manifest.json: the profile of thresholds, and those less strict than the defaults."""
+        """For manifest.json: the profile of thresholds, and the thresholds looser than their defaults."""
         bounds = {}
         for key, one in keys.keys_of(keys.Thresholds).items():
             bound, default = (getattr(own, one.attribute) for own in (self.thresholds, DEFAULT_THRESHOLDS))

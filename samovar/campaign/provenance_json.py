@@ -45,7 +45,7 @@ def provenance_of(
 
 
 def this_node() -> Mapping[str, str]:
-    """Return the name of this computer, as Slurm names it if this is a job of Slurm, and its versions."""
+    """Return this computer's name (in a job of Slurm, the node's), kernel release and samovar version."""
     node = os.environ.get("SLURMD_NODENAME") or platform.node()
     return {"node": node, "node_kernel": platform.release(), "samovar": __version__}
 

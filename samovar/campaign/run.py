@@ -55,13 +55,13 @@ class Summary:
 
     @property
     def complete(self) -> bool:
-        """Whether every trial that the run was about and that some testbed can run is complete."""
+        """Whether all trials of the run are complete, apart from those that no testbed can run."""
         return not self.failed
 
 
 @dataclass(frozen=True)
 class CampaignRun:
-    """One run of a campaign by one controller. Each entry of `testbeds` has the plan as resolved for it.
+    """One run of a campaign by one controller. `testbeds` has the plan as resolved for each testbed.
 
     If `picked` is not None, only the trials in it run. With `fail_fast`, the first failed trial ends the run.
     With `force`, leases that other campaigns have on the hosts are taken over.
@@ -245,7 +245,7 @@ def adopt_plan(
 
 
 def summarise(folder: Path, plan: Plan, state: CampaignState, picked: Picked | None = None) -> Summary:
-    """Return the summary of a campaign: the number of complete trials, and why each other trial is not."""
+    """Return the summary of a campaign: how many trials are complete, and why each other trial is not."""
     trials = _picked_trials(plan, picked)
     missing = [trial for trial in trials if is_open(state.trials.get(trial.id))]
     blocked = {trial.id: state.blocked[trial.id] for trial in missing if trial.id in state.blocked}

@@ -29,8 +29,8 @@ UNITS = {"Mbit/s": "Mbits/s"}
 SOCKET_KEYS = {"cwnd": "tcp_cwnd", "srtt": "tcp_rtt"}
 """Flent's keys by quantity for the raw values of an upload; Flent's plots of sockets read these keys."""
 FURTHEST_S = 5.0
-"""Values are not interpolated if the next sample is later than this, as in Flent (`max_distance` of its
-aggregators)."""
+"""Values are not interpolated if the next sample is more than this much later, as in Flent (`max_distance` of
+its aggregators)."""
 TCP_METRICS = {"goodput_bps", "rwnd_max_bytes"}
 """Metrics that only TCP flows have. A flow that has one of these metrics is a TCP flow."""
 Points = list[tuple[float, float, float, float]]
@@ -157,7 +157,7 @@ def series_name(flow: str, quantity: str) -> str:
 def on_grid(points: Points, grid: Sequence[float]) -> list[float | None]:
     """Return the values at the times of a grid, interpolated linearly between samples as Flent does it.
 
-    The value is None before the first sample, after the last one, and up to a sample that is too far away.
+    The value is None before the first sample, after the last one, and where the next one is too far away.
     """
     times_s = [point[0] for point in points]
 

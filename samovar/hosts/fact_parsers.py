@@ -33,7 +33,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Sudo:
-    """What sudo(8) allows a user: patterns of commands; `paths` has the paths of programs on the host."""
+    """The commands that sudo(8) allows a user, as patterns, and the paths of programs on the host."""
 
     user: str
     paths: Mapping[str, str]
@@ -113,7 +113,7 @@ def parse_interfaces(text: str) -> tuple[Interface, ...]:
 
 
 def parse_ethtool(pattern: str, text: str) -> tuple[str, ...]:
-    """Return the interfaces whose output of ethtool `pattern` matches.
+    """Return the interfaces for which the output of ethtool matches a pattern.
 
     For each interface, the text has a line `NAME:` and then this output.
     """

@@ -64,8 +64,8 @@ def lease_script(
 ) -> str:
     """Return the script that claims a host, shows its lease, or releases it.
 
-    The script prints `held` if the claim succeeded, `free` if there is no lease, and otherwise the lease of
-    its holder. `over` is the token of another holder's lease that the claim may replace. The lease of another
+    The script prints `held` if the claim succeeded, `free` if there is no lease, and otherwise the existing
+    lease. `over` is the token of another holder's lease that the claim may replace. The lease of another
     holder is never released.
     """
     values = {"path": path, "token": claim.token, "text": claim.text, "over": over}
@@ -86,7 +86,7 @@ def parse_answer(host: str, text: str) -> Lease | None:
     values = dict(pairs)
     if not _TOKEN.fullmatch(values.get("token", "")):
         raise TestbedError(
-            f"{host}: its lease file is not one of samovar; remove it if no campaign uses the host"
+            f"{host}: samovar did not write its lease file; remove the file if no campaign uses the host"
         )
     left: Literal["", "restored", "changed"] = ""
     for key, value in pairs:

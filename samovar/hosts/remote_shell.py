@@ -1,8 +1,8 @@
 """Run scripts in one long-lived shell per host: the text protocol, with a time limit for every answer.
 
 The shell (shell.sh, POSIX sh only) reads commands from the SSH channel. It runs a script in a background
-child, so that meanwhile it can read a command to kill the script, and notices if the channel ends because the
-controller is gone. docs/decisions/0003-one-shell-per-host.md explains why.
+child. Meanwhile, the shell can read a command to kill the script, and it notices when the channel ends
+because the controller is gone. docs/decisions/0003-one-shell-per-host.md explains why.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from samovar.hosts.ssh import SshConnection
 
 OUTPUT_LIMIT_BYTES = 8 * 1024 * 1024
-"""A script may write at most this much to standard output and to standard error; more belongs in files."""
+"""A script may write at most this much to each of its two outputs; more belongs in files."""
 KILL_GRACE_S = 3.0
 """If a host has not killed a script this long after its deadline, the connection is closed."""
 Ending = Literal["exit", "deadline", "lost", "interrupted"]
@@ -116,7 +116,7 @@ def find_line(buffer: bytearray, mark: str) -> str | None:
 def find_frame(buffer: bytearray, mark: str) -> ScriptFrame | None:
     """Return the result of a script from received bytes, or None until all of it has arrived.
 
-    It is sent as `MARK CODE START END`, standard output, MARK, standard error, MARK.
+    The shell sends the result as `MARK CODE START END`, standard output, MARK, standard error, MARK.
     """
     separator = mark.encode()
     if buffer.count(separator) < 3:

@@ -84,7 +84,7 @@ class Session:
         with self._lock:
             self._on_loss = script or ""
             known, live = self._shell, self._live()
-            if live is known:  # _connect() has given it to a new shell
+            if live is known:  # for a new shell, _connect() has stored the script
                 with self._guard():
                     live.keep_on_loss(self._on_loss, _SHELL_DEADLINE_S)
 

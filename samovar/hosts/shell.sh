@@ -50,8 +50,8 @@ samovar_run() { # MARK LIMIT_BYTES
 samovar_unwritten() { printf '\n%s 74 - -\n%sno room for the script in /tmp\n%s' "$1" "$1" "$1"; }
 samovar_first() { grep "$@" | while read -r samovar_word _; do echo "$samovar_word"; done; }
 # Kill the script of folder $1 and all processes that it has started, whatever their parents, groups and sessions are:
-# ps shows the mark in their environment. Repeat it, because they may start others meanwhile. If the script of this
-# shell has no process, it is about to start or has just ended; its child then fills or empties `running`.
+# ps shows the mark in their environment. Repeat this, because they may start others meanwhile. If the script of this
+# shell has no process, it is about to start or has just ended; samovar_job then starts it or empties `running`.
 samovar_kill() {
   samovar_rounds=100
   while [ -s "$1/running" ] && [ "$samovar_rounds" -gt 0 ]; do
@@ -89,9 +89,9 @@ samovar_alive() {
   if [ -s "$d/lease" ]; then read -r samovar_held <"$d/lease"; else return; fi
   if [ -f "$samovar_held" ]; then echo >>"$samovar_held"; fi
 }
-# Wait for heartbeats, and clean up without one for two to three times $1 seconds: the controller may be frozen, or the
-# link cut, which does not end the input of the shell. Two intervals must pass, because the first sleep of a host that
-# was frozen itself may be an old one. This process then takes the place of the shell, which is killed.
+# Wait for heartbeats, and clean up if none has come for two to three times $1 seconds. (If the controller is frozen or
+# the link is cut, the input of the shell does not end.) Two intervals must pass, because the first sleep may have begun
+# before the host itself was frozen. This process then takes the place of the shell, which is killed.
 samovar_listen() {
   trap '' HUP INT; trap 'samovar_heard=1' USR1; trap 'kill -s KILL "$!"; exit' TERM
   exec </dev/null >/dev/null 2>&1
@@ -115,9 +115,9 @@ samovar_gone() {
   samovar_lose "$d"
 }
 samovar_bye() { trap - EXIT; kill -s TERM "$samovar_watch"; samovar_kill "$d"; samovar_await; rm -rf "$d"; exit 0; }
-# Clean up after the shell of folder $1, whose connection was lost, which it may not have noticed. It and its children
-# have the name $2 in their arguments or environment. Nothing is run from the folder of another user: its name may come
-# from a lease, which anybody can write.
+# Clean up after the shell of folder $1, which may not have noticed that its connection was lost. The shell and its
+# children have the name $2 in their arguments or environment. Nothing is run from the folder of another user: the
+# folder's name may come from a lease, which anybody can write.
 samovar_succeed() {
   if [ ! -d "$1" ] || [ -h "$1" ] || [ ! -O "$1" ] || [ -e "$1/ending" ]; then return; fi
   samovar_pids=$(ps axeww | samovar_first -e "sh -s [s]${2#s}" -e "[S]AMOVAR_WATCH=$2-")

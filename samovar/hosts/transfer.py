@@ -25,8 +25,8 @@ _BLOCK_BYTES = 255 * 1024
 """The size of one read request, the largest that OpenSSH's sftp-server answers in full
 (SFTP_MAX_READ_LENGTH)."""
 _WINDOW_BLOCKS = 16
-"""The number of read requests that are sent ahead. paramiko sends them from a thread, which would print a
-traceback if the transfer is aborted while it sends; so few requests are sent within a millisecond."""
+"""The number of read requests that are sent ahead. It is small, so that a transfer is hardly ever aborted
+while paramiko's thread sends requests: the thread would then print a traceback."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,10 @@ LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
 
 
 def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
-    """Return why a disk has no room for `needed_bytes` if `floor_bytes` must stay free; empty if it has."""
+    """Return a message if a disk has too little space for `needed_bytes`, otherwise an empty text.
+
+    `floor_bytes` of the disk must stay free.
+    """
     if free_bytes >= floor_bytes + needed_bytes:
         return ""
     free, floor, needed = (format_bytes(size, 3) for size in (free_bytes, floor_bytes, needed_bytes))
@@ -70,22 +73,22 @@ def full_disks(
             if host in facts and size > facts[host].disk_free_bytes - floor_bytes:
                 needed.setdefault(host, {})[number] = size
     for host, sizes in needed.items():
-        room, most = _room(facts[host].disk_free_bytes, floor_bytes), format_bytes(max(sizes.values()), 3)
-        what = f"the disk has {room} and a trial writes up to {most}"
+        most, free = format_bytes(max(sizes.values()), 3), _free(facts[host].disk_free_bytes, floor_bytes)
+        what = f"a trial writes up to {most}, but the disk has {free}"
         yield Finding(host, what, LESS, True, plan.trials_of(groups[number] for number in sizes))
 
 
-def _room(free_bytes: int, floor_bytes: int) -> str:
+def _free(free_bytes: int, floor_bytes: int) -> str:
     free = f"{format_bytes(free_bytes, 3)} free"
-    return f"{free}, of which free_space reserves {format_bytes(floor_bytes, 3)}," if floor_bytes else free
+    return f"{free}, of which free_space reserves {format_bytes(floor_bytes, 3)}" if floor_bytes else free
 
 
 def space_here(cost: Cost, results: Path, floor_bytes: int = 0) -> Iterator[Finding]:
     """Yield a finding if the disk of the results folder has too little space for the files of all trials."""
     free_bytes = free_here(results)
     if cost.controller_bytes and cost.controller_bytes > free_bytes - floor_bytes:
-        needed, room = format_bytes(cost.controller_bytes, 3), _room(free_bytes, floor_bytes).rstrip(",")
-        what = f"{cost.trials} trials write about {needed}, but the disk of {results} has {room}"
+        needed, free = format_bytes(cost.controller_bytes, 3), _free(free_bytes, floor_bytes)
+        what = f"{cost.trials} trials write about {needed}, but the disk of {results} has {free}"
         yield Finding(
             HERE, what, f"free some space, set `results` in config.yaml to another disk, or {LESS}", True
         )

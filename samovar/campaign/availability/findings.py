@@ -94,7 +94,7 @@ def require_runnable(
     allow_partial: bool,
     picked: Collection[str] | None = None,
 ) -> list[dict[str, list[str]]]:
-    """Return for each testbed the trials that it cannot run, with reasons, unless the plan must be refused.
+    """Return for each testbed the trials that it cannot run, with reasons.
 
     Raises TestbedError if some of the trials can run on no testbed, unless `allow_partial` is True and at
     least one trial can run. The trials are those of the plan, or those in `picked`.

@@ -25,7 +25,7 @@ from samovar.hosts import Claim, Lease, LeaseError, Session, Sessions, raise_hos
 from samovar.units import format_duration
 
 SILENT_S = 600.0
-"""A controller that has sent no heartbeat for this long will not use a host that has restored itself."""
+"""A lease may be taken over if its host has restored itself and no heartbeat has come for this long."""
 FORCED = "forced.jsonl"
 """The file in a results folder that lists the campaigns that `--force` has disturbed, a JSON object per
 line."""
@@ -137,7 +137,7 @@ class Leases:
     def held(
         self, hosts: Collection[str] | None = None, changed: Callable[[], Iterable[str]] = tuple
     ) -> Iterator[None]:
-        """Hold the leases of `hosts`, or of all hosts if it is None, while the context is active.
+        """Hold the leases of `hosts`, or of all hosts if `hosts` is None, while the context is active.
 
         At the end, `changed` returns the hosts that are not restored yet; their leases are kept, all others
         are released. A host that cannot be reached at the end keeps its lease. If a lease cannot be taken,
@@ -202,10 +202,10 @@ def require_free(sessions: Sessions, request: LeaseRequest) -> None:
 
 
 def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -> Mapping[str, Lease]:
-    """Raise an error if a command would disturb a running campaign; with `force`, only record this.
+    """Raise LeaseError or HostsError if a command would disturb a running campaign and `force` is not set.
 
-    With `force`, each disturbed campaign is recorded in forced.jsonl, and the leases of these campaigns are
-    returned by host. Without `force`, raises LeaseError or HostsError.
+    With `force`, records each disturbed campaign in forced.jsonl, and returns the leases of these campaigns
+    by host.
     """
 
     busy = {

@@ -23,7 +23,7 @@ def errors_by_host(error: BaseException) -> Mapping[str, TestbedError]:
 
 
 def needed_hosts(resolved: Resolved) -> frozenset[str]:
-    """Return the hosts that a trial needs: the ends of flows, routers, and hosts with captures or loggers.
+    """Return the hosts that a trial needs: senders, receivers, routers, and hosts with captures or loggers.
 
     Other hosts of the testbed only get the settings of the experiment, and may be missing.
     """
@@ -34,7 +34,7 @@ def needed_hosts(resolved: Resolved) -> frozenset[str]:
 
 
 def needed_hosts_by_trial(plan: Plan) -> Mapping[str, frozenset[str]]:
-    """Return for the id of each trial of a plan the hosts that the trial needs."""
+    """Return the hosts that each trial of a plan needs, by the id of the trial."""
     view: View = {"path": _router, "flows": _ends, "captures": _hosts_of, "loggers": _hosts_of}
     hosts: dict[str, frozenset[str]] = {}
     for group in plan.groups(view):

@@ -63,11 +63,11 @@ def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
 
 
 def _radios(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Yield settings that a simulated WLAN does not have, or for which the testbed simulates no WLAN."""
+    """Yield settings that a simulated WLAN does not support, and settings `air` without a simulated WLAN."""
     if not any(host.wlans for host in resolved.hosts.values()):
         for name, host in resolved.hosts.items():
             if "air" in host.settings:
-                yield name, "settings of air, but the testbed has no WLAN of a lab", "a lab with a wlan: link"
+                yield name, "settings `air`, but the testbed has no simulated WLAN", "a lab with a wlan: link"
     for name, host in resolved.hosts.items():
         for wlan in host.wlans:
             try:

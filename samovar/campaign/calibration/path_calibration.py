@@ -1,4 +1,4 @@
-"""Measure each path of a campaign once, before the first trial that uses it, and refuse paths far off."""
+"""Measure each path of a campaign before its first trial, and refuse paths that differ from the request."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PathResult:
 def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None:
     """Return a sender and a receiver that are on different sides of the bottleneck, or None.
 
-    They are the ends of a flow of the trial. `behind` has the addresses on the receiving side.
+    They are the endpoints of a flow of the trial. `behind` has the addresses on the receiving side.
     """
     for flow in resolved.flows:
         sender, receiver = flow.from_address in behind, flow.to_address in behind

@@ -1,10 +1,10 @@
-"""Find the receive buffer that gives a requested receive window, on kernels that derive window from buffer.
+"""Find the receive buffer for a requested receive window, on kernels that derive the window from the buffer.
 
 Linux from 6.7 on advertises a share of the receive buffer as window. The share is the payload of a segment
 divided by the memory that the segment takes, in 256ths (net/ipv4/tcp_input.c, tcp_measure_rcv_mss). The
-setting `rwnd` first limits the window by a route, as on older kernels. Then one connection measures the share
-(recipe `step/window`), and the block `fit` of the recipe `rwnd` sets the buffer of which this share is the
-requested window.
+setting `rwnd` first limits the window in the route, as on older kernels. Then one connection measures the
+share (recipe `step/window`). The block `fit` of the recipe `rwnd` sets the buffer to the requested window
+divided by this share.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REPORT = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
 WAITS = 4
 """Sender and receiver of a probe may wait for each other this many times within the time limit of a step."""
 ROUTE_WINDOW = 0
-"""The ratio that stands for a kernel that advertises the route's window whatever the size of the buffer."""
+"""The ratio stored for kernels that advertise the route's window, whatever the size of the buffer."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def render_window_probe(
 ) -> ProbeScripts:
     """Return the scripts of a window probe: one connection, on a port that no flow of the trial uses.
 
-    Each end waits for the other at most `limit_s`. Afterwards both hosts clear the TCP metrics that they have
-    cached from the connection. `before` has the states of hosts before the trial.
+    Sender and receiver wait for each other at most `limit_s`. Afterwards both clear the TCP metrics that they
+    have cached from the connection. `before` has the states of hosts before the trial.
     """
     used = {ends.flow.port + offset for ends in scripts.flows for offset in ends.recipe.header.ports}
     values: Mapping[str, object] = {
@@ -145,7 +145,7 @@ def parse_window(probe: WindowProbe, text: str) -> WindowResult:
         return _left_out(probe.receiver, text)
     clamp, size, segment = map(int, report.groups())
     ratio = ROUTE_WINDOW if clamp == probe.target_bytes else window_share(clamp, size)
-    reason = f"{probe.receiver}: a window of {clamp} B is not a share of the buffer of {size} B"
+    reason = f"{probe.receiver}: a window of {clamp} B is not a whole number of 256ths of a {size} B buffer"
     return WindowResult(ratio, "" if ratio is not None else reason, clamp, size, segment)
 
 
@@ -155,7 +155,7 @@ def _left_out(host: str, text: str) -> WindowResult:
 
 
 class WindowCalibration:
-    """Receive-window probes of a campaign. Trials with equal ends, settings and boots share one probe."""
+    """Receive-window probes of a campaign. Trials with equal endpoints, settings and boot ids share one."""
 
     def __init__(self, context: CampaignContext) -> None:
         self._context, self._cache = context, CalibrationCache(context)
@@ -167,7 +167,7 @@ class WindowCalibration:
         return {self._name(scripts, probe): probe for probe in window_probes(scripts)}
 
     def due(self, probes: Mapping[str, WindowProbe]) -> list[str]:
-        """Return the names of the probes without a result that have failed fewer than ATTEMPTS times."""
+        """Return the names of probes that have no result yet and have failed fewer than ATTEMPTS times."""
         for name in probes:
             if name not in self._ratios and (stored := self._cache.read(name)) is not None:
                 self._ratios[name] = int(stored["ratio"])

@@ -1,4 +1,4 @@
-"""Fetch the files of a trial from a host: compress, checksum, copy and verify them, and then remove them."""
+"""Fetch the files of a trial from a host: compress, checksum, copy and verify them, and clear the host."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def check_folder(folder: str) -> None:
     parts = folder.split("/")
     if len(parts) < 4 or parts[0] or not all(_NAME.fullmatch(part) for part in parts[1:]):
         raise TestbedError(
-            f"{folder!r} is not the folder of a trial: must be an absolute path of at least three names"
+            f"{folder!r} is not the folder of a trial: must be an absolute path of at least three components"
         )
 
 

@@ -54,7 +54,7 @@ class Verification:
 def verify(folder: Path, emit: Emit = silent) -> Verification:
     """Compare every file of a campaign with its recorded checksum.
 
-    Emits events `verifying`, in which `done` is the number of bytes read so far, and `of` that of all bytes.
+    Emits events `verifying`, in which `done` is the number of bytes read so far, and `of` the total number.
     Raises CampaignError if the folder has no journal, or if the journal cannot be read.
     """
     started_s = time.monotonic()
@@ -119,7 +119,7 @@ class _Verifier:
                 self._own_files[str(values["file"])] = str(values["sha256"])
 
     def expected(self) -> Iterator[tuple[str, str]]:
-        """Yield every file that should exist with its checksum."""
+        """Yield the path and the checksum of every file that should exist."""
         yield from self._own_files.items()
         if not self._own_files:
             self.notes.append(

@@ -1,4 +1,4 @@
-"""Apply and restore boot settings, host settings that take effect only after a reboot.
+"""Apply and restore boot settings: host settings that take effect only after a reboot.
 
 They are applied before the first trial that needs them, and restored after the last. A recipe with `change:
 reboot` prints the current value of each KEY, and as `planned.KEY` its value after the next reboot. A host

@@ -25,7 +25,7 @@ def throughput_reports(
 ) -> Iterator[None]:
     """While the context is active, call `report` every 2 s with the receive rate of each receiver in bit/s.
 
-    A thread calls it. A rate is the mean since the previous report.
+    `report` is called in another thread. A rate is the mean since the previous report.
     """
     files = {
         flow.to_host: [COUNTER.format(interface=name) for name in resolved.hosts[flow.to_host].interfaces]

@@ -54,7 +54,7 @@ class Traffic:
     def _watch(self, session: Session) -> None:
         """Run the watch script of one host, again after each of its reports, until the traffic has ended."""
         host = session.host
-        t0_ns = self._t0_ns.get(host, 0)  # a host that is not an end of a flow starts nothing
+        t0_ns = self._t0_ns.get(host, 0)  # a host without clients and servers starts nothing
         script = self._scripts.traffic(host, t0_ns, self._limits.disk_bytes, self._limits.clock_step_s) or ""
         try:
             while True:

@@ -42,8 +42,8 @@ Outcome = Literal["completed", "failed", "interrupted"]
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
 LEAD_READINGS = 3.0
-"""Scripts are sent to the hosts LEAD_S seconds, plus LEAD_READINGS times the duration of the slowest clock
-reading, before the traffic starts, so that every host has read its script by then."""
+"""The time from the sending of scripts to the start of the traffic is LEAD_S plus LEAD_READINGS times the
+duration of the slowest clock reading. In this time, every host must have read its script."""
 
 
 @dataclass(frozen=True)
@@ -338,7 +338,7 @@ class TrialRun:
             raise HostsError(failed)
 
     def _stop_recording(self, error: OSError | CampaignError) -> None:
-        """Stop recording scripts if files cannot be written; the hosts are restored all the same."""
+        """Stop recording scripts after a file could not be written; the hosts are restored all the same."""
         self.context.record_scripts(None)
         if is_disk_error(error):
             self.context.disk.fail(error)

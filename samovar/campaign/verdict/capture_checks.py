@@ -146,7 +146,7 @@ def data_streams(capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
 def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream], list[PacketStream]]]:
     """Yield each started TCP flow with the streams of its data and of its answers.
 
-    They are from a capture at the receiver, or at the sender if the receiver has no capture.
+    The streams are from a capture at the receiver, or at the sender if the receiver has no capture.
     """
     for ends in evidence.started_flows:
         flow = ends.flow
@@ -156,7 +156,7 @@ def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream
 
 
 def check_mss(evidence: Evidence) -> Iterator[Check]:
-    """Check that both ends of each TCP flow offered the MSS that their MTU allows, the MTU minus 40 B."""
+    """Check that sender and receiver of each TCP flow offered their MTU minus 40 B as MSS."""
     for flow, data, answers in _tcp_flows(evidence):
         for host, streams in ((flow.from_host, data), (flow.to_host, answers)):
             mtu_bytes = evidence.resolved.hosts[host].mtu_bytes
@@ -184,7 +184,7 @@ def check_receive_windows(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_routers(evidence: Evidence) -> Iterator[Check]:
-    """Check how many routers each flow passed, by comparing the TTL of its packets at both ends."""
+    """Check how many routers each flow passed, by the TTL of its packets at the sender and the receiver."""
     for ends in evidence.started_flows:
         flow, received = ends.flow, evidence.captures_at(ends.flow.to_host)
         asked = evidence.policy.routers.get((flow.from_address, flow.to_address))

@@ -27,14 +27,15 @@ TRAFFIC_OVER = re.compile(r"^order-stop (\d+\.\d+)$", re.MULTILINE)
 QUEUE, STAGE = "queue.", "stage."
 """Prefixes of a router's counters: those of queue disciplines, and those of the delay stages before them."""
 NETWORK, SHAPING = "network.", "shaping."
-"""Prefixes of values that are read together with the counters: MTU and routes, and what shapes packets."""
+"""Prefixes of values that are read together with the counters: those of MTUs and routes, and those of queue
+disciplines, filters and firewall rules that shape packets."""
 UNKNOWN, UNSEEN = "unknown", "unseen"
-"""Keys after these prefixes: `unknown` if the program that reads the values failed, `unseen` if the host does
-not have the program."""
+"""Keys after the prefixes NETWORK and SHAPING: `unknown` if the program that reads the values failed,
+`unseen` if the host does not have the program."""
 MTU_AND_ROUTES = ("network.mtu.", "network.route.")
 """Prefixes of keys whose values must stay the same in all trials that do not set an MTU."""
 NOT_OVERHEAD = frozenset({"traffic", "reboot", "calibrate", "windows"})
-"""Phases whose time does not count as overhead, because the experiment requests what they do."""
+"""Phases whose time does not count as overhead, because the experiment itself requests them."""
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from samovar.campaign.verdict.traces import UNREADABLE
 from samovar.plan import DirectionPlan
 
 CPU, CLOCK = "cpu.", "clock"
-"""The prefix of the counters of each CPU, which its number follows, and the key of the clock readings."""
+"""The prefix of a CPU's counters, followed by the CPU's number, and the key of the clock readings."""
 FAILURES = (f"{NETWORK}{UNKNOWN}", f"{SHAPING}{UNKNOWN}")
-"""A host reports the first key if reading MTUs and routes failed, the second if listing what shapes packets
-failed."""
+"""A host reports the first key if reading MTUs and routes failed, the second if listing queue disciplines and
+rules failed."""
 LEAST_SECONDS = 4
 """Traffic with fewer whole seconds does not show whether a busy router kept the rate of its bottleneck."""
 OFFLOAD = "offload."
@@ -146,7 +146,7 @@ def check_cpus(evidence: Evidence) -> Iterator[Check]:
 
 
 def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool, str]:
-    """Return whether the median rate behind a busy router is its bottleneck's rate, and an explanation.
+    """Return whether the median rate behind a busy router equals the bottleneck's, and an explanation.
 
     The median is over the whole seconds of a capture at the receiver. Samples of the router's queue are not
     used, because a busy router may miss some.
@@ -214,7 +214,7 @@ def check_clock_offsets(evidence: Evidence) -> Iterator[Check]:
 def check_clock_drift(evidence: Evidence) -> Iterator[Check]:
     """Check that no clock drifts faster than the limit.
 
-    A clock passes if some drift within its bounds is not faster than the limit.
+    A clock passes if the bounds of its drift include a value within the limit.
     """
     most_ppm = evidence.policy.thresholds.clock_drift_ppm
     for clock in evidence.clocks.values():

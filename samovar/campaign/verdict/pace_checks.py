@@ -16,8 +16,8 @@ from samovar.errors import RecipeError
 from samovar.recipes import FlowEnds, Pace
 
 FAR = 3
-"""A flow whose rate deviates by more than this many tolerances makes the trial invalid. A second of a flow
-whose rate deviates by more than this is uneven."""
+"""If the rate of a flow deviates by more than this many tolerances, the trial is invalid. A second in which
+the rate deviates from its mean by more than this is uneven."""
 UNEVEN = 0.1
 """The share of a flow's seconds that may be uneven; one second is always allowed."""
 LARGEST_BLOCK_BYTES = 131_072
@@ -26,7 +26,7 @@ limit of a flow."""
 
 
 class Sending(NamedTuple):
-    """What one end of a flow sent: the time of each packet, in seconds since the first one, and its amount.
+    """The packets that one endpoint of a flow sent: times in seconds since the first packet, and amounts.
 
     An amount is the packet's size in bits, or 1 if packets are counted. `life_s` is the time in seconds
     during which the flow should have sent.
@@ -81,12 +81,12 @@ def _limited(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
         block_bits = 8 * max(LARGEST_BLOCK_BYTES, block_bytes(ends))
         observed = _text(pace, 8 * sent_bytes / flow.duration_s)
         excess = (8 * sent_bytes - block_bits) / flow.duration_s / pace.per_s - 1
-        tolerance = f"+ {share:.1%} and a block"
+        tolerance = f"+ {share:.1%} plus one block"
         yield Check(name, flow.from_host, requested, observed, *_graded(excess, share), tolerance)
 
 
 def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
-    """Check mean rate, evenness and pauses of what one end of a flow sent, from a capture at this end.
+    """Check mean rate, evenness and pauses of one endpoint's packets, from a capture at this endpoint.
 
     If a device or queue may hold the sender back, only an upper bound of the rate is checked. Without a
     capture, only the mean rate is checked, from the generator's own byte count.
@@ -110,7 +110,7 @@ def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
         return
     packet = max(sending.amounts) / sending.life_s / pace.per_s
     graded = _graded(abs(deviation) - packet, share)
-    yield Check(name, host, requested, observed, *graded, f"± {share:.1%} and a packet")
+    yield Check(name, host, requested, observed, *graded, f"± {share:.1%} plus one packet")
     seconds = int(sending.life_s)
     amounts = [0] * seconds
     for t_s, amount in zip(sending.t_s, sending.amounts, strict=True):
@@ -121,7 +121,8 @@ def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
     least = seconds - max(1, int(UNEVEN * seconds))
     if seconds > 1:
         name = f"even seconds of flow {flow.label}{back}"
-        requested = f"at least {least} of {seconds} within {FAR * share:.1%} and a packet of its mean rate"
+        tolerance = f"{FAR * share:.1%} plus one packet"
+        requested = f"at least {least} of {seconds} that differ from the mean by at most {tolerance}"
         yield Check(name, host, requested, str(even), even >= least, "suspect")
     packet_s = sum(sending.amounts) / len(sending.amounts) / pace.per_s
     pause_s = max(late - early for early, late in pairwise([*sending.t_s, sending.life_s]))
@@ -142,7 +143,7 @@ def _text(pace: Pace, per_s: float) -> str:
 
 
 def _holder(evidence: Evidence, host: str) -> str:
-    """Return what may make a host send less than its generators request; empty if nothing is known."""
+    """Return the reason why a host may send less than its generators request; empty if none is known."""
     path, settings = evidence.resolved.path, evidence.resolved.hosts[host].settings
     if path is not None and path.device is not None and path.device.flow_control:
         return "flow control of the adapters may hold the sender back"
@@ -172,7 +173,7 @@ def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, unknown: Check) ->
 
 
 def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Sending | None:
-    """Return what one end of a flow sent, from a capture at this end; None if no capture shows it."""
+    """Return the packets that one endpoint of a flow sent, if a capture at this endpoint has them."""
     flow = ends.flow
     address = flow.from_address if pace.end == "from" else flow.to_address
     same = (one for one in evidence.started_flows if one.recipe.header.transport == "icmp")
@@ -203,8 +204,8 @@ def _sending(
 
     The life begins with the first packet of at least half the median size; shorter packets before it belong
     to a handshake. If `lasts` is True, the life has the whole requested duration, even if the flow stopped
-    sending earlier. Otherwise it ends with the last packet. For a flow with a requested size, that is the
-    packet that completes the size; later packets only announce the end.
+    sending earlier. Otherwise it ends with the last packet. In a flow with a requested size, the last packet
+    is the one that completes this size; packets after it only announce the end.
     """
     if not sent.t_ns:
         return Sending([0.0], [0], duration_s) if lasts and duration_s else None

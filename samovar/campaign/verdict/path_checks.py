@@ -89,7 +89,7 @@ def _close(name: str, host: str, requested: str, observed: str, tolerances: floa
 def _check_buffer(
     path: PathPlan, direction: DirectionPlan, probe: PathProbe, measured: DirectionMeasurement, fills: bool
 ) -> Check:
-    """Compare the longest queue that was measured with the size of the buffer.
+    """Compare the longest measured queue with the size of the buffer.
 
     Samples of the queue may miss its maximum, but never exceed the buffer. The number of packets in flight is
     derived from delays, so it may exceed the buffer.
@@ -205,10 +205,10 @@ def check_queue_gaps(evidence: Evidence) -> Iterator[Check]:
 def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trace: Path) -> Iterator[Check]:
     """Compare the requested rate of a bottleneck with its rate while packets waited in its queue.
 
-    The rate is measured between successive samples if the queue cannot have been empty in between: at the
-    requested rate, sending the bytes that wait at the two samples together takes at least the time between
-    the samples. If there are too few such pairs, or if reading a sample takes so long that the rate is too
-    uncertain, the check passes with the rate reported as unknown.
+    The rate is measured between successive samples if the queue cannot have been empty in between: the bytes
+    that wait at the first sample and those that wait at the second take, at the requested rate, at least the
+    time between the samples. If there are too few such pairs, or if reading a sample takes so long that the
+    rate is too uncertain, the check passes with the rate reported as unknown.
     """
     try:
         with open_lines(trace) as file:
@@ -250,7 +250,7 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
 
 
 def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSample, QueueSample]]) -> float:
-    """Return how uncertain the total time between pairs of samples is, in seconds.
+    """Return the uncertainty of the total time between the samples of all pairs, in seconds.
 
     A sample whose `is_instant` is False was read at some time between its time stamp and that of the next
     sample. Such an error cancels where two pairs share a sample, so it matters only where a sequence of

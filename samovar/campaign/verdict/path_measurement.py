@@ -83,7 +83,7 @@ class DirectionMeasurement:
 def parse_measurement(
     sent: str, received: str, queue: str, interface: str, burst_bytes: int
 ) -> DirectionMeasurement:
-    """Parse what the sender's and the receiver's script printed, and the samples of the router's queue.
+    """Parse the output of the sender's and the receiver's scripts, and the samples of the router's queue.
 
     `burst_bytes` is the size of the router's token bucket.
     """
@@ -120,7 +120,7 @@ def _arrivals(text: str, kind: str) -> list[PacketArrival]:
 
 
 def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_bytes: int) -> float | None:
-    """Return the median of the rates of parts of the burst, or None if the burst is too short.
+    """Return the median rate of the parts of a burst, or None if the burst is too short.
 
     Each part has at least the bytes of two token buckets. The beginning of the burst, during which the token
     bucket empties, is left out. The median is used because it ignores brief stalls of a host.
@@ -139,11 +139,11 @@ def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_by
 
 
 def _in_flight_packets(burst: Sequence[PacketArrival]) -> int | None:
-    """Return the largest number of packets that were queued at one time, or None if no packet arrived.
+    """Return the largest number of packets in the queue at one time, or None if no packet arrived.
 
-    A packet is assumed to have been queued for its delay minus the delay of the fastest packet; the offset of
-    the two clocks cancels in this difference. Delays other than queueing therefore count too, while packets
-    that the queue discipline drops after queueing them do not.
+    A packet is assumed to wait in the queue for its delay minus the smallest delay of all packets; the offset
+    of the two clocks cancels in this difference. Packets that were delayed elsewhere therefore count too.
+    Packets that the queue discipline dropped do not count, even if they were queued.
     """
     if not burst:
         return None
@@ -167,7 +167,10 @@ def _paced_values(paced: Sequence[PacketArrival], sent: int) -> dict[str, Any]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Parse a JSON object; return an empty one if it is incomplete, because iperf3's server was stopped."""
+    """Parse a JSON object; return an empty one if it is incomplete.
+
+    It is incomplete if iperf3's server was stopped early.
+    """
     try:
         value = json.loads(text)
     except ValueError:

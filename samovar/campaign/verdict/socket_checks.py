@@ -16,8 +16,8 @@ from samovar.recipes import FlowEnds
 from samovar.units import ETHERNET_MTU_BYTES
 
 CONTROL_BYTES = 2000
-"""A generator's control connection sends less than this. iperf3's uses the same port as its flow, so the
-amount of data distinguishes the two connections."""
+"""A generator's control connection sends less than this. In iperf3, it uses the same port as the flow, so
+only the amount of data distinguishes the two connections."""
 HEADERS_BYTES = 52
 """The headers of a full packet in bytes: IPv4, TCP and the timestamps option."""
 OPENED_BY = 4
@@ -34,8 +34,8 @@ def check_largest_window(
 ) -> Iterator[Check]:
     """Check that the largest window offered to a flow's sender was at most `rwnd`, and close to it.
 
-    If the window stays far below `rwnd`, the requested window may not have been what limited the flow. The
-    window opens as data arrive, so for a flow that moved less than OPENED_BY times `rwnd`, only the upper
+    If the window stays far below `rwnd`, something else than the requested window may have limited the flow.
+    The window opens as data arrive, so for a flow that moved less than OPENED_BY times `rwnd`, only the upper
     bound is checked. `moved_bytes` is None if unknown.
     """
     rwnd = evidence.resolved.window_bytes(flow)
@@ -79,7 +79,7 @@ def compare_generator_cc(evidence: Evidence, ends: FlowEnds, output: str) -> Ite
 class SocketSamples:
     """A summary of the TCP_INFO samples of one flow.
 
-    `cc` and `acked_bytes` are by connection, which the text `SOURCE_PORT DESTINATION_PORT` identifies.
+    The keys of `cc` and `acked_bytes` are connections, as text `SOURCE_PORT DESTINATION_PORT`.
     """
 
     count: int = 0

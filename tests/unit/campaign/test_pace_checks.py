@@ -103,7 +103,7 @@ def test_a_flow_that_sends_less_or_more_than_asked_is_not_valid(
     checks = judged(tmp_path, udp(), steady(per_s))
     assert verdicts(checks) == [verdict, "valid", "valid"]
     assert checks[0].reason.endswith(
-        f"requested 0.8 Mbit/s ± 5.0% and a packet, observed {per_s * 8000 / 1e6:.4g} Mbit/s"
+        f"requested 0.8 Mbit/s ± 5.0% plus one packet, observed {per_s * 8000 / 1e6:.4g} Mbit/s"
     )
 
 

@@ -112,7 +112,7 @@ def test_a_buffer_is_fitted_once_though_a_host_has_two_windows() -> None:
         (
             "window 66000000 66000000 1448\n",
             None,
-            "dst: a window of 66000000 B is not a share of the buffer of 66000000 B",
+            "dst: a window of 66000000 B is not a whole number of 256ths of a 66000000 B buffer",
         ),
         ("left out: TimeoutError: timed out\n", None, "dst: TimeoutError: timed out"),
         ("", None, "dst: the connection reported no window"),

@@ -104,7 +104,7 @@ def test_a_rate_that_a_wlans_standard_lacks_is_refused(factor: str, what: str, a
 
 def test_settings_of_a_simulated_wlan_are_refused_where_there_is_none() -> None:
     (finding, *_) = unsupported_paths(planned(study("factors: {air.snr: [20]}\n"), LAB, CATALOGUE), CATALOGUE)
-    assert finding.what == "settings of air, but the testbed has no WLAN of a lab"
+    assert finding.what == "settings `air`, but the testbed has no simulated WLAN"
 
 
 def test_needs_of_hosts_are_reported_also_for_an_unsupported_path() -> None:
