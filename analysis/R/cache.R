@@ -112,7 +112,7 @@ cache_key <- function(version, sums) if (anyNA(sums)) NA_character_ else sha256_
 code_version <- function() {
   logged <- Filter(\(s) identical(s$scope, "application"), outputs_of("series"))
   declared <- vapply(c(outputs_of("metric"), logged), \(m) paste(m$unit, m$scope, m[["function"]]), "")
-  # The R files of a project do not separate measuring from drawing.
+  # A project's R files may mix measuring and drawing, so all of them are hashed.
   own <- if (length(manifest$own_metrics) > 0) sha256_files(manifest$files)
   hash_of_code(c("measure_trial", unlist(lapply(c("flow", "application", "trial"), metric_functions))), c(names(declared), declared, own))
 }

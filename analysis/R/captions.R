@@ -109,7 +109,7 @@ path_words <- function(campaign, trials) {
   paste(words, collapse = ", ")
 }
 
-# "TCP state recorded by siftr": the loggers of the quantities behind some metrics, where there are several that record them.
+# "TCP state recorded by siftr": the loggers that recorded the quantities behind some metrics, for quantities that several loggers can record.
 source_words <- function(campaign, ids, metrics) {
   needs <- unique(unlist(lapply(outputs_of("metric")[metrics], \(m) m$needs)))
   named <- Filter(\(q) !is.null(q$caption), outputs_of("quantity")[needs])
@@ -120,7 +120,7 @@ source_words <- function(campaign, ids, metrics) {
   paste(words[nzchar(words)], collapse = ". ")
 }
 
-# The first of some loggers that recorded each sender of a trial.
+# For each sender of a trial, the first of `sources` that recorded it.
 loggers_of_senders <- function(manifest, sources) {
   hosts <- unique(vapply(manifest$resolved$flows, \(f) f$from, ""))
   vapply(hosts, \(host) intersect(sources, unlist(lapply(manifest$files, \(f) if (identical(f$host, host)) f$logger)))[1], "")

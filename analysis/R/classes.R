@@ -1,8 +1,7 @@
 # Classes of the tables and lists that users hold: how they are printed, summarised, drawn, joined by rows and merged.
 
 # A series is a table over time of one quantity; its attribute `quantity` has the `column`, the `title` with the unit, and the `form` in which it is
-# drawn. data.table leaves the class, but not the attributes, on tables that it computes from such
-# a table; without the attributes it is a plain table.
+# drawn. A table that data.table computes from a series keeps the class, but not the attributes; it is then treated as a plain table.
 as_series <- function(x, column, title, form = "points") {
   setattr(x, "class", c("samovar_series", "data.table", "data.frame"))
   setattr(x, "quantity", list(column = column, title = title, form = form))
@@ -36,13 +35,13 @@ span_words <- function(x) {
 #'
 #' - `print()` shows the time span, and how many packets of the captures were matched, above the rows of a series. Unlike a data.table, a series is
 #'   printed at the prompt also after `:=`.
-#' - `summary()` of a series has the quantiles of its quantity, by flow or direction; of a campaign the trials of each treatment.
+#' - `summary()` of a series has the quantiles of its quantity, by flow or direction; `summary()` of a campaign counts the trials of each treatment.
 #' - `ggplot2::autoplot()` draws a series over time, or the levels of a campaign's factors by trial.
 #' - `rbind()` puts times on one `epoch_s` (and windows on one origin) before it joins rows, adds up counts such as `matched`, and keeps the attributes that
-#'   are equal in all tables. A message of class `samovar_message_lost` names those that are not kept.
+#'   are equal in all tables. A message of class `samovar_message_lost` names the attributes that are not kept.
 #' - `merge()` puts the times of `y` on the `epoch_s` of `x`, keeps the attributes of `x`, and keeps the order of the rows of `x` unless `sort` is TRUE.
 #'
-#' Captures are plain data.tables. Rows of one keep its attributes; several captures joined by `rbind()` have none, and measures refuse them.
+#' Captures are plain data.tables. A selection of rows keeps the capture's attributes; `rbind()` of captures loses them, and measures reject the result.
 #'
 #' @param x,object A series or campaign.
 #' @param y A table.

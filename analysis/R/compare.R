@@ -10,8 +10,8 @@
 #'
 #' @param a,b Lists of `folder` (a campaign folder) and `part` (as in [analyse_campaign()], or NULL).
 #' @param to Folder to write to.
-#' @param by Factors whose levels are the treatments, `part` among them; NULL for all that have levels in common. Trials with other levels of the
-#'   remaining factors are further pairs of the same treatment.
+#' @param by Factors that distinguish treatments (`part` is possible, too); NULL for all factors with levels that both campaigns have. Trials that
+#'   differ only in the remaining factors are further pairs of the same treatment.
 #' @inheritParams analyse_campaign
 #' @return The changes, invisibly: a data.table with a row for each metric and each treatment that A or B has, as in `changes.csv`.
 #' @examples
@@ -126,7 +126,7 @@ pairing_of <- function(campaign, metrics, matched) {
 
 nothing_matched <- function(metrics) {
   sides <- split(metrics$trial, metrics$campaign)
-  paste0("no trial of A (", uniqueN(sides$A), " trials) has the levels and the replicate of a trial of B (", uniqueN(sides$B), " trials); --by needs fewer factors to agree")
+  paste0("no trial of A (", uniqueN(sides$A), " trials) has the levels and the replicate of a trial of B (", uniqueN(sides$B), " trials); name fewer factors with --by")
 }
 
 abort_comparison <- function(what) cli::cli_abort("{what}.", class = "samovar_error_comparison", call = NULL)
@@ -179,13 +179,13 @@ labelled_campaign <- function(campaign, side) {
   campaign
 }
 
-# The figures of a plan that can show two campaigns: none of single trials, whose ids the other campaign lacks, and none of the plan itself.
+# The figures of a plan that can show two campaigns: not those of single trials, whose ids the other campaign lacks, nor those of the plan itself.
 overlaid <- function(figures) {
   entries <- lapply(as.list(figures), as_entry, kind = "figure")
   Filter(\(entry) is.null(entry$trial) && !identical(output_of(entry)$trials, "planned"), entries)
 }
 
-# What one of two different experiments lacks, or too many curves, leaves a figure out of the comparison.
+# A figure is left out of the comparison if one campaign lacks the data for it, or if it would have too many curves.
 drawn_or_reason <- function(results, entry, to) {
   left_out <- \(reason) list(name = entry_name(entry, "figure"), reason = cli::ansi_strip(reason))
   drawn <- tryCatch(one_figure(results, entry, to), samovar_error_name = identity, samovar_error_figure = identity)

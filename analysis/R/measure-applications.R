@@ -23,8 +23,9 @@ page_times <- function(requests) {
 #'
 #' \deqn{T_k = \max_i (l_{ik} + d_{ik})}
 #'
-#' where request k to server i was sent l later than planned and took d. So a query that waits for answers to earlier queries takes longer. The
-#' clients start together except for the errors that the verdict limits, so each request counts from its own client's plan.
+#' where the request of query k to server i was sent a time l after the planned time and took a time d. A query that waits for answers to earlier
+#' queries therefore takes longer. Each request is counted from the time that its own client planned, because the clients start at the same time to
+#' within the error that the verdict allows.
 #'
 #' @param requests Logs of the clients, one per server: a list of tables of [read_requests()].
 #' @return A data.table, a row per query: `number`, `t_ns` (planned by the first client, since attribute `epoch_s`), `query_s`, NA if an answer is
@@ -42,7 +43,7 @@ query_completion <- function(requests) {
   setattr(queries[order(number)], "epoch_s", epoch_s)[]
 }
 
-#' Play a video as its chunks arrived
+#' Playback of a video, from the arrival times of its chunks
 #'
 #' Playback starts when the first chunk is complete. It stalls whenever all complete chunks have been played, until the next chunk is complete:
 #'
@@ -53,7 +54,7 @@ query_completion <- function(requests) {
 #' @param requests Log of a client of `dash`, see [read_requests()].
 #' @return A data.table, a row per complete chunk: `t_ns` (arrival of its last byte, since attribute `epoch_s`), `play_s`, `bitrate_bps`, `stall_s` (before
 #'   it), `ahead_s` (video that was left to play when it had arrived). Attributes: `startup_s` (from the first request; NA if no chunk was completed),
-#'   `rebuffering_s` and `stalls` (in total, with the one at the end), `epoch_s`.
+#'   `rebuffering_s` and `stalls` (time and number of all stalls, including one at the end), `epoch_s`.
 #' @source 3GPP TS 26.247, clause 10.2, for the metrics; own definition of the model.
 #' @examples
 #' video <- play_video(read_requests(samovar_example("video-client.csv.gz")))
@@ -66,7 +67,7 @@ play_video <- function(requests) {
   done <- which(x$finished & !is.na(x$play_s))
   arrived_s <- ends_s[done]
   played_s <- x$play_s[done]
-  # When playback of a chunk can start at the earliest if nothing stalls; stalls are what this exceeds by, beyond earlier stalls.
+  # The start of playback at which each chunk arrives just in time. Playback stalls by as much as this exceeds its largest earlier value.
   slack_s <- arrived_s - c(0, cumsum(played_s))[seq_along(done)]
   start_s <- cummax(slack_s)
   stall_s <- c(0, diff(start_s))[seq_along(done)]
@@ -81,7 +82,7 @@ play_video <- function(requests) {
 
 # --- Packets of calls and games
 
-#' Packets lost on the way, and how bursty the losses are
+#' Lost packets, and how bursty the losses are
 #'
 #' Numbers below the highest number that arrived count as sent, so packets lost at the very end are not counted:
 #'
@@ -141,7 +142,7 @@ message_delays <- function(messages, back) {
 #'
 #' \deqn{R = R_o - I_s - I_d - I_{e,eff} + A, \quad I_{e,eff} = I_e + (95 - I_e) \frac{P_{pl}}{P_{pl} / BurstR + B_{pl}}}
 #'
-#' `t_ms`, the delay of the echo path, and half of the round-trip delay are by default the one-way delay, as for a connection with the same delay both ways.
+#' By default, `t_ms` and half of `tr_ms` are equal to the one-way delay `ta_ms`, as on a connection with the same delay in both directions.
 #'
 #' @param ta_ms One-way delay from mouth to ear, ms; a vector, like all arguments.
 #' @param loss_share Share of lost packets, 0 to 1.
@@ -198,7 +199,7 @@ e_model_defaults <- list(slr = 8, rlr = 2, stmr = 15, dr = 3, ds = 3, telr = 65,
 #'
 #' \deqn{MOS = 1 + 0.035 R + R (R - 60) (100 - R) \cdot 7 \cdot 10^{-6}}
 #'
-#' between 0 and 100; 1 below and 4.5 above. Between 0 and 6.5 the formula gives values below 1, which become 1.
+#' for R between 0 and 100. MOS is 1 for a lower R, and 4.5 for a higher one. For R below 6.5 the formula gives less than 1, and MOS is 1.
 #'
 #' @param r Ratings R of [e_model()].
 #' @return Estimated conversational mean opinion scores (MOS-CQE), 1 to 4.5.
@@ -213,8 +214,8 @@ e_model_mos <- function(r) {
 
 #' Rating of one direction of a call, from the delays of its packets
 #'
-#' A phone plays packets at a fixed delay after they were sent; packets that arrive later are lost. The delay is chosen that gives the highest rating, so the
-#' result is what a phone with the best fixed playout buffer would achieve:
+#' A phone plays packets at a fixed delay after they were sent; packets that arrive later are lost. The delay with the highest rating is chosen, so the
+#' result is the rating of a phone with the best fixed playout buffer:
 #'
 #' \deqn{T_a = packet + playout, \quad R = \max_{playout} R(T_a, lost + late)}
 #'
@@ -252,8 +253,8 @@ measure_applications <- function(manifest, traces) {
   lapply(stats::setNames(nm = c("metrics", "samples", "series")), \(name) rbindlist(lapply(measured, `[[`, name)))
 }
 
-# What functions of scope "application" get, by label. An application is a flow, or for `incast` all flows of one entry of the experiment, because a query
-# asks all of them. One whose logs cannot be read is left out.
+# The arguments of functions of scope "application", by label. An application is a flow, or for `incast` all flows of one entry of the experiment, because a
+# query goes to all their servers. An application whose logs cannot be read is left out.
 applications_of <- function(manifest, traces) {
   flows <- Filter(\(f) f$generator %in% names(application_logs), manifest$resolved$flows)
   labels <- vapply(flows, \(f) if (f$generator == "incast") f$group %||% flow_label(f$label) else f$label, "")
@@ -277,7 +278,7 @@ both_logs <- function(traces, flow) {
 # How to read the logs of a flow, by its generator.
 application_logs <- list(http = client_log, dash = client_log, incast = client_log, voip = both_logs, game = both_logs)
 
-# The samples of an application: a list by name in the manifest's `series` of tables `t_s` (since the start of traffic, on the clock of the log), `value`.
+# The samples of an application: a table for each series in outputs.yaml, by name, with `t_s` (since the start of traffic, on the clock of the log) and `value`.
 application_samples <- function(x) {
   samples <- \(log, value) data.table(t_s = (attr(log, "epoch_s") - x$t_start_s) + log$t_ns / 1e9, value = value)
   finished <- \(log) keep_epoch(log[finished == TRUE], log)

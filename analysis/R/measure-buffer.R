@@ -93,21 +93,21 @@ collapse_cause <- function(i, j, x) {
 #' - Rates and sizes are those of IP packets in the direction of the data. A full packet has MTU bytes there, so rate / MTU is the number of packets
 #'   per second, whatever the link adds to each packet. Counting frame bytes would give 14 / MTU more (0.9 % at 1500, 2.3 % at 600); counting both
 #'   directions, as tcpstat does, would add the acknowledgements (1.7 % and 4.3 %).
-#' - Packets are counted in the receiver's capture, after the queue. Before the queue, packets that the queue drops would count as carried, and so
-#'   would packets that fill the queue: half a buffer per cycle, while a Reno cycle with a buffer of B packets carries some 3/8 B^2.
+#' - Packets are counted in the receiver's capture, after the queue. A capture before the queue would also count packets that the queue drops, and
+#'   packets that fill the queue: half a buffer per cycle, whereas a Reno cycle with a buffer of B packets carries some 3/8 B^2.
 #' - Windows are whole seconds counted back from the reduction, so that no window contains part of another cycle. A cycle shorter than one second is
 #'   one window. At the receiver a cycle is bounded by packets instead of times, so that the clocks need not agree: it starts with the arrival of the
 #'   last packet that was answered before the previous reduction, and ends with the arrival of the last of the ten packets of RTT_max.
 #'
-#' If the link has a constant rate, the mean rate of a cycle is the rate that caused the delay. If the link's rate varies, the mean may differ from
-#' it, because the delay is measured only at the end of the cycle. If the link idles after a reduction, the mean is too low. It idles if the buffer
-#' is smaller than (1 - beta) / beta bandwidth-delay products of the idle path, where beta is the share of cwnd that a reduction leaves: 1 product
+#' If the link has a constant rate, the mean rate of a cycle is the rate that caused the delay. If the link's rate varies, the two rates may differ,
+#' because the delay is measured only at the end of the cycle. If the link idles after a reduction, the mean rate is too low. The link idles if the
+#' buffer is smaller than (1 - beta) / beta bandwidth-delay products of the idle path, where a reduction multiplies cwnd by beta: 1 product
 #' for Reno, 3/7 for CUBIC. The local variant (`method1_local_packets`) uses the rate during the delay itself: a packet that arrived at time a had
 #' waited w = RTT - RTT_min, so the bytes that arrived during (a - w, a] are those of the queue ahead of the packet and of the packet itself. The
 #' estimate is the median over the ten packets.
 #'
-#' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). TCP notices a drop one round trip later, while cwnd keeps growing,
-#' and part of the data in flight is on the links, as it is without a queue. The estimate `method2_packets` is therefore cwnd one RTT_max
+#' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). TCP notices a drop one round trip later, and cwnd grows in the
+#' meantime; and part of the data in flight is on the links, not in the queue. The estimate `method2_packets` is therefore cwnd one RTT_max
 #' before the reduction, in whole segments, less RTT_min * local rate / MTU. If there is a sample for every packet, this cwnd counts the dropped packet, which was never in the
 #' buffer; then one packet is subtracted.
 #'

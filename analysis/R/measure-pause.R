@@ -22,7 +22,7 @@ pause_intervals <- function(frames, link_bps, quiet_s = 0.1) {
   frames <- pauses_of(frames)
   if (nrow(frames) == 0) return(no_pauses)
   until <- frames$t_ns + frames$quanta * 512e9 / link_bps
-  # A frame that arrives during a pause starts a new pause.
+  # A frame that arrives during a pause restarts the timer.
   after <- shift(frames$t_ns, type = "lead", fill = Inf)
   until <- pmin(until, after)
   begins <- c(TRUE, until[-length(until)] < frames$t_ns[-1])

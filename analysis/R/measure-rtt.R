@@ -108,6 +108,7 @@ data_ack_rtt <- function(capture, flow) {
 }
 
 #' Round-trip time of the handshake
+#'
 #' The time from the SYN of `flow` to the first packet that acknowledges it: SYN to SYN-ACK for the client's flow at
 #' the client's host, SYN-ACK to ACK for the server's flow at the server's host. If the SYN was sent more than once, the time stamps option shows
 #' which SYN was answered (RFC 7323); without that option the result is NA. It is also NA if the SYN was answered with a reset. If ports are reused,
@@ -225,8 +226,8 @@ smoothed_jitter <- function(sent_ns, t_ns) {
 #'
 #' @inheritParams packet_pair_rtt
 #' @return A one-row data.table `sent_packets`, `arrived_packets`, `lost_packets`, `unjudged_packets`, `reordered_packets`, `reordered_share` (of the
-#'   packets that arrived), `extent_packets` (how many places the latest packet arrived behind the first packet that overtook it), `ambiguous_packets`
-#'   (with an id that is not unique).
+#'   packets that arrived), `extent_packets` (the largest number of places that a packet arrived behind the first packet that overtook it),
+#'   `ambiguous_packets` (with an id that is not unique).
 #' @source RFC 4737, sections 3.3 and 4.2.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))

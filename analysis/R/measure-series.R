@@ -1,15 +1,16 @@
-# Measure quantities over time for the figures that show them. The manifest lists them under `series`, with the recordings they come from.
+# Measure quantities over time for the figures that show them. outputs.yaml lists them under `series`, with the recordings they come from.
 
-# Functions of the manifest's `series` return one table `t_s`, `value` of samples, or a named list of such tables; NULL stands for a quantity that
-# nothing recorded. Attribute `from` of a table is the recording that it comes from, if not the first source of the manifest. Times are seconds since
-# the start of traffic. The argument of a function of scope flow or application is that of functions that measure metrics; of scope trial or host it has
-# `manifest`, `traces` and, for a host, its name `host`. All have `frame`, the windows in which packets are counted.
+# The functions that outputs.yaml names under `series` return a table `t_s`, `value` of samples, or a named list of such tables; NULL stands for a
+# quantity that nothing recorded. Attribute `from` of a table is the recording that it comes from, if that is not the first source in outputs.yaml. Times
+# are seconds since the start of traffic. A function of scope flow or application has the same argument as functions that measure metrics. The argument of
+# a function of scope trial or host has `manifest`, `traces` and, for a host, its name `host`. Every argument has `frame`, the time windows in which packets
+# are counted.
 
 #' Measure quantities of one trial over time
 #'
 #' @param folder The campaign's folder.
 #' @param manifest The trial's manifest.
-#' @param names Names of the manifest's series.
+#' @param names Names of series in outputs.yaml.
 #' @param from_s,to_s Span to measure, seconds since the start of traffic.
 #' @return A list by name of lists: `series` (a table like `series` of [measure_trial()], with the column `source`) and `quantiles` (`flow`, `share`,
 #'   `value`), both NULL for a quantity that nothing recorded.
@@ -96,7 +97,7 @@ subject_of_flow <- function(flow, traces, manifest) {
   x
 }
 
-# Windows of counts: `width_s` each, from the start of traffic or of the span to the end of the trial or of the span.
+# Time windows for counts, each `width_s` long. An infinite end of the span stands for the start of traffic, or for the end of the trial.
 series_frame <- function(traces, manifest, from_s, to_s) {
   ends_s <- if (is.finite(to_s)) to_s else end_of_trial_s(traces, manifest)
   starts_s <- if (is.finite(from_s)) from_s else 0
@@ -374,7 +375,7 @@ series_of_trials <- function(results, needs, cores = 1L) {
   list(series = rbindlist(lapply(read, `[[`, "series")), quantiles = rbindlist(lapply(read, `[[`, "quantiles")))
 }
 
-# A hash of the code that measures quantities over time. The R files of a project do not separate measuring from drawing.
+# A hash of the code that measures quantities over time. A project's R files may mix measuring and drawing, so all of them are hashed.
 series_version <- function() {
   known <- outputs_of("series")
   functions <- unique(vapply(known, \(s) s[["function"]], ""))

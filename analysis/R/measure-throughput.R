@@ -72,8 +72,8 @@ tcpstat_windows <- function(capture, width_s) {
 #'
 #' @param capture A table of [read_pcap()].
 #' @param flow Name of the flow that carries the data.
-#' @param duration_s Length of the interval in which packets count, in seconds from the flow's first packet with payload, such as the time for which its
-#'   generator sent, or to the capture's last packet if that is sooner; NULL for the flow's whole life, which lasts to its last packet with payload, even if that is a retransmission long after a
+#' @param duration_s Seconds for which packets count, from the flow's first packet with payload on, such as the time for which its generator sent. The
+#'   interval ends earlier if the capture does. With NULL it ends with the flow's last packet with payload, even if that is a retransmission long after a
 #'   time-out. Rates are taken over the same interval.
 #' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
 #'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `window_probes`, `acked_bytes` (between the first
@@ -101,8 +101,8 @@ goodput <- function(capture, flow, duration_s = NULL) {
   as.data.table(c(list(flow = flow), sizes, list(first_s = first_s, last_s = last_s, goodput_bps = goodput_bps)))
 }
 
-# The interval over which rates of a flow are taken: its `packets` that may carry data, with these columns, `elapsed_s` (NA if unknown), `first_ns` and
-# `end_ns`, the first moment after the interval. Without `duration_s` it ends with the last of these packets.
+# The interval over which rates of a flow are taken: `packets` (those that may carry data, with `columns`), `elapsed_s` (NA if unknown), `first_ns`, and
+# `end_ns`, the first moment after the interval. Without `duration_s` the interval ends with the last of these packets.
 rate_interval <- function(capture, flow, columns, duration_s = NULL) {
   packets <- rows_of_flow(capture, flow, c("t_ns", columns))[may_carry(payload_bytes)]
   timed_ns <- packets$t_ns[!is.na(packets$t_ns)]
@@ -300,7 +300,7 @@ ns_since <- function(x, origin_s) {
 }
 
 # Metrics of all flows of a trial together. `sizes` has a row per flow: `down` (TRUE if it comes from a sender of the testbed), `start_s` (planned),
-# `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the receiver's clock `first_s` and `last_s`, begin and end of the interval in which they count.
+# `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the receiver's clock `first_s` and `last_s`, the interval in which the bytes were counted.
 metrics_together <- function(trial) {
   sizes <- trial$sizes
   if (is.null(sizes) || nrow(sizes) == 0) return(NULL)
@@ -313,7 +313,7 @@ utilisation <- function(sizes, rate_bps) {
   8 * sum(sizes$ip_bytes) / (max(sizes$last_s) - min(sizes$first_s)) / rate_bps
 }
 
-# Among the directions in which flows compete, the direction of the flow that starts first.
+# The payload of the flow that starts first, relative to all payload in its direction. A direction with only one flow is ignored.
 domination <- function(sizes) {
   competing <- sizes[, .SD[.N > 1], by = "down"]
   if (nrow(competing) == 0) return(NA)

@@ -92,7 +92,7 @@ figure_throughput_cdf <- function(results, trials, window = 5, flow = NULL) {
   ))
 }
 
-# Mean over whole windows of `width_s` of the narrower windows in a trial's time series.
+# The mean rate in each complete window of `width_s`, from the narrower windows of a trial's time series.
 wider_windows <- function(rates, width_s) {
   windows <- rates[, .(mbps = mean(mid), points = .N), by = .(trial, flow, window = floor(t_s / width_s))]
   windows[, whole := points >= 0.99 * max(points), by = .(trial, flow)]

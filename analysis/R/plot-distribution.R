@@ -122,7 +122,7 @@ metric_per_trial <- function(results, ids, metric_name, of = NULL) {
 
 #' Group trials into curves and panels by the levels of factors
 #'
-#' Factors that vary and have no role join the curves.
+#' Factors that vary but are not among the arguments distinguish curves, or panels if `rest_to` is "panels".
 #' @param overlay,facet Names of factors, or NULL; `facet` has at most two.
 #' @param axis Factors on axes: neither curves nor panels.
 #' @return A list: `trials`, `curve` (factor, of each trial), `levels` (a table of the facets' levels of each trial), `panels` (its columns), `legend`

@@ -101,7 +101,7 @@ plot_by_rwnd <- function(data, y_title, title = "Congestion control", theory = N
     theme_samovar()
 }
 
-# Labels of windows that are close together alternate between two rows, so that no label is omitted.
+# If receive windows are close together, their labels alternate between two rows, so that no label is omitted.
 rwnd_axis <- function(bytes) {
   gaps <- diff(sort(log10(bytes)))
   tight <- length(gaps) > 0 && min(gaps) < 0.09 * sum(gaps)

@@ -1,4 +1,4 @@
-# Draw figures over time: of each treatment, the trial of one replicate.
+# Draw quantities over time, with one trial of each treatment.
 
 #' Time series of trials in stacked panels
 #'
@@ -90,7 +90,7 @@ figure_sender_time <- function(results, trials, show = NULL, flow = NULL) {
 
 srtt_words <- c(srtt = "srtt is a moving mean of RTTs that include the receiver's delay of acknowledgements; the RTT of packet pairs does not")
 
-# Quantities without a flow, such as the queue, stay whatever flows are chosen.
+# Quantities without a flow, such as the queue, are drawn whatever flows are chosen.
 time_figure <- function(results, trials, show, title, what, of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, until_s = Inf,
                         events = FALSE, more = NULL) {
   campaign <- results$campaign
@@ -127,7 +127,7 @@ time_figure <- function(results, trials, show, title, what, of = NULL, overlay =
   )
 }
 
-# Rows of series of some trials. Those of whole trials that every analysis measures are there already; others are measured when a figure shows them.
+# Rows of series of some trials. Series that every analysis measures over whole trials are stored already; others are measured when a figure shows them.
 rows_over_time <- function(results, ids, show, from = NULL, to = NULL) {
   whole <- is.null(from) && is.null(to)
   stored <- if (whole && nrow(results$series) > 0) results$series[trial %in% ids & quantity %in% show] else no_series

@@ -200,7 +200,7 @@ iperf3_rows <- function(lines) {
   tcp <- parts_of(x$rest, paste0("^([0-9]+)(?: +", decimal_number, " +[KMGT]?Bytes)?(?: |$)(?! *[0-9]*/)"), 2)
   cwnd_unit <- sub("^[0-9]+ +[0-9.,]+ +([KMGT]?)Bytes.*$|^.*$", "\\1", x$rest)
   udp <- parts_of(x$rest, paste0("^", decimal_number, " +ms +(-?[0-9]+)/ *(-?[0-9]+)"), 3)
-  # A UDP client prints the number of its datagrams where TCP's sender prints retransmissions; two columns, or the protocol's other lines, tell.
+  # A UDP client prints the number of its datagrams in the column in which a TCP sender prints retransmissions; the column's heading tells which.
   datagrams <- any(grepl("Datagrams", lines$text, fixed = TRUE))
   x[, `:=`(
     start_s = as_number(start_s), end_s = as_number(end_s), bytes = as_number(bytes) * unit_of(bytes_unit, binary_units),

@@ -2,7 +2,7 @@
 
 #' Changes of a metric from one level of a factor to the others, paired
 #'
-#' In a blocked design the trials of a block follow one another, so drift of the path changes all of them, and their differences are free of it. A
+#' In a blocked design the trials of a block follow one another, so drift of the path affects them equally and cancels in their differences. A
 #' pair consists of trials of one block that differ only in their level of the factor. The change is the median over the pairs, with the interval of
 #' [median_interval()]. Its confidence is exact whatever the distributions of both levels, because the pairs are independent of each other.
 #'

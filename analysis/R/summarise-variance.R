@@ -13,7 +13,7 @@
 #'
 #' @param values A data.table, one row per trial: `value`, `block` (number of its block) and a column per factor.
 #' @param factors Names of the factor columns.
-#' @param highest Interactions of more factors than this are one term.
+#' @param highest Interactions of more factors than this are combined into one term.
 #' @return A data.table, a row per term, then `block` (if there are several), `residual` and `total`: `term` (names of factors joined by ":"), `df`,
 #'   `sum_sq`, `share` (\eqn{\eta^2}), `generalised` (\eqn{\eta^2_G}) and `omega_sq` (\eqn{\omega^2}; negative where a term explains less than noise
 #'   would). A term that the trials cannot tell from others has `df` 0 and no shares. NULL if all values are equal or no factor has two levels.
@@ -60,7 +60,7 @@ effect_sizes <- function(found, total) {
   found[df == 0, c("sum_sq", "share", "generalised", "omega_sq") := NA_real_][]
 }
 
-# Codes of the factors that vary. Factors whose levels always change together are one, named "rate = buffer".
+# Codes of the factors that vary. Factors whose levels always change together are combined into one, named "rate = buffer".
 distinct_factors <- function(values, factors) {
   codes <- lapply(stats::setNames(nm = factors), \(f) factor(match(values[[f]], unique(values[[f]]))))
   codes <- codes[vapply(codes, nlevels, 1L) > 1]

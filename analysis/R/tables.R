@@ -160,14 +160,14 @@ change_cells <- function(row, digits) {
 change_words <- function(data) {
   without <- is.na(data$lo) & !is.na(data$change)
   c(
-    if (any(!data$distinct)) "~: the interval contains no change, or there is no interval",
+    if (any(!data$distinct)) "~: the interval includes zero change, or there is no interval",
     if (any(without & data$n < fewest_values)) paste("No interval: fewer than", fewest_values, "pairs"),
     if (any(without & data$n >= fewest_values)) "No interval: all trials of one level were run before those of the other, so that drift or a reboot is part of the change",
     if (sum(!is.na(data$lo)) > 1) "Each interval has its confidence by itself, not all of them together"
   )
 }
 
-# A pair in one block was run close together in time; other pairs have only their number in common.
+# A pair in one block was run close together in time; other pairs have only the number of their replicate in common.
 pairing_words <- function(campaign, per_trial) {
   pairs <- per_trial[, .(curve, pair, block = blocks_of(campaign, trial))]
   if (uniqueN(pairs$block) > 1 && uniqueN(pairs) == uniqueN(pairs[, .(curve, pair)])) return("Trials are paired by block")

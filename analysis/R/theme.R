@@ -87,7 +87,7 @@ label_bytes <- function(bytes) {
 
 format_plain <- function(x) vapply(x, \(v) format(v, trim = TRUE, scientific = FALSE, digits = 6), "")
 
-# The kinds of quantities that levels of factors are, and how many of its smallest unit each unit is, as in samovar/units.py.
+# The kinds of quantities that levels of factors can be, with the size of each unit in multiples of the smallest one, as in samovar/units.py.
 unit_scales <- list(
   size = c(B = 1, KB = 1e3, kB = 1e3, MB = 1e6, GB = 1e9, TB = 1e12, KiB = 2^10, MiB = 2^20, GiB = 2^30, TiB = 2^40),
   rate = c(bit = 1, kbit = 1e3, mbit = 1e6, gbit = 1e9), time = c(ns = 1, us = 1e3, ms = 1e6, s = 1e9, min = 60e9, h = 3600e9),

@@ -39,8 +39,9 @@ measures_of <- function(folder, manifest) {
 # The MTU of interfaces without a configured MTU.
 ethernet_mtu_bytes <- 1500
 
-# Access to the files of a trial: `path` returns the files of a quantity of the manifest, or of a logger, `log` that of a flow's client or server.
-# Captures are decoded once, on first use; `within` removes rows that were recorded after the trial. `columns` are those of captures, see read_pcap().
+# Access to the files of a trial: `path` returns the files that record a quantity of outputs.yaml, or those of a logger; `log` the log
+# of a flow's client or server. Captures are decoded once, on first use; `within` removes rows that were recorded after the trial. `columns` are those
+# of captures, see read_pcap().
 open_traces <- function(folder, manifest, columns = NULL) {
   at <- file.path(folder, "trials", manifest$id)
   files <- rbindlist(lapply(manifest$files, \(f) {
@@ -268,7 +269,7 @@ sender_metrics <- function(x) {
   )
 }
 
-# Units of the quantities that a sender's TCP reports. Windows are those of the peer (`send-window`) and of the host itself.
+# Units of the quantities that a sender's TCP reports. `send-window` is the window that the peer advertises, `receive-window` that of the host itself.
 sender_units <- c(cwnd = "packets", ssthresh = "packets", srtt = "ms", rto = "ms", flight = "KB", "send-window" = "KB", "receive-window" = "KB")
 
 # The quantities that a sender's TCP reports, in these units, with `t_s`; columns that the logger does not have are absent. NULL without samples.
@@ -353,8 +354,8 @@ flow_series <- function(label, sender, rtt, far, name, t_start_s, sending_ends_s
   rbindlist(c(parts, reported, list(rate_series(label, far, name, t_start_s, sending_ends_s))))
 }
 
-# All flows have the windows of the trial, so the rate of a flow that starts late is zero until then. There are none after the last flow stopped
-# sending: retransmissions after a time-out would count as rates of the traffic.
+# All flows have the time windows of the trial, so the rate of a flow that starts late is zero until then. No window is after the time at which the last
+# flow stopped sending, because retransmissions after a time-out would count as rates of the traffic.
 rate_series <- function(label, far, name, t_start_s, sending_ends_s = Inf) {
   packets <- far[as.character(far$flow) == name]
   if (nrow(packets) < 2) return(NULL)

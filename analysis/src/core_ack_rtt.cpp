@@ -23,7 +23,7 @@ void Scoreboard::send(int64_t first, int64_t end, int64_t t_ns) {
       first = at->first;
     }
     at->sent_twice = true;
-    // Only the segment in which the retransmission begins gets its time.
+    // Only the segment in which the retransmission begins gets the retransmission's time.
     if (!continued) at->t_ns = t_ns;
     continued = true;
     first = at->end;
@@ -47,8 +47,8 @@ bool Scoreboard::acknowledge(int64_t ack, int64_t t_ns, Sample& sample) {
   return sampled;
 }
 
-// Acknowledged neighbours are merged, with the newest of their times. Gaps of packets that the capture lacks stay between
-// them; of many gaps, the oldest are forgotten.
+// Adjacent acknowledged segments are merged; the result has the newest of their times. Packets that the capture lacks leave
+// gaps between segments; if there are many gaps, the oldest are forgotten.
 void Scoreboard::collapse() {
   size_t at = 0;
   while (at + 1 < segments_.size() && segments_[at].acknowledged) {

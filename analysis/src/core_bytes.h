@@ -28,8 +28,8 @@ inline uint64_t mix(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Fewer than eight bytes, as if followed by zeros, by overlapping loads: a copy of a variable number of bytes that is
-// then loaded as one number stalls the processor.
+// Fewer than eight bytes, as if followed by zeros. Overlapping loads are used, because a copy of a variable number of
+// bytes that is then loaded as one number stalls the processor.
 inline uint64_t load_short(const uint8_t* at, size_t n) {
   if (n >= 4) return load<uint32_t>(at) | uint64_t{load<uint32_t>(at + n - 4)} << 8 * (n - 4);
   if (n == 0) return 0;

@@ -312,7 +312,7 @@ uint64_t Decoder::decode_tcp(Bytes bytes, uint64_t identity, Row& row) {
   return mix_bytes(identity, options.at, options.n);
 }
 
-// Of a header that the snapshot length cut, keep the fields that are complete: it is read as if zeros followed, and the others are removed.
+// Keep the complete fields of a header that the snapshot length cut: it is read as if zeros followed, and incomplete fields are removed.
 uint64_t Decoder::decode_cut_tcp(Bytes bytes, uint64_t identity, Row& row) {
   cut();
   std::array<uint8_t, shortest_tcp> padded{};
@@ -362,7 +362,7 @@ void Decoder::decode_options(Bytes options, Row& row) {
     const size_t n = options.has(2) ? options.at[1] : 0;
     if (n < 2 || !options.has(n)) {
       row.options |= option_malformed;
-      // Of SACK, only the first block is read, which may be complete.
+      // Only the first block of SACK is read, which may be complete although the option is cut.
       if (kind == 5 && n >= 10 && options.has(10)) decode_option(options.at, n, row);
       return;
     }

@@ -21,9 +21,9 @@ class Mapping {
   const void* data() const { return base_; }
   size_t bytes() const { return bytes_; }
   bool shrunk() const;
-  // Maps the pages of these bytes at once if the kernel can (Linux 5.14): a page fault for every 16 costs twice as much.
+  // Maps the pages of these bytes at once if the kernel can (Linux 5.14): a page fault for every 16 pages costs twice as much.
   void map(const uint8_t* from, const uint8_t* to) const;
-  // Releases the pages of these bytes, so that not all of them are unmapped by the last user.
+  // Releases the pages of these bytes, so that the last user does not have to unmap all pages.
   void unmap(const uint8_t* from, const uint8_t* to) const;
 
  private:

@@ -220,10 +220,10 @@ class Matcher {
     to.queues.push_back({from, to.rows.size()});
   }
 
-  static constexpr int32_t queued = -2;  // of the first queue; the next ones count down from it
+  static constexpr int32_t queued = -2;  // stands for the first queue; further queues have -3, -4, ...
   Common& common_;
   IdTable table_;
-  std::vector<int32_t> found_;  // for each packet of ref its place in mon's share; for the first of a queue which
+  std::vector<int32_t> found_;  // each packet of ref: its place in mon's share, or its queue (see queued)
   std::vector<Again> again_;
 };
 

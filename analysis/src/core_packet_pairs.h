@@ -30,9 +30,9 @@ struct Matching {
   std::vector<uint8_t> ambiguous_ref;  // the id occurs again in ref or in mon
 };
 
-// Matches packets with equal ids, first in first out. If an id occurs more than once, its packets must also be within a
-// second of the clock difference plus delay of the unique packets: otherwise an id that repeats (UDP, a counter of 65536
-// packets) could be matched to a packet lost long before.
+// Matches packets with equal ids, first in first out. If an id occurs more than once, the times of a match must also differ
+// by the clock difference plus delay of the unique packets, to within a second. Otherwise an id that repeats (UDP, a counter
+// of 65536 packets) could match a packet that was lost long before.
 // The work is divided by id, into shares of `share_packets` packets, whose table fits the second-level cache.
 constexpr size_t usual_share_packets = size_t{1} << 13;
 Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides,
@@ -83,8 +83,8 @@ struct Pair {
   bool floored;  // was negative
 };
 
-// Pairs each packet I returning from mon with the last packet O that reached mon strictly before I left; each is used
-// once.
+// Pairs each packet I returning from mon with the last packet O that reached mon strictly before I left; each packet is
+// used once.
 std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sides& mon_sides,
                                const Matching& matching, size_t groups);
 

@@ -104,7 +104,7 @@ class ClassicCapture final : public Capture {
   uint32_t captured_bytes(const uint8_t* record) const { return file32(record + (swapped_lengths(record) ? 12 : 8)); }
   uint32_t frame_bytes(const uint8_t* record) const { return file32(record + (swapped_lengths(record) ? 8 : 12)); }
 
-  // Lengths that lead from record to record, each with a valid fraction of a second.
+  // Whether lengths lead from record to record, and each record has a valid fraction of a second.
   bool seems_record(const uint8_t* at, const uint8_t* end) const {
     for (int seen = 0; seen < enough_records && at != end; ++seen) {
       if (end - at < static_cast<ptrdiff_t>(record_header_bytes)) return false;

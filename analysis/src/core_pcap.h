@@ -44,11 +44,11 @@ class Capture {
     while (passed < limit && next(record)) ++passed;
     return passed;
   }
-  // Returns where a record seems to begin at or after `from`; nullptr if nowhere. This is a guess: a caller that skips the
-  // records before it learns whether it is right.
+  // Returns where a record seems to begin at or after `from`; nullptr if nowhere. This is a guess: a caller finds out
+  // whether it is right by skipping all earlier records.
   virtual const uint8_t* seeming_record(const uint8_t*, const uint8_t*) const { return nullptr; }
   virtual const char* format() const = 0;
-  // Returns a reader of the rest of this capture over another source, which has the same bytes from this one's cursor on.
+  // Returns a reader of the rest of this capture from another source, whose bytes are those after this reader's cursor.
   virtual std::unique_ptr<Capture> fork(Source& source) const = 0;
 
   const std::vector<Interface>& interfaces() const { return interfaces_; }

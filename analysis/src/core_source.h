@@ -9,7 +9,7 @@
 
 namespace samovar {
 
-// The file is not what was expected; the text says what is.
+// The file is not what was expected; the text says what it is instead, or what was expected.
 struct FormatError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

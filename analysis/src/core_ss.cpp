@@ -124,8 +124,8 @@ class Reader {
     if (out_.strange++ == 0) out_.first_strange = number;
   }
 
-  // Takes the time off the beginning of a line: seconds or nanoseconds since 1970, alone (after #, too) before a sample, or before each line and a
-  // blank, as ts '%s' and ts '%.s' write it.
+  // Removes the time at the beginning of a line, in seconds or nanoseconds since 1970. It is alone on a line before each sample (also after #), or
+  // in front of every line and followed by a blank, as ts '%s' and ts '%.s' write it.
   std::string_view unstamped(std::string_view text) {
     const std::string_view whole = trimmed(text);
     const std::string_view alone = !whole.empty() && whole[0] == '#' ? trimmed(whole.substr(1)) : whole;

@@ -56,7 +56,7 @@ void check_link(const Capture& capture) {
   throw FormatError("has link type " + std::to_string(interfaces.front().link_type) + known_links);
 }
 
-// Bytes that seem to begin with a record, with the records skipped in them: where parts begin.
+// Bytes that seem to begin with a record. `parts` has where each part of their records begins, and its number of records.
 struct Share {
   const uint8_t *begin, *end;
   std::vector<std::pair<const uint8_t*, size_t>> parts{};
@@ -206,7 +206,7 @@ void Reader::count_shares(size_t threads, size_t part_rows, size_t share_bytes) 
   if (shares.size() == 1) return;
   share_out(threads, shares.size(), [&](size_t k) { pass_share(*capture_, shares[k], part_rows); });
   for (const Share& share : shares) {
-    // If the records before end there, a record begins there, and all later ones agree. If not, count() continues.
+    // The guess is right if the earlier records end where this share begins. Otherwise count() continues from here.
     if (share.begin != source_->cursor()) return;
     for (const auto& [at, rows] : share.parts) add_part(at, rows);
     source_->rewind_to(share.reached);

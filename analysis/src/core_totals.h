@@ -20,7 +20,7 @@ struct FlowTotal {
   int flow;
   size_t first, last;  // rows
   double packets = 0, payload_bytes = 0;  // NaN where that of a packet is missing
-  double most_bytes = 0;                  // payload at most: above the shortest headers where it is missing
+  double most_bytes = 0;                  // upper bound of the payload: IP bytes less the shortest headers where it is missing
 };
 
 // Totals of the flows below `flows`, in order of first appearance, over packets with a flow and ports whose protocol has

@@ -1,4 +1,4 @@
-"""Make the report of a campaign (scorecard, PDF, bundle), and the report of a study."""
+"""Make reports of campaigns (scorecard, PDF, page, bundle), of studies and of comparisons."""
 
 from samovar.report.bundle import make_bundle as make_bundle
 from samovar.report.campaign_data import shown_part as shown_part

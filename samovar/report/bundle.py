@@ -26,7 +26,7 @@ COPIES = {
 }
 """The campaign's files that are copied to the bundle, by folder of the bundle."""
 FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "text/csv"}
-"""Media types by suffix that Python's module mimetypes does not know on every system."""
+"""Media types, by suffix, of files that Python's module mimetypes does not know on every system."""
 
 
 def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = None) -> tuple[Path, list[str]]:

@@ -95,7 +95,7 @@ def scorecard_section(results: Sequence[Result], part: str = "") -> Json:
 
 
 def _scorecard_line(result: Result) -> Json:
-    """Return a line of the scorecard with texts for the template: what it is about, value, sample size."""
+    """Return a line of the scorecard for the template: metric and treatments, value, sample size."""
     value, _, sample = result.observed.partition(" (")
     kinds = (("part", result.part), ("flow", result.flow), ("from", result.source))
     part, flow, source = (f"{kind} {name}" if name else "" for kind, name in kinds)
@@ -168,7 +168,7 @@ def _output_name(planned: Mapping[str, Any], kind: str) -> str:
 def compare_places(campaign: Campaign) -> list[Json]:
     """Return tables that compare a campaign's testbeds, and the nodes that controlled its trials.
 
-    A table is left out if the campaign ran on only one testbed or node.
+    A table that would have only one testbed or node is left out.
     """
     testbeds = {id_: str(one.get("testbed") or "") for id_, one in campaign.manifests.items()}
     trials = campaign.state.trials

@@ -99,7 +99,7 @@ def _notice(campaign: Campaign) -> str:
 
 
 def _missing(campaign: Campaign) -> Iterator[str]:
-    """Yield a sentence on the trials that should have run but have not, unless all have run."""
+    """Yield a sentence if planned or picked trials have not run, or if the campaign was interrupted."""
     missing = [id_ for id_ in campaign.plan.ids if campaign.trial_state(id_) == NOT_RUN]
     if campaign.is_finished and not missing:
         return

@@ -17,8 +17,8 @@ LINE_PITCH = 0.72
 HOST_HEIGHT = 0.76
 """The height in rows of a host with one line on each side."""
 JOINTS = (0.44, 0.56)
-"""The part of the gap between two columns, as shares of its width, in which the joints of links are. Labels
-have room on both sides of it."""
+"""The joints of links are between these shares of the width of the gap between two columns, so that labels
+have room on both sides."""
 
 
 class Port(NamedTuple):

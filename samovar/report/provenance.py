@@ -16,8 +16,8 @@ from samovar.report.campaign_data import Campaign, Json, read_json
 from samovar.report.overview import pairs
 
 MOST_LINES, MOST_COLUMNS = 60, 100
-"""The largest size of a script in the appendix, about one page. Longer lines are wrapped, more lines left
-out."""
+"""The largest size of a script in the appendix, about one page. Longer lines are wrapped; further lines are
+left out."""
 WRAPPER = TextWrapper(MOST_COLUMNS, subsequent_indent="  ↳ ", tabsize=4, break_on_hyphens=False)
 
 
@@ -50,7 +50,7 @@ def provenance(campaign: Campaign) -> list[Json]:
 
 
 def _nodes(campaign: Campaign) -> Json:
-    """Return by name the nodes that controlled trials, with versions and number of trials, if several did."""
+    """Return versions and number of trials by the node that controlled the trials; empty for one node."""
     trials = Counter(one.node for one in campaign.state.trials.values())
     about = campaign.state.nodes
     return (

@@ -119,7 +119,7 @@ def _summary_row(file: Path, line: int, row: Mapping[str, str]) -> SummaryRow:
 
 
 def exit_status(verdicts: Iterable[str]) -> int:
-    """Return the exit code: 1 if an expectation differs, else 2 if one has no data, else 0."""
+    """Return the exit code: 1 if a verdict is `differs`, otherwise 2 if one is `no data`, otherwise 0."""
     found = set(verdicts)
     return 1 if DIFFERS in found else 2 if NO_DATA in found else 0
 

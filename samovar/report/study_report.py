@@ -115,7 +115,7 @@ def compose_study(
     start, end = moment(min(one.start_s for one in campaigns)), moment(max(one.end_s for one in campaigns))
     facts = {
         "Study": study.study,
-        "Replicates": study.source or "",
+        "Original study": study.source or "",
         "Original authors": study.authors or "",
         "Campaigns": ", ".join(one.label for one in campaigns),
         "When": f"{start} to {end}",
@@ -184,7 +184,7 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
 
 
 def _path_in_study(campaign: Campaign, file: str) -> str:
-    """Return the path of a bundle's file in the study's folder; the experiment's name is inserted."""
+    """Return where a study's folder has a file of a bundle: its path with the experiment's name inserted."""
     kind, _, rest = file.partition("/")
     experiment = campaign.plan.experiment
     return f"{kind}/{experiment}/{rest}" if rest else f"data/{experiment}/{kind}"
@@ -203,7 +203,7 @@ def _copy_outputs(campaigns: Sequence[Campaign], folder: Path) -> None:
 
 
 def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:
-    """Yield for each section its deviation from the original study, and its expectations that differ.
+    """Yield each section's deviation from the original study, and its results that differ from expected.
 
     Sections with neither are left out.
     """

@@ -13,16 +13,16 @@ from samovar.report.number_format import number, quantity, scale
 
 FAILED, PASSED, NO_DATA = "failed", "passed", "no data"
 LIMIT = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(%?)\s*")
-LIMIT_FORM = "write METRIC<-5% or METRIC>+5%, or a change in the metric's unit without %"
+LIMIT_FORM = "write METRIC<-5% or METRIC>+5%; a change without % is in the metric's unit"
 
 
 @dataclass(frozen=True)
 class Change:
     """A metric of one treatment in A and B: medians over `n` pairs, the change and its interval.
 
-    `ratio` is None unless all values of A are positive. `changed` is whether the interval excludes a ratio of
-    1, or without a ratio a difference of 0; it is None if there is no interval, because an interval needs at
-    least three pairs.
+    `ratio` is None unless all values of A are positive. `changed` tells whether the interval excludes a ratio
+    of 1, or a difference of 0 if there is no ratio. It is None without an interval, which needs at least
+    three pairs.
     """
 
     metric: str
@@ -81,7 +81,7 @@ class Limit:
         return change.text if self.relative else replace(change, ratio=None).text
 
     def judge(self, change: Change) -> str:
-        """Return whether a treatment fails: it changed, and by more than the bound."""
+        """Return `failed` if a treatment changed by more than the bound, `no data` without an interval."""
         found = change.ratio if self.relative else change.difference
         if change.changed is None or found is None:
             return NO_DATA
@@ -101,12 +101,12 @@ def parse_limit(text: str, outputs: Outputs) -> Limit:
         raise ReportError(f"{place}: {unknown('metric', metric, outputs.metrics)}")
     above, value = sign == ">", float(bound)
     if value < 0 if above else value > 0:
-        raise ReportError(f"{place}: no change at all would be beyond this limit; {LIMIT_FORM}")
+        raise ReportError(f"{place}: even an unchanged metric would be beyond this limit; {LIMIT_FORM}")
     return Limit(text, metric, above, value, bool(percent))
 
 
 def change_of(row: Mapping[str, Any]) -> Change:
-    """Return a row of the changes that the R package writes."""
+    """Return the change in a row of the changes that the R package has written."""
 
     def interval(name: str) -> tuple[float, float, float] | None:
         middle, low, high = (row.get(name + end) for end in ("", "_lo", "_hi"))

@@ -18,8 +18,8 @@ from samovar.units import counted
 
 RESULT = "comparison.json"
 FEWEST_PAIRS = 3
-"""Pairs from which a change has an interval."""
-PASSING = ("boot_id", "disk_free_bytes", "clock_offset_s", "clock_error_s", "host")
+"""The least number of pairs for which a change has an interval."""
+VOLATILE_FACTS = ("boot_id", "disk_free_bytes", "clock_offset_s", "clock_error_s", "host")
 """Recorded facts about a host that differ between any two campaigns."""
 
 
@@ -66,7 +66,7 @@ class CampaignComparison:
 
     @property
     def notes(self) -> list[str]:
-        """How trials were matched, what intervals may show by chance, and what is not in both."""
+        """Notes: how trials were matched, missing intervals, changes by chance, unmatched treatments."""
         used = [change for change in self.changes if change.n]
         present = {change.treatment for change in used}
         lacking = dict.fromkeys(one.treatment for one in self.changes if one.treatment not in present)
@@ -80,7 +80,7 @@ class CampaignComparison:
             )
         if risks := [1 - change.confidence for change in used if change.confidence]:
             chance = number(sum(risks), 2)
-            text = f"of which up to {chance} would exclude no change by chance alone"
+            text = f"of which up to {chance} would show a change by chance alone"
             found.append(f"{counted(len(risks), 'interval')}, {text}")
         if lacking:
             found.append(f"in one campaign only: {'; '.join(lacking)}")
@@ -139,7 +139,7 @@ def _by_host(first: Json, second: Json) -> Iterator[str]:
     found: dict[str, list[str]] = {}
     for name in first | second:
         before, after = (
-            {key: fact for key, fact in (one.get(name) or {}).items() if key not in PASSING}
+            {key: fact for key, fact in (one.get(name) or {}).items() if key not in VOLATILE_FACTS}
             for one in (first, second)
         )
         for text in differences(before, after):

@@ -48,7 +48,7 @@ def _limits_table(comparison: CampaignComparison) -> Json:
         [limit.text, one.treatment, limit.text_of(one), one.sample, how]
         for limit, one, how in comparison.judged
     ]
-    caption = "A treatment fails if its change is beyond the limit and its interval excludes no change."
+    caption = "A treatment fails if its change is beyond the limit and its interval excludes zero change."
     names = ("Fails if", "Treatment", "Change", "Pairs", "Verdict")
     return _table("limits", "Limits", caption, names, rows)
 
@@ -59,7 +59,7 @@ def _change_tables(comparison: CampaignComparison) -> Iterator[Json]:
     changed, same = split_by_change(comparison.by_metric)
     caption = (
         "Medians over pairs of trials, and the median change within a pair with its interval (order"
-        " statistics) and the interval’s confidence. ~: the interval contains no change, or there is none."
+        " statistics) and the interval’s confidence. ~: the interval includes zero change, or is missing."
     )
     for title, metrics in (("Metrics that changed", changed), ("Metrics without a change", same)):
         rows = [

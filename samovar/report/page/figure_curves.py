@@ -16,7 +16,7 @@ from samovar.report.campaign_data import Json
 
 Columns = dict[str, list[str]]
 UNITS = {"ms": "ms", "us": "µs", "s": "s", "bytes": "bytes", "packets": "packets", "mbps": "Mbit/s"}
-"""Units by the end of the name of a column."""
+"""Units by the suffix of a column's name."""
 NAMES = {"rtt": "RTT", "srtt": "srtt", "rto": "RTO", "cwnd": "cwnd", "ssthresh": "ssthresh", "t": "Time"}
 ROWS_AT_ONCE = 10_000
 LEVEL_TEXTS = ("rwnd", "label", "level")
@@ -26,8 +26,8 @@ LEVEL_TEXTS = ("rwnd", "label", "level")
 class CurveForm(NamedTuple):
     """How the curves of a figure are drawn, and the columns of their data.
 
-    `low` and `high` are the ends of a band. Each value of `curve` is a curve; without this column, each trial
-    and flow is one. The values of `facets` have panels of their own.
+    `low` and `high` have the bounds of a band. Rows with the same value of `curve` are a curve; without this
+    column, rows of the same trial and flow are. Each combination of values of `facets` has a panel.
     """
 
     kind: str
@@ -47,7 +47,10 @@ class TableRow(NamedTuple):
 
 
 def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> Json | None:
-    """Return the panels and curves of a figure; None if its data are not curves. `trials` has them by id."""
+    """Return the panels and curves of a figure, or None if its data are not curves.
+
+    `trials` maps the id of a trial to its row in the table of trials.
+    """
     file = bundle / str(figure["data"])
     columns = _read_columns(file) if figure["data"] and file.is_file() else {}
     form = _form_of_layout(figure.get("layout") or {}, columns) or _form_of_columns(columns)
@@ -85,7 +88,7 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
 
 
 def _axis(figure: Json, name: str, column: str) -> Json:
-    """Return the title of an axis and whether it is logarithmic, as the analysis recorded them, if it has."""
+    """Return an axis's title and whether it is logarithmic, as recorded; by default, the column's name."""
     recorded = (figure.get("axes") or {}).get(name) or {}
     return {"title": recorded.get("title") or _title(column), "log": bool(recorded.get("log"))}
 
@@ -103,9 +106,9 @@ def _read_columns(file: Path) -> Columns:
 
 
 def _form_of_layout(layout: Json, columns: Columns) -> CurveForm | None:
-    """Return the form that figures.json states; None if it is not one of curves, or if a column is missing.
+    """Return the form in figures.json; None if the figure has no curves, or if a column is missing.
 
-    Trials that have panels of their own in the PDF are curves of one panel on the page, to be compared.
+    If the PDF has a panel for each trial, the page shows these trials as curves of one panel, for comparison.
     """
     names = {name: str(layout.get(name) or "") for name in ("kind", "x", "y", "low", "high", "curve")}
     facets = tuple(str(one) for one in layout.get("facets") or [])
@@ -135,7 +138,7 @@ def _form_of_columns(columns: Columns) -> CurveForm | None:
 
 
 def _shares(curves: Sequence[str], values: Sequence[float]) -> list[float]:
-    """Return the share of the samples of a sample's curve that are not above it."""
+    """Return for each sample the share of the samples of its curve that are not greater."""
     shares = [0.0] * len(values)
     for curve in set(curves):
         rows = sorted((row for row, one in enumerate(curves) if one == curve), key=values.__getitem__)
@@ -160,7 +163,7 @@ def _panel_title(form: CurveForm, unit: str, *values: str) -> str:
 
 
 def _labels(columns: Columns, trials: Mapping[str, TableRow]) -> list[str]:
-    """Return the curve of each row: what distinguishes its trial, and its flow if there are several."""
+    """Return the label of each row's curve: levels that distinguish its trial, and its flow if needed."""
     ids = columns.get("trial", [""] * len(next(iter(columns.values()))))
     flows = columns.get("flow", [""] * len(ids))
     shown = [trials[one].texts for one in dict.fromkeys(ids) if one in trials]

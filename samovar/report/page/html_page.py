@@ -1,4 +1,4 @@
-"""Render HTML pages of one file each, which load nothing: style, scripts, data and pictures are in them."""
+"""Render self-contained HTML pages: style, scripts, data and pictures are in the page's only file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LIBRARY = ("uPlot.LICENSE", "uPlot.iife.min.js")
 def render(template: str, values: Json, scripts: tuple[str, ...] = (), drawn: Json | None = None) -> bytes:
     """Return a page made from a template; the same values give the same bytes.
 
-    Texts are escaped, without characters that cannot be printed, and without apparent secrets; `drawn` are
-    further values in which Base64 must stay as it is. The page's content security policy allows only these
-    scripts, and no access to the network.
+    Texts are escaped. Unprintable characters and apparent secrets are replaced in `values`, but not in
+    `drawn`, which has Base64. The page's content security policy allows only these scripts, and no access to
+    the network.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import
 

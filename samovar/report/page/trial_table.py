@@ -48,7 +48,7 @@ def trial_table(campaign: Campaign) -> Json:
 
 
 def trial_details(campaign: Campaign) -> Json:
-    """Return checks, files and scripts of each planned trial, as places in tables of distinct ones.
+    """Return checks, files and scripts of each planned trial, as indices of lists without duplicates.
 
     `scripts` has pairs of a file's name and its text, without the functions with which all scripts begin.
     """

@@ -1,4 +1,4 @@
-// Draw figures as curves: to zoom, pan, hide curves, read values out together, and open the trial of a point. uPlot draws axes and
+// Draw figures as curves. Readers can zoom, pan, hide curves, read values, and open the trial of a point. uPlot draws axes and
 // the cursor. The curves are drawn here from a pyramid of extremes, so that a million points are fast and no extreme is lost.
 "use strict";
 (() => {
@@ -7,7 +7,7 @@
     dark: ["#4FA8E0", "#FF8A3D", "#2FC49A", "#E79CCB", "#F0B429", "#9AD6FA", "#FFFFFF", "#A8A8A8"],
   };
   const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [4, 4], [], [1, 3]];
-  const RUN = 4; // samples, or runs, in a run of the next level of a pyramid
+  const RUN = 4; // a run of a pyramid's level has this many samples, or runs of the level below
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const figures = [];
@@ -22,7 +22,7 @@
     return values;
   }
 
-  // The places of the least and greatest values in runs of 4, 16, 64 … samples.
+  // The indices of the least and greatest values in runs of 4, 16, 64 … samples.
   function pyramid(low, high) {
     const levels = [];
     let below = { least: null, greatest: null, length: low.length };
@@ -45,7 +45,7 @@
     return levels;
   }
 
-  // The first place whose x is at least this.
+  // The first index at which xs is at least x.
   function placeOf(xs, x) {
     let from = 0, to = xs.length;
     while (from < to) {
@@ -68,7 +68,7 @@
     return curve;
   }
 
-  // The places to draw between two values of x: all, or the extremes of each run if there are more than `most`.
+  // The indices to draw between two values of x: all, or the extremes of each run if there are more than `most`.
   function placesToDraw(curve, from, to, most) {
     const first = Math.max(0, placeOf(curve.x, from) - 1);
     const last = Math.min(curve.x.length - 1, placeOf(curve.x, to) + 1);
@@ -117,7 +117,7 @@
       }
       if (figure.kind !== "line") ctx.setLineDash(DASHES[curve.number % 8].map(one => one * scale));
       ctx.beginPath();
-      // A distribution comes from one edge and goes on to the other; whether it rises or falls.
+      // A distribution is continued to both edges of the plot: from 0 to 1 if it rises, from 1 to 0 if it falls.
       const [from, to] = curve.y.at(0) <= curve.y.at(-1) ? [0, 1] : [1, 0];
       let before = NaN;
       if (figure.cumulative && curve.x[0] >= min) ctx.moveTo(bbox.left, before = Y(from));
@@ -158,7 +158,7 @@
     }
   }
 
-  // The range of y: from zero at full width, as in the PDF, otherwise of the visible values.
+  // The range of y: from zero if the whole width is shown, as in the PDF; otherwise that of the visible values.
   function rangeOfY(panel, figure, min, max) {
     let low = Infinity, high = -Infinity;
     for (const curve of panel.curves.filter(one => !figure.hidden.has(one.label))) {

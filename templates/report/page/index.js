@@ -1,4 +1,4 @@
-// Show only the campaigns whose row contains some words.
+// Show only the campaigns whose row contains all words of the filter.
 "use strict";
 (() => {
   const form = document.getElementById("filter");

@@ -110,7 +110,7 @@
       element("h3", {}, "Checks"), ...checksOf(trial), ...filesOf(row.id, trial));
   }
 
-  // The trials of a point: all of some places, or those of them that have all of some levels.
+  // Open the trials of a point: those of `places` that have all levels in `words`, or all of `places` if none has.
   document.addEventListener("open-trials", ({ detail }) => {
     const matching = detail.words ? detail.places.filter(place => {
       const own = [rows[place].part, ...rows[place].levels];
