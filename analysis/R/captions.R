@@ -134,7 +134,7 @@ set_buffer <- function(campaign, ids) {
 
 # --- Cells and columns of tables
 
-# The number of trials behind a row and, where there are any, how many are suspect: "6", or "6 (1 suspect)".
+# The number of trials behind a row, and of suspect trials among them if there are any: "6", or "6 (1 suspect)".
 trial_count <- function(values, l) {
   trials <- unique(values[level == l], by = "trial")
   suspect <- sum(trials$verdict %in% "suspect")

@@ -205,7 +205,7 @@ cwnd_at <- function(samples, moment_s) {
 
 #' Buffer size of a device that sends PAUSE frames when it is full, by two methods
 #'
-#' A sender faster than the link fills the device until the device sends its first PAUSE frame. x is the last packet that the host sent before
+#' A sender that is faster than the link fills the device until the device sends its first PAUSE frame. x is the last packet that the host sent before
 #' that frame arrived, t the time at which x was sent.
 #'
 #' Method 1 counts packets in flight. Of the packets that reach the other end, `sent(t)` have been sent by time t and `arrived(t)` have arrived:

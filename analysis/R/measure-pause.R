@@ -193,7 +193,7 @@ rate_while_held <- function(x, window_s) {
   if (any(rates$refused)) stats::median(rates$bps[rates$refused]) / max(rates$bps) else NA_real_
 }
 
-# Empty if the trial neither logged PAUSE frames or interface counters, nor captured a PAUSE frame.
+# Empty if the trial has no log of PAUSE frames, no interface counters and no captured PAUSE frame.
 flow_control_counts <- function(frames, traces, flow, manifest) {
   nic <- traces$path("nic", flow$from)
   seen <- if (is.null(frames)) NA_real_ else as.double(nrow(frames))

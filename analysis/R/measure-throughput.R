@@ -67,8 +67,8 @@ tcpstat_windows <- function(capture, width_s) {
 #' A packet is a retransmission if any of its bytes was in the capture before. In the receiver's capture a packet that repairs a loss is
 #' therefore out of order, not a retransmission. SYN and FIN do not count; sequence numbers may wrap. While the receiver's
 #' window is 0, a segment of one new byte is a probe of the window (RFC 9293, section 3.8.6.1), neither data nor a retransmission; if the byte is
-#' acknowledged, it counts as delivered. If ports are reused, a SYN with another number
-#' starts another connection, whose bytes are added.
+#' acknowledged, it counts as delivered. If ports are reused, a SYN with another sequence
+#' number starts another connection, whose bytes are added.
 #'
 #' @param capture A table of [read_pcap()].
 #' @param flow Name of the flow that carries the data.
@@ -198,8 +198,8 @@ describe_windows <- function(windows, capture, frame) {
 #'
 #' \deqn{throughput_{layer} = 8 \sum bytes_{layer} / T}
 #'
-#' T is the time from the flow's first to its last packet with payload, or `duration_s` from the first. A flow that a time-out stops shortly before its
-#' generator ends lives on until the retransmissions arrive; a rate over its whole life is then lower than the rate at which it sent. The sum is over
+#' T is the time from the flow's first to its last packet with payload, or `duration_s` from the first. If a time-out stops a flow shortly before its
+#' generator ends, the flow lasts until the retransmissions arrive; a rate over its whole life is then lower than the rate at which it sent. The sum is over
 #' the flow's packets with payload within T, including packets whose payload is unknown because the snapshot length cut the header (`payload_bps` is NA
 #' then). `link` is what the medium carries for a packet: the frame with its check sequence (4 bytes), and on Ethernet its preamble and gap (20
 #' bytes), at least 84 bytes together; `frame` is the frame as captured; `ip` the IP packet; `payload` what TCP or UDP carries, retransmissions

@@ -28,7 +28,7 @@ figure_time_sequence <- function(results, trials, of = NULL, from = NULL, to = N
   )
 }
 
-# The window of a receiver that offers megabytes would leave no room for the segments.
+# A receive window of megabytes would leave no room for the segments.
 visible <- function(data) {
   top <- data[!event %in% c("ACK", "window"), .(top = 1.15 * max(high_kb)), by = panel]
   data[top, on = "panel"][high_kb <= top]

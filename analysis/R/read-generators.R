@@ -442,7 +442,7 @@ read_ping <- function(path) {
   time_of <- \(sign) parts_of(x$rest, paste0(sign, " ?", decimal_number, " ?ms"), 1)[[1]]
   rtt_ms <- time_of("=")
   below_ms <- time_of("<")
-  # An answer starts with its length in any language; errors of other hosts and lines without an answer do not.
+  # In any language, the line of an answer starts with the answer's length; errors of other hosts and lines without an answer do not.
   came <- grepl("^[0-9]+ ", x$before) | !is.na(rtt_ms) | !is.na(below_ms)
   rows <- x[, .(
     sequence = unwrapped(as_number(sequence)), answer = fifelse(!came, "none", fifelse(grepl("DUP", rest, fixed = TRUE), "duplicate", "reply")),

@@ -132,7 +132,7 @@ table_changes <- function(results, trials, metric, factor, against = NULL, as = 
   setnames(per_trial, c(factor, "replicate"), c("level", "pair"))
   per_trial[, run := positions_of(campaign, trial)]
   data <- paired_changes(per_trial, against, as)[order(curve, match(level, known))]
-  if (nrow(data) == 0) abort_nothing(paste0("no two trials of a block differ in ", factor, " alone, one of them with ", against))
+  if (nrow(data) == 0) abort_nothing(paste0("no block has two trials that differ only in ", factor, ", one of them with ", against))
   several <- uniqueN(per_trial$curve) > 1
   ratio <- as == "ratio"
   y_title <- metric_title(metric, shown$unit)

@@ -41,7 +41,7 @@ one_round <- function(items, cores, work, report, folder, reported) {
     reported <<- union(reported, done)
   }
   while (length(jobs) > 0) {
-    # A worker reports once, as it ends; NULL, with a warning, if it was killed. Lost items are found by their missing results.
+    # A worker returns a value once, as it ends: NULL, with a warning, if it was killed. Lost items are found by their missing results.
     ended <- suppressWarnings(parallel::mccollect(jobs, wait = FALSE, timeout = 0.05))
     collect()
     jobs <- jobs[!names(jobs) %in% names(ended) & vapply(jobs, \(j) tools::pskill(j$pid, 0L), TRUE)]

@@ -98,7 +98,7 @@ SHARD = click.option(
     "--shard",
     default="",
     metavar="K/N",
-    help="Only the trials of part K of N, as a campaign of its own; `merge` makes one campaign of all parts.",
+    help="Only the trials of shard K of N, as a campaign of its own; `merge` joins the shards.",
 )
 NEW = flag("--new/-n/new_campaign", "Begin a new campaign even if one can be resumed.")
 CAMPAIGN = click.argument("campaign", default="", shell_complete=completion.campaigns)

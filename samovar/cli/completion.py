@@ -22,7 +22,7 @@ Items = list[shell_completion.CompletionItem]
 BASH = """\
 %(complete_func)s() {
     local IFS=$'\\n' typed=${COMP_LINE:0:COMP_POINT} word=${COMP_WORDS[COMP_CWORD]} answer kind value kept
-    # Bash splits FACTOR=LEVEL at `=`, unless it is quoted, and then replaces only the text after `=`.
+    # Bash splits an unquoted FACTOR=LEVEL at `=`, and then replaces only the text after `=`.
     kept=${typed##*[[:space:]]}
     case $kept in --*=*) kept=${kept#*=} ;; esac
     kept=${kept%%"${kept##*=}"}

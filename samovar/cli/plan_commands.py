@@ -138,7 +138,7 @@ def script_heading(planned: PlannedExperiment, trials: int, calibrates: bool) ->
 
 
 def script_lines(one: HostScript) -> Iterator[str]:
-    """Yield one script below a heading in a comment, so that all output can be checked with `sh -n`."""
+    """Yield a comment as heading, and a script below it, so that all output can be checked with `sh -n`."""
     note = f" ({one.note})" if one.note else ""
     yield f"\n# ==== trial {one.trial}, {one.phase}, host {one.host}{note}"
     yield from (f"# must print: {line}" for line in one.must_print.splitlines())

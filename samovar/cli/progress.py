@@ -1,4 +1,4 @@
-"""Show the progress of a campaign: a live view on a terminal, otherwise a line with the time per event."""
+"""Show the progress of a campaign: a live view on a terminal, otherwise a line for each event."""
 
 from __future__ import annotations
 

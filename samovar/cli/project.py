@@ -46,7 +46,7 @@ class Request(NamedTuple):
     """The experiment that a command is about, and how the command line changes it.
 
     `testbed` may have several names separated by commas; if it is empty, the testbed in the experiment file
-    is used. `overrides` has the arguments KEY=VALUE of --set. `shard` is a part of the trials, such as `2/4`.
+    is used. `overrides` has the arguments KEY=VALUE of --set. `shard` selects a shard, such as `2/4`.
     """
 
     experiment: str

@@ -76,7 +76,7 @@ def _require_testbeds(planned: PlannedExperiment, of: int) -> None:
 
 
 def _lab_memory_bytes(planned: PlannedExperiment) -> int:
-    """Return the memory of a shard's lab (kernel and virtual machines): the largest of all testbeds."""
+    """Return how much memory the lab of any shard needs at most, for kernel and virtual machines."""
     needs = [0]
     for one in planned.every:
         if one.testbed.lab is not None:

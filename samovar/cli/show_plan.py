@@ -281,7 +281,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def plan_json(preview: PlanPreview) -> Iterator[str]:
-    """Yield the lines of `plan --json`: the keys of plan.json, cost, campaign, and why trials cannot run.
+    """Yield the lines of `plan --json`: plan.json, and keys for cost, campaign and trials that cannot run.
 
     Trials are resolved one at a time to save memory: a plan may have a hundred thousand.
     """

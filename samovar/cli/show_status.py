@@ -46,7 +46,7 @@ def remaining_s(
     testbeds: int,
     assumed_s: float = ASSUMED_OVERHEAD_S,
 ) -> float:
-    """Return how long the open trials take on several testbeds in parallel, in seconds.
+    """Return the time in seconds that the open trials take, with `testbeds` testbeds in parallel.
 
     `traffic_s` has the traffic time of each open trial. The overhead of a trial is the mean of `overheads_s`,
     or `assumed_s` if `overheads_s` is empty. The result is at least the time of the longest trial.
