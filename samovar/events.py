@@ -83,8 +83,11 @@ KEYS: Mapping[str, KeyDescription] = {
     "kept": ("folder of the previous plan", TEXT),
     "kernel": ("`uml`, `native` or `vm`", _one_of("uml", "native", "vm")),
     "lasting": ("whether the event concerns settings that need a reboot", {"type": "boolean"}),
-    "left": ("`restored`, `changed` or empty: how the host was left", _one_of("", "restored", "changed")),
-    "left_out": ("list of what could not be measured, with reasons", TEXTS),
+    "left": (
+        "state in which the holder left the host: `restored`, `changed`, or empty if unknown",
+        _one_of("", "restored", "changed"),
+    ),
+    "left_out": ("list of measurements that were not possible, with reasons", TEXTS),
     "machines": ("number of virtual machines", COUNT),
     "memory_bytes": ("memory of the machines and QEMU", COUNT),
     "missed": ("list of differences from the requested path", TEXTS),

@@ -224,7 +224,7 @@ class HostPool:
     def _quarantine(self, host: str, reason: str) -> None:
         """Stop using a host for the rest of this run."""
         if host not in self.quarantined:
-            self.quarantined = {**self.quarantined, host: reason}  # replaced, since other threads read it
+            self.quarantined = {**self.quarantined, host: reason}  # a new mapping, as other threads read it
             self._boot_settings.forget(host)
             self._context.sessions.abandon(host)
             self._context.report("host-quarantined", host=host, reason=reason)

@@ -51,7 +51,7 @@ def this_node() -> Mapping[str, str]:
 
 
 def _git_state(root: Path) -> Mapping[str, object]:
-    """Return the revision of the source code and whether it was modified; empty outside a git checkout."""
+    """Return a project's git revision and whether files differ from it; empty outside a git checkout."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)

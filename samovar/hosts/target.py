@@ -41,9 +41,10 @@ class SshTarget:
 
     @property
     def silence_s(self) -> int:
-        """A third of the time after which the host considers its controller gone, in whole seconds.
+        """The interval in whole seconds at which the host looks for heartbeats of its controller.
 
-        The host waits for the controller longer than the controller waits for the host.
+        After two intervals without a heartbeat, the host considers its controller gone. The host waits for
+        the controller longer than the controller waits for the host.
         """
         return max(1, math.ceil(2 * self.keepalive_s))
 

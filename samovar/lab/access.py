@@ -86,7 +86,7 @@ def children(pid: int) -> list[int]:
 
 
 def _stat_fields(pid: int) -> list[str] | None:
-    """Return the fields of /proc/PID/stat from the third on, or None without such a process.
+    """Return the fields of /proc/PID/stat from the third on, or None if there is no such process.
 
     The second field is left out, because it may contain blanks and brackets.
     """
@@ -203,7 +203,7 @@ def _ssh_path(path: str) -> str:
 
 
 def _enter(access: Access) -> list[str]:
-    """Return the command that runs the helper in the lab's network namespace, without its arguments."""
+    """Return the command, without arguments, that runs the helper in the lab's network namespace."""
     user = ["--user", "--preserve-credentials"] if access.user_namespace else []
     helper = [sys.executable, "-I", "-S", str(Path(__file__).with_name("connect_inside.py"))]
     return ["nsenter", "--target", str(access.pid), *user, "--net", *helper]

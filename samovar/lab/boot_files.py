@@ -106,7 +106,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
 
 
 def write_seeds(folder: Path, boot: Boot) -> None:
-    """Write the seed disk of each virtual machine, and empty files at which its images are mounted."""
+    """Write the seed disk of each virtual machine, and empty files over which its images are mounted."""
     for machine in boot.machines:
         for name in machine.files:
             (folder / "hosts" / machine.name / name).touch()

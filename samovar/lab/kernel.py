@@ -31,7 +31,7 @@ MAP_ROOT = ("--user", "--map-root-user")
 LINK_TYPES = frozenset({"ifb"})
 """Kernel features that are types of network devices. All other features are queue disciplines."""
 HIDDEN = Path("/mnt")
-"""Where the boot folder of a lab is mounted before the user-mode kernel starts, which hides what is below."""
+"""The mount point of a lab's boot folder. The user-mode kernel cannot see other files below it."""
 PROGRAM, MODULES = "lab.uml.program", "lab.uml.modules"
 ACCEPTED = "accepted: a user-mode Linux that runs here: `apt install user-mode-linux`, or `make lab-kernel`"
 VERSION_DEADLINE_S = 10
@@ -157,7 +157,7 @@ def find_user_mode(config: UserModeConfig) -> UserModeKernel:
     """
     found = shutil.which(config.program, path=f"{os.environ.get('PATH', '')}:{SBIN}")
     if found is None:
-        raise LabError(f"{PROGRAM}: {config.program}: no program that this user may start; {ACCEPTED}")
+        raise LabError(f"{PROGRAM}: {config.program}: not a program that this user may start; {ACCEPTED}")
     # Links are not resolved, because the program may depend on the name with which it is called.
     program = Path(found).absolute()
     if program.is_relative_to(HIDDEN):

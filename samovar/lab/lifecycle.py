@@ -56,13 +56,14 @@ def up(
 ) -> Access:
     """Start the lab of a testbed, unless it runs; return its record once the SSH servers of all hosts answer.
 
-    Paths of images of virtual machines are relative to the project. Labs with different turns, from 1, get
-    different CPUs for their user-mode kernels, as long as there are enough CPUs. After an error, nothing is
-    left running. Raises LabError if the testbed has no lab. Raises LabError if a package, an image or memory
-    is missing, or the user-mode kernel cannot be started. Raises LabError if a different lab runs in this
-    state folder.
-    Raises LabError if the lab ends while it starts, or if a host does not answer in time: 60 s plus 5 s per
-    host, and for virtual machines in addition several times their estimated boot time.
+    Paths of images of virtual machines are relative to the project. `turn`, from 1, selects the CPU of the
+    lab's user-mode kernel, so that labs started side by side with different turns use different CPUs. After
+    an error, nothing is left running.
+
+    Raises LabError if the testbed has no lab; if a package, an image or memory is missing; if the user-mode
+    kernel cannot be started; if a different lab runs in this state folder; if the lab ends while it starts;
+    or if a host does not answer in time. Hosts have 60 s plus 5 s per host to answer; for virtual machines, a
+    multiple of their estimated boot time is added.
     """
     topology = read_topology(testbed)
     fingerprint = hashlib.sha256(testbed.model_dump_json().encode()).hexdigest()[:16]
@@ -157,7 +158,7 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
 
 
 def _forget(folder: Path, record: Access | None) -> None:
-    """Delete the record of a lab that has ended, and restore which congestion controls are allowed."""
+    """Delete the record of a lab that has ended, and restore the machine's allowed congestion controls."""
     if record is not None and record.allowed_before is not None:
         kernel.allow_cc(record.allowed_before)
     (folder / RECORD).unlink(missing_ok=True)

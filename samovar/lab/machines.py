@@ -98,7 +98,7 @@ class VirtualMachine:
 
     @property
     def name(self) -> str:
-        """The name of the host that the machine is."""
+        """The name of the machine as a host of the testbed."""
         return self.node.name
 
     @property
@@ -143,8 +143,8 @@ class MachineCost:
 def plan_machines(testbed: Testbed, topology: Topology, project: Path) -> tuple[VirtualMachine, ...]:
     """Return the virtual machines of a lab. Paths of images in the testbed file are relative to the project.
 
-    Raises LabError if an image is missing, if there is too little memory, or if FreeBSD would name a network
-    card otherwise than the testbed file.
+    Raises LabError if an image is missing, if there is too little memory, or if FreeBSD would give a network
+    card another name than the testbed file does.
     """
     nodes = [node for node in topology.nodes if node.is_machine]
     if not nodes:
@@ -194,8 +194,8 @@ def require_qemu() -> None:
     try:
         os.close(os.open(TUN, os.O_RDWR))
     except OSError as error:
-        what = "the control network of virtual machines needs it"
-        raise LabError(f"{TUN}: {error.strerror}; {what}: modprobe tun, and a user who may open it") from None
+        what = "the control network of virtual machines needs it; load the module tun, or allow access"
+        raise LabError(f"{TUN}: {error.strerror}; {what}") from None
 
 
 def qemu_release() -> str:
@@ -286,7 +286,7 @@ def _cards(where: str, topology: Topology, node: Node) -> tuple[NetworkCard, ...
     names = [card.interface for card in cards]
     drivers = list(dict.fromkeys(name.rstrip("0123456789") for name in names))
     # The card of the control network is number 0 of a driver whose interfaces in the testbed file begin at 1.
-    # If there is none, it is of a driver that no interface uses.
+    # If there is no such driver, the card has a driver that no interface uses.
     own = next((one for one in drivers if f"{one}0" not in names), None)
     own = own or next(one for one in ("vtnet", "em", "re") if one not in drivers)
     control = NetworkCard(f"{own}0", FREEBSD_CARDS[own], node.control_mac, "ctl", f"vm{number}")

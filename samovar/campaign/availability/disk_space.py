@@ -31,7 +31,7 @@ def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
 
 
 def needed_here(resolved: Resolved, catalogue: RecipeCatalogue) -> int:
-    """Estimate the bytes that a trial's files need here, including a second copy while they are fetched."""
+    """Estimate a trial's bytes on the controller's disk, including second copies while files are fetched."""
     return stored_bytes(resolved, catalogue) + sum(host_bytes(resolved, catalogue).values())
 
 

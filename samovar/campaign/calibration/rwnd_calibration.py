@@ -210,7 +210,7 @@ class WindowCalibration:
         )
 
     def _name(self, scripts: TrialScripts, probe: WindowProbe) -> str:
-        """Return the name of a probe's file: a hash of all that decides how much memory a segment takes."""
+        """Return the name of a probe's file: a hash of everything that affects a segment's memory."""
         hosts = []
         for host in (probe.sender, probe.receiver):
             plan = scripts.resolved.hosts[host]

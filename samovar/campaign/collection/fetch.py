@@ -1,4 +1,4 @@
-"""Fetch the files of a trial from a host: compress, checksum, copy and verify them, and clear the host."""
+"""Fetch a trial's files from a host: compress, checksum, copy and verify them, then delete them there."""
 
 from __future__ import annotations
 

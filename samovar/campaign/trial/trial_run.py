@@ -135,7 +135,7 @@ class TrialRun:
     def _read_states(self) -> None:
         """Read the state of the hosts that the trial will change, and store it in the journal."""
         with self._phase("read"):
-            # If the last trial read the same keys after it restored the host, its result is used.
+            # If the last trial read the same keys after it restored the host, these values are used.
             last = self.context.last_states.items()
             known = {host: state for host, (body, state) in last if body == self.scripts.read_body(host)}
             unknown = [host for host in self.hosts if host not in known]

@@ -96,7 +96,7 @@ class CounterSpan:
 
 @dataclass
 class Evidence:
-    """Everything that the checks of one trial need. Each phase of the trial adds what it has found out.
+    """Everything that the checks of one trial need. Each phase of the trial adds its findings.
 
     Four states of each host were read: `before` any change, `as_set` after the settings were applied, `found`
     after the traffic, and `restored` after the host was restored. `counters` were read before and after the

@@ -138,8 +138,8 @@ def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
 def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
     """Compare the bytes that each direction of the bottleneck counted with the captures behind it.
 
-    Not checked if offloads are on, because a queue counts a super-packet as one packet. Packets that still
-    wait when the queue's counter is read arrive later, so captures may have more bytes.
+    Not checked if offloads are on, because a queue counts a super-packet as one packet. Packets that are
+    still queued when the queue's counter is read arrive later, so captures may have more bytes.
     """
     resolved, path, share = evidence.resolved, evidence.resolved.path, evidence.policy.thresholds.bottleneck
     span = evidence.counters.get(path.router) if path is not None else None
@@ -205,10 +205,10 @@ def check_queue_gaps(evidence: Evidence) -> Iterator[Check]:
 def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trace: Path) -> Iterator[Check]:
     """Compare the requested rate of a bottleneck with its rate while packets waited in its queue.
 
-    The rate is measured between successive samples if the queue cannot have been empty in between: the bytes
-    that wait at the first sample and those that wait at the second take, at the requested rate, at least the
-    time between the samples. If there are too few such pairs, or if reading a sample takes so long that the
-    rate is too uncertain, the check passes with the rate reported as unknown.
+    The rate is measured between successive samples if the queue cannot have been empty in between: sending
+    the bytes of both samples' queues, one after the other, takes at least the time between the samples at the
+    requested rate. If there are too few such pairs, or if reading a sample takes so long that the rate is too
+    uncertain, the check passes with the rate reported as unknown.
     """
     try:
         with open_lines(trace) as file:

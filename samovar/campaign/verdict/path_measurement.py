@@ -141,9 +141,9 @@ def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_by
 def _in_flight_packets(burst: Sequence[PacketArrival]) -> int | None:
     """Return the largest number of packets in the queue at one time, or None if no packet arrived.
 
-    A packet is assumed to wait in the queue for its delay minus the smallest delay of all packets; the offset
-    of the two clocks cancels in this difference. Packets that were delayed elsewhere therefore count too.
-    Packets that the queue discipline dropped do not count, even if they were queued.
+    The time that a packet spends in the queue is estimated as its delay minus the smallest delay of all
+    packets, in which the offset of the two clocks cancels. Packets that were delayed elsewhere therefore
+    count too. Packets that the queue discipline dropped do not count, even if they were queued.
     """
     if not burst:
         return None

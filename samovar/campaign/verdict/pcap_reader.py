@@ -61,7 +61,7 @@ class PacketStream:
 
     @property
     def payload_bytes(self) -> int:
-        """The payload in bytes, assuming headers of all packets as long as those of the largest packet."""
+        """The payload in bytes, assuming that all packets have headers as long as the largest packet's."""
         return max(0, self.frame_bytes - self.packets * self.header_bytes)
 
     @property

@@ -49,7 +49,7 @@ class SiftrLog:
 
     @property
     def lost(self) -> int:
-        """The number of packets for which the kernel could not write a line."""
+        """The number of packets for which SIFTR could not write a line."""
         counts = (v for k, v in self.footer.items() if k.startswith("num_") and k.endswith(LOST))
         return sum(map(int, counts))
 

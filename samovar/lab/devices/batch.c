@@ -64,7 +64,7 @@ static void plan(struct slot slot) {
 
 /* Plan to read up to this number of frames; `reading` must be valid until run_batch. */
 void plan_reads(struct reading *reading, int tap, int64_t wanted) {
-  wanted = earlier(wanted, 2 * reading->found + 4); /* a read without a frame is not free either */
+  wanted = earlier(wanted, 2 * reading->found + 4); /* a read that finds no frame takes time too */
   reading->planned = wanted > 0 ? (int)earlier(wanted, READS) : 0;
   for (int number = 0; number < reading->planned; number++)
     plan((struct slot){0, tap, reading->bytes[number], LARGEST_FRAME, &reading->lengths_bytes[number]});
@@ -122,7 +122,7 @@ static void ask(unsigned tail, unsigned number) {
   entry->off = UINT64_MAX; /* at the file's current position */
   entry->addr = (uint64_t)(uintptr_t)slot->bytes;
   entry->len = (unsigned)slot->length_bytes;
-  /* With O_NONBLOCK alone, it would wait for a frame. */
+  /* With O_NONBLOCK alone, the read would wait for a frame. */
   if (!slot->writes && !ring.cannot_refuse) entry->rw_flags = RWF_NOWAIT;
 }
 
@@ -162,7 +162,8 @@ static int call_off_again(void) {
   return 1;
 }
 
-/* A frame that arrives at this moment wakes all waiting reads; those without a frame wait again after the cancellation. */
+/* A frame that arrives while reads are being cancelled wakes all of them. Those that find no frame wait again, so that the
+ * cancellation must be repeated. */
 static void run_together(void) {
   struct __kernel_timespec patience = {.tv_nsec = PATIENCE_NS};
   struct io_uring_getevents_arg wait = {.ts = (uint64_t)(uintptr_t)&patience};
@@ -177,7 +178,7 @@ static void run_together(void) {
   }
 }
 
-/* Run the planned reads and writes in this order; the TAPs do not block. */
+/* Run the reads and writes in the order in which they were planned; the TAPs do not block. */
 void run_batch(void) {
   if (!planned) return;
   if (ring.file < 0) run_singly();

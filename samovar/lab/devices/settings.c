@@ -11,7 +11,7 @@ void set_usual(void *settings, const struct key *keys, int count) {
     for (int port = 0; port < (key->of_ports ? MOST_PORTS : 1); port++) values_of(settings, key)[port] = key->usual;
 }
 
-/* Set one KEY=VALUE or KEY@PORT=VALUE; return NULL, or why this cannot be. */
+/* Set one KEY=VALUE or KEY@PORT=VALUE; return NULL, or the reason why it is refused. */
 const char *parse_pair(void *settings, const struct key *keys, int count, const char *pair) {
   static char why[256];
   size_t length = strcspn(pair, "@=");

@@ -2,14 +2,14 @@
 
 serve ADDRESS PORT.
 get FROM PORT OWN SECONDS BYTES OBJECT OBJECTS PERIOD: from address FROM, bound to OWN, for SECONDS or until
-BYTES have arrived (either "-"), pages of OBJECTS objects of OBJECT bytes, one object after the other, a page
-every PERIOD s (0: no pause).
+BYTES have arrived ("-": no such limit), pages of OBJECTS objects of OBJECT bytes, one object after the other,
+a page every PERIOD s (0: no pause).
 play FROM PORT OWN SECONDS BYTES RATE RATES CYCLE PREFETCH: a video of RATES bit rates, which are RATE bit/s
 and its half, quarter and so on: first PREFETCH s at the lowest rate, then a chunk of CYCLE s every CYCLE s.
 
-A request gives a line, also if it is the last one and unfinished: its time, the bytes requested, the seconds
-that it took and that it began late, the number of its page or chunk, the seconds until the answer began, the
-bytes that arrived, and the play time of a chunk.
+Each request, even an unfinished last one, gives a line: its time, the bytes requested, its duration and its
+delay in seconds, the number of its page or chunk, the seconds until the answer began, the bytes that arrived,
+and the play time of a chunk.
 """
 
 import collections

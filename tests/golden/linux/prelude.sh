@@ -113,8 +113,8 @@ wake() { [ ! -p events ] || echo wake 1<>events; }
 # listen: open the pipe for reading and writing, which never blocks; waiting at it starts no program.
 listen() { [ -p events ] || mkfifo events || exit 70; exec 3<>events; }
 
-# await SECONDS COMMAND...: repeat the command until it succeeds, 20 times a second at first, then less often, at least
-# 5 times: where starting programs is slow, polling delays what it waits for.
+# await SECONDS COMMAND...: repeat the command until it succeeds, 20 times a second at first, then less often, down to
+# 5 times a second: where starting programs is slow, polling delays what it waits for.
 await() {
   a_left=$(($1 * 20)) a_pause=0; shift
   until "$@"; do

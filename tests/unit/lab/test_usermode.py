@@ -63,7 +63,7 @@ def test_an_unknown_key_is_refused_with_the_known_ones(tmp_path: Path) -> None:
 def test_a_missing_program_or_another_file_is_refused(tmp_path: Path) -> None:
     plain = str(program(tmp_path, mode=0o644))
     for name in ("linux.nowhere", f"{tmp_path}/none", plain):
-        message = f"lab.uml.program: {name}: no program that this user may start; {FETCHED}"
+        message = f"lab.uml.program: {name}: not a program that this user may start; {FETCHED}"
         assert refusal(lab.UserModeConfig(name)) == message
 
 

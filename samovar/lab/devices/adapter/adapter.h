@@ -16,7 +16,7 @@ struct counters {
   uint64_t in_frames, out_frames, out_bytes, dropped_frames, lost_frames, unwritten_frames, pauses, resumes;
 };
 
-/* One direction: the adapter that takes frames from a TAP, and the frames on their way to the other. */
+/* One direction: the adapter that takes frames from a TAP, and the frames on their way to the other adapter. */
 struct adapter {
   struct queue waiting, flying;
   int64_t held_frames; /* waiting or on the medium: the occupancy of the buffer */

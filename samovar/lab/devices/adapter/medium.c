@@ -1,8 +1,8 @@
 /* The buffer of an adapter, its PAUSE frames, the medium, and the delay behind it.
  *
- * A transmission on the medium begins with the access, whose time is drawn within a fifth of its mean, as a slotted backoff
- * varies. It carries the frames that waited when the access began: at least one, and as many as fit into the burst. They
- * arrive together at its end. */
+ * A transmission on the medium begins with the access, whose duration varies at random by up to a fifth of its mean, like a
+ * slotted backoff. The transmission carries frames that waited when the access began: at least one, and as many as fit into
+ * the burst. They arrive together at its end. */
 #include "adapter.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct medium {
 
 struct settings now_set;
 struct adapter adapters[DIRECTIONS];
-static struct medium media[DIRECTIONS]; /* a simplex medium is only the first */
+static struct medium media[DIRECTIONS]; /* a simplex medium uses only the first */
 static uint64_t loss_state, drift_state, access_state; /* separate, so that frames do not change the drift */
 static double drift_now;
 static int64_t drift_next_ns;

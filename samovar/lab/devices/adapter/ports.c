@@ -19,7 +19,7 @@ static int64_t wanted_frames(int direction, int64_t now_ns) {
   const struct adapter *adapter = &adapters[direction];
   int64_t wanted = may_read(direction, now_ns) ? carried(adapter, now_ns) : 0;
   int64_t room = (int64_t)now_set.buffer_frames[direction] - adapter->held_frames;
-  /* An adapter that pauses its host reads only frames for which it has room; others drop frames. */
+  /* An adapter that pauses its host reads only frames for which it has room. Other adapters read and drop the rest. */
   return now_set.flow_control && now_set.pause_quanta >= 1 ? earlier(wanted, room) : wanted;
 }
 

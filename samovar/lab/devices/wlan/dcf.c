@@ -143,7 +143,7 @@ static void begin_exchange(struct wlan *wlan, int64_t slot, int64_t now_ns) {
   wlan->busy_ns += wlan->busy_until_ns - now_ns;
 }
 
-/* Hand a frame to the host of its receiver; the access point sends on what is for other stations. */
+/* Hand a frame to the host of its receiver; the access point forwards frames for other stations. */
 static void deliver(struct wlan *wlan, struct port *port, struct frame *frame) {
   frame->t_ns = wlan->received_ns;
   port->count.out_frames++;
@@ -194,7 +194,7 @@ int64_t wlan_next_ns(const struct wlan *wlan) {
   return slot == NEVER_NS ? NEVER_NS : wlan->idle_ns + slot * wlan->phy.slot_ns;
 }
 
-/* Let everything happen that happens until a time; frames that arrived by then are in `received`. */
+/* Simulate until a time; frames that have arrived by then are in `received`. */
 void wlan_advance(struct wlan *wlan, int64_t now_ns) {
   for (int64_t next_ns; (next_ns = wlan_next_ns(wlan)) <= now_ns;) {
     if (wlan->busy_until_ns != NEVER_NS) end_exchange(wlan);

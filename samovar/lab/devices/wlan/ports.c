@@ -2,8 +2,8 @@
  *
  *   wlan FOLDER HOST TAP MAC [HOST TAP MAC ...]      the first host is the access point
  *
- * Frames follow the model in dcf.c, whose time is that of the clock. The TAPs are read as soon as they have frames; a queue
- * that is full drops them, so that hosts do not learn of it. */
+ * Frames follow the model in dcf.c, whose time is that of the clock. The TAPs are read as soon as they have frames. A full
+ * queue drops frames, and hosts do not learn of it. */
 #include "wlan.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static void begin_anew(void) {
   unwritten_frames = 0;
 }
 
-/* Unicast to no station goes to the access point, like a frame to a host behind it. */
+/* A unicast frame to an address that no station has goes to the access point, like a frame to a host behind it. */
 static int receiver_of(const struct frame *frame) {
   if (frame->bytes[0] & 1) return EVERYONE;
   for (int port = 0; port < device.ports; port++)

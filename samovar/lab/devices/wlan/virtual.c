@@ -2,7 +2,7 @@
  *
  *   virtual SECONDS PORTS LENGTH SENDER:RECEIVER[,SENDER:RECEIVER...] [KEY=VALUE...]
  *
- * LENGTH is that of the Ethernet frames. Prints a line for each port: its counters as JSON, and a last one for the medium. */
+ * LENGTH is that of the Ethernet frames. Prints the counters of each port, and then those of the medium, as lines of JSON. */
 #include "wlan.h"
 
 #include <inttypes.h>
