@@ -222,8 +222,7 @@ def make_report(root: Path, campaign: str, study: str = "") -> list[str]:
         else:
             pdf, verdicts = make_bundle(project.campaign(campaign), display, project.outputs)
     counts = (f"{verdicts.count(verdict)} {verdict}" for verdict in ("reproduced", "differs", "no data"))
-    page = [] if study else [str(pdf.with_name(PAGE))]
-    show([f"scorecard: {', '.join(counts)}", *([part] if part else []), *page, str(pdf)])
+    show([f"scorecard: {', '.join(counts)}", *([part] if part else []), str(pdf.with_name(PAGE)), str(pdf)])
     return verdicts
 
 
@@ -232,7 +231,7 @@ def browse(root: Path, no_open: bool = False) -> None:
     """Write an index of all campaigns of a project, and open it in a browser unless `no_open`."""
     results = open_controller(root).project.results
     campaigns = [plan.parent for plan in reversed(Archive(results).plans())]
-    others = sorted(pdf for name in (STUDIES, COMPARISONS) for pdf in (results / name).glob("*/*.pdf"))
+    others = sorted(one for name in (STUDIES, COMPARISONS) for one in (results / name).glob("*/"))
     index, unread = write_index(results, campaigns, others)
     show(f"cannot be read: {one}" for one in unread)
     show([f"{counted(len(campaigns), 'campaign')}: {index}"])

@@ -12,6 +12,7 @@ from samovar.cli.text import columns, first_lines
 from samovar.plan import Pick
 from samovar.report import (
     COMPARISON_PDF,
+    PAGE,
     CampaignComparison,
     Side,
     make_comparison,
@@ -46,7 +47,7 @@ def compare(
     with event_display(root) as display:
         comparison = make_comparison((first, second), names, parsed, root, to, display)
     show(comparison_lines(comparison, every_metric))
-    show([str(to / COMPARISON_PDF)])
+    show([str(to / PAGE), str(to / COMPARISON_PDF)])
     return comparison.exit_code
 
 

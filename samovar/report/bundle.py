@@ -15,10 +15,11 @@ from samovar.events import Emit, Event
 from samovar.experiment import Outputs
 from samovar.report.campaign_data import Json
 from samovar.report.document import compose
-from samovar.report.page import PAGE, make_page
+from samovar.report.page import PAGE, ListedCampaign, make_page
 from samovar.report.scorecard import VERDICTS, Result, read_results
 from samovar.report.typeset import TEMPLATES, typeset
 
+PAGE_TEMPLATE = "report.html.j2"
 SCORECARD, README, CRATE = "scorecard.json", "README.txt", "ro-crate-metadata.json"
 COPIES = {
     "provenance": ("experiment.yaml", "testbed.yaml", "plan.json", "provenance.json", "journal.jsonl"),
@@ -47,7 +48,8 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     document = compose(campaign, results)
     pdf = bundle / f"{campaign.plan.experiment}.pdf"
     write_whole(pdf, typeset(document, bundle, campaign.start_s))
-    write_whole(bundle / PAGE, make_page(campaign, document))
+    listed = [ListedCampaign("", campaign, campaign.plan.ids)]
+    write_whole(bundle / PAGE, make_page(document, pdf, listed, PAGE_TEMPLATE))
     write_json(bundle / SCORECARD, [vars(result) for result in results])
     commands = (run_command(campaign.plan), *document["regenerate"])
     repeat = "\n".join(f"  {line}" for line in commands)

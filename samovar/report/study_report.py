@@ -1,4 +1,4 @@
-"""Make the report of a study: several campaigns in one PDF, with their figures, data and checksums."""
+"""Make the report of a study: several campaigns in one PDF and page, with figures, data and checksums."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from samovar.report.campaign_data import Campaign, Json
 from samovar.report.document import compose, data_files, scorecard_section
 from samovar.report.number_format import moment
 from samovar.report.overview import pairs, trials_text, when
+from samovar.report.page import PAGE, ListedCampaign, make_page
 from samovar.report.provenance import one_line
 from samovar.report.scorecard import DIFFERS, Result, read_results
 from samovar.report.typeset import typeset
 from samovar.units import counted
 
-TEMPLATE, CAMPAIGNS = "study.typ", "campaigns.json"
+TEMPLATE, PAGE_TEMPLATE, CAMPAIGNS = "study.typ", "study.html.j2", "campaigns.json"
 SHOWN_DIGITS = 16
 """The PDF shows this many digits of a checksum; campaigns.json has all digits."""
 SECTION_FACTS = ("Campaign", "Overrides", "When", "Bottleneck", "Trials")
@@ -91,6 +92,8 @@ def make_study(
     pdf = folder / f"{study.study}.pdf"
     end_s = max(one.campaign.end_s for one in reported)
     write_whole(pdf, typeset(document, folder, end_s, template=TEMPLATE))
+    listed = [ListedCampaign(one.label, one, one.plan.ids) for one in (each.campaign for each in reported)]
+    write_whole(folder / PAGE, make_page(document, pdf, listed, PAGE_TEMPLATE))
     judged = [(one.campaign.plan.experiment, result) for one in reported for result in one.results]
     lines = [{"experiment": experiment, **vars(result)} for experiment, result in judged]
     write_json(folder / SCORECARD, lines)
@@ -169,7 +172,7 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
     for output in one.document[kind]:
         files = {key: output[key] for key in ("file", "data") if output.get(key)}
         moved = {key: _path_in_study(one.campaign, str(file)) for key, file in files.items()}
-        made[str(output["name"])] = {**output, **moved}
+        made[str(output["name"])] = {**output, **moved, "of": one.campaign.label}
     wanted: Sequence[str] | None = getattr(section, kind)
     if wanted is None:
         if section is not next(other for other in one.sections if getattr(other, kind) is None):

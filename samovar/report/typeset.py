@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,15 +27,16 @@ def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.ty
     return _compile(document, bundle, template, format="pdf", timestamp=int(t_s))[0]
 
 
-def draw_pictures(document: Json, bundle: Path) -> dict[str, bytes]:
-    """Return SVG pictures of a report's figures by file, and of its path by the name `path`.
+def draw_pictures(document: Json, testbeds: Sequence[Json], bundle: Path) -> dict[str, bytes]:
+    """Return SVG pictures of a report's figures by file, and of the testbeds' paths by `path 1` and so on.
 
     A figure whose SVG would be larger than LARGEST_SVG is a PNG picture instead. Raises ReportError.
     """
-    names = ["path"] * bool(document["path"]["hosts"])
+    names = [f"path {place}" for place, one in enumerate(testbeds, 1) if one["path"]["hosts"]]
     names += dict.fromkeys(str(one["file"]) for one in document["figures"] if one["file"])
     if not names:
         return {}
+    document = {**document, "testbeds": testbeds}
     pictures = dict(zip(names, _compile(document, bundle, "pictures.typ", format="svg"), strict=True))
     if any(len(picture) > LARGEST_SVG for picture in pictures.values()):
         drawn = zip(names, _compile(document, bundle, "pictures.typ", format="png", ppi=200), strict=True)

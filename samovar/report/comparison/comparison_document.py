@@ -1,4 +1,4 @@
-"""The content of a comparison's PDF as one JSON value."""
+"""The content of a comparison's PDF and page as one JSON value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from samovar.units import counted
 
 
 def compose_comparison(comparison: CampaignComparison) -> Json:
-    """Return the document of the PDF."""
+    """Return the document of the PDF and the page."""
     first, second = comparison.campaigns
     facts = {
         "A": comparison.names[0],
@@ -24,7 +24,10 @@ def compose_comparison(comparison: CampaignComparison) -> Json:
         "Matched": comparison.notes[0],
     }
     result = comparison.result
-    figures = [one | {"trials": counted(len(one["trials"]), "trial")} for one in result["figures"]]
+    figures = [
+        one | {"ids": one["trials"], "trials": counted(len(one["trials"]), "trial")}
+        for one in result["figures"]
+    ]
     return {
         "title": f"{first.plan.title or first.plan.experiment}: comparison",
         "experiment": first.plan.experiment,
@@ -38,7 +41,7 @@ def compose_comparison(comparison: CampaignComparison) -> Json:
         "changes": list(_change_tables(comparison)),
         "differences": list(comparison.differences),
         "figures": [OUTPUT_DEFAULTS | one for one in [*figures, *result["unmade"]]],
-        "left-out": [f"{one['campaign']}: {one['id']}: {one['reason']}" for one in result["left_out"]],
+        "left_out": [f"{one['campaign']}: {one['id']}: {one['reason']}" for one in result["left_out"]],
         "software": pairs({**report_software(), "R": result["r_version"]}),
     }
 

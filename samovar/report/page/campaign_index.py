@@ -22,17 +22,17 @@ INDEX, PAGE = "index.html", "report.html"
 def write_index(results: Path, campaigns: Sequence[Path], others: Iterable[Path]) -> tuple[Path, list[str]]:
     """Write index.html into a results folder; return its path, and a line for each unreadable campaign.
 
-    `campaigns` are folders in the order of the index, `others` PDFs of studies and comparisons. All links
+    `campaigns` are folders in the order of the index, `others` those of studies and comparisons. All links
     are relative, so that the results folder can be moved.
     """
     rows: list[Json] = []
     unread: list[str] = []
     for folder in campaigns:
         try:
-            rows.append(_row(folder, _link(folder, results)))
+            rows.append(_row(folder, results))
         except (SamovarError, OSError) as error:
             unread.append(f"{folder}: {error}")
-    linked = [_link(one, results) for one in others]
+    linked = [{"name": _link(one, results), "reports": _reports(one, results)} for one in others]
     values = {"rows": rows, "others": linked, "unread": unread, "folder": results.resolve().parent.name}
     write_whole(results / INDEX, render("index.html.j2", values, ("index.js",)))
     return results / INDEX, unread
@@ -43,8 +43,8 @@ def _link(path: Path, results: Path) -> str:
     return Path(os.path.relpath(path.resolve(), results.resolve())).as_posix()
 
 
-def _row(folder: Path, link: str) -> Json:
-    """Return a campaign's row. `link` is the path of its folder, relative to the index."""
+def _row(folder: Path, results: Path) -> Json:
+    """Return a campaign's row."""
     plan, journal = read_plan(folder), read_journal(folder / "journal.jsonl")
     state = fold(journal)
     states = Counter(state.trials[one].result if one in state.trials else NOT_RUN for one in plan.ids)
@@ -52,7 +52,6 @@ def _row(folder: Path, link: str) -> Json:
     verdicts = Counter(
         str(one.get("verdict", "")) for one in read_json(bundle / "scorecard.json", list, optional=True)
     )
-    files = {"page": PAGE, "PDF": f"{plan.experiment}.pdf"}
     return {
         "experiment": plan.experiment,
         "campaign": folder.name,
@@ -62,10 +61,12 @@ def _row(folder: Path, link: str) -> Json:
         "trials": len(plan.ids),
         "states": [{"state": word, "amount": amount} for word, amount in states.items()],
         "verdicts": [{"verdict": word, "amount": verdicts[word]} for word in VERDICTS if verdicts[word]],
-        "folder": link,
-        "reports": [
-            {"name": name, "link": f"{link}/bundle/{file}"}
-            for name, file in files.items()
-            if (bundle / file).is_file()
-        ],
+        "folder": _link(folder, results),
+        "reports": _reports(bundle, results),
     }
+
+
+def _reports(folder: Path, results: Path) -> list[Json]:
+    """Return links to the page and the PDF in a folder; none to those that are missing."""
+    files = [("page", folder / PAGE), *(("PDF", pdf) for pdf in sorted(folder.glob("*.pdf")))]
+    return [{"name": name, "link": _link(file, results)} for name, file in files if file.is_file()]

@@ -1,10 +1,11 @@
-"""List a campaign's trials for its page: levels, verdict, checks, and the files and scripts of each trial."""
+"""List trials for a page: levels, verdict, checks, and the files and scripts of each trial."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import os
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from samovar.experiment import redacted
 from samovar.recipes import BODY
@@ -16,6 +17,14 @@ FOLDERS = ("commands", "facts", "logs", "traces")
 Value = TypeVar("Value", bound=Hashable)
 
 
+class ListedCampaign(NamedTuple):
+    """A campaign, its name on the page, and the ids of those of its trials that the page lists."""
+
+    name: str
+    campaign: Campaign
+    ids: Collection[str]
+
+
 class Distinct(dict[Value, int]):
     """Number distinct values in the order of their first use, so that repeated ones are stored once."""
 
@@ -24,15 +33,18 @@ class Distinct(dict[Value, int]):
         return self.setdefault(value, len(self))
 
 
-def trial_table(campaign: Campaign) -> Json:
-    """Return the factors, and a row for each planned trial in the order of the plan.
+def trial_table(campaigns: Sequence[ListedCampaign], page_folder: Path) -> Json:
+    """Return the factors, and a row for each trial in the order of the plans.
 
-    A row has the id, part, levels (empty for a factor that the trial's part does not have), replicate, block,
-    state and reasons.
+    A row has the campaign, the campaign's folder relative to that of the page, the id, part, levels (empty
+    for a factor that the trial's part does not have), replicate, block, state and reasons.
     """
-    factors = list(dict.fromkeys(factor for part in campaign.plan.parts for factor in part.factors))
+    parts = [part for _, campaign, _ in campaigns for part in campaign.plan.parts]
+    factors = list(dict.fromkeys(factor for part in parts for factor in part.factors))
     rows = [
         {
+            "campaign": name,
+            "folder": Path(os.path.relpath(campaign.folder, page_folder.resolve())).as_posix(),
             "id": trial.id,
             "part": trial.part,
             "levels": [trial.treatment.get(factor, "") for factor in factors],
@@ -42,13 +54,16 @@ def trial_table(campaign: Campaign) -> Json:
             "reasons": "; ".join(reasons(campaign, trial.id)),
             "recorded": trial.id in campaign.manifests,
         }
+        for name, campaign, ids in campaigns
         for trial in campaign.plan.trials
+        if trial.id in ids
     ]
-    return {"factors": factors, "parts": len(campaign.plan.parts) > 1, "rows": rows}
+    several = {"campaigns": len(campaigns) > 1, "parts": len({part.name for part in parts}) > 1}
+    return {"factors": factors, **several, "rows": rows}
 
 
-def trial_details(campaign: Campaign) -> Json:
-    """Return checks, files and scripts of each planned trial, as indices of lists without duplicates.
+def trial_details(campaigns: Sequence[ListedCampaign]) -> Json:
+    """Return checks, files and scripts of each listed trial, as indices of lists without duplicates.
 
     `scripts` has pairs of a file's name and its text, without the functions with which all scripts begin.
     """
@@ -64,7 +79,9 @@ def trial_details(campaign: Campaign) -> Json:
                 for file in sorted((campaign.folder / "trials" / id_ / "commands").glob("*.sh"))
             ],
         }
+        for _, campaign, ids in campaigns
         for id_ in campaign.plan.ids
+        if id_ in ids
     ]
     shown = [[redacted(text, {}) for text in check] for check in checks]
     return {"checks": shown, "names": list(names), "scripts": list(scripts), "trials": trials}

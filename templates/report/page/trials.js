@@ -9,6 +9,7 @@
   // --- Filter
 
   const columns = [
+    ...(new Set(rows.map(row => row.campaign)).size > 1 ? [["campaign", row => row.campaign]] : []),
     ...(new Set(rows.map(row => row.part)).size > 1 ? [["part", row => row.part]] : []),
     ...factors.map((name, place) => [name, row => row.levels[place]]),
     ["verdict", row => row.state],
@@ -43,7 +44,7 @@
 
   // --- One trial
 
-  const path = (...parts) => ["..", "trials", ...parts.flatMap(one => one.split("/")).map(encodeURIComponent)].join("/");
+  const path = (row, ...parts) => [row.folder, "trials", row.id, ...parts].flatMap(one => one.split("/")).map(encodeURIComponent).join("/");
 
   function checksTable(checks) {
     return element("div", { class: "scroll", tabindex: "0" }, element("table", {},
@@ -71,7 +72,7 @@
     return JSON.parse(await new Response(stream).text());
   }
 
-  function filesOf(id, trial) {
+  function filesOf(row, trial) {
     const scripts = new Map(trial.scripts.map(([name, text]) => [details.names[name], details.scripts[text]]));
     const folders = new Map();
     for (const name of trial.files.map(one => details.names[one])) {
@@ -81,7 +82,7 @@
     return [...folders].flatMap(([folder, files]) => [
       element("h3", {}, folder[0].toUpperCase() + folder.slice(1)),
       element("ul", folder === "commands" ? { class: "commands" } : {}, ...files.filter(file => !files.includes(scriptOf(file))).map(file => {
-        const link = (name, text) => element("a", { href: path(id, folder, name) }, text);
+        const link = (name, text) => element("a", { href: path(row, folder, name) }, text);
         const result = files.find(one => one !== file && scriptOf(one) === file);
         const links = [link(file, file), ...(result ? [" → ", link(result, "result")] : [])];
         const text = scripts.get(`${folder}/${file}`);
@@ -106,14 +107,14 @@
     const facts = [...columns.map(([name, value]) => [name, value(row)]), ["replicate", row.replicate], ["block", row.block], ["reasons", row.reasons]];
     show(row.id,
       element("dl", {}, ...facts.filter(([, value]) => value !== "").map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value))))),
-      ...(row.recorded ? [element("p", {}, element("a", { href: path(row.id, "manifest.json") }, "manifest.json"))] : []),
-      element("h3", {}, "Checks"), ...checksOf(trial), ...filesOf(row.id, trial));
+      ...(row.recorded ? [element("p", {}, element("a", { href: path(row, "manifest.json") }, "manifest.json"))] : []),
+      element("h3", {}, "Checks"), ...checksOf(trial), ...filesOf(row, trial));
   }
 
   // Open the trials of a point: those of `places` that have all levels in `words`, or all of `places` if none has.
   document.addEventListener("open-trials", ({ detail }) => {
     const matching = detail.words ? detail.places.filter(place => {
-      const own = [rows[place].part, ...rows[place].levels];
+      const own = [rows[place].campaign, rows[place].part, ...rows[place].levels];
       return detail.words.every(one => own.includes(one));
     }) : detail.places.filter(place => place >= 0);
     const places = matching.length ? matching : detail.places.filter(place => place >= 0);

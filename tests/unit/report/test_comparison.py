@@ -22,6 +22,7 @@ from samovar.experiment import package_outputs
 from samovar.report.comparison import parse_limit
 from samovar.report.comparison.changes import FAILED, NO_DATA, PASSED, Change
 from tests.golden.campaign import unpack
+from tests.unit.report.page_text import Text, words_only_in_pdf
 
 STRETCH = 1.25
 """Time in captures of the slow copy passes so much slower: rates are 20 % lower, round-trip times 25 % longer."""
@@ -109,7 +110,11 @@ def test_an_equal_copy_has_no_change_in_any_metric(project: Path, capsys: pytest
     assert changes["goodput_bps", "cubic"]["confidence"] == "0.875"
     assert any(line.startswith("~ ") and "goodput_bps" in line for line in answer.lines)
     assert set(answer.cases().values()) <= {"", "skipped"}
-    assert (answer.to / "comparison.pdf").read_bytes().startswith(b"%PDF")
+    page = answer.to / "report.html"
+    assert words_only_in_pdf(answer.to / "comparison.pdf", page) == set()
+    trials = [one for one in Text(page.read_text()).links if one.endswith("manifest.json")]
+    assert len(trials) == 2 * len(set(trials)) // 2 > 0, "those of A and those of B"
+    assert all((answer.to / one).is_file() for one in trials)
 
 
 def test_a_slower_copy_is_found_with_its_changes_and_its_kernel(

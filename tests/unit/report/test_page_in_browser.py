@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from samovar.events import silent
-from samovar.report import make_bundle
+from samovar.experiment.keys.experiment_file import StudyReport
+from samovar.report import make_bundle, make_study
 from tests.unit.report.browser import Browser, chromium
 from tests.unit.report.report_sample import draw_figures, write_campaign
 
@@ -171,6 +172,28 @@ def test_a_click_on_a_point_opens_its_trial_with_checks_and_files(browser: Brows
     assert "1 passed" in text
     scripts = browser.run("[...document.querySelectorAll('#trial-dialog pre')].map(one => one.textContent)")
     assert "sysctl -w net.ipv4.tcp_congestion_control='reno'" in scripts[0]
+
+
+def test_the_page_of_a_study_opens_the_trial_of_a_point_in_its_campaign(
+    started: Browser, folder: Path, tmp_path: Path
+) -> None:
+    sections = [{"title": "The buffer", "experiment": "tplink-buffer"}]
+    study = StudyReport.model_validate({"study": "one", "title": "One campaign", "sections": sections})
+    make_study(study, lambda _: folder, tmp_path, silent)
+    started.show_as(1280)
+    started.problems.clear()
+    started.open(tmp_path / "report.html")
+    plot = "document.querySelector('#figure-tplink-buffer-rtt-by-rwnd .plot')"
+    started.run("document.getElementById('figure-tplink-buffer-rtt-by-rwnd').scrollIntoView()")
+    started.wait_for(plot)
+    started.run(f"{plot}.focus()")
+    started.press("ArrowRight")
+    started.press("Enter")
+    started.wait_for(OPEN)
+    links = started.run("[...document.querySelectorAll('#trial-dialog a')].map(one => decodeURI(one.href))")
+    assert any(one.startswith((folder / "trials").as_uri()) for one in links)
+    assert all(Path(one.removeprefix("file://")).is_file() for one in links)
+    assert started.problems == []
 
 
 def test_a_point_of_a_median_lists_its_trials(browser: Browser) -> None:

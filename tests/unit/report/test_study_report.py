@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from samovar.campaign import read_plan
 from samovar.errors import DefinitionError, ReportError
 from samovar.events import silent
 from samovar.experiment import load_study_report
 from samovar.experiment.keys.experiment_file import StudyReport
 from samovar.report.study_report import make_study
+from tests.unit.report.page_text import Text, words_only_in_pdf
 from tests.unit.report.report_sample import draw_figures, write_campaign
 
 ROOT = Path(__file__).parents[3]
@@ -30,7 +33,11 @@ def study(**keys: object) -> StudyReport:
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     figures = draw_figures(tmp_path_factory.mktemp("figures"))
-    return write_campaign(tmp_path_factory.mktemp("results"), figures=figures)
+    folder = write_campaign(tmp_path_factory.mktemp("results"), figures=figures)
+    first = read_plan(folder).ids[0]
+    data = f"trial,flow,quantity,unit,t_s,value\n{first},bulk,rtt,ms,0,1\n{first},bulk,rtt,ms,1,2\n"
+    (folder / "bundle" / "data" / "rtt-by-rwnd.csv").write_text(data)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +65,20 @@ def test_the_document_has_cover_sections_and_checksums_of_campaigns(made: Path, 
         assert words in text
     assert set(sums) == {"plan.json", "journal.jsonl"}
     assert all(value[:16] in text.replace(" ", "") for value in sums.values())
+
+
+def test_the_page_has_every_word_of_the_pdf_and_links_to_the_trials_of_the_campaign(made: Path) -> None:
+    page = made / "report.html"
+    drawn = {"direction", "left", "linux", "right"}  # in the drawing of the path
+    assert words_only_in_pdf(made / "tplink.pdf", page) <= drawn | {"contents"}
+    text = Text(page.read_text())
+    files = [one for one in text.links if not one.startswith(("data:", "#"))]
+    assert [one for one in files if not (made / one).is_file()] == []
+    assert sum(one.endswith("manifest.json") for one in files) == 30
+    curves = re.findall(r'class="curves">(.*?)</script>', page.read_text())
+    assert len(curves) == 1
+    places = {curve["at"][0] for panel in json.loads(curves[0])["panels"] for curve in panel["curves"]}
+    assert places == {0}, "the first of the 30 trials"
 
 
 def test_a_campaign_that_two_sections_share_counts_once(made: Path) -> None:
