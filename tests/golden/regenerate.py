@@ -1,10 +1,8 @@
-"""Write the golden files again: `python tests/golden/regenerate.py [commands | campaign]`, then read `git diff`.
-
-They are those of tests/golden/commands and tests/golden/campaign.
-"""
+"""Write the golden files again, those of tests/golden/commands and tests/golden/campaign; then read `git diff`."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -17,11 +15,12 @@ from tests.golden.goldens import COMMANDS, make_goldens
 
 def main() -> None:
     """Write the golden files that are named, or all."""
-    wanted = sys.argv[1:] or ["commands", "campaign"]
-    if "commands" in wanted:
-        write_commands()
-    if "campaign" in wanted:
-        write_campaign()
+    writers = {"commands": write_commands, "campaign": write_campaign}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("which", nargs="?", choices=writers, help="both by default")
+    which = parser.parse_args().which
+    for name in [which] if which else writers:
+        writers[name]()
 
 
 def write_commands() -> None:
