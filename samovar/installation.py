@@ -64,10 +64,8 @@ def r_library(emit: Emit = silent) -> Path:
     if not (library / "samovar").is_dir():
         with _building("the R package", library, emit):
             if not (library / "samovar").is_dir():
-                words = ["R", "CMD", "INSTALL", "--no-multiarch", f"--library={library}"]
-                _build(
-                    words, SHIPPED / "analysis", "the R package", {"MAKEFLAGS": f"-j{os.cpu_count() or 1}"}
-                )
+                jobs = {"MAKEFLAGS": f"-j{os.cpu_count() or 1}"}
+                _build(["./install", str(library)], SHIPPED / "analysis", "the R package", jobs)
     return library
 
 
@@ -80,7 +78,7 @@ def device_program(name: str, emit: Emit = silent) -> Path:
     if not program.is_file():
         with _building("the devices of labs", program.parent, emit):
             if not program.is_file():
-                words = ["make", "--no-print-directory", "-B", f"OUT={program.parent}", "-C"]
+                words = ["make", "--no-print-directory", "-B", f"OUT={program.parent}"]
                 _build(words, PACKAGE / "lab" / "devices", "the devices of labs", {})
     return program
 
@@ -99,13 +97,14 @@ def _building(what: str, folder: Path, emit: Emit) -> Iterator[None]:
 
 
 def _build(words: Sequence[str], sources: Path, what: str, environment: Mapping[str, str]) -> None:
-    """Compile a copy of the sources, because their own folder may be read-only. Raises InstallationError."""
+    """Run a command in a copy of the sources, whose folder may be read-only. Raises InstallationError."""
     copy = cache_folder() / "build" / sources.name
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(sources, copy)
     try:
         done = subprocess.run(
-            [*words, str(copy)],
+            words,
+            cwd=copy,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -23,6 +23,27 @@ test_that("every help page of an exported function has examples", {
   expect_error(samovar_example("no.txt"), "is not an example", class = "samovar_error_argument")
 })
 
+test_that("the examples of every help page run, and draw what they plot", {
+  pages <- tools::Rd_db(dir = repository("analysis"))
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  ran <- Filter(\(name) {
+    code <- tempfile(fileext = ".R")
+    tools::Rd2ex(pages[[name]], code) # writes no file for a page without examples
+    if (!file.exists(code)) return(FALSE)
+    run <- \() utils::capture.output(source(code, local = new.env(parent = globalenv()), print.eval = TRUE))
+    tryCatch(run(), error = \(e) fail(paste0(name, ": ", conditionMessage(e))))
+    TRUE
+  }, names(pages))
+  expect_setequal(setdiff(names(pages), ran), "samovar-package.Rd")
+})
+
+test_that("the vignette is installed", {
+  expect_equal(unname(utils::vignette(package = "samovar")$results[, "Item"]), "captures")
+  found <- utils::vignette("captures", package = "samovar")
+  expect_true(file.exists(file.path(found$Dir, "doc", found$PDF)))
+})
+
 test_that("R source files are ASCII", {
   files <- list.files(repository("analysis", "R"), full.names = TRUE)
   expect_equal(Filter(\(f) any(grepl("[^ -~\t]", readLines(f))), files), character())
