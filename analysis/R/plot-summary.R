@@ -111,7 +111,7 @@ plot_heatmap <- function(data, x_title, y_title, title, panels = character()) {
 figure_tradeoff <- function(results, trials, x = "rtt_median_ms", y = "throughput_bps", of = NULL, overlay = NULL, facet = NULL) {
   made <- two_metrics(results, trials, x, y, of, overlay, facet)
   made$plot <- plot_two_metrics(made$data, made$x_title, made$y_title, made$legend, made$layout$facets, delay = TRUE)
-  made$layout$reversed <- "x"
+  made$layout[c("reversed", "ellipses")] <- list("x", TRUE)
   made$title <- paste(made$y_title, "against", made$x_title)
   made$caption <- sentences("Better is up and to the right: the axis of delay is reversed", made$caption, ellipse_words(made$data))
   made[c("plot", "data", "trials", "width_in", "height_in", "title", "layout", "caption")]

@@ -66,7 +66,7 @@ test_that("the ellipse is at Mahalanobis distance 1 from the mean", {
 test_that("a trade-off has a reversed axis of delay, and says where too few trials have no ellipse", {
   made <- figure_of(figure = "tradeoff", of = "bulk", overlay = "cc")
   expect_gt(printed(made), 3000)
-  expect_equal(made$layout$reversed, "x")
+  expect_equal(made$layout[c("reversed", "ellipses")], list(reversed = "x", ellipses = TRUE))
   expect_match(made$caption, "No ellipse: fewer than 3 trials")
   data <- data.table::data.table(x = c(1, 2, 3, 9), y = c(1, 3, 2, 9), curve = factor(c("a", "a", "a", "b")))
   layers <- ggplot2::ggplot_build(plot_two_metrics(data, "Delay", "Rate", delay = TRUE))$data

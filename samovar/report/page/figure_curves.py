@@ -1,4 +1,4 @@
-"""Read the data of a report's figures as curves, which the page draws so that readers can zoom into them."""
+"""Read the data of a report's figures as curves or tiles, which the page draws for readers to explore."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from samovar.report.campaign_data import Json
+from samovar.report.number_format import number
 
 Columns = dict[str, list[str]]
 UNITS = {"ms": "ms", "us": "µs", "s": "s", "bytes": "bytes", "packets": "packets", "mbps": "Mbit/s"}
 """Units by the suffix of a column's name."""
 NAMES = {"rtt": "RTT", "srtt": "srtt", "rto": "RTO", "cwnd": "cwnd", "ssthresh": "ssthresh", "t": "Time"}
 ROWS_AT_ONCE = 10_000
+KINDS = ("line", "step", "points", "segments", "bars", "boxes")
+"""Kinds of layouts that are drawn as curves."""
+OVER_LEVELS = ("bars", "boxes")
+"""Kinds whose x axis has levels, even if these are numbers."""
 LEVEL_TEXTS = ("rwnd", "label", "level")
 """Columns with the level of a factor as the plan has it."""
 
@@ -47,17 +52,19 @@ class TableRow(NamedTuple):
 
 
 def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> Json | None:
-    """Return the panels and curves of a figure, or None if its data are not curves.
+    """Return the panels of a figure with curves or tiles, or None if the page shows its picture.
 
     `trials` maps the id of a trial to its row in the table of trials.
     """
-    file = bundle / str(figure["data"])
+    file, layout = bundle / str(figure["data"]), figure.get("layout") or {}
     columns = _read_columns(file) if figure["data"] and file.is_file() else {}
-    form = _form_of_layout(figure.get("layout") or {}, columns) or _form_of_columns(columns)
+    if layout.get("kind") == "tiles":
+        return _read_tiles(figure, layout, columns, trials)
+    form = _form_of_layout(layout, columns) or _form_of_columns(columns)
     if form is None:
         return None
     texts = columns[form.x]
-    levels = [] if _is_numeric(texts) else list(dict.fromkeys(texts))
+    levels = list(dict.fromkeys(texts)) if form.kind in OVER_LEVELS or not _is_numeric(texts) else []
     places = {level: float(place) for place, level in enumerate(levels)}
     values = {"x": [places[one] for one in texts] if levels else _numbers(texts)}
     for name, column in (("y", form.y), ("low", form.low), ("high", form.high)):
@@ -80,11 +87,52 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
     return {
         "kind": form.kind,
         "cumulative": form.y == "share",
-        "x": {**_axis(figure, "x", form.x), "column": form.x, "levels": levels},
+        "ellipses": bool(layout.get("ellipses")),
+        "x": {
+            **_axis(figure, "x", form.x),
+            "column": form.x,
+            "levels": levels,
+            "reversed": "x" in (layout.get("reversed") or ""),
+        },
         "y": y_axis,
         "panels": panels,
-        "trials": [trials[one].place for one in figure["ids"] if one in trials],
+        "trials": _places(figure, trials),
     }
+
+
+def _read_tiles(figure: Json, layout: Json, columns: Columns, trials: Mapping[str, TableRow]) -> Json | None:
+    """Return the panels of a figure of tiles: levels of rows and columns, text and share of each tile.
+
+    The share is the place of the value between the least (0) and the greatest (1) of the figure.
+    """
+    names = [str(layout.get(name)) for name in ("x", "y", "value", "low", "high")]
+    facets = tuple(str(one) for one in layout.get("facets") or [])
+    if not {*names, *facets} <= set(columns):
+        return None
+    values = _numbers(columns[names[2]])
+    known = [one for one in values if not math.isnan(one)]
+    least, range_ = min(known, default=0.0), max(known, default=0.0) - min(known, default=0.0)
+    across, down, *_ = (columns[name] for name in names)
+    panels: dict[str, dict[str, Json]] = {}
+    for row, panel in enumerate(_panels(CurveForm("tiles", names[0], names[1], facets=facets), columns)):
+        low, high = (columns[name][row] for name in names[3:])
+        interval = "" if low == "NA" else f"[{number(float(low), 3)}, {number(float(high), 3)}]"
+        if not math.isnan(values[row]):
+            share = (values[row] - least) / range_ if range_ else 0.0
+            tile = {"text": number(values[row], 3), "interval": interval, "share": round(share, 3)}
+            panels.setdefault(panel, {}).setdefault(down[row], {})[across[row]] = tile
+    return {
+        "kind": "tiles",
+        "x": {**_axis(figure, "x", names[0]), "levels": list(dict.fromkeys(across))},
+        "y": {**_axis(figure, "y", names[1]), "levels": list(dict.fromkeys(down))},
+        "panels": [{"title": panel, "rows": rows} for panel, rows in panels.items()],
+        "trials": _places(figure, trials),
+    }
+
+
+def _places(figure: Json, trials: Mapping[str, TableRow]) -> list[int]:
+    """Return the places of a figure's trials in the table of trials."""
+    return [trials[one].place for one in figure["ids"] if one in trials]
 
 
 def _axis(figure: Json, name: str, column: str) -> Json:
@@ -109,14 +157,16 @@ def _form_of_layout(layout: Json, columns: Columns) -> CurveForm | None:
     """Return the form in figures.json; None if the figure has no curves, or if a column is missing.
 
     If the PDF has a panel for each trial, the page shows these trials as curves of one panel, for comparison.
+    Only segments keep a panel for each trial, because their curves are segments, ACKs and so on.
     """
     names = {name: str(layout.get(name) or "") for name in ("kind", "x", "y", "low", "high", "curve")}
     facets = tuple(str(one) for one in layout.get("facets") or [])
-    if "trial" in facets:
+    names["y"] = names["y"] or names["high"]
+    if "trial" in facets and names["kind"] != "segments":
         names["curve"], facets = "", tuple(one for one in facets if one != "trial")
     form = CurveForm(**names, facets=facets)
     used = {form.x, form.y, form.curve or form.x, *facets}
-    return form if form.kind in ("line", "step", "points") and used <= set(columns) else None
+    return form if form.kind in KINDS and used <= set(columns) else None
 
 
 def _form_of_columns(columns: Columns) -> CurveForm | None:

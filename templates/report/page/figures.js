@@ -1,5 +1,5 @@
-// Draw figures as curves. Readers can zoom, pan, hide curves, read values, and open the trial of a point. uPlot draws axes and
-// the cursor. The curves are drawn here from a pyramid of extremes, so that a million points are fast and no extreme is lost.
+// Draw figures. Readers can zoom, pan, hide curves, read values, and open the trial of a point. uPlot draws axes and the cursor. The
+// curves are drawn here from a pyramid of extremes, so that a million points are fast and no extreme is lost. Tiles are a table.
 "use strict";
 (() => {
   const COLOURS = { // Okabe and Ito, as in the PDF; and lighter ones on a dark page
@@ -64,6 +64,7 @@
     const curve = { ...raw, number, x: decode(raw.x), y: decode(raw.y) };
     for (const name of ["low", "high"]) curve[name] = raw[name] ? decode(raw[name]) : curve.y;
     curve.banded = Boolean(raw.low);
+    curve.isLine = curve.low.every((low, i) => low === curve.high[i]);
     curve.levelsOfExtremes = pyramid(curve.low, curve.high);
     return curve;
   }
@@ -88,11 +89,48 @@
     return places;
   }
 
+  // The numbers of a box plot: quartiles (R's type 7), and the ends of its whiskers, the last samples within 1.5 times their distance.
+  function boxOf(samples, isLog) {
+    const to = isLog ? Math.log : one => one, back = isLog ? Math.exp : one => one;
+    const sorted = Float64Array.from(samples, to).sort();
+    const quartile = share => {
+      const at = share * (sorted.length - 1), below = Math.floor(at);
+      return sorted[below] + (at - below) * ((sorted[below + 1] ?? sorted[below]) - sorted[below]);
+    };
+    const [low, median, high] = [0.25, 0.5, 0.75].map(quartile), reach = 1.5 * (high - low);
+    const inside = sorted.filter(one => one >= low - reach && one <= high + reach);
+    const [least, first, middle, last, greatest] = [inside[0], low, median, high, inside.at(-1)].map(back);
+    return { least, low: first, median: middle, high: last, greatest };
+  }
+
+  // Mean and covariance of the points of a curve, as the points of the ellipse of one standard deviation; none of fewer than three points.
+  function ellipseOf({ x, y }) {
+    const n = x.length, mean = of => of.reduce((sum, one) => sum + one, 0) / n;
+    if (n < 3) return [];
+    const [mx, my] = [mean(x), mean(y)];
+    const covariance = (a, ma, b, mb) => a.reduce((sum, one, i) => sum + (one - ma) * (b[i] - mb), 0) / (n - 1);
+    const [xx, xy, yy] = [covariance(x, mx, x, mx), covariance(x, mx, y, my), covariance(y, my, y, my)];
+    // A square root of the covariance matrix (Cholesky's) maps the unit circle to the ellipse.
+    const a = Math.sqrt(xx), b = a > 0 ? xy / a : 0, c = Math.sqrt(Math.max(0, yy - b * b));
+    return Array.from({ length: 73 }, (_, i) => {
+      const turn = i * Math.PI / 36;
+      return [mx + a * Math.cos(turn), my + b * Math.cos(turn) + c * Math.sin(turn)];
+    });
+  }
+
   // --- Drawing
 
   function colourOf(curve) {
     return COLOURS[dark.matches ? "dark" : "light"][curve.number % 8];
   }
+
+  // Where a point is on the x axis: bars of one level stand side by side.
+  function across(panel, figure, curve, i) {
+    if (figure.kind !== "bars") return curve.x[i];
+    return curve.x[i] + (panel.curves.indexOf(curve) - (panel.curves.length - 1) / 2) * barWidth(panel);
+  }
+
+  const barWidth = panel => 0.8 / panel.curves.length;
 
   function drawPanel(plot, panel, figure) {
     const { ctx, bbox } = plot, scale = devicePixelRatio;
@@ -107,6 +145,11 @@
       const places = placesToDraw(curve, min, max, 4 * bbox.width);
       ctx.strokeStyle = ctx.fillStyle = colourOf(curve);
       ctx.lineWidth = 1.3 * scale;
+      const shapes = { bars: drawBars, boxes: drawBox, segments: drawSegments }[figure.kind];
+      if (shapes && !(figure.kind === "segments" && curve.isLine)) {
+        shapes(ctx, panel, figure, curve, places, X, Y, scale);
+        continue;
+      }
       if (curve.banded && figure.kind === "line") {
         ctx.globalAlpha = 0.3;
         ctx.beginPath();
@@ -115,7 +158,7 @@
         ctx.fill();
         ctx.globalAlpha = 1;
       }
-      if (figure.kind !== "line") ctx.setLineDash(DASHES[curve.number % 8].map(one => one * scale));
+      if (figure.kind === "step" || figure.kind === "points") ctx.setLineDash(DASHES[curve.number % 8].map(one => one * scale));
       ctx.beginPath();
       // A distribution is continued to both edges of the plot: from 0 to 1 if it rises, from 1 to 0 if it falls.
       const [from, to] = curve.y.at(0) <= curve.y.at(-1) ? [0, 1] : [1, 0];
@@ -125,7 +168,7 @@
         const [x, y] = [X(curve.x[i]), Y(curve.y[i])];
         if (Number.isNaN(y)) { before = NaN; continue; }
         if (Number.isNaN(before)) ctx.moveTo(x, y);
-        else if (figure.kind === "step") ctx.lineTo(x, before);
+        else if (figure.kind === "step" || figure.kind === "segments") ctx.lineTo(x, before);
         ctx.lineTo(x, y);
         before = y;
       }
@@ -135,9 +178,67 @@
       }
       if (figure.kind !== "points" || curve.banded) ctx.stroke(); // points without intervals are single observations
       ctx.setLineDash([]);
+      if (figure.ellipses) drawEllipse(ctx, curve, X, Y);
       if (figure.kind === "points") drawMarks(ctx, curve, places, X, Y, scale);
     }
     ctx.restore();
+  }
+
+  function drawArea(ctx, alpha) {
+    ctx.globalAlpha = alpha;
+    ctx.fill();
+    ctx.globalAlpha = 1;
+    ctx.stroke();
+  }
+
+  function line(ctx, ...points) {
+    ctx.beginPath();
+    for (const [x, y] of points) ctx.lineTo(x, y);
+    ctx.stroke();
+  }
+
+  function drawBars(ctx, panel, figure, curve, places, X, Y, scale) {
+    const half = 0.44 * barWidth(panel);
+    for (const i of places) {
+      const at = across(panel, figure, curve, i), [left, right] = [X(at - half), X(at + half)], top = Y(curve.y[i]);
+      ctx.beginPath();
+      if (figure.log.y) ctx.arc(X(at), top, 3.5 * scale, 0, 7); // a bar needs an axis that has a zero
+      else ctx.rect(left, top, right - left, Y(0) - top);
+      drawArea(ctx, figure.log.y ? 1 : 0.45);
+      if (curve.low[i] === curve.low[i]) line(ctx, [X(at), Y(curve.low[i])], [X(at), Y(curve.high[i])]);
+    }
+  }
+
+  function drawBox(ctx, panel, figure, { box, x, y }, places, X, Y, scale) {
+    if (!x.length) return;
+    const [left, middle, right] = [X(x[0] - 0.3), X(x[0]), X(x[0] + 0.3)], [low, high] = [Y(box.low), Y(box.high)];
+    ctx.beginPath();
+    ctx.rect(left, high, right - left, low - high);
+    drawArea(ctx, 0.25);
+    line(ctx, [left, Y(box.median)], [right, Y(box.median)]);
+    line(ctx, [middle, low], [middle, Y(box.least)]);
+    line(ctx, [middle, high], [middle, Y(box.greatest)]);
+    for (const one of y.filter(one => one < box.least || one > box.greatest)) {
+      ctx.beginPath();
+      ctx.arc(middle, Y(one), 1.5 * scale, 0, 7);
+      ctx.fill();
+    }
+  }
+
+  function drawSegments(ctx, panel, figure, curve, places, X, Y, scale) {
+    ctx.beginPath();
+    for (const i of places) {
+      const [x, low, high] = [X(curve.x[i]), Y(curve.low[i]), Y(curve.high[i])];
+      ctx.moveTo(x, low);
+      ctx.lineTo(x, Math.min(high, low - scale)); // at least a pixel
+    }
+    ctx.stroke();
+  }
+
+  function drawEllipse(ctx, curve, X, Y) {
+    ctx.beginPath();
+    for (const [x, y] of ellipseOf(curve)) ctx.lineTo(X(x), Y(y));
+    drawArea(ctx, 0.15);
   }
 
   function drawMarks(ctx, curve, places, X, Y, scale) {
@@ -161,7 +262,9 @@
   // The range of y: from zero if the whole width is shown, as in the PDF; otherwise that of the visible values.
   function rangeOfY(panel, figure, min, max) {
     let low = Infinity, high = -Infinity;
-    for (const curve of panel.curves.filter(one => !figure.hidden.has(one.label))) {
+    // Beside segments, the end of a receiver's window of megabytes would leave no room for them.
+    const visible = panel.curves.filter(one => !figure.hidden.has(one.label)), drawn = visible.filter(one => !one.isLine);
+    for (const curve of figure.kind === "segments" && drawn.length ? drawn : visible) {
       for (const i of placesToDraw(curve, min, max, 4000)) {
         if (curve.x[i] < min || curve.x[i] > max) continue;
         for (const value of [curve.y[i], curve.low[i], curve.high[i]]) {
@@ -174,7 +277,7 @@
     if (low > high) return figure.log.y ? [1, 10] : [0, 1];
     if (figure.log.y) return [low / 1.1, high * 1.1];
     const whole = min <= figure.whole[0] && max >= figure.whole[1];
-    if (whole) low = Math.min(0, low);
+    if (figure.kind === "bars" || whole && !figure.ellipses) low = Math.min(0, low);
     const margin = (high - low || Math.abs(high) || 1) * 0.06;
     return [low === 0 ? 0 : low - margin, high + margin];
   }
@@ -183,8 +286,9 @@
     const common = { stroke: () => css("--ink"), grid: { stroke: () => css("--hair"), width: 0.5 }, ticks: { stroke: () => css("--hair") },
       font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
     const words = new Map();
-    if (figure.kind === "points") {
-      for (const curve of figure.panels.flatMap(one => one.curves)) curve.x.forEach((x, i) => words.set(x, curve.levels?.[i] ?? plain(x)));
+    figure.x.levels.forEach((word, i) => words.set(i, word));
+    if (figure.kind === "points" && !words.size) {
+      for (const curve of figure.panels.flatMap(one => one.curves)) curve.levels?.forEach((word, i) => words.set(curve.x[i], word));
     }
     const few = words.size > 0 && words.size <= 16;
     const x = { ...common, label: isLast ? figure.x.title : undefined, labelSize: 22, size: 34 };
@@ -205,7 +309,7 @@
       axes: axes(figure, isLast),
       series: [{}, { show: false }],
       scales: {
-        x: { time: false, min, max, range: (self, low, high) => [low, high], distr: figure.log.x ? 3 : 1 },
+        x: { time: false, min, max, range: (self, low, high) => [low, high], distr: figure.log.x ? 3 : 1, dir: figure.x.reversed ? -1 : 1 },
         y: { auto: false, range: rangeOfY(panel, figure, min, max), distr: figure.log.y ? 3 : 1 },
       },
       legend: { show: false },
@@ -215,7 +319,8 @@
       hooks: {
         draw: [self => drawPanel(self, panel, figure)],
         setSelect: [self => {
-          if (self.select.width > 0) setView(figure, self.posToVal(self.select.left, "x"), self.posToVal(self.select.left + self.select.width, "x"));
+          const { left, width } = self.select, ends = [left, left + width].map(one => self.posToVal(one, "x"));
+          if (width > 0) setView(figure, Math.min(...ends), Math.max(...ends));
         }],
         setCursor: [self => readOut(self, panel, figure)],
       },
@@ -248,9 +353,10 @@
     }
   }
 
-  // Move and widen the view by shares of its width; on a logarithmic axis, of the width of the logarithms.
+  // Move the ends of the view to the right by shares of its width; on a logarithmic axis, of the width of the logarithms.
   function moveView(figure, from, to) {
     const there = figure.log.x ? Math.log : one => one, back = figure.log.x ? Math.exp : one => one;
+    if (figure.x.reversed) [from, to] = [-to, -from];
     const [min, max] = figure.view.map(there);
     setView(figure, back(min + from * (max - min)), back(max + to * (max - min)));
   }
@@ -295,8 +401,14 @@
     const shown = plot.cursor.left >= 0, x = shown ? plot.posToVal(plot.cursor.left, "x") : NaN;
     panel.position.textContent = !shown ? "" : figure.x.levels.length ? figure.x.levels[Math.round(x)] ?? "" : `at ${plain(x)}`;
     for (const curve of panel.curves) {
-      const i = shown && curve.x.length ? placeAt(curve, figure, x) : -1;
-      const band = i >= 0 && curve.banded && curve.low[i] !== curve.high[i] ? ` [${plain(curve.low[i])}, ${plain(curve.high[i])}]` : "";
+      const near = shown && curve.x.length ? placeAt(curve, figure, x) : -1;
+      const i = near >= 0 && figure.x.levels.length && curve.x[near] !== Math.round(x) ? -1 : near;
+      if (curve.box) {
+        const { least, low, median, high, greatest } = curve.box;
+        curve.output.textContent = `median ${plain(median)}, quartiles ${plain(low)} and ${plain(high)}, whiskers ${plain(least)} to ${plain(greatest)}`;
+        continue;
+      }
+      const band = i >= 0 && curve.banded && curve.low[i] < curve.high[i] ? ` [${plain(curve.low[i])}, ${plain(curve.high[i])}]` : "";
       curve.output.textContent = i < 0 || Number.isNaN(curve.y[i]) ? "" : plain(curve.y[i]) + band;
     }
   }
@@ -308,9 +420,10 @@
     const x = plot.posToVal(left, "x");
     let best = null;
     for (const curve of panel.curves.filter(one => !figure.hidden.has(one.label) && one.x.length)) {
-      const i = placeAt(curve, figure, x);
-      const distance = Math.abs(plot.valToPos(curve.y[i], "y") - top) + Math.abs(plot.valToPos(curve.x[i], "x") - left);
-      if (!best || distance < best.distance) best = { curve, i, distance };
+      for (const i of curve.box ? curve.x.keys() : [placeAt(curve, figure, x)]) {
+        const distance = Math.abs(plot.valToPos(curve.y[i], "y") - top) + Math.abs(plot.valToPos(across(panel, figure, curve, i), "x") - left);
+        if (!best || distance < best.distance) best = { curve, i, distance };
+      }
     }
     if (!best) return;
     const { curve, i } = best;
@@ -343,6 +456,7 @@
     else [min, max] = [min - margin * (max - min), max + margin * (max - min)];
     if (figure.kind === "step" && !figure.log.x) min = Math.min(0, min);
     if (min === max) [min, max] = [min - 0.5, max + 0.5];
+    if (["bars", "boxes"].includes(figure.kind)) [min, max] = [-0.5, figure.x.levels.length - 0.5];
     figure.whole = figure.view = [min, max];
   }
 
@@ -368,9 +482,35 @@
     for (const curve of figure.panels.flatMap(one => one.curves)) curve.swatch.style.background = colourOf(curve);
   }
 
+  function pictureButton(holder) {
+    const button = element("button", { type: "button", title: "The picture of the PDF, with marks that are not in the data, such as theory or buffer size",
+      "aria-pressed": "false", onclick: () => button.setAttribute("aria-pressed", holder.classList.toggle("shows-picture")) }, "Picture");
+    return button;
+  }
+
+  // Tiles are a table, whose cells open the trials of a row and a column.
+  function makeTiles(holder, { x, y, panels, trials }) {
+    const tile = (row, column, panel, found) => {
+      if (!found) return element("td");
+      const words = [row, column, ...panel.split(" · ")].filter(Boolean);
+      const open = () => document.dispatchEvent(new CustomEvent("open-trials", { detail: { places: trials, words, title: words.join(", ") } }));
+      return element("td", { style: `background: color-mix(in oklab, #0072B2 ${100 * found.share}%, #E8F1F8); color: ${found.share > 0.5 ? "#fff" : "#222"}` },
+        element("button", { type: "button", title: "Open the trials", onclick: open }, found.text, element("small", {}, found.interval)));
+    };
+    const tables = panels.map(({ title, rows }) => element("div", { class: "panel scroll" },
+      ...(panels.length > 1 ? [element("h4", {}, title)] : []),
+      element("table", { class: "tiles" },
+        element("thead", {}, element("tr", {}, element("th", { scope: "col" }, `${y.title} \\ ${x.title}`), ...x.levels.map(one => element("th", { scope: "col" }, one)))),
+        element("tbody", {}, ...y.levels.map(row => element("tr", {}, element("th", { scope: "row" }, row), ...x.levels.map(column => tile(row, column, title, rows[row]?.[column]))))))));
+    holder.querySelector(".picture").after(element("div", { class: "tools" }, pictureButton(holder), element("small", {}, "Click: the trials of a tile.")), ...tables);
+    holder.classList.add("with-curves");
+  }
+
   function makeFigure(holder, raw) {
+    if (raw.kind === "tiles") return makeTiles(holder, raw);
     const labels = [...new Set(raw.panels.flatMap(panel => panel.curves.map(one => one.label)))];
     const panels = raw.panels.map(panel => ({ title: panel.title, curves: panel.curves.map(one => makeCurve(one, labels.indexOf(one.label))) }));
+    if (raw.kind === "boxes") for (const curve of panels.flatMap(one => one.curves)) curve.box = boxOf(curve.y, raw.y.log);
     const figure = { ...raw, panels, hidden: new Set(), log: { x: raw.x.log && !raw.x.levels.length, y: raw.y.log } };
     setWhole(figure);
     const button = (text, title, onclick, more = {}) => element("button", { type: "button", title, onclick, ...more }, text);
@@ -385,11 +525,7 @@
       const log = button(`Log ${axis}`, `Logarithmic ${axis} axis`, () => toggleLog(figure, axis, log), { "aria-pressed": String(figure.log[axis]) });
       tools.append(log);
     }
-    const picture = button("Picture", "The picture of the PDF, with marks that are not in the data, such as theory or buffer size", () => {
-      const shown = holder.classList.toggle("shows-picture");
-      picture.setAttribute("aria-pressed", shown);
-    }, { "aria-pressed": "false" });
-    tools.append(picture, element("small", {}, "Drag: zoom. Shift and drag: pan. Click: the trial of a point."));
+    tools.append(pictureButton(holder), element("small", {}, "Drag: zoom. Shift and drag: pan. Click: the trial of a point."));
     holder.querySelector(".picture").after(tools);
     let last = tools;
     for (const panel of panels) {

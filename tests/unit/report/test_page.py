@@ -165,7 +165,7 @@ def test_a_layout_names_curves_and_panels(tmp_path: Path) -> None:
         ("none", ["cubic", "cdg"]),
         ("red", ["cdg"]),
     ]
-    for changed in ({"kind": "boxes"}, {"curve": "gone"}, {"facets": ["gone"]}):
+    for changed in ({"kind": "violins"}, {"curve": "gone"}, {"facets": ["gone"]}):
         assert read_curves({**figure, "layout": {**layout, **changed}}, tmp_path, TRIALS) is None
 
 
@@ -202,6 +202,54 @@ def test_a_number_is_kept_to_a_16_millionth_of_the_range() -> None:
         span = max(values) - min(values)
         found = decoded(encoded(values))
         assert max(abs(a - b) for a, b in zip(found, values, strict=True)) <= span / 16e6 + 1e9 * 2**-52
+
+
+def test_bars_have_levels_on_their_axis_even_if_these_are_numbers(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text(
+        "curve,level,median,lo,hi\ncubic,1500,3,2,4\ncubic,600,1,NA,NA\ncdg,600,2,1,3\n"
+    )
+    layout = {"kind": "bars", "x": "level", "y": "median", "low": "lo", "high": "hi", "curve": "curve"}
+    chart = read_curves({"data": "data.csv", "ids": [], "layout": layout}, tmp_path, TRIALS)
+    assert chart is not None
+    assert chart["x"]["levels"] == ["1500", "600"]
+    assert [decoded(curve["x"]) for curve in chart["panels"][0]["curves"]] == [[0, 1], [1]]
+
+
+def test_tiles_have_texts_intervals_and_shares_of_the_range_of_all_values(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text(
+        "mtu,row,column,median,lo,hi\n600,cubic,50KB,10,9.126,11\n600,cdg,50KB,NA,NA,NA\n1500,cubic,200KB,1230,NA,NA\n"
+    )
+    layout = {"kind": "tiles", "x": "column", "y": "row", "value": "median", "low": "lo", "high": "hi"}
+    figure = {"data": "data.csv", "ids": ["a-r1"], "layout": {**layout, "facets": ["mtu"]}}
+    chart = read_curves(figure, tmp_path, TRIALS)
+    assert chart is not None
+    assert (chart["x"]["levels"], chart["y"]["levels"], chart["trials"]) == (
+        ["50KB", "200KB"],
+        ["cubic", "cdg"],
+        [0],
+    )
+    assert chart["panels"] == [
+        {"title": "600", "rows": {"cubic": {"50KB": {"text": "10", "interval": "[9.13, 11]", "share": 0}}}},
+        {"title": "1500", "rows": {"cubic": {"200KB": {"text": "1230", "interval": "", "share": 1}}}},
+    ]
+    del figure["layout"]["value"]  # type: ignore[attr-defined]
+    assert read_curves(figure, tmp_path, TRIALS) is None
+
+
+def test_segments_have_a_panel_per_trial_and_a_curve_per_kind(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text(
+        "trial,flow,event,t_s,low_kb,high_kb\na-r1,bulk,segment,0,0,1.5\na-r1,bulk,ACK,1,1.5,1.5\nb-r1,bulk,segment,0,0,1.5\n"
+    )
+    layout = {"kind": "segments", "x": "t_s", "low": "low_kb", "high": "high_kb", "curve": "event"}
+    figure = {"data": "data.csv", "ids": [], "layout": {**layout, "facets": ["trial", "flow"]}}
+    chart = read_curves(figure, tmp_path, TRIALS)
+    assert chart is not None
+    assert [(one["title"], [c["label"] for c in one["curves"]]) for one in chart["panels"]] == [
+        ("a-r1 · bulk", ["segment", "ACK"]),
+        ("b-r1 · bulk", ["segment"]),
+    ]
+    segment = chart["panels"][0]["curves"][0]
+    assert (decoded(segment["low"]), decoded(segment["y"])) == ([0], [1.5])
 
 
 # --- The index

@@ -15,7 +15,7 @@ from samovar.events import silent
 from samovar.experiment.keys.experiment_file import StudyReport
 from samovar.report import make_bundle, make_study
 from tests.unit.report.browser import Browser, chromium
-from tests.unit.report.report_sample import draw_figures, write_campaign
+from tests.unit.report.report_sample import draw_figures, set_layout, write_campaign
 
 SAMPLES, SPIKE = 100_000, 56_789
 """Number of samples of a long curve, many for each pixel, and the place of its one high value."""
@@ -45,6 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for y in [20 + 10 * number + 5 * math.sin(t_s / 50)]
     ]
     (data / "rtt-by-rwnd.csv").write_text("trial,flow,quantity,unit,t_s,low,mid,high\n" + "".join(rows))
+    over_time = {"kind": "line", "x": "t_s", "y": "mid", "low": "low", "high": "high"}
+    set_layout(folder, "rtt-by-rwnd", **over_time, facets=["quantity", "trial"])
     manifest = json.loads((trials[0] / "manifest.json").read_text())
     checks = [
         {
@@ -288,6 +290,7 @@ def test_a_curve_with_many_samples_per_pixel_loses_no_extreme(
         file.write("flow,quantity,unit,t_s,value\n")
         for place in range(SAMPLES):
             file.write(f"bulk,rtt,ms,{place / 1e3},{1000 if place == SPIKE else place % 7}\n")
+    set_layout(campaign, "rtt-by-rwnd", kind="line", x="t_s", y="value", facets=["quantity"])
     make_bundle(campaign, silent)
     started.show_as(1280)
     started.problems.clear()
@@ -313,3 +316,155 @@ def test_a_curve_with_many_samples_per_pixel_loses_no_extreme(
         file=sys.stderr,
     )
     assert started.problems == []
+
+
+# --- Kinds of figures other than curves
+
+
+SAMPLES_OF = {"cdg": [1, 2, 3, 4, 30], "cubic": [5, 7, 8, 9, 12, 13]}
+"""Samples of box plots, of which only 30 is beyond the whiskers."""
+
+
+@pytest.fixture(scope="module")
+def kinds(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a campaign with bars, boxes, tiles, a trade-off and segments."""
+    campaign = write_campaign(tmp_path_factory.mktemp("kinds"), figures=folder / "bundle" / "figures")
+    bundle = campaign / "bundle"
+    ids = {cc: next((campaign / "trials").glob(f"window-{cc}-50KB-*r1*")).name for cc in SAMPLES_OF}
+    over_levels = {"x": "level", "y": "median", "low": "lo", "high": "hi", "curve": "curve"}
+    tiles: dict[str, object] = {
+        "kind": "tiles",
+        "x": "column",
+        "y": "row",
+        "value": "median",
+        "low": "lo",
+        "high": "hi",
+    }
+    xy = {"x": "x", "y": "y", "curve": "curve"}
+    sequence = {"x": "t_s", "low": "low_kb", "high": "high_kb", "curve": "event", "facets": ["trial"]}
+    points = "".join(f"cdg,{ids['cdg']},{x},{y}\n" for x, y in ((10, 5), (12, 6), (20, 7)))
+    samples = "".join(f"{cc},{ids[cc]},{one}\n" for cc, values in SAMPLES_OF.items() for one in values)
+    drawn: dict[str, tuple[dict[str, object], str]] = {
+        "bars": (
+            {"kind": "bars", **over_levels},
+            "curve,level,median,lo,hi\ncdg,a,3,2,4\ncubic,a,5,NA,NA\ncubic,b,6,5,7\n",
+        ),
+        "boxes": (
+            {"kind": "boxes", "x": "curve", "y": "value", "curve": "curve"},
+            f"curve,trial,value\n{samples}",
+        ),
+        "tiles": (tiles, "row,column,median,lo,hi\ncdg,50KB,1,NA,NA\ncubic,50KB,2,1,3\n"),
+        "tradeoff": (
+            {"kind": "points", **xy, "reversed": "x", "ellipses": True},
+            f"curve,trial,x,y\n{points}",
+        ),
+        "segments": (
+            {"kind": "segments", **sequence},
+            f"trial,event,t_s,low_kb,high_kb\n{ids['cdg']},segment,0,0,50\n"
+            f"{ids['cdg']},segment,1,50,100\n{ids['cdg']},window,0,9000,9000\n{ids['cdg']},window,1,9000,9000\n",
+        ),
+    }
+    (entry, *_) = json.loads((bundle / "figures.json").read_text())
+    for name, (_, text) in drawn.items():
+        (bundle / "data" / f"{name}.csv").write_text(text)
+        (bundle / "figures" / f"{name}.pdf").write_bytes((bundle / entry["file"]).read_bytes())
+    every = [
+        {
+            **entry,
+            "name": name,
+            "file": f"figures/{name}.pdf",
+            "data": f"data/{name}.csv",
+            "layout": layout,
+            "axes": {},
+            "trials": list(ids.values()),
+        }
+        for name, (layout, _) in drawn.items()
+    ]
+    planned = json.loads((bundle / "figures.json").read_text())
+    (bundle / "figures.json").write_text(json.dumps([*every, *planned]))
+    make_bundle(campaign, silent)
+    return bundle / "report.html"
+
+
+@pytest.fixture
+def shown(started: Browser, kinds: Path) -> Iterator[Browser]:
+    started.show_as(1280)
+    started.problems.clear()
+    started.open(kinds)
+    yield started
+    assert started.problems == []
+
+
+def show(browser: Browser, figure: str) -> None:
+    """Scroll to a figure, and wait until it is drawn."""
+    browser.run(f"document.getElementById('figure-{figure}').scrollIntoView()")
+    browser.wait_for(f"document.querySelector('#figure-{figure} .plot, #figure-{figure} table')")
+    browser.settle()
+
+
+def outputs_of(browser: Browser, figure: str) -> list[str]:
+    """Return what the legend of a figure reads out for each curve."""
+    outputs = f"[...document.querySelectorAll('#figure-{figure} .legend button output')]"
+    return list(browser.run(f"{outputs}.map(one => one.textContent)"))
+
+
+def move_to(browser: Browser, figure: str, across: float, down: float, click: bool = False) -> None:
+    """Move the mouse to a place of a figure's first panel, given as shares of its width and height."""
+    show(browser, figure)
+    browser.run(f"document.querySelector('#figure-{figure} .plot').scrollIntoView({{block: 'center'}})")
+    x, y, width, height = browser.run(AXIS.replace("rtt-by-rwnd", figure))
+    for kind in ("mouseMoved", *(("mousePressed", "mouseReleased") if click else ())):
+        browser.mouse(kind, x + across * width, y + down * height)
+
+
+def test_bars_read_out_the_values_at_a_level_and_none_where_a_curve_lacks_it(shown: Browser) -> None:
+    move_to(shown, "bars", 0.25, 0.5)
+    assert outputs_of(shown, "bars") == ["3 [2, 4]", "5"]
+    move_to(shown, "bars", 0.75, 0.5)
+    assert outputs_of(shown, "bars") == ["", "6 [5, 7]"]
+
+
+def test_a_box_has_the_quartiles_and_whiskers_of_r_and_opens_the_trial_of_a_sample(shown: Browser) -> None:
+    move_to(shown, "boxes", 0.25, 0.5)
+    assert outputs_of(shown, "boxes") == [
+        "median 3, quartiles 2 and 4, whiskers 1 to 4",
+        "median 8.5, quartiles 7.25 and 11.25, whiskers 5 to 13",
+    ]
+    move_to(shown, "boxes", 0.25, 0.06, click=True)
+    shown.wait_for(OPEN)
+    assert str(shown.run("document.getElementById('trial-heading').textContent")).startswith(
+        "window-cdg-50KB"
+    )
+
+
+def test_a_tile_opens_the_trials_of_its_row_and_column(shown: Browser) -> None:
+    show(shown, "tiles")
+    assert shown.run("[...document.querySelectorAll('#figure-tiles td')].map(one => one.textContent)") == [
+        "1",
+        "2[1, 3]",
+    ]
+    shown.run("document.querySelectorAll('#figure-tiles td button')[1].click()")
+    shown.wait_for(OPEN)
+    assert str(shown.run("document.getElementById('trial-heading').textContent")).startswith(
+        "window-cubic-50KB"
+    )
+
+
+def test_a_trade_off_has_its_delay_reversed_also_when_zoomed_and_panned(shown: Browser) -> None:
+    show(shown, "tradeoff")
+    left, right = value_at(shown, 0.0, "tradeoff"), value_at(shown, 0.999, "tradeoff")
+    assert left > 20 > 10 > right
+    shown.run("document.querySelector('#figure-tradeoff .plot').focus()")
+    shown.press("ArrowRight", shift=True)
+    assert value_at(shown, 0.0, "tradeoff") == pytest.approx(left - 0.2 * (left - right), abs=0.1)
+
+
+def test_the_window_of_a_receiver_leaves_room_for_the_segments(shown: Browser) -> None:
+    show(shown, "segments")
+    column = """(() => { const canvas = document.querySelector('#figure-segments canvas'), box = canvas.getBoundingClientRect(),
+      over = document.querySelector('#figure-segments .u-over').getBoundingClientRect();
+      const { data, height } = canvas.getContext('2d').getImageData(over.left - box.left, over.top - box.top, 1, over.height);
+      let blue = 0; for (let y = 0; y < height; y++) blue += data[4 * y + 2] > data[4 * y] + 60; return blue / height })()"""
+    assert shown.run(column) == pytest.approx(0.5 / 1.06, abs=0.05), (
+        "the first segment is half as high as both"
+    )

@@ -16,7 +16,7 @@ from samovar.experiment import load_study_report
 from samovar.experiment.keys.experiment_file import StudyReport
 from samovar.report.study_report import make_study
 from tests.unit.report.page_text import Text, words_only_in_pdf
-from tests.unit.report.report_sample import draw_figures, write_campaign
+from tests.unit.report.report_sample import draw_figures, set_layout, write_campaign
 
 ROOT = Path(__file__).parents[3]
 SECTIONS = [
@@ -37,6 +37,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     first = read_plan(folder).ids[0]
     data = f"trial,flow,quantity,unit,t_s,value\n{first},bulk,rtt,ms,0,1\n{first},bulk,rtt,ms,1,2\n"
     (folder / "bundle" / "data" / "rtt-by-rwnd.csv").write_text(data)
+    set_layout(folder, "rtt-by-rwnd", kind="line", x="t_s", y="value", facets=["quantity"])
     return folder
 
 
