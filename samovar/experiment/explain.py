@@ -190,7 +190,7 @@ class _PartExplainer:
             yield LayerValue("; ".join(texts), "recipe", f"records {named[0].logger}")
 
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
-        """Return a key's values in the weakest layers: the default and, for keys of the path, the device."""
+        """Return a key's values in the weakest layers: the default and, in a path, the bottleneck device."""
         owner, _, own = key.rpartition(".")
         if owner == "path" and self.of.testbed.device is not None and own != "delay":
             own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # its delay is one-way
@@ -215,7 +215,9 @@ class _PartExplainer:
         yield from by_factors
 
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
-        """Return the value of the factor that sets a key, and the texts of its levels; () if there is none.
+        """Return the value of the factor that sets a key, and the texts of the factor's levels.
+
+        Both are empty if no factor sets the key.
 
         In a trial, return the level of that trial as the value, and no texts.
         """
@@ -275,7 +277,7 @@ def _device_tree(testbed: keys.Testbed) -> Mapping[str, Node]:
 
 
 def is_removed(node: Node | None, steps: Sequence[str]) -> bool:
-    """Return whether the mapping that the nested keys except the last lead to lacks the last key."""
+    """Return whether the last of nested keys is missing while the keys before it lead to a mapping."""
     for step in steps[:-1]:
         node = next(iter(values_below(node, step)), None)
     return isinstance(node, Map) and steps[-1] not in node

@@ -73,7 +73,7 @@ _DIMENSIONS: Mapping[units.Kind | None, tuple[Dimension, Fraction]] = {
     units.PACKETS: (PACKETS, Fraction(1)),
     units.SHARE: (SHARE, Fraction(1, 100)),
 }
-"""For each kind of quantity: its dimension, and its smallest unit in bytes and seconds (1 bit/s is 1/8)."""
+"""Dimension of each kind of quantity, and its smallest unit in bytes and seconds (1 bit/s: 1/8 byte/s)."""
 _DIMENSION_NAMES = {FREQUENCY: "a frequency"} | {
     dimension: f"a {kind.name if kind else 'number'}" for kind, (dimension, _) in _DIMENSIONS.items()
 }

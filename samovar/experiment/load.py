@@ -29,7 +29,7 @@ ORIGINALS = "definition"
 CHECKED_WHERE_WRITTEN = ("expect", "figures", "tables")
 """Keys whose entries name levels. They are checked only with the layer that has them.
 
-They are not checked with a profile, as it may remove levels.
+Another layer, such as a profile, may remove these levels.
 """
 
 
@@ -73,7 +73,7 @@ def load_experiment(
 ) -> ResolvedExperiment:
     """Load an experiment with `testbed` if given, otherwise with the testbed that the experiment names.
 
-    The testbeds that experiments name are in the folder hosts/ beside the folder of the experiment.
+    The testbed that an experiment names is a file in hosts/, beside the experiment's folder.
     Raises DefinitionError with the errors of all files, of all profiles and of the overrides.
     """
     problems: list[Problem] = []
@@ -133,7 +133,7 @@ def load_config(path: Path) -> Config:
 def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
     """Load experiments/studies/NAME.yaml. Raises DefinitionError.
 
-    `experiments` are the names of experiments that its sections may use.
+    `experiments` are the names of experiments that the study's sections may use.
     """
     tree, problems = read_yaml(path)
     checked = validate(StudyReport, tree)

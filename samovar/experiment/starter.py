@@ -22,7 +22,7 @@ def write_starter(
 
     With `base`, the new file extends that experiment. `schema` is the project's folder of editor schemas.
 
-    Raises DefinitionError for an invalid or used name and for an unknown base.
+    Raises DefinitionError for a name that is invalid or in use, and for an unknown base.
     """
     try:
         NAME.parse(name)

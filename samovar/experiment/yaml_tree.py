@@ -415,7 +415,7 @@ _MESSAGES: Sequence[tuple[str, str]] = (
         f"a text cannot begin with one of & * ! | > % @ ` in YAML; {_QUOTE}",
     ),
 )
-"""Message to show (second) if the pattern (first) matches libyaml's message and the character there."""
+"""Patterns, and the message to show if one matches libyaml's message and the character at the error."""
 
 
 def _message(error: yaml.MarkedYAMLError, position: Position) -> str:

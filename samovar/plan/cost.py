@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PCAP_RECORD_BYTES = 16
 ETHERNET_BYTES, IP_UDP_BYTES = 14, 28
 HEADERS_BYTES = 128
-"""Bytes of headers in a packet, which compress well. The payload may not."""
+"""Size of a packet's headers, which compress well. The payload may not."""
 SAMPLE_INTERVAL_S = 0.01
 SAMPLE_BYTES = 160  # one row of a sampler's CSV for one connection, before compression
 LINE_BYTES: Mapping[str, int] = {"siftr": 160, "tcp-probe": 160}
@@ -55,10 +55,10 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Repeats:
-    """Repeated attempts at earlier trials.
+    """Attempts that had to be repeated in earlier campaigns.
 
-    `attempts` is the number of attempts that did not count and were repeated; they took `lost_s` seconds. The
-    attempts that counted took `counted_s` seconds.
+    `attempts` is their number; they took `lost_s` seconds. The final attempts at the `trials` trials took
+    `counted_s` seconds.
     """
 
     attempts: int = 0
@@ -68,7 +68,7 @@ class Repeats:
 
     @property
     def share(self) -> float:
-        """The time of repeated attempts divided by the time of attempts that counted."""
+        """The time of the attempts that were repeated, divided by the time of the final attempts."""
         return self.lost_s / self.counted_s if self.counted_s else 0.0
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Repeats:
 class MeasuredTimes:
     """The times that earlier campaigns on a testbed have measured; times without measurements are assumed.
 
-    `overhead` is the time of a trial that is not traffic, `boot` the time of a reboot until the host answers,
+    `overhead` is the time of a trial without its traffic, `boot` the time of a reboot until the host answers,
     `path` the time to calibrate a path in both directions.
     """
 
@@ -97,9 +97,8 @@ class Cost:
 
     `host_bytes` maps hosts to the bytes that the largest trial stores there until collection.
     `controller_bytes` are the compressed bytes of all trials on this machine. `boots` is how often trials
-    wait for hosts that reboot; if only some trials are open, it is reduced in proportion to their number.
-    `testbeds` is the number of testbeds that run trials in parallel. `paths` is the number of paths to
-    calibrate.
+    wait for hosts that reboot, multiplied by the share of trials that are open. `testbeds` is the number of
+    testbeds that run trials in parallel. `paths` is the number of paths to calibrate.
     """
 
     trials: int
@@ -188,7 +187,7 @@ def estimate_cost(
 
 
 def host_bytes(resolved: Resolved, catalogue: RecipeCatalogue) -> Mapping[str, int]:
-    """Estimate the most bytes that one trial stores on each host, where only captures are compressed."""
+    """Estimate the maximum number of bytes that a trial stores on each host; hosts compress only captures."""
     found: dict[str, float] = {}
     for host, captured_bytes, sampled_bytes in _recorded(resolved, catalogue, most=True):
         found[host] = found.get(host, 0) + captured_bytes + sampled_bytes
@@ -208,8 +207,8 @@ def _recorded(
 ) -> Iterator[tuple[str, float, float]]:
     """Yield (host, bytes of compressed packets, bytes of samples) of each capture and logger.
 
-    If flows offer more than the path can carry, they share its rate. With `most`, it is assumed that the
-    flows that a capture sees use the whole rate.
+    If flows offer more than the path can carry, they share its rate. With `most`, the flows that a capture
+    sees are assumed to use the whole rate.
     """
     offers = [_offer(flow, resolved, catalogue) for flow in resolved.flows]
     for capture in resolved.captures:

@@ -1,8 +1,8 @@
 """Compare a plan with the trials that a campaign has run, and plans of several testbeds with each other.
 
 A campaign on several testbeds uses the plan and the trial ids of the first testbed by name. A trial can run
-on another testbed if it sets, runs and records the same there, except for names of hosts and interfaces and
-for addresses. Hosts of two testbeds correspond by role, in the order of the testbeds' files.
+on another testbed if all that it sets, runs and records is equal there, except names of hosts, names of
+interfaces and addresses. Hosts of two testbeds correspond by role, in the order of the testbeds' files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from samovar.plan.trials import ALL_COMPONENTS, Trials
 DONE, NEW, STALE = "done", "new", "stale"
 _HOSTS, _COUNTED = ("host", "router", "from", "to"), ("interfaces", "match")
 _ADDRESSES = ("interface", "from_address", "to_address")
-"""Keys that may differ between testbeds: hosts, lists of the same length, interfaces and addresses."""
+"""Keys whose values may differ between testbeds. Of lists (_COUNTED), only the length must be equal."""
 _NAMES = ("label", "logger", "host", "interface")
 """Keys that name an entry in a list of flows, loggers or captures."""
 

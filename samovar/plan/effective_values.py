@@ -33,9 +33,9 @@ Flows = Sequence[FlowPlan]
 class HostUse:
     """Which settings of a host the flows use.
 
-    `ccs` are the congestion controls of TCP flows from the host; None means the congestion control of the
-    host. `windows` is whether a TCP flow uses the host's receive window, `tcp` whether a TCP flow begins or
-    ends at the host, `passed` whether any flow passes the host.
+    `ccs` are the congestion controls of TCP flows from the host; None stands for the host's own. `windows` is
+    whether a TCP flow uses the host's receive window, `tcp` whether a TCP flow begins or ends at the host,
+    `passed` whether any flow passes the host.
     """
 
     ccs: frozenset[str | None] = frozenset()

@@ -18,7 +18,7 @@ UNUSED = "nothing uses the values that differ"
 
 
 class Reason(NamedTuple):
-    """Why two levels do not differ in effect, and where in the file the value is that overrides them."""
+    """The reason why two levels have the same effect, and the position of the value that overrides them."""
 
     text: str
     position: yaml_tree.Position | None = None
@@ -27,8 +27,8 @@ class Reason(NamedTuple):
 class EqualLevels(NamedTuple):
     """Levels of a factor that give equal trials.
 
-    They do so in `combinations` of the `of` combinations of levels of the other factors. `rows` is an
-    example: two treatments with equal trials that differ in this factor only.
+    The other factors' levels have `of` combinations; in `combinations` of these, the trials are equal. `rows`
+    is an example: two treatments with equal trials that differ in this factor only.
     """
 
     levels: tuple[int, ...]
@@ -202,7 +202,7 @@ def _column(
 
 
 def _equal_levels(part: Treatments, keys: Sequence[Hashable], factor: int) -> Iterator[EqualLevels]:
-    """Yield the sets of levels of a factor that give equal trials if the other levels are equal."""
+    """Yield the sets of levels of a factor that give equal trials if no other factor changes."""
     combinations: dict[Row, dict[Hashable, list[tuple[int, int]]]] = {}
     for number, (row, key) in enumerate(zip(part.levels, keys, strict=True)):
         others = row[:factor] + row[factor + 1 :]

@@ -20,9 +20,9 @@ MOST_ARRIVALS = 10_000
 
 
 class RandomStream(NamedTuple):
-    """What random values depend on.
+    """The values that seed random numbers.
 
-    The treatment is left out, so that all treatments have equal random values.
+    They do not include the treatment, so that all treatments have equal random values.
     """
 
     seed: int
@@ -214,10 +214,10 @@ def _flow(
 
 
 class FlowLimits(NamedTuple):
-    """Limits of a flow by its program and its sender's shaper.
+    """The limits that a flow's program and its sender's shaper set.
 
-    `stream_bps` limits each parallel TCP stream of the flow, `rate_bps` all of them. A program without a rate
-    may send a packet of `length_bytes` each `interval_s`.
+    `stream_bps` limits each parallel TCP stream of the flow, `rate_bps` all of them together. A program
+    without a rate may send a packet of `length_bytes` each `interval_s`.
     """
 
     stream_bps: float | None

@@ -1,7 +1,7 @@
 """Look up the values of one treatment: a factor's level takes precedence over the part's value.
 
-Formulas are evaluated on demand. The factors whose levels were used are recorded: a component that depends on
-few factors is resolved once for each combination of their levels, not for each treatment.
+Formulas are evaluated on demand. The factors whose levels were used are recorded, so that a component that
+depends on few factors is resolved once for each combination of their levels, not once for each treatment.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ARRIVALS_ENDS = ("until", "count")
 class TreatmentError(PlanError):
     """A value is impossible in a treatment.
 
-    `where` (the words of the key) and `text` (of the value) help to find its position in the file.
+    `where` (the words of the key) and `text` (the value's text) help to find the value in the file.
     """
 
     def __init__(self, part: str, where: str, text: str, message: str) -> None:
@@ -48,7 +48,7 @@ class TreatmentError(PlanError):
 
 @dataclass(frozen=True)
 class PartContext:
-    """What all treatments of a part have in common. `factors` has levels of `include` too."""
+    """The values that all treatments of a part share. `factors` also has levels that only `include` names."""
 
     name: str
     part: keys.Part
@@ -101,7 +101,7 @@ class TreatmentValues:
     def _level(self, target: str, own: object = None, exclusive: Collection[str] = ()) -> Any:
         """Return the value that a level gives a target, or `own` if no level does.
 
-        Return None if, instead of the target, a level sets another of the `exclusive` keys.
+        Return None if a level sets another of the `exclusive` keys instead of the target.
         """
         for number in self.context.setters.get(target, ()):
             self.read.add(number)
@@ -243,7 +243,8 @@ class TreatmentValues:
     def interval_s(self, logger: keys.Logger, host: str) -> float | None:
         """Return the time between a logger's samples in seconds, or None for the recipe's default.
 
-        None also if the recipe on this host records each packet: the interval is then for other hosts.
+        If the recipe on this host records each packet, the result is None, too; the interval is then meant
+        for other hosts.
         """
         recipe, target = self.recorder(logger, host), f"loggers.{logger.logger}.interval"
         if recipe != logger.logger and "interval_s" not in self._declared("logger", recipe, host):
@@ -313,7 +314,7 @@ class TreatmentValues:
     def names_host(self, key: str, host: str) -> bool:
         """Return whether the level of a setting names this host, by name or role.
 
-        A host that is named is set even if it has no part in the traffic.
+        A host that is named gets the setting even if no flow uses the host.
         """
         factors = (self.context.factors[one] for one in self.context.setters.get(key, ()))
         if not any(isinstance(level.values.get(key), PerHost) for one in factors for level in one.levels):

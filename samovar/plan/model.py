@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 def _is_unset(value: object) -> bool:
-    """Leave an unset key out of plan.json: trials keep the ids that they had before the key existed."""
+    """Return whether plan.json leaves out a value, so that a new key does not change the ids of trials."""
     return not value
 
 
 class PlanValue(BaseModel):
-    """Base of all models of a plan, which cannot be changed once made."""
+    """Base of all models of a plan, which are immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 

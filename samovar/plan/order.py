@@ -7,10 +7,11 @@ unchanged.
 
 Treatments between which a host must reboot, according to the headers of setting recipes, belong to different
 whole plots. Within a whole plot, treatments between which an interface must be reset belong to different
-plots. So the settings that are costly to change are changed least often. If hosts differ in what they need,
-plots are nested. Whole plots are shuffled, and treatments within their plot (a split-plot design; Box, Hunter
-and Hunter, Statistics for Experimenters, 2nd ed., section 9.1). A whole plot is run to its end, all its
-blocks, before the next one, so that each level that needs a reboot is booted once.
+plots. Settings that are costly to change are thus changed least often. If hosts change between different
+treatments, the plots of some hosts are nested within those of others. Whole plots are shuffled, and so are
+the treatments within each plot (a split-plot design; Box, Hunter and Hunter, Statistics for Experimenters,
+2nd ed., section 9.1). All blocks of a whole plot run before the next whole plot, so that each level that
+needs a reboot is booted once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from samovar.plan.model import Changes, HostPlan
 from samovar.plan.trials import HOST, Slot, Treatments
 
 MOST_NESTINGS_TRIED = 4
-"""Up to this many sets of hosts are nested in every possible order (24 for four) to find the best."""
+"""Largest number of sets of hosts for which all orders of nesting are tried (24 orders for four sets)."""
 REBOOT, RESET = "reboot", "interface-reset"
 
 Column = Sequence[Hashable]
@@ -67,7 +68,7 @@ def _plots(
 ) -> Iterator[list[int]]:
     """Yield the plots: treatments divided by the first column, then each plot by the next, and so on.
 
-    If `generator`, of random numbers, is given, the plots within each plot are shuffled.
+    If `generator` (of random numbers) is given, the plots within each plot are shuffled.
     """
     if not columns:
         yield treatments
@@ -134,8 +135,8 @@ def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hasha
 def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
     """Return a column for each set of hosts that change together, the least often changing set first.
 
-    Up to MOST_NESTINGS_TRIED sets are nested so that the fewest hosts change. More sets are nested by their
-    number of states, fewest first.
+    Up to MOST_NESTINGS_TRIED sets are nested in the order with the fewest changes of hosts. If there are
+    more, the sets are ordered by their number of states, fewest first.
     """
     weights = Counter[tuple[int, ...]]()
     for column in hosts:
@@ -145,7 +146,7 @@ def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
     sets.sort(key=lambda column: (max(column), -weights[column]))
 
     def changing_hosts(order: Iterable[tuple[int, ...]]) -> int:
-        """Count the hosts that change if plots are nested in this order and run in order."""
+        """Count the changes of hosts if the sets are nested in this order and the plots run in order."""
         columns = list(order)
         rows = sorted(set(zip(*columns, strict=True)))
         return sum(

@@ -1,4 +1,4 @@
-"""Resolve the path of a trial: both directions of the bottleneck, and the classes of packets."""
+"""Resolve the network path of a trial: rate, delay, loss and queue of each direction, classes of packets."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ FEW_IDS = 3
 
 @dataclass(frozen=True)
 class Picked:
-    """Ids of picked trials in the plan's order; `text` says how. With `again` they run even if done."""
+    """Ids of picked trials in the plan's order, and the options as text. With `again`, done ones run, too."""
 
     text: str
     ids: tuple[str, ...]
@@ -117,7 +117,7 @@ def known_levels(plan: Plan) -> Mapping[str, Sequence[str]]:
 
 
 def _conditions(only: Sequence[str], plan: Plan) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield each factor in --only with the levels of which a trial must have one."""
+    """Yield each factor in --only with its levels; a trial must have one of these levels."""
     known = known_levels(plan) if only else {}
     for text in only:
         place = f"--only {shlex.quote(text)}"

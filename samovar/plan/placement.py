@@ -55,7 +55,7 @@ class Placement:
     def members(
         self, flow: keys.Flow, start: str, end: str, count: int | None, number: int | None
     ) -> list[keys.Member]:
-        """Return the flows that an entry of traffic expands to with these ends and this count.
+        """Return the flows that an entry of traffic expands to with these endpoints and this count.
 
         `number` is the number of random arrivals. Raises PlanError for an unknown host or role.
         """
@@ -76,7 +76,7 @@ class Placement:
         return hosts
 
     def subnets(self, name: str) -> Iterator[str]:
-        """Yield the subnets of an end of a class: the subnet given, or one for each address of the hosts."""
+        """Yield the subnets of `from` or `to` of a class: the given subnet, or each address of the hosts."""
         if "/" in name:
             yield str(ip_network(name, strict=False))
             return

@@ -37,7 +37,7 @@ class PartPlan(PlanValue):
 class Head(PlanValue):
     """Everything in a plan except its trials.
 
-    `shard` is empty, or the part of the trials that the campaign is about, such as `2/4`.
+    `shard` is empty, or the shard of the trials that the campaign runs, such as `2/4`.
     """
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
@@ -183,7 +183,8 @@ def _located(
 ) -> SamovarError:
     """Return the error with the file position of its factor or value; unchanged if the position is unknown.
 
-    If several values have the text of the error, the value whose keys share most words with it is chosen.
+    If several values have the text of the error, the value whose keys share most words with the error is
+    chosen.
     """
     part = yaml_tree.node_at(resolved.experiment.complete, "parts", error.part)
     if isinstance(error, SameTrialsError):

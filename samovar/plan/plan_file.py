@@ -1,8 +1,7 @@
 """Write the trials of plan.json, and read them back with every number checked.
 
 The file holds each distinct component once (`values`), the treatments of each part as columns of indices into
-them (`treatments`), and a line for each trial: id, number of the treatment through all parts, replicate,
-block.
+them (`treatments`), and a line for each trial: id, treatment (numbered through all parts), replicate, block.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ Resolver = Callable[[TreatmentValues], object]
 
 
 def matrix_of(part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequence[Row]]:
-    """Return the factors of a part and all combinations of levels, without `exclude` and with `include`.
+    """Return the factors of a part and its treatments: combinations of levels, after `exclude` and `include`.
 
     The last factor varies fastest, and included treatments come last. Levels that only `include` names follow
     the factor's own levels.
@@ -132,8 +132,8 @@ def _run(values: TreatmentValues) -> RunPlan:
 def _drain_s(values: TreatmentValues, mtu_bytes: int) -> float:
     """Return how long queued data may take to arrive after a flow has sent its last packet, in seconds.
 
-    The full buffer of the bottleneck and the full ring of a sender drain three times: the queued data, the
-    packets that reveal a loss, the retransmissions.
+    The bottleneck's buffer and the sender's ring, both full, must empty three times: for the queued data, for
+    the packets that reveal a loss, and for the retransmissions.
     """
     rate_bps = values.path("rate", "down")
     if not rate_bps:
@@ -146,7 +146,7 @@ def _drain_s(values: TreatmentValues, mtu_bytes: int) -> float:
 
 
 def _transfer_s(values: TreatmentValues, flows: Sequence[FlowPlan]) -> float:
-    """Return the seconds that all transfers take together on the path, plus a quarter, plus 5 s to begin."""
+    """Return the time in seconds of all transfers, one after the other, plus a quarter, plus 5 s to begin."""
     sized = ((flow.size_bytes * 8, flow) for flow in flows if flow.size_bytes is not None)
     return round(sum(bits / _rate_bps(values, flow) for bits, flow in sized) * 1.25 + 5, 3)
 

@@ -5,8 +5,8 @@ What a trial sets, runs and records consists of components: `run`, `path`, `host
 is therefore computed once for each group of treatments that have them in common (`Trials.groups`), not once
 for each trial.
 
-An id consists of readable levels, the replicate, and a hash of the digests of the trial's components, which
-does not include the replicate. More replicates thus add trials and keep the existing ids, and an edit of the
+An id consists of readable levels, the replicate, and a hash of the digests of the trial's components. The
+hash does not depend on the replicate: more replicates add trials and keep the existing ids. An edit of the
 experiment changes the ids of the affected trials only.
 """
 
@@ -98,7 +98,7 @@ class Treatments:
         }
 
     def columns(self, replicate: int) -> dict[str, Sequence[Component]]:
-        """Return, by its name, each component's column for one replicate: its value in every treatment."""
+        """Return the column of each component in one replicate: the component's value in every treatment."""
         return {name: columns[(replicate - 1) % len(columns)] for name, columns in self.components.items()}
 
     def resolved(self, treatment: int, replicate: int = 1) -> Resolved:
@@ -144,7 +144,7 @@ class Group:
 class Trials(Sequence[Trial]):
     """The trials of a plan in their order.
 
-    In slots, the number of a treatment counts from the first treatment of the first part.
+    Slots number the treatments of all parts, from the first treatment of the first part.
     """
 
     def __init__(self, parts: Sequence[Treatments], ids: Sequence[str], slots: Sequence[Slot]) -> None:
@@ -175,7 +175,10 @@ class Trials(Sequence[Trial]):
         return Trial(self.ids[index], part.part, labels, slot.replicate, slot.block, source)
 
     def groups(self, view: View) -> list[Group]:
-        """Return in order the groups of treatments whose first replicates are equal in what a view covers."""
+        """Return the groups of treatments whose first replicates are equal in all that `view` compares.
+
+        The groups are in the order of their first treatments.
+        """
         groups: list[Group] = []
         ids = iter(self._ids_by_treatment)
         for part in self.parts:

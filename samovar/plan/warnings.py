@@ -19,13 +19,13 @@ from samovar.plan.warning_checks import CHECKS, TreatmentCheck
 
 FEWEST_REPLICATES = 3
 FOR_95_PERCENT = 6
-"""Fewest replicates for a 95 % interval: the range of 5 contains the median with 1 - 2 (1/2)^5 = 94 %."""
+"""Fewest replicates for a 95 % interval: with 5, the range has 1 - 2 (1/2)^5 = 94 % confidence."""
 
 NOT_RECORDED = {
     "captures": "throughput, RTT and loss cannot be measured",
     "loggers": "the state of TCP, such as cwnd, and of the queue cannot be measured",
 }
-"""What cannot be measured if a part has no captures, or no loggers."""
+"""Text about the measurements that are impossible if a part has no captures, or no loggers."""
 
 
 def warnings_of(
@@ -59,11 +59,12 @@ def warnings_of(
 def _design_warnings(name: str, replicates: int, order: str, treatments: int) -> Iterator[str]:
     amount = "1 replicate" if replicates == 1 else f"{replicates} replicates"
     if replicates < FEWEST_REPLICATES:
-        needs = f"an interval of the median needs {FEWEST_REPLICATES}, 95 % needs {FOR_95_PERCENT}"
+        needs = f"an interval of the median needs {FEWEST_REPLICATES}, a 95 % interval needs {FOR_95_PERCENT}"
         yield f"{name}: {amount}; {needs}"
     elif replicates < FOR_95_PERCENT:
         confidence = 100 * (1 - 2 * 0.5**replicates)
-        yield f"{name}: {amount} give a {confidence:g} % interval of the median; 95 % needs {FOR_95_PERCENT}"
+        needs = f"a 95 % interval needs {FOR_95_PERCENT}"
+        yield f"{name}: {amount} give a {confidence:g} % interval of the median; {needs}"
     if order == "sequential" and treatments > 1:
         drift = "drift over time looks like an effect of the factor that changes least often"
         yield f"{name}: order sequential; {drift}"
@@ -130,7 +131,7 @@ FlowTraces = frozenset[str]
 
 
 def _unrecorded(experiment: Experiment, trials: Trials, outputs: Outputs) -> Iterator[str]:
-    """Yield the expectations, figures and tables whose data no trial records."""
+    """Yield the expectations, figures and tables whose data are not recorded in any trial."""
     traces = _traces_by_part(trials)
     asked: list[tuple[str, Sequence[Sequence[str]], Sequence[str], str]] = []
     for line in experiment.expect:
@@ -154,7 +155,7 @@ def _unrecorded(experiment: Experiment, trials: Trials, outputs: Outputs) -> Ite
 def _unrecorded_series(
     experiment: Experiment, traces: Mapping[str, Collection[FlowTraces]], outputs: Outputs
 ) -> Iterator[str]:
-    """Yield the quantities over time that figures show and no trial records."""
+    """Yield the quantities over time that figures show although they are not recorded in any trial."""
     for entry in experiment.figures:
         output = outputs.figures.get(str(entry["figure"]))
         options = (

@@ -2,7 +2,7 @@
 
 `header`, `recipe`, `catalogue` and `quoting` read recipes. The other modules render them: `fill_settings` and
 `bottleneck` the settings of a host, `trial_programs` and `scripts` the programs and scripts of a trial,
-`calibration_scripts` the measurements before it.
+`calibration_scripts` the measurements before the trial.
 """
 
 from samovar.recipes.bottleneck import ETHERNET_HEADER_BYTES as ETHERNET_HEADER_BYTES

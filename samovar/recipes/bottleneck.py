@@ -14,7 +14,7 @@ from samovar.recipes.recipe_filters import DelayStage
 from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_rate, format_share
 
 BURST_S = 0.004
-"""Size of the token bucket as time at the shaped rate; so a timer that fires late does not lower the rate."""
+"""Size of the token bucket as time at the shaped rate, so that a late timer does not lower the rate."""
 ETHERNET_HEADER_BYTES = 14
 """Bytes that Linux's queue disciplines count in addition to an IP packet (skb->len on an Ethernet device)."""
 SMALLEST_FRAME_BYTES = 54
@@ -77,7 +77,7 @@ def _stages(
     name: str, path: PathPlan, plan: DirectionPlan, back: DirectionPlan, frame_bytes: int
 ) -> Iterator[DelayStage]:
     """Yield a stage for each class of the path, and if needed one for all other packets."""
-    # In a direction without a rate, the packets answer those of the other direction.
+    # A direction without a rate carries the answers to the packets of the other direction.
     shaped = plan if plan.rate_bps else back
     rate_bps = shaped.rate_bps or 0
     queued = shaped.buffer_packets or math.ceil((shaped.buffer_bytes or 0) / frame_bytes)
@@ -91,7 +91,7 @@ def _stages(
         if plan.reorder and not delay_s:
             what = "reorder without a delay: packets overtake only delayed ones"
             raise RecipeError(f"path: {label}: {what}", "a delay")
-        # Room for the smallest packets that arrive at the rate within the delay, and a whole window at once.
+        # Room for the smallest packets that arrive at the rate within the delay, and for a window at once.
         moving = math.ceil(rate_bps / 8 * (delay_s + plan.jitter_s) / SMALLEST_FRAME_BYTES)
         return DelayStage(
             name=label,

@@ -14,7 +14,7 @@ from samovar.recipes.recipe import Recipe
 
 SUFFIX = ".sh.j2"
 COMMON = "posix"
-"""Folder of the recipes that every system shares; it is also their name as a system."""
+"""Folder of the recipes that all systems share. The catalogue also accepts it as the name of a system."""
 DIGEST_DIGITS = 16
 
 
@@ -129,7 +129,7 @@ class Catalogue:
         return self.header("setting", name, os).change if name in self.names("setting", os) else "none"
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        """Return the step in seconds of which durations must be multiples, or None if any will do."""
+        """Return the step in seconds; durations must be multiples of it. None if any duration is accepted."""
         return self.header(kind, name, os).duration_step_s
 
 

@@ -18,7 +18,7 @@ from samovar.recipes.recipe import Recipe
 from samovar.recipes.wlan import WLAN_RECIPES, air_values
 
 FLOW_HOST_RECIPES = ("buffers", "tcp")
-"""Setting recipes of every host that sends or receives a flow, if its system has them."""
+"""Setting recipes for all hosts that send or receive a flow. Systems that lack a recipe are left out."""
 CAPTURE_RECIPE = "tcpdump"
 """The logger recipe that makes captures."""
 
@@ -95,7 +95,7 @@ def _receive_windows(
 ) -> list[tuple[int, tuple[str, ...]]]:
     """Return the receive windows of a host in bytes, each with the addresses of the peers that get it.
 
-    A flow's window overrides the host's. If a peer sends TCP flows and others, only its TCP flows count.
+    A flow's window overrides the host's. If a peer sends TCP flows, its other flows are ignored.
     """
 
     def is_tcp(flow: FlowPlan) -> bool:

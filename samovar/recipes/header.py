@@ -95,13 +95,13 @@ class Header(keys.Strict):
     brings: Words = ()  # programs that functions of a step replace where they are missing
     root: tuple[RootPattern, ...] = ()  # commands that run as root: a pattern for each kind
     root_lasting: tuple[RootPattern, ...] = ()  # root commands that run until stopped, under timeout(1)
-    root_login: types.Sentence | None = None  # why root must log in, where a list of commands is not enough
+    root_login: types.Sentence | None = None  # why sudo with a list of commands is not enough
     lacks: tuple[PathFeature, ...] = ()  # path keys that this bottleneck recipe does not support
     # The RTTs of a bottleneck and the durations of a generator must be multiples of these steps.
     delay_step_s: types.Duration | None = Field(None, alias="delay_step")
     duration_step_s: types.Duration | None = Field(None, alias="duration_step")
     parameters: dict[types.Word, ParameterInfo] = Field(default_factory=dict)
-    records: types.Word | None = None  # quantity that a logger records; by default that of its own name
+    records: types.Word | None = None  # quantity that a logger records; by default, its own name
     alternative_to: types.Word | None = None  # default logger of the same quantity
     alternatives: Words = ()  # generators of similar traffic, for hosts that lack this one's programs
     leaves: Words = ()  # traces that the program leaves in the trial's folder

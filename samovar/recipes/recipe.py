@@ -25,7 +25,7 @@ BLOCKS: Mapping[str, frozenset[str]] = {
 """The blocks that a recipe of each kind must have; it may have more."""
 
 NOT_SHELL = frozenset({"wanted", "owned", "qdisc", "shown", "pace"})
-"""Blocks without quotes, as no shell runs them: compared with output, or used in another recipe."""
+"""Blocks without quotes. No shell runs them: they are compared with output, or used in another recipe."""
 
 
 class Recipe:

@@ -82,8 +82,8 @@ class TrialScripts:
     def settings(self, host: str, lasting: bool | None = None) -> tuple[Setting, ...]:
         """Return the settings of a host in the order in which they are set.
 
-        Lasting settings take effect after a reboot. If `lasting` is true, only these are returned; if it is
-        False, only the others; if it is None, all.
+        Lasting settings take effect after a reboot. If `lasting` is True, only these are returned; if it is
+        False, only the others; if it is None, all settings.
         """
         return tuple(one for one in self._settings(host) if lasting is None or one.is_lasting is lasting)
 
@@ -137,8 +137,8 @@ class TrialScripts:
     ) -> str:
         """Return the script that restores the state, last change first, then prints it as `read` does.
 
-        It first stops samplers and servers, except when it restores `lasting` settings. Captures continue,
-        for the last packets of the traffic. With `deletes` (for an aborted trial), it also deletes the
+        It first stops samplers and servers, except when it restores `lasting` settings. Captures continue, to
+        record the last packets of the traffic. With `deletes` (for an aborted trial), it also deletes the
         trial's folder.
         """
         halts = () if lasting else self._halts(host)
@@ -147,7 +147,7 @@ class TrialScripts:
         return self.script(host, (*halts, *restoring, *deletion))
 
     def finish(self, host: str, was: Mapping[str, str]) -> str:
-        """Return the script that prints counters and state after the traffic, then restores and prints again.
+        """Return the script for after the traffic: print counters and state, restore and print the state.
 
         split_finish_output() separates the parts. If nothing was recorded, the trial's folder is deleted.
         """

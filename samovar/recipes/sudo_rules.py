@@ -1,8 +1,8 @@
 """List the commands that need root, as patterns of sudoers(5), for hosts whose login is not root.
 
 A pattern is a POSIX extended regular expression for a whole command, starting with the program's name. In it,
-`<interface>` means an interface of the host that takes part, `<device>` a device that samovar creates,
-`<user>` the user who logs in, `<number>` a number without a sign, and `<words>` words without a slash.
+`<interface>` means a testbed interface of the host, `<device>` a device that samovar creates, `<user>` the
+user who logs in, `<number>` a number without a sign, and `<words>` words without a slash.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LONGEST = 1024
 """The longest regular expression that sudoers(5) accepts, in characters."""
 BOUND = "timeout -k 2 <number> "
 SIGNALS = "pkill -(TERM|KILL|USR1) -P [0-9]+ -x "
-"""Command that signals a lasting command: only a child of the process -P, and only one of that name."""
+"""Command that sends a signal to a lasting command: to children (-P) of one process with one name (-x)."""
 
 _DEVICE = "sv-[a-z0-9-]+"
 _TOKENS = ("interface", "device", "user", "number", "words")

@@ -14,7 +14,7 @@ from samovar.recipes.recipe import Recipe
 
 End = Literal["client", "server"]
 EARLY_SHARE = 0.95
-"""A flow that ends by itself before this share of its duration has failed."""
+"""A flow has failed if it ends by itself before this share of its duration."""
 NEVER_NS = 2**62
 
 
@@ -71,7 +71,7 @@ class FlowEnds:
 
 
 class Pace(NamedTuple):
-    """What one end of a flow should send each second: bits of payload, or packets."""
+    """The planned sending rate of one endpoint of a flow, in bits of payload or packets per second."""
 
     end: str
     per_s: float

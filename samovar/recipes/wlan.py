@@ -12,7 +12,7 @@ from samovar.recipes.catalogue import Catalogue
 from samovar.units import format_rate, parse_rate
 
 WLAN_RECIPES = ("air", "wlan")
-"""Setting recipes of a host whose values a simulated WLAN takes from all of its hosts at once."""
+"""Setting recipes whose values, from all hosts of a simulated WLAN, are applied together."""
 STANDARDS = {"802.11b": 0, "802.11g": 1, "802.11a": 2}
 ADAPTATIONS = {"arf": 1, "sampling": 2}
 FIXED = 0

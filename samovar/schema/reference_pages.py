@@ -38,7 +38,7 @@ WORDS: Mapping[str, str] = {
     "figures": "list of [figures](experiment.md#figures-and-tables)",
     "tables": "list of [tables](experiment.md#figures-and-tables)",
     "profiles": "mapping from name to changes",
-    "fragments": "mapping from name to pieces",
+    "fragments": "mapping from name to keys",
     "where": "mapping from factor to a level or a list",
     "relative_to": "mapping from factor to a level",
 }
@@ -288,8 +288,8 @@ def _title(system: str) -> str:
 def _facts(header: Header, kind: str) -> str:
     """Return what a recipe needs on hosts, its output format, and what a change of it requires.
 
-    Only generators list their programs: every host has those of the other kinds, or `fab check` names them.
-    Nothing is returned for steps and facts, which users do not choose.
+    Programs are listed for generators only. (`fab check` names missing programs of the other kinds.) Nothing
+    is returned for steps and facts, which users do not choose.
     """
     if kind in ("step", "fact"):
         return ""

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 class SchemaError(SamovarError):
-    """A schema or a reference page cannot be generated, as for a key whose type has no schema."""
+    """A schema or a reference page cannot be generated, for example because a key's type has no schema."""
 
 
 def closed(properties: Mapping[str, Any], **more: Any) -> Json:

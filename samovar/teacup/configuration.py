@@ -45,7 +45,7 @@ class TeacupEntry:
 class Configuration:
     """The values of a configuration that was read.
 
-    `notes` collects pairs of a variable and a text that says what of it has no counterpart.
+    `notes` collects pairs of a variable and a remark about values that have no counterpart.
     """
 
     def __init__(self, module: Module, path: Path) -> None:
@@ -103,7 +103,7 @@ class Configuration:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """The names of hosts in samovar: control names, without port and domain if they are then unique."""
+        """The names of hosts in samovar: control names, without port and domain where they remain unique."""
         controls = dict.fromkeys([*self.routers, *self.hosts])
         short = {one: _without_port_and_domain(one) for one in controls}
         hosts = Counter(short.values())
@@ -133,10 +133,7 @@ class Configuration:
         return "linux"
 
     def network(self, end: Any) -> IPv4Network:
-        """Return where packets come from or go to, as a network.
-
-        It is given as a host, whose first address is taken, as an address, or as a network.
-        """
+        """Return the network of `end`, which is a host (by its first address), an address or a network."""
         text = next(iter(self.addresses.get(str(end), ())), str(end))
         try:
             return IPv4Network(text, strict=False)
@@ -176,7 +173,7 @@ class Configuration:
         for index, one in enumerate(several if isinstance(several, list | tuple) else []):
             try:
                 if not isinstance(one, list | tuple) or len(one) != size:
-                    raise self.refuse(f"entry {index} has not {size} texts")
+                    raise self.refuse(f"entry {index} must have {size} texts")
                 start, id_, text = (["0"] * (3 - size)) + [str(text) for text in one]
                 call = parse(f"f({text}, start={start})", f"TPCONF_{name}[{index}]", "eval").body
                 if not isinstance(call, ast.Call):
@@ -191,7 +188,7 @@ class Configuration:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """The values of V_ variables where they are not varied, and of all names of the configuration."""
+        """The values of all names of the configuration, and those of V_ variables where they do not vary."""
         first = [one.levels[0] for one in self._all_parameters.values() if one.levels]
         varied = {name: value for level in first for name, value in level.items()}
         return {**self.module.values, **varied, **dict(self.items("variable_defaults"))}

@@ -88,7 +88,7 @@ def _rows(config: Configuration) -> Iterator[tuple[str, str, str]]:
         if known is not None:
             yield name, *known
         elif name.startswith(("TPCONF_", "env.")):
-            yield name, NOTHING, "not a variable of TEACUP; what uses it is translated"
+            yield name, NOTHING, "not a variable of TEACUP; values that use it are translated"
 
 
 def _text(comments: Sequence[str], tree: Mapping[str, Any], schema: str) -> str:

@@ -1,8 +1,8 @@
 """The V_ variables of TEACUP as factors of linked levels: which values of an experiment they change.
 
 Every value is computed for each combination of the parameters that it depends on, so any arithmetic with
-variables is translated. What depends on one parameter becomes the levels of a factor of that name; parameters
-on which one value depends together become one factor, whose levels are their combinations.
+variables is translated. Values that depend on one parameter become the levels of a factor of that name. If a
+value depends on several parameters, these become one factor, whose levels are their combinations.
 """
 
 from __future__ import annotations

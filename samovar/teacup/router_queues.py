@@ -17,7 +17,7 @@ from samovar.teacup.static_python import UnreadableError
 UNLIMITED, MOST_PACKETS = "1000mbit", 1000
 """The rate and the queue of an entry that gives none."""
 PACKET_BYTES, FRAME_BYTES = 600, 1500
-"""TEACUP counts a queue of `bdp` in packets of 600 bytes, a path here in packets of the MTU."""
+"""Packet sizes with which TEACUP and samovar convert a queue of one BDP to packets; samovar's is the MTU."""
 DIRECTIONS = ("down", "up")
 SIZE = ("queue_disc", "queue_size", "queue_size_mult", "avg_packet_size", "rtt")
 ENDS = ("source", "dest")
@@ -26,10 +26,10 @@ OTHERS = ("delay", "loss", "rate", "queue_disc_params", "bidir", "attach_to_queu
 
 @dataclass
 class BottleneckQueues:
-    """The bottleneck: its router, and the networks of the side that data comes from and of the other side.
+    """The bottleneck: its router, and the networks on its two sides; data comes from the first.
 
     `queues` has the entry of each direction. `classes` maps each class to the entries of its directions, and
-    `ends` maps each class to its ends.
+    `ends` maps each class to its source and destination.
     """
 
     router: str

@@ -204,7 +204,7 @@ def _of_numbers(compute: Callable[..., Value]) -> Callable[..., Value]:
 
     def checked(left: Value, right: Value) -> Value:
         if not isinstance(left, int | float) or not isinstance(right, int | float):
-            raise UnreadableError("is arithmetic with something else than numbers")
+            raise UnreadableError("is arithmetic with values other than numbers")
         return compute(left, right)
 
     return checked

@@ -119,7 +119,7 @@ def flows_of(config: Configuration) -> Iterator[tuple[dict[str, Any], list[Targe
 
 
 def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterator[dict[str, Any]]:
-    """Yield the constant keys of a flow for each pair of ends."""
+    """Yield the constant keys of a flow for each pair of sender and receiver."""
     names, generator = config.defaults, kind.name
     if generator == "iperf" and str(entry.read("proto", names, "tcp")).lower() == "udp":
         generator = "iperf-udp"

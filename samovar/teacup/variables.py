@@ -33,7 +33,7 @@ _OF_CONFIG: Mapping[str, Counterpart] = {
     "boot_timeout": ("hosts: boot_timeout", ""),
     "do_power_cycle": ("hosts: power", "a host that does not return is power-cycled if it has `power`"),
     "power_ctrl_type": ("hosts: power: on, off, cycle", "any command, or IPMI"),
-    "host_power_ctrlport": ("hosts: power: outlet", "written as a comment: the command has to be yours"),
+    "host_power_ctrlport": ("hosts: power: outlet", "written as a comment; write the command yourself"),
     "power_admin_name": NO_PASSWORD,
     "power_admin_pw": NO_PASSWORD,
     "config_topology": NO_SWITCH,

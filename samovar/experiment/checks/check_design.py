@@ -82,7 +82,7 @@ def _check_conflicts(part: PartToCheck) -> None:
 
 
 def _check_exclude(part: PartToCheck) -> None:
-    """Report unknown factors, unknown levels and redundant lines in `exclude`; report if all is excluded."""
+    """Report errors in `exclude`: unknown factors or levels, redundant lines, no remaining treatment."""
     factors, exclude = part.model.factors, part.model.exclude
     for index, line in enumerate(exclude):
         for name, labels in line.items():

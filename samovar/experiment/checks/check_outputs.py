@@ -16,7 +16,7 @@ from samovar.units import counted
 SEVERAL = ("part", "trial")
 """Options that all figures and tables have. Each accepts one name or a list of names."""
 LEAST_PERCENTAGE = 2
-"""A bound of a share that is at least this large is taken as a percentage.
+"""If a metric is a share, bounds of this size and more are taken as percentages.
 
 A share is at most 1, or slightly more because of measurement errors.
 """
@@ -73,7 +73,7 @@ class OutputChecks:
             "factor": factors,
             "flow": _flow_labels(parts),
         }
-        if known is not None and kind == "figure":  # if a table lacks metrics, the PDF has a note
+        if known is not None and kind == "figure":  # the PDF has a note if a table lacks metrics
             self._check_presence(where, entry, known, names)
         for option, value in entry.items():
             at, values = (*where, option), _as_list(value)
@@ -185,7 +185,7 @@ def _seconds(text: str) -> float:
 
 
 def _flow_labels(parts: Mapping[str, Part]) -> set[str]:
-    """Return the labels of the entries of `traffic`, such as bulk, not bulk-1 of an entry with `count`."""
+    """Return the labels of the entries of `traffic`: of an entry with `count`, bulk but not bulk-1."""
     return {flow.label for part in parts.values() for flow in part.traffic}
 
 

@@ -88,9 +88,10 @@ def _check_wlan(checked: Validation[Testbed], testbed: Testbed, name: str, wlan:
 
 
 def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
-    """Report duplicate addresses, addresses outside their link's subnet, host names in labs, and images.
+    """Report errors in addresses and images.
 
-    An image is an error outside labs. In a lab with `kernel: vm`, a missing image is an error.
+    Addresses must be unique and within their link's subnet; hosts of labs need an address, not a name. Only
+    hosts of labs may have an image; with `kernel: vm`, each of them needs one.
     """
     owners: dict[tuple[str, int], str] = {}
     subnets = {name: (link.subnet, f"link '{name}'") for name, link in testbed.links.items() if link.subnet}

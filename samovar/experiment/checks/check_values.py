@@ -162,7 +162,7 @@ def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
 
 
 def _unknown_logger(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
-    """Yield a message for each system on which no logger has this name or records a quantity of this name."""
+    """Yield a message for each system that has neither a logger nor a recorded quantity of this name."""
     for system in part.systems_of(owner):
         quantities = part.catalogue.quantities(system)
         names = part.catalogue.names("logger", system)

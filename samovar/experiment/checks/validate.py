@@ -63,7 +63,7 @@ class Validation(Generic[M]):
     def report(
         self, loc: Sequence[int | str], message: str, *, key: bool = False, once: bool = False
     ) -> None:
-        """Add a problem about the value (or `key`) at a place; with `once`, only the first of the place."""
+        """Add a problem about the value (or `key`) at a place; with `once`, only the first at this place."""
         self.reported.append((*self.prefix, *loc))
         problem = position_at(self.tree, self.reported[-1], key=key).problem(message)
         place = problem.file, problem.line, problem.column
@@ -212,7 +212,7 @@ def _sentence(error: ErrorDetails, model: type[Strict]) -> str:
 
 
 def _keys_at(annotation: Any, loc: Loc) -> frozenset[str]:
-    """Return the keys of the model at nested keys below a type; empty if no model is there."""
+    """Follow nested keys from a type; return the keys of the model to which they lead, or no keys."""
     plain = bare(annotation)
     options = get_args(plain) if is_union(plain) else (plain,)
     model = next((one for one in options if isinstance(one, type) and issubclass(one, Strict)), None)

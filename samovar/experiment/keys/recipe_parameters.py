@@ -71,7 +71,7 @@ class RecipeCatalogue(Protocol):
         """Return the parameters of a recipe, or None if there is no such recipe."""
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        """Return the step in seconds of which durations must be multiples, or None if any will do."""
+        """Return the step in seconds; durations must be multiples of it. None if any duration is accepted."""
 
     def transport(self, generator: str, os: str) -> str:
         """Return the transport of a generator's data, tcp, udp or icmp; tcp for an unknown generator."""

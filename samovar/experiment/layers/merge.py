@@ -207,7 +207,7 @@ def _applicable(base: Map, over: Map) -> Map:
 
 
 def merge_layers(layers: Sequence[Map], problems: list[Problem]) -> Map:
-    """Merge layers, given weakest first, and fill the values of the top level into every part."""
+    """Merge layers (the weakest first), and copy the values of the top level into every part."""
     with_parts = [_with_main_part(layer) for layer in layers] if "parts" not in layers[0] else list(layers)
     result = with_parts[0].copied()
     for layer in with_parts[1:]:
@@ -235,7 +235,7 @@ def _with_lists(tree: Map, problems: list[Problem]) -> Map:
 
 
 def _with_main_part(tree: Map) -> Map:
-    """Return a layer with factors, exclude and include moved to the part `main`, if it has no parts."""
+    """Return a layer unchanged or, if it has no parts, with its factors and treatments in the part `main`."""
     result = _only(tree, [key for key in tree if key not in DESIGN])
     parts = result.get("parts", Map(tree.position))
     own = parts.get(MAIN, Map(tree.position)) if isinstance(parts, Map) else None

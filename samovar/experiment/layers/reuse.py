@@ -16,7 +16,7 @@ from samovar.experiment.yaml_tree import Map, Position, Seq, Text, map_at, read_
 
 REUSE_KEYS = ("extends", "use", "fragments")
 NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")
-"""A new part needs one of these keys: `parts: {windw: {duration: 5s}}` is taken as a misspelt `window`."""
+"""A new part needs one of these keys. Without one, `parts: {windw: …}` is taken as a misspelt `window`."""
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,11 @@ def test_an_empty_list_says_that_none_are_meant(tmp_path: Path, key: str) -> Non
     [
         (
             ("replicates: 6", "replicates: 1"),
-            "main: 1 replicate; an interval of the median needs 3, 95 % needs 6",
+            "main: 1 replicate; an interval of the median needs 3, a 95 % interval needs 6",
         ),
         (
             ("replicates: 6", "replicates: 5"),
-            "main: 5 replicates give a 93.75 % interval of the median; 95 % needs 6",
+            "main: 5 replicates give a 93.75 % interval of the median; a 95 % interval needs 6",
         ),
         (
             ("blocked", "sequential"),
