@@ -28,7 +28,7 @@ SAMPLE_INTERVAL_S = 0.01
 SAMPLE_BYTES = 160  # one row of a sampler's CSV for one connection, before compression
 LINE_BYTES: Mapping[str, int] = {"siftr": 160, "tcp-probe": 160}
 """Loggers that write a line for each packet, and the bytes of a line."""
-COMPRESSION = 3.5  # gzip of captures cut to headers and of CSV: measured between 2.4 and 6
+COMPRESSION = 3.5  # by gzip, for captures cut to headers and for CSV; 2.4 to 6 were measured
 TRIAL_BYTES = 90_000  # a host's share of manifest, facts, commands and logs
 ACKS_PER_PACKET = 0.5
 DEFAULT_RATE_BPS = 100_000_000

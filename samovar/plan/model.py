@@ -51,9 +51,9 @@ class DirectionPlan(PlanValue):
 class MatchPlan(PlanValue):
     """The packets of a class as seen downstream.
 
-    Packets that answer them belong to the class as well. None matches anything. Subnets are written like
-    172.16.10.2/32. `port` is the destination port. `from_port` is the source port, and is the receiver's port
-    if data flows upstream.
+    Packets that answer them belong to the class as well. A field of None matches all packets. Subnets are
+    written like 172.16.10.2/32. `port` is the destination port. `from_port` is the source port, and is the
+    receiver's port if data flows upstream.
     """
 
     from_subnet: str | None = None

@@ -26,7 +26,7 @@ def path_of(values: TreatmentValues) -> PathPlan | None:
         raise PlanError(f"testbed {testbed.name}: has no bottleneck; add one, or remove the path")
     down = _direction(values, "down", bottleneck.to_interface if bottleneck else "")
     up = _direction(values, "up", bottleneck.from_interface if bottleneck else "")
-    if bottleneck is None:  # frames queue in either adapter, and no queue discipline manages them
+    if bottleneck is None:  # frames queue in the adapters, which have no queue discipline
         link = {"link": testbed.bottleneck_link, "device": _device(values)}
         return PathPlan(router="", rtt_s=rtt_of(values), down=down, up=up, **link)
     if down.rate_bps is None and up.rate_bps is None:
@@ -82,7 +82,7 @@ def _queue(values: TreatmentValues, direction: str) -> dict[str, Any]:
         raise PlanError(NO_QUEUE)
     size = {"buffer_packets": buffer.packets, "buffer_bytes": buffer.bytes}
     if bottleneck is None:
-        return size  # of a device, in which no queue discipline manages frames
+        return size  # a device has no queue discipline
     aqm = values.path_amount("aqm", direction) or "pfifo"
     return {**size, "aqm": aqm, "aqm_parameters": values.aqm_parameters(str(aqm), bottleneck.router)}
 

@@ -35,7 +35,7 @@ MAIN = "main"
 View = Mapping[str, Callable[[Any], Hashable] | None]
 """How treatments are compared: maps a component, or `hosts` for every host, to a function of its value.
 
-None compares the whole component.
+Instead of a function, None means the whole component.
 """
 ALL_COMPONENTS: View = dict.fromkeys(("run", "path", "hosts", "flows", "captures", "loggers"))
 TRAFFIC_AND_RECORDING: View = dict.fromkeys(("run", "path", "flows", "captures", "loggers"))

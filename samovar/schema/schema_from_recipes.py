@@ -34,7 +34,7 @@ class Recipes:
         return cls(catalogue, (*catalogue.operating_systems(), *releases))
 
     def names(self, kind: str) -> list[str]:
-        """Return the names of the recipes of a kind that any system has."""
+        """Return the names of the recipes of a kind that at least one system has."""
         names = {name for system in self.systems for name in self.catalogue.names(kind, system)}
         return sorted(names | (self.quantities.keys() if kind == "logger" else set()))
 

@@ -160,7 +160,7 @@ def import_results(source: Path, results: Path) -> ImportedResults:
 
 
 def _read_trials(source: Path, notes: list[str]) -> Iterator[OldTrial]:
-    lists = sorted(source.glob("*_varying_params.log.gz"))  # begins with the common prefix of test ids
+    lists = sorted(source.glob("*_varying_params.log.gz"))  # its name begins like all test ids
     prefix = lists[0].name.removesuffix("_varying_params.log.gz") if lists else source.resolve().name
     seen = set[tuple[tuple[tuple[str, str], ...], int]]()
     for files in find_trials(source):
