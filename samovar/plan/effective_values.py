@@ -147,7 +147,7 @@ class EffectiveValues:
     def flows(self, flows: Flows, stop: StopPlan | None) -> Hashable:
         """Return the effective values of flows.
 
-        Windows of UDP flows are left out, and durations end at the stop.
+        Receive windows of UDP flows are left out, and durations are cut off at the stop.
         """
         return tuple(self._flow(flow, stop) for flow in flows)
 

@@ -133,7 +133,7 @@ def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hasha
 
 
 def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
-    """Return a column for each set of hosts that change together, the least often changing set first.
+    """Return a column for each set of hosts that change together; the first set changes least often.
 
     Up to MOST_NESTINGS_TRIED sets are nested in the order with the fewest changes of hosts. If there are
     more, the sets are ordered by their number of states, fewest first.

@@ -119,7 +119,7 @@ def render_calibration(
     """Return the bodies of a probe's scripts; `systems` are the operating systems of sender and receiver.
 
     If sender and receiver have different recipes, both use the recipe in the folder `posix`, which needs
-    other programs than theirs.
+    different programs.
     """
     values: Mapping[str, object] = {
         **asdict(probe),

@@ -34,7 +34,7 @@ class ImportedConfig:
     """The result of an import.
 
     `files` are the files written. `rows` has for each variable its name, its counterpart here and a remark.
-    `teacup_trials` is the number of trials of TEACUP.
+    `teacup_trials` is the number of trials that TEACUP would run.
     """
 
     files: tuple[Path, ...]

@@ -288,7 +288,7 @@ class Host(Strict):
 
     @property
     def system(self) -> str:
-        """The system in the catalogue of recipes: os, or with a release os-MAJOR, such as freebsd-11."""
+        """The system in the catalogue of recipes: os, or os-MAJOR if the release is given (freebsd-11)."""
         return f"{self.os}-{self.release.partition('.')[0]}" if self.release else self.os
 
 
