@@ -154,7 +154,7 @@ of_series <- function(rows, of) {
   rows[!scopes %in% c("flow", "application") | flow %in% of | flow_label(flow) %in% of]
 }
 
-# Factors for the panels and the curves of each row. If the curves are flows, a quantity without a flow has the colour of the first one.
+# Factors for the panels and the curves of each row. If the curves are flows, a quantity without a flow has the colour of the first flow.
 name_panels <- function(data, chosen) {
   flows <- setdiff(unique(data$flow), "")
   if (length(flows) == 0) flows <- data$quantity[1]
@@ -192,7 +192,7 @@ wrap_columns <- function(panels) if (panels <= 4) 1L else if (panels <= 8) 2L el
 
 #' Arrange trials in panels and curves: the first replicate of each treatment
 #'
-#' Factors that vary and are neither `overlay` nor `facet` join the panels, or the curves if `facet` is given.
+#' Factors that vary and are neither `overlay` nor `facet` distinguish panels, or curves if `facet` is given.
 #' @param overlay,facet Names of factors.
 #' @param most Number of panels that can be read.
 #' @return A list: `trials` (one per panel and curve), `column` and `curve` (factors, the panel and the curve of each trial), `legend` (its title), `overlay` (factors
