@@ -73,7 +73,7 @@ test_that("merging with a series of another second compares the same moments, an
 test_that("a campaign prints its design and what was left out, counts the trials of its treatments, and is drawn by trial", {
   campaign <- read_campaign(samovar_example("campaign"))
   expect_equal(utils::capture.output(print(campaign)), c(
-    "Campaign campaign: A buffer of 20 packets", "3 of 6 planned trials; left out: not run (3)", "  cc    newreno, cubic", "  rwnd  9999KB, 9KB, 15KB, 21KB", "  mtu   600, 1500"
+    "Campaign campaign: A buffer of 20 packets", "3 of 6 planned trials; left out: not run (3)", "  cc    newreno, cubic", "  rwnd  9KB, 15KB, 21KB, 9999KB", "  mtu   600, 1500"
   ))
   found <- summary(campaign)
   expect_equal(colSums(found[, .(planned, valid, suspect, left_out)]), c(planned = 6, valid = 3, suspect = 0, left_out = 3))
