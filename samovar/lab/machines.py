@@ -430,7 +430,7 @@ class MachineSetup:
         elif PANIC in text:
             self.problem = f"host {self._node.name}: {PANIC}"
         elif self._steps and PASSWORD.search(new):
-            accepted = "an image with nuageinit, or whose root has no password"
+            accepted = "an image with nuageinit, or one without a password for root"
             self.problem = f"host {self._node.name}: the console asks for a password; accepted: {accepted}"
         else:
             for step in reversed(range(len(self._steps))):

@@ -99,7 +99,7 @@ def test_a_host_is_held_by_one_and_the_other_is_told_by_whom_and_what_to_do(
     assert said.startswith(f"{target.host}: held by fab run of ")
     assert f"(process {os.getpid()}), campaign demo/first on testbed bench, for " in said
     assert "last heartbeat" in said
-    assert said.endswith("or use --force, which ends what it runs there and restores the host")
+    assert said.endswith("or use --force, which ends its trial and restores the host")
     assert files(target) == [], "given back"
     with leases(target, campaign(tmp_path, "third")).held():
         assert Path(target.lease).read_text().startswith("token ")
@@ -220,7 +220,7 @@ def test_what_a_killed_controller_left_changed_is_kept_for_its_campaign_or_for_f
 ) -> None:
     first = campaign(tmp_path, "first")
     killed(sshd, target, first, "exit 1")
-    with pytest.raises(LeaseError, match="may have left the host changed") as caught:
+    with pytest.raises(LeaseError, match="the host may still be changed") as caught:
         leases(target, campaign(tmp_path, "second")).take(opened(target))
     assert "`fab restore --testbed bench` where it was run, or use --force" in str(caught.value)
     noted = Noted()

@@ -235,11 +235,11 @@ def _refusal(host: str, lease: Lease, advice: str = "") -> LeaseError:
     who = "{command} of {owner} (process {pid}), campaign {campaign} on testbed {testbed}".format_map(known)
     age, silent = (format_duration(round(seconds), 2) for seconds in (lease.age_s, lease.silent_s))
     if not advice and lease.alive and not holder_is_gone(lease):
-        advice = "wait for its end, or use --force, which ends what it runs there and restores the host"
+        advice = "wait for its end, or use --force, which ends its trial and restores the host"
     elif not advice:
-        state = "has restored the host" if lease.left == "restored" else "may have left the host changed"
+        state = "has restored itself" if lease.left == "restored" else "may still be changed"
         advice = (
-            f"it does not answer and {state}; resume that campaign, run `fab restore --testbed "
-            f"{known['testbed']}` where it was run, or use --force"
+            f"its controller is silent, and the host {state}; resume that campaign, run "
+            f"`fab restore --testbed {known['testbed']}` where it was run, or use --force"
         )
     return LeaseError(f"{host}: held by {who}, for {age}, last heartbeat {silent} ago; {advice}")
