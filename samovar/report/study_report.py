@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +36,12 @@ CHECKED_FILES = ("plan.json", "journal.jsonl", "tables/metrics.csv")
 
 @dataclass(frozen=True)
 class ReportedCampaign:
-    """A campaign of a study: its expectations' results, its own report, and its sections in the study."""
+    """A campaign of a study: its expectations' results, its own report, and its sections in the study.
 
+    `name` is its experiment, followed by the campaign's if the study has several of the same experiment.
+    """
+
+    name: str
     campaign: Campaign
     results: tuple[Result, ...]
     document: Json
@@ -77,22 +82,26 @@ def make_study(
     """
     found: dict[Path, ReportedCampaign] = {}
     sections: list[ReportedSection] = []
-    for section in study.sections:
-        at = find("/".join(filter(None, (section.experiment, section.campaign)))).resolve()
+    folders = [
+        find("/".join(filter(None, (one.experiment, one.campaign)))).resolve() for one in study.sections
+    ]
+    of_experiment = Counter(at.parent for at in set(folders))
+    for section, at in zip(study.sections, folders, strict=True):
         if at not in found:
             campaign, results = read_results(at, outputs)
-            found[at] = ReportedCampaign(campaign, results, compose(campaign, results), [])
+            name = campaign.label if of_experiment[at.parent] > 1 else campaign.plan.experiment
+            found[at] = ReportedCampaign(name, campaign, results, compose(campaign, results), [])
         found[at].sections.append(section)
         sections.append((section, found[at]))
     reported = list(found.values())
     document = compose_study(study, sections, reported)
-    _copy_outputs([one.campaign for one in reported], folder)
+    _copy_outputs(reported, folder)
     made = [one for section in document["sections"] for one in (*section["figures"], *section["tables"])]
     document |= {"figures": [one for one in made if one.get("file")], "data": data_files(folder, made)}
     pdf = folder / f"{study.study}.pdf"
     end_s = max(one.campaign.end_s for one in reported)
     write_whole(pdf, typeset(document, folder, end_s, template=TEMPLATE))
-    listed = [ListedCampaign(one.label, one, one.plan.ids) for one in (each.campaign for each in reported)]
+    listed = [ListedCampaign(one.name, one.campaign, one.campaign.plan.ids) for one in reported]
     write_whole(folder / PAGE, make_page(document, pdf, listed, PAGE_TEMPLATE))
     judged = [(one.campaign.plan.experiment, result) for one in reported for result in one.results]
     lines = [{"experiment": experiment, **vars(result)} for experiment, result in judged]
@@ -171,8 +180,8 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
     made: dict[str, Json] = {}
     for output in one.document[kind]:
         files = {key: output[key] for key in ("file", "data") if output.get(key)}
-        moved = {key: _path_in_study(one.campaign, str(file)) for key, file in files.items()}
-        made[str(output["name"])] = {**output, **moved, "of": one.campaign.label}
+        moved = {key: _path_in_study(one, str(file)) for key, file in files.items()}
+        made[str(output["name"])] = {**output, **moved, "of": one.name}
     wanted: Sequence[str] | None = getattr(section, kind)
     if wanted is None:
         if section is not next(other for other in one.sections if getattr(other, kind) is None):
@@ -186,21 +195,20 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
     return [made[name] for name in wanted]
 
 
-def _path_in_study(campaign: Campaign, file: str) -> str:
-    """Return where a study's folder has a file of a bundle: its path with the experiment's name inserted."""
+def _path_in_study(one: ReportedCampaign, file: str) -> str:
+    """Return where a study's folder has a file of a bundle: its path with the campaign's name inserted."""
     kind, _, rest = file.partition("/")
-    experiment = campaign.plan.experiment
-    return f"{kind}/{experiment}/{rest}" if rest else f"data/{experiment}/{kind}"
+    return f"{kind}/{one.name}/{rest}" if rest else f"data/{one.name}/{kind}"
 
 
-def _copy_outputs(campaigns: Sequence[Campaign], folder: Path) -> None:
+def _copy_outputs(reported: Sequence[ReportedCampaign], folder: Path) -> None:
     """Replace figures/ and data/ in the folder of a study by those of the campaigns' bundles."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind in ("figures", "data"):
         shutil.rmtree(folder / kind, ignore_errors=True)
-        for campaign in campaigns:
-            for file in bundle_files(campaign.bundle / kind):
-                target = folder / _path_in_study(campaign, file.relative_to(campaign.bundle).as_posix())
+        for one in reported:
+            for file in bundle_files(one.campaign.bundle / kind):
+                target = folder / _path_in_study(one, file.relative_to(one.campaign.bundle).as_posix())
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, target)
 

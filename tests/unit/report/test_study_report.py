@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -92,6 +93,28 @@ def test_figures_and_data_are_in_folders_of_their_experiment_with_checksums(made
     assert any(name.startswith("figures/tplink-buffer/") for name in listed)
     done = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=made, capture_output=True, check=False)
     assert done.returncode == 0
+
+
+def test_two_campaigns_of_an_experiment_keep_their_own_figures_data_and_trials(
+    campaign: Path, tmp_path: Path
+) -> None:
+    earlier = shutil.copytree(campaign, tmp_path / "tplink-buffer" / "earlier")
+    later = shutil.copytree(campaign, tmp_path / "tplink-buffer" / "later")
+    (earlier / "bundle" / "data" / "other.csv").write_text("a\n1\n")
+    file = later / "bundle" / "data" / "rtt-by-rwnd.csv"
+    file.write_text(file.read_text().replace(",1,2\n", ",1,3\n"))
+    sections = [
+        {"title": f"The {one}", "experiment": "tplink-buffer", "campaign": one}
+        for one in ("earlier", "later")
+    ]
+    make_study(study(sections=sections), tmp_path.joinpath, tmp_path / "study", silent)
+    data = tmp_path / "study" / "data" / "tplink-buffer"
+    texts = [(data / one / "rtt-by-rwnd.csv").read_text()[-4:] for one in ("earlier", "later")]
+    assert texts == ["1,2\n", "1,3\n"]
+    assert not (data / "later" / "other.csv").exists()
+    page = (tmp_path / "study" / "report.html").read_text()
+    curves = [json.loads(one) for one in re.findall(r'class="curves">(.*?)</script>', page)]
+    assert [one["panels"][0]["curves"][0]["at"] for one in curves] == [[0], [30]]
 
 
 def test_the_same_campaigns_give_the_same_bytes(made: Path, campaign: Path, tmp_path: Path) -> None:
