@@ -114,7 +114,7 @@ class OutputChecks:
         span = [str(entry[one]) for one in ("from", "to") if one in known.options and one in entry]
         timed = len(span) == 2 and all(_is_seconds(one, moment=True) for one in span)
         if timed and _seconds(span[0]) >= _seconds(span[1]):
-            self.checked.report((*where, "to"), f"to: {span[1]} is not after from: {span[0]}")
+            self.checked.report((*where, "to"), f"to: {span[1]} is not after `from`, which is {span[0]}")
 
     def _check_names(
         self, where: Loc, what: str, names: Collection[Any], known: Collection[str] | None
@@ -146,7 +146,7 @@ class OutputChecks:
         """Report a `relative_to` that equals `where`, and bounds of a share that are given as percentages."""
         to, metric = line.relative_to or {}, self.outputs.metrics.get(line.metric)
         if to and all(_as_list(line.where.get(name, ())) == [level] for name, level in to.items()):
-            message = "relative_to selects the same trials as where; give other levels"
+            message = "`relative_to` selects the same trials as `where`; give other levels"
             self.checked.report((*where, "relative_to"), message)
         of_share = metric is not None and metric.unit == "share" and not to
         for key in ("equals", "below", "above", "between") if of_share else ():

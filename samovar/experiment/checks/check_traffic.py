@@ -51,7 +51,7 @@ def _check_count(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
 def _check_end(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
     stops = any(map(part.values_of, ("stop.after", "stop.when", "duration")))
     if not stops and not _has_end(part, flow) and not part.checked.left_out:
-        message = f"flow '{flow.label}' never ends; add size or duration here, or duration at the top"
+        message = f"flow '{flow.label}' never ends; add `size` or `duration` here, or `duration` at the top"
         part.checked.report(where, message)
 
 

@@ -187,7 +187,7 @@ class Flow(WithParameters):
         if self.label.endswith(".arrivals"):
             raise ValueError(f"label '{self.label}' must not end in .arrivals, the name of a key")
         if self.arrivals is not None and isinstance(self.start_s, Distribution):
-            raise ValueError("arrivals and a random start exclude each other; expected one of them")
+            raise ValueError("`arrivals` and a random `start` exclude each other; expected one of them")
         return self
 
 

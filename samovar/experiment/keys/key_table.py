@@ -57,15 +57,16 @@ class Strict(BaseModel):
         fields = type(self).model_fields
         given = {fields[attribute].alias or key_name(attribute) for attribute in self.model_fields_set}
         for group in self.EXCLUSIVE:
-            found = [key for key in group if key in given]
+            found = [f"`{key}`" for key in group if key in given]
             if len(found) > 1:
                 raise ValueError(f"{' and '.join(found)} exclude each other; expected one of them")
         for group in self.NEEDED:
             if not given.intersection(group):
-                raise ValueError(f"expected the key {', '.join(group[:-1])} or {group[-1]}")
+                *first, last = (f"`{key}`" for key in group)
+                raise ValueError(f"expected the key {', '.join(first)} or {last}")
         for key, companion in self.COMPANIONS.items():
             if key in given and companion not in given:
-                raise ValueError(f"{key} needs {companion} beside it")
+                raise ValueError(f"`{key}` needs `{companion}` beside it")
         return self
 
     def under(self, over: Self) -> Self:

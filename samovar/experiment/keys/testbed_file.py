@@ -235,7 +235,9 @@ class Power(Strict):
         if self.ipmi is not None and given:
             raise ValueError(f"has ipmi and {', '.join(given)}; expected ipmi or commands")
         if self.ipmi is None and self.cycle is None and (self.on is None or self.off is None):
-            raise ValueError("cannot switch the machine off and on; expected cycle, or on and off, or ipmi")
+            raise ValueError(
+                "cannot switch the machine off and on; needs `cycle`, or `on` and `off`, or `ipmi`"
+            )
         if self.outlet is None and any("{outlet}" in word for name in given for word in commands[name]):
             raise ValueError("a command uses {outlet}; expected outlet: ... beside it")
         return self
@@ -312,8 +314,8 @@ def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
     if "link" not in written:
         return Bottleneck.model_validate(written)
     if len(written) > 1:
-        others = ", ".join(str(key) for key in written if key != "link")
-        raise ValueError(f"has link and {others}; expected link alone, or router, from and to")
+        others = ", ".join(f"`{key}`" for key in written if key != "link")
+        raise ValueError(f"has `link` and {others}; expected `link` alone, or `router`, `from` and `to`")
     return LinkBottleneck.model_validate(written)
 
 

@@ -204,7 +204,7 @@ TIME_SERIES = {
     "{figure: time-series, show: cwnd, overlay: [cc, mtu]}": ["49: overlay: at most 1 value, not 2"],
     "{figure: time-series, show: cwnd, facet: ccc}": ["42: unknown factor 'ccc'"],
     "{figure: time-series, show: cwnd, from: 2 m}": ["41: from: `2 m` is not a number of seconds such as 6s"],
-    "{figure: time-series, show: cwnd, from: 8s, to: 2s}": ["49: to: 2s is not after from: 8s"],
+    "{figure: time-series, show: cwnd, from: 8s, to: 2s}": ["49: to: 2s is not after `from`, which is 8s"],
     "{figure: time-series, show: cwnd, mark: losses}": ["41: unknown mark 'losses'; known: reductions"],
     "{figure: distribution, show: rtt, kind: pie}": ["41: unknown kind 'pie'; known: box, ccdf, cdf, histogram, violin"],
     "{figure: distribution, show: rttt}": ["30: unknown metric or quantity 'rttt'; did you mean 'rtt'? known: "],
@@ -214,7 +214,7 @@ TIME_SERIES = {
     "{figure: heatmap, show: goodput_bps, rows: cc, columns: [mtu, rwnd]}": ["63: columns: at most 1 value, not 2"],
     "{figure: scatter, x: goodput_bps}": ["10: figure scatter needs the option 'y'"],
     "{figure: tradeoff, x: rtt}": ["23: unknown metric 'rtt'"],
-    "{figure: time-sequence, from: 3s, to: 3s}": ["39: to: 3s is not after from: 3s"],
+    "{figure: time-sequence, from: 3s, to: 3s}": ["39: to: 3s is not after `from`, which is 3s"],
     "{figure: metric-by-factor, factor: cc}": ["10: figure metric-by-factor needs the option 'metric'"],
 }  # fmt: skip
 

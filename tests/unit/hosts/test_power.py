@@ -101,7 +101,7 @@ def test_a_host_without_power_names_the_missing_key() -> None:
 @pytest.mark.parametrize(
     ("power", "said"),
     [
-        ("{on: true}", "cannot switch the machine off and on; expected cycle, or on and off, or ipmi"),
+        ("{on: true}", "cannot switch the machine off and on; needs `cycle`, or `on` and `off`, or `ipmi`"),
         ("{cycle: 'a {adress}'}", "unknown placeholder 'adress'; did you mean 'address'?"),
         ("{cycle: 'a {'}", "'{' has a single brace"),
         ("{cycle: []}", "is empty; expected a program and its arguments"),

@@ -197,13 +197,13 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
         ),
         (
             lambda text: text.replace("    image: images/", "    machine: {cpus: 2}\n    description: ", 1),
-            "machine needs image beside it",
+            "`machine` needs `image` beside it",
         ),
         (
             lambda text: text.replace(
                 "    interfaces:", "    machine: {append: boot_verbose=1}\n    interfaces:", 1
             ),
-            "append needs kernel beside it",
+            "`append` needs `kernel` beside it",
         ),
     ],
 )
