@@ -97,7 +97,7 @@ def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Captu
         ]
         seen |= {(host, name) for host in hosts for name in (what, _recorder(part, one, host))}
         if again:
-            part.checked.report(where, f"{again[0]} is recorded already; remove one")
+            part.checked.report(where, f"{again[0]} is recorded already; remove one of the entries")
         for host in hosts:
             interfaces = part.testbed.hosts[host].interfaces if part.testbed else {}
             if not interfaces:

@@ -274,7 +274,8 @@ def _beyond_links(one: PartValue, testbed: keys.Testbed, hosts: Iterable[str]) -
         for interface in testbed.hosts[host].interfaces.values():
             most = testbed.largest_mtu(interface.link)
             if most is not None and one.value > most:
-                yield one.where, False, f"mtu: link {interface.link} of {host} carries at most {most} bytes"
+                link = f"link '{interface.link}' at host {host}"
+                yield one.where, False, f"mtu: {link} carries at most {most} bytes"
                 return
 
 
