@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from tempfile import NamedTemporaryFile, TemporaryFile
 from typing import NamedTuple
 
 from samovar.errors import AnalysisError
-from samovar.events import Emit, Event
+from samovar.events import Emit, Event, silent
 from samovar.experiment import PROJECT_MANIFEST
 from samovar.installation import SHIPPED, r_library
 
@@ -27,9 +28,24 @@ class AnalysedPart(NamedTuple):
     trials: Sequence[str]
 
 
-def analyse(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = None) -> list[str]:
+class Unmeasured(NamedTuple):
+    """The trials of a campaign that are not measured yet, the largest first, and the size of each in bytes.
+
+    `code` and `versions` identify the code that measures.
+    """
+
+    trials: Sequence[str]
+    bytes: Sequence[float]
+    code: str
+    versions: str
+
+
+def analyse(
+    campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = None, processes: int | None = None
+) -> list[str]:
     """Measure a campaign's trials, or a part of them, and make the campaign's figures and tables.
 
+    At most `processes` processes do this at the same time; None means the default of the R package.
     Returns a line `NAME: REASON` for each figure or table that could not be made.
 
     Raises AnalysisError with R's message if R fails or is missing. Raises InstallationError if the R package
@@ -39,11 +55,48 @@ def analyse(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = 
     emit(Event("analysis-started", {"trials": len(trials.intersection(part.trials) if part else trials)}))
     last = campaign / "bundle" / "analysis.json"  # the last file that the analysis writes
     before_ns = last.stat().st_mtime_ns if last.exists() else None
-    run_r("analyse", [str(campaign)], root, emit, part)
+    cores = [f"--cores={processes}"] if processes else []
+    run_r("analyse", [str(campaign), *cores], root, emit, part)
     if not last.exists() or last.stat().st_mtime_ns == before_ns:
         raise AnalysisError(f"R ended without finishing the analysis: it has not written {last}")
     unmade = json.loads(last.read_text("utf-8"))["figures_left_out"]
     return [f"{one['name']}: {one['reason']}" for one in unmade]
+
+
+def unmeasured(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = None) -> Unmeasured:
+    """Return which trials of a campaign, or of a part of it, are not measured yet.
+
+    Raises AnalysisError and InstallationError as analyse() does.
+    """
+    found: list[Event] = []
+
+    def keep(event: Event) -> None:
+        found.append(event) if event.name == "unmeasured" else emit(event)
+
+    run_r("unmeasured", [str(campaign)], root, keep, part)
+    if not found:
+        raise AnalysisError("R ended without listing the trials to measure")
+    return Unmeasured(**found[0].values)  # type: ignore[arg-type]  # the keys that list_unmeasured() prints
+
+
+def measure_command(campaign: Path, root: Path, file: str) -> str:
+    """Return the shell command that measures the trials listed in a file of JSON, for a later analysis.
+
+    The file has the keys `trials`, and `code` and `versions` of Unmeasured.
+    """
+    words, variables = _r_command("measure", [str(campaign), f"--part={file}"], root, silent)
+    return shlex.join(["env", *(f"{name}={value}" for name, value in variables.items()), *words])
+
+
+def _r_command(
+    script: str, arguments: Sequence[str], root: Path, emit: Emit
+) -> tuple[list[str], dict[str, str]]:
+    """Return the command line of one of the R package's scripts, and the environment variables it needs."""
+    words = ["Rscript", "--vanilla", HEAP, str(SHIPPED / "analysis" / "inst" / f"{script}.R"), *arguments]
+    if (root / PROJECT_MANIFEST).exists():
+        words.append(str(root / "analysis"))
+    # With this locale, R reads UTF-8 and sorts in the same order, whatever the locale of the user.
+    return words, {"R_LIBS": str(r_library(emit)), "LC_ALL": "C.UTF-8"}
 
 
 def run_r(
@@ -54,11 +107,7 @@ def run_r(
     With `part`, the script uses only these trials. Raises AnalysisError if R is missing or the script fails;
     the message has the script's other output. Raises InstallationError if the R package cannot be compiled.
     """
-    # With this locale, R reads UTF-8 and sorts in the same order, whatever the locale of the user.
-    environment = {**os.environ, "R_LIBS": str(r_library(emit)), "LC_ALL": "C.UTF-8"}
-    words = ["Rscript", "--vanilla", HEAP, str(SHIPPED / "analysis" / "inst" / f"{script}.R"), *arguments]
-    if (root / PROJECT_MANIFEST).exists():
-        words.append(str(root / "analysis"))
+    words, variables = _r_command(script, arguments, root, emit)
     messages: list[str] = []
     # Errors go to a file, because a pipe could fill up while only R's standard output is read.
     with (
@@ -75,7 +124,7 @@ def run_r(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=environment,
+                env={**os.environ, **variables},
                 text=True,
                 errors="replace",
             )

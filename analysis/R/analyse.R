@@ -68,7 +68,7 @@ measure_all <- function(campaign, cores) {
   found <- measure_missing(campaign, missing, version, cores, \(id, done, one) emit_progress(id, length(known) + done, of, one[["reason"]]))
   reasons <- unlist(lapply(found, `[[`, "reason"))
   keys <- c(known, unlist(lapply(found, `[[`, "key")))
-  remember(campaign, lapply(found, `[[`, "states"))
+  remember(campaign, states_of(found))
   list(keys = keys[intersect(names(campaign$manifests), names(keys))], reasons = reasons)
 }
 
@@ -94,6 +94,9 @@ measure_or_reason <- function(campaign, manifest, version) {
     list(key = key, states = states[, read_s := read_s][])
   }, error = \(e) list(reason = paste("cannot be measured:", cli::ansi_strip(conditionMessage(e)))))
 }
+
+# The states of files, a table per trial that could be measured.
+states_of <- function(found) Filter(Negate(is.null), lapply(found, `[[`, "states"))
 
 emit_progress <- function(id, done, of, reason = NULL) {
   event <- list("analysed", trial = id, done = done, of = of)

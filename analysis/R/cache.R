@@ -149,17 +149,21 @@ words_of <- function(objects) {
 
 # Known states of a campaign's files: a file whose state is unchanged has unchanged content, as in git (git-scm.com/docs/racy-git).
 
-index_path <- function(folder) file.path(cache_folder(folder), "index")
+index_path <- function(folder, part = NULL) file.path(cache_folder(folder), paste(c("index", part), collapse = "-"))
 
 # `files` has a row per file: `path` (below the campaign's folder), `size`, `changed` and `written` (s since 1970), `sha256`.
-# `manifests` holds the parsed manifests by trial id.
+# `manifests` holds the parsed manifests by trial id. `parts` are the paths of the indexes that measure_part() has written; if two indexes have the
+# same file or manifest, the newer one counts.
 read_index <- function(folder) {
-  found <- store_read(index_path(folder))
-  if (identical(found$schema, index_schema)) found else list(files = no_files, manifests = list())
+  paths <- list.files(cache_folder(folder), "^index(-[0-9a-f]+)?$", full.names = TRUE)
+  paths <- paths[order(file.mtime(paths), decreasing = TRUE)]
+  found <- Filter(\(one) identical(one$schema, index_schema), lapply(paths, store_read))
+  files <- rbindlist(c(list(no_files), lapply(found, `[[`, "files")))
+  list(files = unique(files, by = "path"), manifests = do.call(c, lapply(found, `[[`, "manifests")), parts = setdiff(paths, index_path(folder)))
 }
 
-write_index <- function(folder, files, manifests) {
-  store_write(list(schema = index_schema, files = files, manifests = manifests), index_path(folder))
+write_index <- function(folder, files, manifests, part = NULL) {
+  store_write(list(schema = index_schema, files = files, manifests = manifests), index_path(folder, part))
 }
 
 index_schema <- 1L
@@ -185,7 +189,7 @@ known_sums <- function(states, index) {
 # A file that changed just before its state was read may change again within the same tick of the filesystem's clock.
 settled_s <- 2
 
-settled <- function(states) states[read_s - pmax(changed, written) > settled_s][, read_s := NULL]
+settled <- function(found) if (length(found) > 0) rbindlist(found)[read_s - pmax(changed, written) > settled_s][, read_s := NULL]
 
 #' Return the files of a trial, its manifest first, with their checksums
 #'
@@ -231,11 +235,10 @@ known_keys <- function(campaign, version) {
 #' @noRd
 remember <- function(campaign, found) {
   held <- campaign$seen[, sha256 := known_sums(campaign$seen, campaign$index)][!is.na(sha256)]
-  found <- Filter(\(one) !is.null(one), found)
-  new <- if (length(found) > 0) settled(rbindlist(found))
-  files <- unique(rbind(new, held), by = "path")
-  if (fsetequal(files, campaign$index$files)) return(invisible())
+  files <- unique(rbind(settled(found), held), by = "path")
+  if (fsetequal(files, campaign$index$files) && length(campaign$index$parts) == 0) return(invisible())
   write_index(campaign$folder, files, campaign$parsed)
+  unlink(campaign$index$parts)
 }
 
 #' Tables over all trials, with a column for the trial

@@ -1,8 +1,10 @@
-# Rscript analyse.R FOLDER [PROJECT] [--part=FILE]: analyse one campaign, with the metrics, figures and tables of the folder PROJECT as well, or
+# Rscript analyse.R FOLDER [PROJECT] [--part=FILE] [--cores=N]: analyse one campaign, with the metrics, figures and tables of the folder PROJECT as well, or
 # only the trials in a file of JSON, with the keys `picked`, `options` and `trials`. A failure is one message on standard error and exit status 1.
 arguments <- commandArgs(trailingOnly = TRUE)
 part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
-arguments <- grep("^--part=", arguments, value = TRUE, invert = TRUE)
+cores <- sub("^--cores=", "", grep("^--cores=", arguments, value = TRUE))
+arguments <- grep("^--(part|cores)=", arguments, value = TRUE, invert = TRUE)
+if (length(cores) == 1) options(samovar.cores = as.integer(cores))
 if (!length(arguments) %in% 1:2) {
   message("analyse.R: expected a campaign folder and perhaps a project's analysis folder, not ", length(arguments), " arguments")
   quit(status = 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 import webbrowser
@@ -15,6 +16,8 @@ from samovar.campaign import Archive, Restored, Summary, adopt_plan, read_plan, 
 from samovar.campaign.collection import verify as verify_campaign
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import holder
+from samovar.cli.cluster_jobs import LOCAL
+from samovar.cli.measure_jobs import measure_in_jobs
 from samovar.cli.program import command, event_display, open_controller, show, show_json
 from samovar.cli.project import Request, RunRequest
 from samovar.cli.show_status import (
@@ -141,11 +144,27 @@ def verify(root: Path, campaign: str = "") -> int:
 
 
 @command
-def analyse(root: Path, campaign: str = "", pick: Pick | None = None, table_format: str = "csv") -> None:
-    """Measure all or the picked trials of a campaign, and make its figures and tables."""
+def analyse(
+    root: Path,
+    campaign: str = "",
+    pick: Pick | None = None,
+    table_format: str = "csv",
+    on: str = LOCAL,
+    jobs: int | None = None,
+) -> None:
+    """Measure all or the picked trials of a campaign, and make its figures and tables.
+
+    Trials are measured by at most `jobs` processes or, if `on` is not `local`, by so many jobs of a cluster.
+    """
     folder = open_controller(root).project.campaign(campaign)
     FORMATS[table_format].require()
-    analyse_campaign(root, folder, pick)
+    if on == LOCAL:
+        analyse_campaign(root, folder, pick, jobs)
+    else:
+        words = ["fab", "analyse", str(folder), "--on", on, *(["--jobs", str(jobs)] if jobs else [])]
+        again = shlex.join(words) + (pick.options if pick else "")
+        measure_in_jobs(root, folder, part_of(folder, pick), on, jobs, again)
+        analyse_campaign(root, folder, pick)
     if table_format != "csv":  # R has written the CSV tables
         part = part_of(folder, pick)
         with event_display(root) as display:
@@ -174,11 +193,13 @@ def export(
     show([f"{counted(len(files), 'file')} in {to}"])
 
 
-def analyse_campaign(root: Path, folder: Path, pick: Pick | None = None) -> None:
+def analyse_campaign(
+    root: Path, folder: Path, pick: Pick | None = None, processes: int | None = None
+) -> None:
     """Run the R analysis of a campaign folder and show where its results are."""
     part = part_of(folder, pick)
     with event_display(root) as display:
-        unmade = run_analysis(folder, root, display, part)
+        unmade = run_analysis(folder, root, display, part, processes)
     show(f"could not be made: {one}" for one in unmade)
     of = f" of {counted(len(part.trials), 'trial')} (picked: {part.picked})" if part else ""
     show([f"figures and tables{of}: {folder / 'bundle'}"])

@@ -399,12 +399,25 @@ def verify(root: Path, campaign: str) -> int:
     default="csv",
     help="Format of the files in tables/; parquet adds a Parquet file to each CSV file.",
 )
+@click.option(
+    "--on",
+    default="local",
+    metavar="WHERE",
+    help="Where trials are measured: local (default), slurm, or the folder of a Snakemake profile.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Measure in N processes (default: 2) or, on a cluster, in N jobs (default: 8).",
+)
 @in_project
-def analyse(root: Path, campaign: str, table_format: str, **arguments: Any) -> int:
+def analyse(root: Path, **arguments: Any) -> int:
     """Measure the trials of a campaign and make its figures and tables (with R)."""
     from samovar.cli import campaign_commands
 
-    return campaign_commands.analyse(root, campaign, pick_of(arguments), table_format)
+    pick = pick_of(arguments)
+    return campaign_commands.analyse(root, pick=pick, **arguments)
 
 
 @main.command()

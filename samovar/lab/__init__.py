@@ -13,3 +13,4 @@ from samovar.lab.lifecycle import answering_hosts as answering_hosts
 from samovar.lab.lifecycle import down as down
 from samovar.lab.lifecycle import up as up
 from samovar.lab.machines import available_memory as available_memory
+from samovar.lab.machines import lab_memory_bytes as lab_memory_bytes

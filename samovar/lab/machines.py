@@ -11,7 +11,7 @@ import select
 import shutil
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,9 +161,26 @@ def plan_machines(testbed: Testbed, topology: Topology, project: Path) -> tuple[
 
 def cost_of(machines: Sequence[VirtualMachine]) -> MachineCost:
     """Return the memory, processors and boot time that virtual machines need on this machine."""
-    memory_bytes = sum(one.memory_mib * 2**20 + OVERHEAD_BYTES for one in machines)
+    memory_bytes = _memory_bytes(one.memory_mib for one in machines)
     cpus, accelerator = sum(one.cpus for one in machines), machines[0].accelerator
     return MachineCost(len(machines), memory_bytes, cpus, accelerator, _boot_s(len(machines), accelerator))
+
+
+def lab_memory_bytes(testbed: Testbed) -> int:
+    """Return the memory that a testbed's lab needs for its kernel and virtual machines; 0 without a lab."""
+    if testbed.lab is None:
+        return 0
+    machines = (name for name, host in testbed.hosts.items() if host.image)
+    return testbed.lab.memory_bytes + _memory_bytes(_memory_mib(testbed, name) for name in machines)
+
+
+def _memory_bytes(machines_mib: Iterable[int]) -> int:
+    return sum(mib * 2**20 + OVERHEAD_BYTES for mib in machines_mib)
+
+
+def _memory_mib(testbed: Testbed, host: str) -> int:
+    assert testbed.lab is not None  # callers have checked it
+    return -(-(testbed.hosts[host].machine.memory_bytes or testbed.lab.memory_bytes) // 2**20)
 
 
 def longest_boot_s(machines: int) -> float:
@@ -234,7 +251,6 @@ def available_memory() -> int:
 def _plan_machine(
     testbed: Testbed, topology: Topology, node: Node, project: Path, accelerator: str
 ) -> VirtualMachine:
-    assert testbed.lab is not None  # read_topology has checked it
     host = testbed.hosts[node.name]
     named = {"image": host.image, "kernel": host.machine.kernel, "initrd": host.machine.initrd}
     files = {key: project / Path(path).expanduser() for key, path in named.items() if path}
@@ -253,12 +269,11 @@ def _plan_machine(
     if kind == "qcow2" and any(header[8:]):  # not 0: the offset of the name of a backing file
         what = f"image {files['image']}: is an overlay of another image"
         raise LabError(f"{where}: {what}; make an independent one: qemu-img convert -O qcow2 FILE NEW")
-    memory_bytes = host.machine.memory_bytes or testbed.lab.memory_bytes
     return VirtualMachine(
         node=node,
         files={key: path.resolve() for key, path in files.items()},
         image_format=kind,
-        memory_mib=-(-memory_bytes // 2**20),
+        memory_mib=_memory_mib(testbed, node.name),
         cpus=host.machine.cpus,
         accelerator=accelerator,
         append=host.machine.append,

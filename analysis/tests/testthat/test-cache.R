@@ -150,6 +150,38 @@ test_that("a damaged index or table over all trials is built again", {
   for (name in c(derived_tables, "summary", "left_out")) expect_equal(second[[name]], first[[name]], info = name)
 })
 
+test_that("parts that are measured at the same time leave nothing to measure for the analysis, whose results are the same", {
+  folder <- settled_campaign()
+  measured <- count_measured({
+    listed <- jsonlite::fromJSON(capture.output(list_unmeasured(folder)))
+    for (id in listed$trials) {
+      # As if no other part had written its index yet.
+      others <- list.files(cache_folder(folder), "^index", full.names = TRUE)
+      hidden <- file.path(tempdir(), basename(others))
+      file.rename(others, hidden)
+      quietly(measure_part(folder, c(list(trials = list(id)), listed[c("code", "versions")]), cores = 1L))
+      file.rename(hidden, others)
+    }
+    left <- jsonlite::fromJSON(capture.output(list_unmeasured(folder)))
+  })
+  expect_equal(measured, listed$trials)
+  expect_setequal(listed$trials, names(read_campaign(folder)$manifests))
+  expect_false(is.unsorted(-listed$bytes))
+  expect_length(left$trials, 0)
+  expect_length(analysed(folder), 0)
+  expect_equal(list.files(cache_folder(folder), "^index"), "index")
+  together <- settled_campaign()
+  expect_length(analysed(together), length(listed$trials))
+  expect_equal(unname(outputs(folder)), unname(outputs(together)))
+})
+
+test_that("a computer with other versions measures nothing", {
+  folder <- small_campaign()
+  part <- list(trials = list("any"), code = "other", versions = "R 3.0.0, data.table 1.0, samovar 0.1.0")
+  expect_error(measure_part(folder, part), "has R [0-9.]+, data.table [0-9.]+, samovar .* has R 3.0.0, data.table 1.0, samovar 0.1.0, or the", class = "samovar_error_versions")
+  expect_false(dir.exists(cache_folder(folder)))
+})
+
 test_that("unused entries are kept up to the size of the used ones, newest first, and partial files are removed after a day", {
   folder <- tempfile("cache-")
   dir.create(folder)

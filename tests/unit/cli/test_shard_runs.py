@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from samovar.cli.commands import run_commands
-from samovar.cli.shard_runs import _require_snakemake
-from samovar.errors import CampaignError
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENT = """
@@ -67,16 +65,3 @@ def test_merging_an_experiment_without_shards_says_how_to_make_some(
     (project / "results" / "mine").mkdir(parents=True)
     assert run_commands(["merge", "mine"], project) == 1
     assert "no shard; `fab run mine --shard 1/2` makes the first of two" in capfd.readouterr().err
-
-
-def test_without_slurm_or_a_profile_nothing_is_submitted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("snakemake")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CampaignError, match=r"--on slurm: sbatch is missing; run the command on a computer"):
-        _require_snakemake("slurm")
-    with pytest.raises(
-        CampaignError, match=r"--on x: no such folder; must be local, slurm, or the folder of a"
-    ):
-        _require_snakemake("x")
