@@ -80,7 +80,8 @@ read_manifests <- function(folder, ids, index) {
   manifests[!known] <- lapply(ids[!known], \(id) read_manifest(folder, id))
   parsed <- Filter(\(m) is.null(m[["reason"]]), manifests)
   files <- file_states(folder, as.character(unlist(lapply(parsed, trial_paths))))
-  manifests[names(parsed)] <- fit_manifests(parsed, files$size)
+  archived <- file.exists(file.path(folder, "traces.tar.zst"))
+  manifests[names(parsed)] <- fit_manifests(parsed, files$size, archived)
   list(manifests = manifests, states = rbind(states, files), parsed = parsed)
 }
 
@@ -97,21 +98,22 @@ read_manifest <- function(folder, id) {
 }
 
 # `sizes` are the sizes of all listed files, in order; NA for missing files.
-fit_manifests <- function(manifests, sizes) {
+fit_manifests <- function(manifests, sizes, archived) {
   ends <- cumsum(vapply(manifests, \(m) length(m$files), 1L))
   Map(\(m, end) {
-    reason <- reason_to_leave_out(m, sizes[seq_along(m$files) + end - length(m$files)])
+    reason <- reason_to_leave_out(m, sizes[seq_along(m$files) + end - length(m$files)], archived)
     if (is.null(reason)) m else list(reason = reason)
   }, manifests, ends)
 }
 
-reason_to_leave_out <- function(manifest, sizes) {
+reason_to_leave_out <- function(manifest, sizes, archived) {
   why <- paste(unlist(manifest$reasons), collapse = "; ")
   with_reasons <- \(word) if (nzchar(why)) paste0(word, ": ", why) else word
   if (!identical(manifest$outcome, "completed")) return(with_reasons(paste("outcome", manifest$outcome %||% "missing")))
   if (identical(manifest$verdict, "invalid")) return(with_reasons("invalid"))
   for (i in seq_along(manifest$files)) {
     f <- manifest$files[[i]]
+    if (is.na(sizes[i]) && archived) return("its traces are archived; `fab archive --restore` restores them")
     if (is.na(sizes[i])) return(paste0(f$path, " is missing"))
     if (!is.null(f$bytes) && sizes[i] != f$bytes) return(paste0(f$path, " has ", sizes[i], " bytes, not ", f$bytes, " as in its manifest"))
   }

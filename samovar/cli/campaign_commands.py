@@ -13,6 +13,7 @@ from pathlib import Path
 from samovar.analyse import AnalysedPart
 from samovar.analyse import analyse as run_analysis
 from samovar.campaign import Archive, Restored, Summary, adopt_plan, read_plan, read_state, run_command
+from samovar.campaign.collection import ARCHIVE, archive_traces, restore_traces
 from samovar.campaign.collection import verify as verify_campaign
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import holder
@@ -33,7 +34,7 @@ from samovar.export import FORMATS
 from samovar.export import export as run_export
 from samovar.plan import Pick, Plan
 from samovar.report import PAGE, exit_status, make_bundle, make_study, shown_part, write_index
-from samovar.units import counted
+from samovar.units import counted, format_bytes
 
 COMPARISONS = "comparisons"
 """Folder in the results folder for comparisons."""
@@ -141,6 +142,19 @@ def verify(root: Path, campaign: str = "") -> int:
         found = verify_campaign(folder, display)
     show(verification_lines(folder, found))
     return int(bool(found.findings))
+
+
+@command
+def archive(root: Path, campaign: str = "", restore: bool = False) -> None:
+    """Move the traces of a campaign to an archive in its folder, or restore them from it."""
+    folder = open_controller(root).project.campaign(campaign)
+    if restore:
+        show([f"{counted(restore_traces(folder), 'trace')} restored: {folder}"])
+        return
+    with event_display(root) as display:
+        done = archive_traces(folder, display)
+    before, after = (format_bytes(size, 3) for size in (done.before_bytes, done.after_bytes))
+    show([f"{counted(done.traces, 'trace')}, {before} before, {after} now: {folder / ARCHIVE}"])
 
 
 @command

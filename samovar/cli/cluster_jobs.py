@@ -63,14 +63,17 @@ def run_jobs(jobs: Jobs, on: str, results: Path, again: str) -> list[int]:
         numbers = range(1, len(jobs.commands) + 1)
         failed = [number for number in numbers if not (folder / f"{jobs.rule}-{number}").exists()]
         for number in failed:
-            log = folder / f"{jobs.rule}-{number}.log"
-            lines = log.read_text(errors="replace").splitlines() if log.exists() else [_not_run(results)]
-            show(f"{number}/{len(numbers)}  {line}" for line in lines[-LAST_LINES:])
+            lines = _last_lines(folder / f"{jobs.rule}-{number}.log", results)
+            show(f"{number}/{len(numbers)}  {line}" for line in lines)
     return failed or list(numbers) * bool(codes[0])
 
 
-def _not_run(results: Path) -> str:
-    return f"the job has not run, or its node does not have {results}, which all nodes must share"
+def _last_lines(log: Path, results: Path) -> list[str]:
+    """Return the last lines of a failed job's output, or a line that says why there are none."""
+    if not log.exists():
+        return [f"the job has not run, or its node does not have {results}, which all nodes must share"]
+    lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+    return lines or ["the job has printed nothing; the messages above say how it ended"]
 
 
 def start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:

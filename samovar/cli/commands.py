@@ -391,6 +391,17 @@ def verify(root: Path, campaign: str) -> int:
 
 @main.command()
 @CAMPAIGN
+@flag("--restore", "Restore the traces from the archive, and remove it.")
+@in_project
+def archive(root: Path, campaign: str, restore: bool) -> int:
+    """Move the traces of a campaign to one smaller file; `--restore` restores them byte for byte."""
+    from samovar.cli import campaign_commands
+
+    return campaign_commands.archive(root, campaign, restore)
+
+
+@main.command()
+@CAMPAIGN
 @PART
 @click.option(
     "--format",

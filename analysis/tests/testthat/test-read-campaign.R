@@ -67,3 +67,12 @@ test_that("a campaign without a complete trial is an error with the reason for e
   unlink(list.files(file.path(folder, "trials"), "manifest.json", recursive = TRUE, full.names = TRUE))
   expect_error(read_campaign(folder), "none of its 6 planned trials.*no manifest.json \\(6\\)", class = "samovar_error_campaign")
 })
+
+test_that("trials whose traces are archived are left out with the command that restores them", {
+  folder <- small_campaign()
+  ids <- names(read_campaign(folder)$manifests)
+  unlink(file.path(folder, "trials", ids[1], "traces"), recursive = TRUE)
+  expect_match(read_campaign(folder)$left_out[id == ids[1]]$reason, "is missing$")
+  file.create(file.path(folder, "traces.tar.zst"))
+  expect_match(read_campaign(folder)$left_out[id == ids[1]]$reason, "its traces are archived; `fab archive --restore` restores them", fixed = TRUE)
+})

@@ -21,11 +21,15 @@ from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, broken_seals, read_journal
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event, silent
+from samovar.units import counted
 
 REPORT_S = 0.2
 UNRECORDED = ("tables/", "in-progress/", "bundle/", "set-aside/", "commands/")
 """Folders whose files may have no recorded checksum. The analysis writes tables/ and bundle/, and a running
 campaign writes in-progress/ and commands/. Trials in set-aside/ are verified separately."""
+ARCHIVE = "traces.tar.zst"
+"""The file to which `fab archive` moves all traces."""
+TRACE = re.compile(r"(trials|set-aside)/[^/]+/traces/.+")
 GROWING = re.compile(r"journal\.jsonl|journal\.torn-\d+|.*\.part")
 
 
@@ -64,6 +68,7 @@ def verify(folder: Path, emit: Emit = silent) -> Verification:
     verifier = _Verifier(folder)
     verifier.apply(read_journal(folder / JOURNAL))
     expected = dict(verifier.expected())
+    verifier.omit_archived(expected)
     verifier.add_unknown(expected)
     sizes = verifier.sizes(expected)
     verifier.compare_journal()
@@ -176,6 +181,19 @@ class _Verifier:
                     )
                     yield from self._in_sums(path)
 
+    def omit_archived(self, expected: dict[str, str]) -> None:
+        """Remove traces that are missing because they are archived."""
+        if (self._folder / ARCHIVE).is_file():
+            archived = [
+                name for name in expected if TRACE.fullmatch(name) and not (self._folder / name).exists()
+            ]
+            for name in archived:
+                del expected[name]
+            self.notes.append(
+                f"not verified: {counted(len(archived), 'trace')} in {ARCHIVE}; "
+                "`fab archive --restore` verifies and restores them"
+            )
+
     def add_unknown(self, expected: Mapping[str, str]) -> None:
         """Report unexpected files in folders for which the checksums of all files are recorded."""
         recorded = {path for path, sha256 in self._folders.items() if sha256}
@@ -183,6 +201,7 @@ class _Verifier:
             is_own = (
                 self._own_files
                 and not path.startswith(("trials/", *UNRECORDED))
+                and path != ARCHIVE
                 and not GROWING.fullmatch(path)
             )
             if path not in expected and (is_own or "/".join(path.split("/")[:2]) in recorded):

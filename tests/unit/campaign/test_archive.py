@@ -1,0 +1,111 @@
+"""Traces in an archive: they return byte for byte, or nothing is removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from samovar.campaign.collection import ARCHIVE, archive_traces, restore_traces, sha256_of, verify
+from samovar.campaign.collection.checksums import names_in
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import Journal
+from samovar.errors import CampaignError
+from samovar.events import silent
+from tests.golden.campaign import unpack
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Path:
+    """Six trials, and one that was set aside."""
+    folder = unpack(tmp_path / "recorded")
+    shutil.rmtree(folder / "bundle")  # its PDF files are not part of the recording
+    return folder
+
+
+def content(folder: Path) -> Mapping[str, str]:
+    return {name: sha256_of(folder / name) for name in names_in(folder)}
+
+
+def traces(folder: Path) -> list[str]:
+    return [name for name in names_in(folder) if "/traces/" in name]
+
+
+def test_an_archive_is_smaller_and_restores_every_file(campaign: Path) -> None:
+    before = content(campaign)
+    done = archive_traces(campaign, silent)
+    assert done.traces == 28
+    assert done.before_bytes > done.after_bytes == (campaign / ARCHIVE).stat().st_size
+    assert traces(campaign) == []
+    archived = verify(campaign)
+    assert not archived.findings
+    assert any(note.startswith("not verified: 28 traces in traces.tar.zst") for note in archived.notes)
+    assert restore_traces(campaign) == 28
+    assert content(campaign) == before
+    assert [one.name for one in campaign.parent.iterdir()] == [campaign.name]
+
+
+def test_a_missing_trace_that_is_not_archived_is_still_found(campaign: Path) -> None:
+    archive_traces(campaign, silent)
+    (campaign / ARCHIVE).rename(campaign.parent / "elsewhere")
+    assert len(verify(campaign).findings) == 28
+
+
+def test_a_trace_that_gzip_would_not_compress_alike_is_archived_as_it_is(
+    campaign: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(campaign)
+    monkeypatch.setattr("samovar.campaign.collection.archive.PACK", ("gzip", "-9", "-n"))
+    archive_traces(campaign, silent)
+    monkeypatch.undo()
+    restore_traces(campaign)
+    assert content(campaign) == before
+
+
+def test_another_gzip_restores_nothing_and_the_archive_stays(
+    campaign: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive_traces(campaign, silent)
+    monkeypatch.setattr("samovar.campaign.collection.archive.PACK", ("gzip", "-9", "-n"))
+    with pytest.raises(CampaignError, match=r"differs from its checksum; .* compresses in another way"):
+        restore_traces(campaign)
+    assert (campaign / ARCHIVE).exists()
+
+
+@pytest.mark.parametrize("at", [0, 1000, -1])
+def test_a_damaged_archive_stays_and_is_reported(campaign: Path, at: int) -> None:
+    archive_traces(campaign, silent)
+    data = bytearray((campaign / ARCHIVE).read_bytes())
+    data[at] ^= 1
+    (campaign / ARCHIVE).write_bytes(data)
+    with pytest.raises(CampaignError, match=r"traces.tar.zst: "):
+        restore_traces(campaign)
+    assert (campaign / ARCHIVE).exists()
+
+
+def test_what_cannot_be_archived_keeps_its_traces(campaign: Path) -> None:
+    before = traces(campaign)
+    with Journal(campaign / JOURNAL), pytest.raises(CampaignError):
+        archive_traces(campaign, silent)
+    changed = campaign / before[0]
+    os.truncate(changed, 100)
+    with pytest.raises(CampaignError, match="changed since it was written; not archived"):
+        archive_traces(campaign, silent)
+    assert traces(campaign) == before
+    with pytest.raises(CampaignError, match="is not archived"):
+        restore_traces(campaign)
+
+
+def test_without_zstd_the_package_is_named(campaign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(CampaignError, match=r"zstd is not installed; `apt-get install zstd`"):
+        archive_traces(campaign, silent)
+
+
+def test_a_campaign_is_not_archived_twice(campaign: Path) -> None:
+    archive_traces(campaign, silent)
+    with pytest.raises(CampaignError, match=r"is archived already; `fab archive --restore`"):
+        archive_traces(campaign, silent)
