@@ -95,9 +95,20 @@ fixed_words <- function(campaign, trials, but = character()) {
 # The downstream configuration of the bottleneck, and the delay added in both directions together.
 path_down <- function(manifest) c(manifest$resolved$path$down, manifest$resolved$path["rtt_s"])
 
+# The direction whose queue the trial recorded; downstream without the logger.
+path_queued <- function(manifest) {
+  path <- manifest$resolved$path
+  if (is_queued_upstream(manifest)) c(path$up, path["rtt_s"]) else path_down(manifest)
+}
+
+is_queued_upstream <- function(manifest) {
+  at <- unlist(lapply(manifest$resolved$loggers, \(l) if (identical(l$logger, "queue")) l$interface))
+  length(at) > 0 && at[1] %in% manifest$resolved$path$up$interface
+}
+
 # "40 Mbit/s, buffer 546 packets, added delay 2 ms"; empty if the trials' paths differ.
 path_words <- function(campaign, trials) {
-  paths <- unique(lapply(campaign$manifests[trials$id], \(m) path_down(m)[c("rate_bps", "rtt_s", "buffer_packets", "buffer_bytes")]))
+  paths <- unique(lapply(campaign$manifests[trials$id], \(m) path_queued(m)[c("rate_bps", "rtt_s", "buffer_packets", "buffer_bytes")]))
   if (length(paths) != 1) return("")
   p <- paths[[1]]
   words <- c(
@@ -128,7 +139,7 @@ loggers_of_senders <- function(manifest, sources) {
 
 # The configured buffer of the trials in packets; NA if they differ, or if the buffer is in bytes or not configured.
 set_buffer <- function(campaign, ids) {
-  set <- unique(unlist(lapply(campaign$manifests[ids], \(m) path_down(m)$buffer_packets %||% NA_real_)))
+  set <- unique(unlist(lapply(campaign$manifests[ids], \(m) path_queued(m)$buffer_packets %||% NA_real_)))
   if (length(set) == 1) as.double(set) else NA_real_
 }
 

@@ -305,7 +305,7 @@ series_of_marks <- function(x) {
 series_of_queue <- function(x) {
   queue <- queue_samples(x$traces)
   if (is.null(queue)) return(NULL)
-  rate_bps <- as.double(x$manifest$resolved$path$down$rate_bps %||% NA)
+  rate_bps <- as.double(path_queued(x$manifest)$rate_bps %||% NA)
   list(queue = queue[, .(t_s, value = as.double(backlog_packets))], "queue-bytes" = queue[, .(t_s, value = backlog_bytes / 1e3)],
        "queue-delay" = queue[, .(t_s, value = 8e3 * backlog_bytes / rate_bps)], drops = counted(x$frame, queue$t_s, queue$drops))
 }

@@ -121,7 +121,7 @@ time_figure <- function(results, trials, show, title, what, of = NULL, overlay =
       if (nlevels(chosen$column) > 1) paste0(if (stacked) "Columns: " else "Panels: ", chosen$title),
       fixed_words(campaign, trials, chosen$factors),
       "Line: median, band: minimum to maximum of each 1/600 of the trial", window_words(data),
-      if (!is.null(limits)) "Dotted line: configured buffer", if (!is.null(reductions)) "Points: reductions of cwnd", more,
+      if (!is.null(limits)) "Dotted line: configured buffer", upstream_queue_words(campaign, data), if (!is.null(reductions)) "Points: reductions of cwnd", more,
       path_words(campaign, trials)
     )
   )
@@ -242,6 +242,12 @@ queue_limits <- function(campaign, chosen, data) {
     value = vapply(chosen$trials$id, \(id) set_buffer(campaign, id), 0)
   ))[!is.na(panel) & !is.na(value)]
   if (nrow(limits) > 0) limits
+}
+
+upstream_queue_words <- function(campaign, data) {
+  ids <- unique(as.character(data[quantity %in% c("queue", "queue-bytes", "queue-delay", "drops")]$trial))
+  upstream <- vapply(campaign$manifests[ids], is_queued_upstream, TRUE)
+  if (any(upstream)) paste0("Queue, rate and buffer are those of the upstream direction", if (!all(upstream)) paste(" of", and_words(ids[upstream])))
 }
 
 # --- Where a quantity comes from

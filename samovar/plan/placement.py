@@ -84,16 +84,19 @@ class Placement:
             for interface in self.testbed.hosts[host].interfaces.values():
                 yield subnet_of(str(interface.address.ip))
 
-    def watched_interface(self, host: str, routes: Sequence[Route]) -> str:
-        """Return the interface of a host to capture or log at if the experiment names none.
+    def watched_interface(self, host: str, name: str | None, routes: Sequence[Route]) -> str:
+        """Return the interface of a host to capture or log at; `name` is what the experiment says, if it does.
 
-        At the bottleneck's router it is the interface with the queue, at an end of a flow the interface that
-        faces the other end, and elsewhere the host's first interface. Raises PlanError for a host without
-        testbed interface.
+        At the bottleneck's router, `down` and `up` are the interfaces with the queue of that direction, and
+        `down` is the default. At an end of a flow the default is the interface that faces the other end, and
+        elsewhere the host's first interface. Raises PlanError for a host without testbed interface.
         """
-        testbed = self.testbed
-        if testbed.bottleneck is not None and testbed.bottleneck.router == host:
-            return testbed.bottleneck.to_interface
+        testbed, bottleneck = self.testbed, self.testbed.bottleneck
+        if bottleneck is not None and bottleneck.router == host:
+            queues = {"down": bottleneck.to_interface, "up": bottleneck.from_interface}
+            name = queues.get(name or "down", name)
+        if name is not None:
+            return name
         for route in routes:
             if host == route.from_host:
                 return route.from_interface

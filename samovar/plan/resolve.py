@@ -231,7 +231,7 @@ def _placed(values: TreatmentValues, entries: Sequence[Any]) -> Iterator[tuple[A
     for entry in entries:
         for name in entry.at:
             for host in values.placement.hosts(name):
-                yield entry, host, entry.interface or values.placement.watched_interface(host, routes)
+                yield entry, host, values.placement.watched_interface(host, entry.interface, routes)
 
 
 def _captures(values: TreatmentValues) -> tuple[CapturePlan, ...]:

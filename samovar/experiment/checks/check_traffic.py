@@ -103,9 +103,15 @@ def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Captu
             if not interfaces:
                 message = f"host {host} has no testbed interface; there is no traffic to record"
                 part.checked.report((*where, "at"), message)
-            elif one.interface is not None and one.interface not in interfaces:
+            elif one.interface is not None and one.interface not in (*interfaces, *_queues(part, host)):
                 message = unknown(f"interface of {host}", one.interface, interfaces)
                 part.checked.report((*where, "interface"), message)
+
+
+def _queues(part: PartToCheck, host: str) -> tuple[str, ...]:
+    """Return the directions that stand for interfaces of a host: those of the bottleneck, at its router."""
+    bottleneck = part.testbed.bottleneck if part.testbed else None
+    return ("down", "up") if bottleneck and bottleneck.router == host else ()
 
 
 def _check_intervals(part: PartToCheck, logger: keys.Logger) -> None:

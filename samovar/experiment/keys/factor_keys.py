@@ -207,7 +207,11 @@ class Capture(Strict):
     """One entry of `captures`: packet captures at one or more hosts."""
 
     at: Places = entry("Where to capture: hosts or roles, such as senders.")
-    interface: Interface | None = entry("Interface; by default the interface that faces the traffic.", None)
+    interface: Interface | None = entry(
+        "Interface, or `down` or `up` at the bottleneck's router: the one with the queue of that direction. "
+        "By default the interface that faces the traffic.",
+        None,
+    )
     snaplen_bytes: Annotated[int, types.SNAPLEN] = entry("Bytes recorded of each packet.", 96)
 
 
@@ -216,6 +220,10 @@ class Logger(WithParameters):
 
     logger: Name = entry("Quantity to record, or a recipe; keys not listed here are its parameters.")
     at: Places = entry("Where to log: hosts or roles, such as senders.")
-    interface: Interface | None = entry("Interface; by default the interface that faces the traffic.", None)
+    interface: Interface | None = entry(
+        "Interface, or `down` or `up` at the bottleneck's router: the one with the queue of that direction. "
+        "By default the interface that faces the traffic.",
+        None,
+    )
     interval_s: VariedTime | None = entry("Time between samples; by default the recipe's interval.", None)
     prefer: Names = entry("Recipes to prefer on hosts where several recipes record the quantity.", ())

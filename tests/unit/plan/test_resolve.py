@@ -369,6 +369,14 @@ def test_the_interval_of_a_logger_may_be_a_formula() -> None:
 EMPTY = "factors: {path.rtt: [0ms, 10ms], path.buffer: [1 BDP, 10packets]}\n"
 
 
+@pytest.mark.parametrize(
+    ("written", "interface"), [("", "eth2"), (", interface: down", "eth2"), (", interface: up", "eth1")]
+)
+def test_a_direction_names_the_interface_with_its_queue_at_the_router(written: str, interface: str) -> None:
+    text = study(f"loggers: [{{logger: queue, at: router{written}}}]\n")
+    assert first(text).loggers[0].interface == interface
+
+
 def test_a_formula_without_a_value_is_refused_with_its_position_and_the_levels() -> None:
     with pytest.raises(DefinitionError) as caught:
         planned(study(EMPTY))
