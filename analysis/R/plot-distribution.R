@@ -1,9 +1,10 @@
 # Draw the distribution of any metric or quantity over time.
 
-figure_distribution <- function(results, trials, show, kind = "cdf", of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, axis = NULL) {
+figure_distribution <- function(results, trials, show, kind = "cdf", of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, axis = NULL,
+                                window = NULL) {
   campaign <- results$campaign
   groups <- groups_of(campaign, trials, overlay, facet)
-  found <- values_to_show(results, groups$trials$id, show, of, from, to)
+  found <- values_to_show(results, groups$trials$id, show, of, from, to, window)
   values <- cbind(in_groups(found$values$trial, groups), found$values)
   data <- switch(kind, cdf = , ccdf = values[, pooled_cdf(value, "value"), by = c("curve", groups$panels)], values)
   if (kind == "ccdf") data[, share := 1 - share]
@@ -77,22 +78,32 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
 
 # --- What figures of values show
 
-#' Values of a metric (one per trial), or samples of a quantity over time (quantiles of each flow's samples, so that each flow has the same weight)
+#' Values of a metric (one per trial), samples of a quantity over time (quantiles of each flow's samples, so that each flow has the same weight), or
+#' its means over windows
 #' @return A list: `values` (`trial`, `value`), `title` (of the axis), `words` (for the caption), `sources` (or NULL).
 #' @noRd
-values_to_show <- function(results, ids, show, of = NULL, from = NULL, to = NULL) {
+values_to_show <- function(results, ids, show, of = NULL, from = NULL, to = NULL, window = NULL) {
   if (show %in% known_names("metric")) {
-    if (!is.null(from) || !is.null(to)) abort_nothing(paste("`from` and `to` select a span of a quantity over time, but", show, "is a metric of the whole trial"))
+    if (!is.null(c(from, to, window))) abort_nothing(paste("`from`, `to` and `window` are for quantities over time, but", show, "is a metric of the whole trial"))
     found <- metric_per_trial(results, ids, show, of)
     return(list(values = found$values[, .(trial, value)], title = found$title, words = "one value each",
                 sources = source_words(results$campaign, found$values$trial, show)))
   }
-  entry <- outputs_of("series")[[show]]
+  if (!is.null(window)) return(means_to_show(results, ids, show, of, from, to, window))
   samples <- of_series(quantiles_over_time(results, ids, show, from, to)[, quantity := show], of)
   if (nrow(samples) == 0) abort_nothing(unrecorded_words(show))
   span <- if (is.null(from) && is.null(to)) "all samples" else paste0("samples from ", format_plain(from %||% 0), " s", if (!is.null(to)) paste0(" to ", format_plain(to), " s"))
   list(values = samples[, .(trial, value)], title = one_line(series_title(show)),
        words = paste0(span, ", each flow of a trial with the same weight"), sources = series_source_words(results$campaign, samples, show))
+}
+
+means_to_show <- function(results, ids, show, of, from, to, window) {
+  if (outputs_of("series")[[show]]$unit != "Mbit/s") abort_nothing(paste("`window` is for rates, and", show, "is not a rate"))
+  rates <- of_series(rows_over_time(results, ids, show, from, to), of)
+  means <- wider_windows(rates, window)
+  if (nrow(means) == 0) abort_nothing(paste("no trial has", show, "for", format_plain(window), "s"))
+  list(values = means[, .(trial, value = mbps)], title = one_line(series_title(show)), sources = series_source_words(results$campaign, rates, show),
+       words = paste0("means over windows of ", format_plain(window), " s of each flow, ", count_words(nrow(means), "window")))
 }
 
 # Quantiles per trial and flow: those that every analysis measures, or those measured for this figure.
@@ -141,14 +152,15 @@ groups_of <- function(campaign, trials, overlay = NULL, facet = NULL, axis = NUL
   names(facet) <- facet
   levels <- as.data.table(lapply(facet, \(f) level_factor(campaign, f, trials[[f]])))
   if (ncol(levels) > 2) levels <- data.table(panel = droplevels(interaction(levels, sep = ", ", lex.order = TRUE)))
-  kept <- curves$labels %in% utils::head(levels(curves$labels), length(okabe_ito))
+  most <- most_curves(levels(curves$labels))
+  kept <- curves$labels %in% utils::head(levels(curves$labels), most)
   every <- nlevels(curves$labels)
   at <- which(kept)
   list(
     trials = trials[at], curve = droplevels(curves$labels[at]), levels = levels[at], panels = names(levels) %||% character(), legend = curves$title,
     factors = unique(c(curves$factors, facet)),
-    left_out = if (every > length(okabe_ito)) {
-      paste(length(okabe_ito), "of", every, "curves are shown, as more colours cannot be told apart; choose with the levels of a factor, or use `facet`")
+    left_out = if (every > most) {
+      paste(most, "of", every, "curves are shown, as more colours cannot be told apart; choose with the levels of a factor, or use `facet`")
     }
   )
 }

@@ -61,7 +61,7 @@ table_crossed <- function(results, trials, metric, rows, columns, published = NU
   )
 }
 
-table_treatments <- function(results, trials, metrics, flow = NULL, published = NULL) {
+table_treatments <- function(results, trials, metrics, flow = NULL, published = NULL, against = NULL) {
   campaign <- results$campaign
   curves <- curves_of(campaign, trials)
   values <- values_of_metrics(results, trials, metrics, flow)
@@ -70,20 +70,42 @@ table_treatments <- function(results, trials, metrics, flow = NULL, published = 
   data <- per_trial[, c(median_interval(value), list(unit = unit[1])), by = .(level, metric)][order(level, match(metric, metrics))]
   shown <- intersect(metrics, data$metric)
   heads <- vapply(shown, \(m) metric_title(m, data[metric == m]$unit[1]), "")
-  compared <- if (is.null(published)) character() else shown
+  changes <- if (!is.null(against)) changes_from_part(results, trials, metrics[1], flow, against, curves)
+  if (!is.null(against)) heads <- c(heads, paste0(metric_title(metrics[1], ""), ", change from ", against, " (%)"))
+  given <- utils::head(c(metrics, if (!is.null(against)) "change"), max(0, lengths(published)))
+  compared <- intersect(c(shown, "change"), given)
   rows <- lapply(levels(droplevels(data$level)), \(l) {
-    cells <- as.character(unlist(published[[l]]))[match(compared, metrics)]
-    c(l, vapply(shown, \(m) interval_text(data[level == l & metric == m], 3), ""), trial_count(values, l), ifelse(is.na(cells), "-", cells))
+    cells <- as.character(unlist(published[[l]]))[match(compared, c(metrics, "change"))]
+    c(l, vapply(shown, \(m) interval_text(data[level == l & metric == m], 3), ""), if (!is.null(against)) changes[[l]], trial_count(values, l),
+      ifelse(is.na(cells), "-", cells))
   })
   list(
     title = paste(heads, collapse = ", "),
-    columns = headed(c(curves$title, heads, "Trials", if (length(compared) > 0) paste0(heads, ", published")), c("left", rep("right", length(shown) + 1 + length(compared)))),
+    columns = headed(c(curves$title, heads, "Trials", if (length(compared) > 0) paste0(heads[match(compared, c(shown, "change"))], ", published")), c("left", rep("right", length(heads) + 1 + length(compared)))),
     rows = rows, data = data, trials = unique(per_trial$trial),
     caption = sentences(
       paste0("Medians, ", replicate_words(data$n), ", with intervals in brackets"), flow_words(flow),
       published_words(compared), bracket_words(data$n), path_words(campaign, trials)
     )
   )
+}
+
+# The change of a metric from the trials of another part with equal levels, for each row: "+34.7", or "-" without such trials.
+changes_from_part <- function(results, trials, name, flow, against, curves) {
+  campaign <- results$campaign
+  others <- campaign$trials[part == against]
+  if (nrow(others) == 0) abort_nothing(paste("no trial of part", against, "can be used"))
+  treatments <- \(x) do.call(paste, c(lapply(campaign$factors, \(f) as.character(x[[f]])), list(sep = "\r")))
+  median_of <- \(rows) {
+    if (nrow(rows) == 0) return(NA_real_)
+    values_of_metrics(results, rows, name, flow)[, .(value = stats::median(value)), by = trial][, stats::median(value)]
+  }
+  labels <- levels(droplevels(curves$labels))
+  stats::setNames(lapply(labels, \(l) {
+    here <- trials[curves$labels == l]
+    percent <- 100 * (median_of(here) / median_of(others[treatments(others) %in% treatments(here)]) - 1)
+    if (is.finite(percent)) sprintf("%+.1f", percent) else "-"
+  }), labels)
 }
 
 table_completion_by_size <- function(results, trials, flow = NULL) {

@@ -43,18 +43,30 @@ okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
 line_types <- c("solid", "22", "42", "13", "62", "1343", "solid", "22")
 point_shapes <- c(16, 17, 15, 18, 1, 2, 0, 5)
 
+# Curves that can be told apart: as many as there are colours. Rates, sizes and numbers have an order, and so a scale of more colours.
+most_curves <- function(levels) if (have_order(levels)) 2L * length(okabe_ito) else length(okabe_ito)
+
+have_order <- function(levels) {
+  any(vapply(list(parse_rate_bps, parse_bytes, \(text) suppressWarnings(as.double(text))), \(read) !anyNA(read(levels)), TRUE))
+}
+
+# The light end of the scale is omitted because it is hard to see on white.
+ordered_colours <- function(n) grDevices::hcl.colors(ceiling(1.15 * n), "viridis")[seq_len(n)]
+
 # A level has the same colour, line and point in all figures of a campaign, according to its position in the plan.
 scale_levels <- function(levels, title, aesthetics = c("colour", "linetype", "shape")) {
-  if (length(levels) > length(okabe_ito)) {
-    cli::cli_abort("A figure can show at most {length(okabe_ito)} curves, not {length(levels)} ({title}); \\
+  most <- most_curves(levels)
+  if (length(levels) > most) {
+    cli::cli_abort("A figure can show at most {most} curves, not {length(levels)} ({title}); \\
                     choose with an option of the figure, such as {.code {title}: [{levels[1]}, {levels[2]}]}.",
                    class = "samovar_error_figure", call = NULL)
   }
-  pick <- \(values) stats::setNames(values[seq_along(levels)], levels)
+  pick <- \(values) stats::setNames(rep_len(values, length(levels)), levels)
+  colours <- if (length(levels) > length(okabe_ito)) ordered_colours(length(levels)) else okabe_ito
   guide <- wrapped_legend(levels, title)
   list(
-    if ("colour" %in% aesthetics) ggplot2::scale_colour_manual(title, values = pick(okabe_ito), guide = guide),
-    if ("fill" %in% aesthetics) ggplot2::scale_fill_manual(title, values = pick(okabe_ito), guide = guide),
+    if ("colour" %in% aesthetics) ggplot2::scale_colour_manual(title, values = pick(colours), guide = guide),
+    if ("fill" %in% aesthetics) ggplot2::scale_fill_manual(title, values = pick(colours), guide = guide),
     if ("linetype" %in% aesthetics) ggplot2::scale_linetype_manual(title, values = pick(line_types), guide = guide),
     if ("shape" %in% aesthetics) ggplot2::scale_shape_manual(title, values = pick(point_shapes), guide = guide)
   )

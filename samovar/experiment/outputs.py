@@ -91,7 +91,7 @@ class OutputOption(_Entry):
     """
 
     type: Literal[
-        "text", "flow", "factor", "metric", "series", "measure", "seconds", "moment", "published"
+        "text", "part", "flow", "factor", "metric", "series", "measure", "seconds", "moment", "published"
     ] = "text"
     values: tuple[str, ...] = ()
     default: str | float | None = None

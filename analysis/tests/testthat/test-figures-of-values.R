@@ -37,6 +37,42 @@ test_that("the distribution of RTT is that of the figure rtt-cdf", {
   expect_equal(above$share, 1 - long$share)
 })
 
+test_that("means over windows are those of throughput-cdf, and only rates have them", {
+  short <- figure_of(figure = "throughput-cdf", window = "1s", part = "window", cc = "newreno")$data
+  long <- figure_of(figure = "distribution", show = "throughput", window = "1s", part = "window", cc = "newreno")$data
+  expect_equal(long$value, short$throughput_mbps)
+  expect_match(figure_of(figure = "distribution", show = "goodput", window = "1s")$caption, "means over windows of 1 s")
+  expect_error(figure_of(figure = "distribution", show = "rtt", window = "1s"), "not a rate", class = "samovar_no_data")
+})
+
+test_that("sixteen rates have colours, but eight words", {
+  rates <- paste0(1:13, "Mbit")
+  data <- data.table::rbindlist(lapply(rates, \(l) data.table(curve = factor(l, levels = rates), value = 1:9, share = (1:9) / 9)))
+  colours <- ggplot2::ggplot_build(plot_distribution(data, "cdf", "RTT (ms)", "Limit"))$data[[1]]$colour
+  expect_equal(data.table::uniqueN(colours), 13)
+  expect_error(scale_levels(letters[1:9], "word"), "at most 8 curves", class = "samovar_error_figure")
+})
+
+test_that("a table of treatments shows the change from equal treatments of another part", {
+  results <- values_results()
+  shown <- results$campaign$trials[part == "window" & rwnd == "9999KB"]
+  results$campaign$trials <- rbind(results$campaign$trials, copy(shown)[, `:=`(part = "other", id = results$campaign$trials[rwnd == "21KB"]$id)])
+  made <- table_treatments(results, shown, "rtt_median_ms", against = "other", published = list(cubic = list(3, "+1")))
+  medians <- results$metrics[metric == "rtt_median_ms"][c(shown$id, results$campaign$trials[rwnd == "21KB"]$id), on = "trial"]$value
+  expect_equal(unname(made$rows[[1]])[c(3, 5, 6)], c(sprintf("%+.1f", 100 * (medians[1] / medians[2] - 1)), "3", "+1"))
+  expect_error(table_treatments(results, shown, "rtt_median_ms", against = "none"), "no trial of part none", class = "samovar_no_data")
+})
+
+test_that("the rate and buffer of a queue upstream are those of its direction", {
+  manifest <- list(resolved = list(
+    loggers = list(list(logger = "queue", host = "rtr", interface = "eth1")),
+    path = list(rtt_s = 0.34, down = list(interface = "eth2", rate_bps = 50e6), up = list(interface = "eth1", rate_bps = 20e6))
+  ))
+  expect_equal(path_queued(manifest)$rate_bps, 20e6)
+  manifest$resolved$loggers[[1]]$interface <- "eth2"
+  expect_equal(path_queued(manifest)$rate_bps, 50e6)
+})
+
 test_that("a metric has one value per trial, and no span of time", {
   made <- figure_of(figure = "distribution", show = "goodput_bps", kind = "box")
   expect_equal(nrow(made$data), 6)

@@ -71,6 +71,7 @@ class OutputChecks:
             "series": self.outputs.series,
             "measure": [*self.outputs.metrics, *self.outputs.series],
             "factor": factors,
+            "part": self.experiment.parts,
             "flow": _flow_labels(parts),
         }
         if known is not None and kind == "figure":  # the PDF has a note if a table lacks metrics
