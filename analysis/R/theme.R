@@ -43,12 +43,8 @@ okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
 line_types <- c("solid", "22", "42", "13", "62", "1343", "solid", "22")
 point_shapes <- c(16, 17, 15, 18, 1, 2, 0, 5)
 
-# Curves that can be told apart: as many as there are colours. Rates, sizes and numbers have an order, and so a scale of more colours.
-most_curves <- function(levels) if (have_order(levels)) 2L * length(okabe_ito) else length(okabe_ito)
-
-have_order <- function(levels) {
-  any(vapply(list(parse_rate_bps, parse_bytes, \(text) suppressWarnings(as.double(text))), \(read) !anyNA(read(levels)), TRUE))
-}
+# Curves that can be told apart: as many as there are colours. Quantities have an order, and so a scale of more colours.
+most_curves <- function(levels) if (is.null(values_of_levels(levels))) length(okabe_ito) else 2L * length(okabe_ito)
 
 # The light end of the scale is omitted because it is hard to see on white.
 ordered_colours <- function(n) grDevices::hcl.colors(ceiling(1.15 * n), "viridis")[seq_len(n)]
@@ -115,8 +111,14 @@ parse_quantity <- function(text, kind) {
   fifelse(unit == "" & number %in% 0, 0, number * scale)
 }
 
-# The texts in the order of their values if all are quantities of one kind, else as they are.
-in_order_of_value <- function(texts) {
+# The values of texts if all are quantities of one kind, else NULL.
+values_of_levels <- function(texts) {
   values <- Filter(\(v) !anyNA(v), lapply(names(unit_scales), \(kind) parse_quantity(texts, kind)))
-  if (length(values) > 0) texts[order(values[[1]])] else texts
+  if (length(values) > 0) values[[1]]
+}
+
+# The texts in the order of their values if they have values, else as they are.
+in_order_of_value <- function(texts) {
+  values <- values_of_levels(texts)
+  if (is.null(values)) texts else texts[order(values)]
 }

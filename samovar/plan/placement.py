@@ -85,7 +85,7 @@ class Placement:
                 yield subnet_of(str(interface.address.ip))
 
     def watched_interface(self, host: str, name: str | None, routes: Sequence[Route]) -> str:
-        """Return the interface of a host to capture or log at; `name` is what the experiment says, if it does.
+        """Return the interface of a host to capture or log at; `name` is the one that the experiment names.
 
         At the bottleneck's router, `down` and `up` are the interfaces with the queue of that direction, and
         `down` is the default. At an end of a flow the default is the interface that faces the other end, and

@@ -152,12 +152,12 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
         one["ids"] = trials if isinstance(trials, list) else []
         amount = len(trials) if isinstance(trials, list) else trials
         one["trials"] = "" if amount is None else counted(int(amount), "trial")
-    places = {_output_name(one, kind): place for place, one in enumerate(planned)}
+    places = {output_name(one, kind): place for place, one in enumerate(planned)}
     found.sort(key=lambda one: places.get(str(one["name"]), len(places)))
     return [OUTPUT_DEFAULTS | one for one in found]
 
 
-def _output_name(planned: Mapping[str, Any], kind: str) -> str:
+def output_name(planned: Mapping[str, Any], kind: str) -> str:
     """Return the name of a planned output's files. entry_name() of the R package makes the same name."""
     options = (value for key, value in planned.items() if key not in (kind, "title", "published"))
     lists = (value if isinstance(value, list | tuple) else [value] for value in options)

@@ -17,7 +17,7 @@ from samovar.events import Emit
 from samovar.experiment import Outputs, Section, keys, unknown
 from samovar.report.bundle import SCORECARD, bundle_files, finish_bundle
 from samovar.report.campaign_data import Campaign, Json
-from samovar.report.document import compose, data_files, scorecard_section
+from samovar.report.document import compose, data_files, output_name, scorecard_section
 from samovar.report.number_format import moment
 from samovar.report.overview import pairs, trials_text, when
 from samovar.report.page import PAGE, ListedCampaign, make_page
@@ -157,25 +157,35 @@ def compose_study(
 def _section(section: Section, one: ReportedCampaign) -> Json:
     """Return the content of a section.
 
-    Only the first section about a campaign shows the campaign's expectations.
+    Raises ReportError if the section is about a part that the campaign does not have.
     """
+    parts = dict.fromkeys(trial.part for trial in one.campaign.plan.trials)
+    if section.part is not None and section.part not in parts:
+        words = unknown("part", section.part, parts)
+        raise ReportError(f"section '{section.title}' of {one.campaign.label}: {words}")
+    lines = one.document["scorecard"]["lines"]
     return {
         "title": section.title,
         "follows": section.follows or "",
         "text": one_line(section.text),
         "experiment": one.campaign.plan.experiment,
         "facts": [fact for fact in one.document["facts"] if fact["name"] in SECTION_FACTS],
-        "lines": one.document["scorecard"]["lines"] if section is one.sections[0] else [],
+        "lines": [line for line in lines if _about(line["part"], one.sections) is section],
         "figures": _outputs(section, one, "figures"),
         "tables": _outputs(section, one, "tables"),
     }
 
 
+def _about(part: object, sections: Sequence[Section]) -> Section:
+    """Return the section that shows what is about a part: the first section of that part, else the first."""
+    return next((one for one in sections if part and one.part == part), sections[0])
+
+
 def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
     """Return the figures or tables that a section names, with the paths of their files in the study's folder.
 
-    If several sections about a campaign name no outputs, the first of them shows all outputs of the campaign
-    that are not named in another section; the others show none.
+    A section that names no outputs shows those of its part that are not named in another section. Outputs of
+    no such section's part are in the first section about the campaign that names no outputs.
     """
     made: dict[str, Json] = {}
     for output in one.document[kind]:
@@ -184,10 +194,14 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
         made[str(output["name"])] = {**output, **moved, "of": one.name}
     wanted: Sequence[str] | None = getattr(section, kind)
     if wanted is None:
-        if section is not next(other for other in one.sections if getattr(other, kind) is None):
-            return []
+        singular = kind.removesuffix("s")
+        parts = {
+            output_name(entry, singular): entry.get("part") for entry in getattr(one.campaign.plan, kind)
+        }
+        naming_none = [other for other in one.sections if getattr(other, kind) is None]
         named = {name for other in one.sections for name in getattr(other, kind) or ()}
-        return [output for name, output in made.items() if name not in named]
+        shown = (name for name in made if _about(parts.get(name), naming_none) is section)
+        return [made[name] for name in shown if name not in named]
     for name in wanted:
         if name not in made:
             words = unknown(kind.removesuffix("s"), name, made)
@@ -219,7 +233,7 @@ def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:
     Sections with neither are left out.
     """
     for section, one in sections:
-        results = one.results if section is one.sections[0] else ()
+        results = (result for result in one.results if _about(result.part, one.sections) is section)
         differing = [vars(result) for result in results if result.verdict == DIFFERS]
         deviation = one_line(section.deviation)
         if deviation or differing:

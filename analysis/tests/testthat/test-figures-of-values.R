@@ -45,7 +45,7 @@ test_that("means over windows are those of throughput-cdf, and only rates have t
   expect_error(figure_of(figure = "distribution", show = "rtt", window = "1s"), "not a rate", class = "samovar_no_data")
 })
 
-test_that("sixteen rates have colours, but eight words", {
+test_that("there may be sixteen curves of rates, but eight of words", {
   rates <- paste0(1:13, "Mbit")
   data <- data.table::rbindlist(lapply(rates, \(l) data.table(curve = factor(l, levels = rates), value = 1:9, share = (1:9) / 9)))
   colours <- ggplot2::ggplot_build(plot_distribution(data, "cdf", "RTT (ms)", "Limit"))$data[[1]]$colour

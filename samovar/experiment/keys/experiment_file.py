@@ -189,6 +189,9 @@ class Section(Strict):
     title: Sentence = entry("Heading of the section.")
     experiment: Name = entry("Experiment of the section, a file in experiments/.")
     campaign: Name | None = entry("Campaign of that experiment; by default the newest.", None)
+    part: Name | None = entry(
+        "Part of that experiment whose expectations, figures and tables the section shows.", None
+    )
     follows: Sentence | None = entry(
         "Section of the source that this section follows, such as section V-B.", None
     )

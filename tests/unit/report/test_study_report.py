@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from samovar.errors import DefinitionError, ReportError
 from samovar.events import silent
 from samovar.experiment import load_study_report
 from samovar.experiment.keys.experiment_file import StudyReport
-from samovar.report.study_report import make_study
+from samovar.report.document import compose, output_name
+from samovar.report.scorecard import read_results
+from samovar.report.study_report import ReportedCampaign, compose_study, make_study
 from tests.unit.report.page_text import Text, words_only_in_pdf
 from tests.unit.report.report_sample import draw_figures, set_layout, write_campaign
 
@@ -86,6 +89,37 @@ def test_the_page_has_every_word_of_the_pdf_and_links_to_the_trials_of_the_campa
 def test_a_campaign_that_two_sections_share_counts_once(made: Path) -> None:
     assert len(json.loads((made / "campaigns.json").read_text())) == 1
     assert len(json.loads((made / "scorecard.json").read_text())) == 7
+
+
+def test_a_section_about_a_part_shows_what_is_about_that_part(campaign: Path) -> None:
+    sections = [
+        {"title": "The rest", "experiment": "tplink-buffer"},
+        {"title": "The windows", "experiment": "tplink-buffer", "part": "window"},
+    ]
+    parsed = study(sections=sections)
+    one = ReportedCampaign(*read_results(campaign), {}, list(parsed.sections))
+    one = replace(one, document=compose(one.campaign, one.results))
+    for kind, entries in (("figure", one.campaign.plan.figures), ("table", one.campaign.plan.tables)):
+        for output, entry in zip(one.document[f"{kind}s"], entries, strict=True):
+            output["name"] = output_name(entry, kind)  # as the analysis names it
+    rest, windows = compose_study(parsed, [(section, one) for section in parsed.sections], [one])["sections"]
+    for shown, parts in ((windows, {"window"}), (rest, {"buffer", ""})):
+        assert {line["part"] for line in shown["lines"]} <= parts
+    assert len(rest["lines"]) + len(windows["lines"]) == len(one.results)
+    assert [figure["name"] for figure in windows["figures"]] == [
+        "throughput-by-rwnd-window",
+        "rtt-by-rwnd-window",
+    ]
+    assert [table["name"] for table in rest["tables"]] == ["buffer-estimates-buffer"]
+    assert windows["lines"] and not windows["tables"] and not rest["figures"]
+
+
+def test_an_unknown_part_of_a_section_is_reported_with_the_nearest_name(
+    campaign: Path, tmp_path: Path
+) -> None:
+    sections = [{"title": "The windows", "experiment": "tplink-buffer", "part": "windwo"}]
+    with pytest.raises(ReportError, match=r"section 'The windows'.*unknown part 'windwo'; did you mean"):
+        make_study(study(sections=sections), lambda _: campaign, tmp_path, silent)
 
 
 def test_figures_and_data_are_in_folders_of_their_experiment_with_checksums(made: Path) -> None:
