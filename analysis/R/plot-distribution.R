@@ -1,7 +1,7 @@
 # Draw the distribution of any metric or quantity over time.
 
-figure_distribution <- function(results, trials, show, kind = "cdf", of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, axis = NULL,
-                                window = NULL) {
+figure_distribution <- function(results, trials, show, kind = "cdf", of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, window = NULL,
+                                axis = NULL) {
   campaign <- results$campaign
   groups <- groups_of(campaign, trials, overlay, facet)
   found <- values_to_show(results, groups$trials$id, show, of, from, to, window)

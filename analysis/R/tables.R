@@ -61,7 +61,7 @@ table_crossed <- function(results, trials, metric, rows, columns, published = NU
   )
 }
 
-table_treatments <- function(results, trials, metrics, flow = NULL, published = NULL, against = NULL) {
+table_treatments <- function(results, trials, metrics, flow = NULL, against = NULL, published = NULL) {
   campaign <- results$campaign
   curves <- curves_of(campaign, trials)
   values <- values_of_metrics(results, trials, metrics, flow)
