@@ -97,7 +97,7 @@ def test_a_section_about_a_part_shows_what_is_about_that_part(campaign: Path) ->
         {"title": "The windows", "experiment": "tplink-buffer", "part": "window"},
     ]
     parsed = study(sections=sections)
-    one = ReportedCampaign(*read_results(campaign), {}, list(parsed.sections))
+    one = ReportedCampaign("tplink-buffer", *read_results(campaign), {}, list(parsed.sections))
     one = replace(one, document=compose(one.campaign, one.results))
     for kind, entries in (("figure", one.campaign.plan.figures), ("table", one.campaign.plan.tables)):
         for output, entry in zip(one.document[f"{kind}s"], entries, strict=True):
