@@ -22,7 +22,7 @@ CONFIG = {
     "list": ("results: [a, b]\n", ["1:10: results: expected one value, not a list"]),
     "many": ("backoff: 5\nfree_space: 1Mbit\n", ["1:10: backoff: '5' has no unit; expected a time such as 5ms", "2:13: free_space: '1Mbit' is a rate; expected a size such as 50KB"]),
 }  # fmt: skip
-SECTION = "campaign, deviation, experiment, figures, follows, tables, text, title"
+SECTION = "campaign, deviation, experiment, figures, follows, part, tables, text, title"
 STUDIES = {
     "no sections": ("study: x\ntitle: X\n", ["1:1: key 'sections' is missing; known keys: authors, description, sections, source, study, title"]),
     "empty": ("study: x\ntitle: X\nsections: []\n", ["3:11: sections: is empty; it needs at least one entry"]),
