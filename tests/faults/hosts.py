@@ -59,7 +59,8 @@ find /tmp/samovar -mindepth 2 -type d 2>/dev/null
 echo '-- end'
 """
 STAYS_FREEBSD = """
-kldload -n ipfw && ipfw -q add 65534 allow ip from any to any
+kldload -n ipfw
+ipfw list 65534 >/dev/null 2>&1 || ipfw -q add 65534 allow ip from any to any
 kldload -n dummynet
 kldload -n siftr
 kldload -n cc_cubic
@@ -167,10 +168,14 @@ class Lab:
         show = "if command -v ip >/dev/null; then ip link show; else ifconfig; fi"
         links = f"{show} | grep -i 'no.carrier' || true"
         wait_for("the links", lambda: not any(self.on(host, links) for host in self.hosts))
-        for host in filter(self.freebsd, self.hosts):
-            self.on(host, STAYS_FREEBSD)
+        self.load_modules()
         self.before = {host: self.look(host) for host in self.hosts}
         self._ran_before = {host: self.running(host) for host in filter(self.is_machine, self.hosts)}
+
+    def load_modules(self) -> None:
+        """Load on each FreeBSD host the modules that a trial loads and nobody unloads; a reboot unloads them."""
+        for host in filter(self.freebsd, self.hosts):
+            self.on(host, STAYS_FREEBSD)
 
     def differences(self, may_stay: tuple[str, ...] = ()) -> list[str]:
         """List what is left on any host, or is another than it was, but for files whose paths hold a text."""

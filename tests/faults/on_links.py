@@ -125,9 +125,10 @@ def rebooted(scene: Scene) -> None:
 
 
 def hosts_back(scene: Scene) -> None:
-    """Wait until every host answers again."""
+    """Wait until every host answers again, and load what the reboot unloaded."""
     folder = scene.bench.lab_folder
     wait_for("the hosts", lambda: _all_answer(folder))
+    scene.lab.load_modules()
 
 
 def _all_answer(folder: Path) -> bool:
