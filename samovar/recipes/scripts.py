@@ -100,7 +100,7 @@ class TrialScripts:
             if block in setting.recipe.blocks and recipe in ("", setting.recipe.name)
         ]
 
-    def read(self, host: str, lasting: bool = False) -> str:
+    def read(self, host: str, lasting: bool | None = False) -> str:
         """Return the script that prints the state that the trial changes, as key=value lines."""
         return self.script(host, (self.read_body(host, lasting),))
 

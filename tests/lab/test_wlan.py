@@ -40,7 +40,7 @@ traffic: [{flow: bulk, generator: iperf3, from: senders, to: receiver}]
 captures: [{at: receiver}]
 loggers: []
 figures: []
-factors: {wlan.rate: [54Mbit]}
+factors: {wlan.rate: [54Mbit], tcp: [{cc: cubic, cc.beta: 700, label: cubic}]}
 """
 
 
@@ -80,6 +80,8 @@ def test_a_trial_over_a_wlan_is_set_recorded_and_restored(tmp_path: Path) -> Non
     assert code == 0, said
     (manifest,) = checkout.manifests("upload").values()
     assert manifest["outcome"] == "completed"
+    after = [check["ok"] for check in manifest["checks"] if check["check"] == "cc.beta after the traffic"]
+    assert after == [True, True], "the senders share a kernel"
     traces = checkout.campaign("upload") / "trials" / manifest["id"] / "traces"
     with gzip.open(traces / "ap-air.csv.gz", "rt", newline="") as text:
         rows = list(csv.DictReader(text))

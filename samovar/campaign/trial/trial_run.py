@@ -246,12 +246,16 @@ class TrialRun:
         """Read counters and settings after the traffic, and then restore each host."""
         with self._phase("restore"):
             before, counters = self.evidence.before, self.evidence.counters
+            # Parameters of a congestion control belong to the kernel, which the hosts of a lab can share: the
+            # first host that restores them does so for all, so they are read on all hosts before that.
+            parameters = any(key.startswith("cc.") for state in before.values() for key in state)
+            early = self._on_hosts("found", lambda host: self.scripts.read(host, None)) if parameters else {}
             results = self._on_hosts("restore", lambda host: self.scripts.finish(host, before[host]))
             for host, result in results.items():
                 counted, found, restored = split_finish_output(result.text)
                 if host in counters:
                     counters[host] = CounterSpan(counters[host].before, parse_state(counted))
-                self.evidence.found[host] = parse_state(found)
+                self.evidence.found[host] = parse_state(early[host].text if host in early else found)
                 self._write_state(host, "found", self.evidence.found[host])
                 self._note_restored(host, parse_state(restored))
 
