@@ -69,11 +69,10 @@ def run_jobs(jobs: Jobs, on: str, results: Path, again: str) -> list[int]:
 
 
 def _last_lines(log: Path, results: Path) -> list[str]:
-    """Return the last lines of a failed job's output, or a line that says why there are none."""
-    if not log.exists():
-        return [f"the job has not run, or its node does not have {results}, which all nodes must share"]
-    lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
-    return lines or ["the job has printed nothing; the messages above say how it ended"]
+    """Return the last lines of a failed job's output, whose first line names the node."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    not_run = f"the job has not run, or its node does not have {results}, which all nodes must share"
+    return lines[-LAST_LINES:] or [not_run]
 
 
 def start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:

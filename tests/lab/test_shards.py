@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 import signal
+import socket
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +27,7 @@ pytestmark = pytest.mark.proof  # boots several labs at the same time
 
 NAME = "shared"
 TRIALS = 8
+COMPARED = ("throughput_bps", "rtt_median_ms")
 
 
 @pytest.fixture
@@ -66,8 +71,8 @@ def wait_for(checkout: Checkout, number: int, process: subprocess.Popen[str], li
         time.sleep(0.5)
 
 
-def run_command(checkout: Checkout, *options: str) -> list[str]:
-    return [*SAMOVAR, str(checkout.folder), "run", NAME, "--shards", "2", *options]
+def run_command(checkout: Checkout, shards: int, *options: str) -> list[str]:
+    return [*SAMOVAR, str(checkout.folder), "run", NAME, "--shards", str(shards), *options]
 
 
 def start(command: list[str]) -> subprocess.Popen[str]:
@@ -81,18 +86,18 @@ def start(command: list[str]) -> subprocess.Popen[str]:
     )
 
 
-def assert_merged(checkout: Checkout, said: str) -> None:
+def assert_merged(checkout: Checkout, said: str, of: int) -> None:
     """Check that the last command has made one campaign of all trials."""
-    assert f"{TRIALS} of {TRIALS} trials done" in said, said
+    assert f"{of} of {of} trials done" in said, said
     campaign = checkout.campaign(NAME)
     assert not re.search("[0-9]of[0-9]", campaign.name)
     assert not verify(campaign).findings
-    assert len(checkout.manifests(NAME)) == TRIALS
-    assert not list((checkout.folder / "results").glob(".shards-*"))
+    assert len(checkout.manifests(NAME)) == of
+    assert not list((checkout.folder / "results").glob(".jobs-*"))
 
 
 def test_labs_run_side_by_side_and_after_an_interrupt_only_what_is_missing_runs(checkout: Checkout) -> None:
-    first = start(run_command(checkout))
+    first = start(run_command(checkout, 2))
     wait_for(checkout, 2, first)
     first.send_signal(signal.SIGINT)
     said, _ = first.communicate(timeout=300)
@@ -102,10 +107,10 @@ def test_labs_run_side_by_side_and_after_an_interrupt_only_what_is_missing_runs(
     assert 2 <= len(done) < TRIALS
     before = started(checkout)
 
-    second = start(run_command(checkout))
+    second = start(run_command(checkout, 2))
     said, _ = second.communicate(timeout=900)
     assert second.returncode == 0, said
-    assert_merged(checkout, said)
+    assert_merged(checkout, said, TRIALS)
     assert {id_: started(checkout)[id_] for id_ in done} == {id_: before[id_] for id_ in done}
     assert re.search("^1/2  ", said, re.MULTILINE)
     assert re.search("^2/2  ", said, re.MULTILINE)
@@ -114,24 +119,111 @@ def test_labs_run_side_by_side_and_after_an_interrupt_only_what_is_missing_runs(
 def test_a_node_that_is_lost_under_slurm_costs_its_unfinished_trials_only(
     checkout: Checkout, slurm: Cluster
 ) -> None:
-    command = [*slurm.inside, *run_command(checkout, "--on", "slurm")]
+    checkout.define(NAME, "{cc: [newreno, cubic]}", replicates=12)
+    command = [*slurm.inside, *run_command(checkout, 4, "--on", "slurm")]
     first = start(command)
-    wait_for(checkout, 2, first)
-    lost = next(iter(completed(checkout).values()))
+    wait_for(checkout, 8, first)
+    lost = next(iter(reversed(completed(checkout).values())))
     slurm.kill_node(lost)
-    said, _ = first.communicate(timeout=900)
+    said, _ = first.communicate(timeout=1800)
     assert first.returncode == 1, said
-    assert f"; to run the missing trials: fab run {NAME} --shards 2 --on slurm" in said
+    assert f"; to run the missing trials: fab run {NAME} --shards 4 --on slurm" in said
     done, before = completed(checkout), started(checkout)
-    assert 2 <= len(done) < TRIALS
+    assert 8 <= len(done) < 24
 
     slurm.start_node(lost)
     slurm.wait_for_nodes()
     second = start(command)
-    said, _ = second.communicate(timeout=900)
+    said, _ = second.communicate(timeout=1800)
     assert second.returncode == 0, said
-    assert_merged(checkout, said)
+    assert_merged(checkout, said, 24)
     assert {id_: started(checkout)[id_] for id_ in done} == {id_: before[id_] for id_ in done}
-    trials = read_state(checkout.campaign(NAME)).trials
+    merged = checkout.campaign(NAME)
+    trials = read_state(merged).trials
     assert {trial.node for trial in trials.values()} == {"n1", "n2"}
     assert {id_: trials[id_].node for id_ in done} == done
+
+    analyse(checkout, merged, *slurm.inside, on="slurm")
+    alone = start([*SAMOVAR, str(checkout.folder), "run", NAME, "--new"])
+    said, _ = alone.communicate(timeout=1800)
+    assert alone.returncode == 0, said
+    analyse(checkout, checkout.campaign(NAME))
+    assert_same_within_spread(metrics(merged), metrics(checkout.campaign(NAME)))
+
+
+def analyse(checkout: Checkout, campaign: Path, *inside: str, on: str = "local") -> None:
+    process = start([*inside, *SAMOVAR, str(checkout.folder), "analyse", str(campaign), "--on", on])
+    said, _ = process.communicate(timeout=900)
+    assert process.returncode == 0, said
+
+
+def metrics(campaign: Path) -> dict[str, dict[tuple[str, str], float]]:
+    """Return the value of each compared metric by congestion control and trial."""
+    found: dict[str, dict[tuple[str, str], float]] = {name: {} for name in COMPARED}
+    with (campaign / "tables" / "metrics.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["metric"] in COMPARED and row["flow"] == "bulk":
+                found[row["metric"]][row["cc"], row["trial"]] = float(row["value"])
+    return found
+
+
+def assert_same_within_spread(
+    shards: dict[str, dict[tuple[str, str], float]], alone: dict[str, dict[tuple[str, str], float]]
+) -> None:
+    """Check that no trial of the shards is further from the same trial of one lab than the labs' trials vary.
+
+    They vary between replicates: twice the range of a treatment's replicates in one lab.
+    """
+    for metric, values in alone.items():
+        assert shards[metric].keys() == values.keys()
+        assert len(values) == 24
+        for cc in ("newreno", "cubic"):
+            of_cc = [value for (name, _), value in values.items() if name == cc]
+            spread = max(of_cc) - min(of_cc)
+            apart = max(abs(shards[metric][key] - values[key]) for key in values if key[0] == cc)
+            print(
+                f"{metric} {cc}: {min(of_cc):g} to {max(of_cc):g} in one lab, trials of shards within {apart:g}"
+            )
+            assert apart <= 2 * spread, metric
+
+
+FAILING = (
+    "sleep 600",
+    "scancel $SLURM_JOB_ID; sleep 600",
+    """python3 -c 'b = b"x" * 1_500_000_000; import time; time.sleep(20)'""",
+    "head -c 9M /dev/zero >full/file",
+)
+RUN = "import json, sys; from samovar.cli.cluster_jobs import Jobs, run_jobs; from pathlib import Path"
+RUN += "; print('failed', run_jobs(Jobs('shard', json.loads(sys.argv[1]), 1000, 4, {}), 'slurm', Path(sys.argv[2]), ''))"
+
+
+def run_in_slurm(slurm: Cluster, results: Path, commands: list[str], *before: str) -> str:
+    """Run commands as jobs with a time limit of four minutes and 1000 MB; return what is printed, and which failed."""
+    process = start([*slurm.inside, *before, sys.executable, "-c", RUN, json.dumps(commands), str(results)])
+    said, _ = process.communicate(timeout=900)
+    return said
+
+
+def test_nodes_that_do_not_share_the_results_folder_are_reported(slurm: Cluster) -> None:
+    results = slurm.folder / "results"
+    results.mkdir()
+    mount = f'mount -t tmpfs none {results} && exec "$@"'
+    said = run_in_slurm(slurm, results, ["true"], "unshare", "--mount", "sh", "-c", mount, "sh")
+    assert (
+        f"1/1  the job has not run, or its node does not have {results}, which all nodes must share" in said
+    ), said
+    assert "failed [1]" in said, said
+
+
+def test_jobs_that_slurm_ends_or_whose_disk_is_full_are_named(slurm: Cluster) -> None:
+    """The time limit, a cancelled job, too much memory, and a full disk, beside jobs that end well."""
+    full = slurm.folder / "full"
+    full.mkdir()
+    subprocess.run([*slurm.inside, "mount", "-t", "tmpfs", "-o", "size=1m", "none", full], check=True)
+    results = slurm.folder / "results"
+    commands = ["true", *(one.replace("full/", f"{full}/") for one in FAILING), "true"]
+    said = run_in_slurm(slurm, results, commands)
+    assert "failed [2, 3, 4, 5]" in said, said
+    assert f"2/6  on {socket.gethostname()}" in said
+    assert "5/6  head: error writing 'standard output': No space left on device" in said
+    assert list(results.iterdir()) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from samovar.atomic_files import write_json
-from samovar.campaign.collection import commit_trial, digests, set_aside, sums_digest, verify
+from samovar.campaign.collection import ARCHIVE, commit_trial, digests, set_aside, sums_digest, verify
 from samovar.campaign.folder import begin_campaign, find_campaign, find_resume_point, read_plan, read_state
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Journal
@@ -291,6 +291,10 @@ def no_journal(shards: list[Path]) -> None:
     (shards[0] / JOURNAL).unlink()
 
 
+def archived(shards: list[Path]) -> None:
+    (shards[0] / ARCHIVE).touch()
+
+
 BAD: list[tuple[Callable[[list[Path]], None], str]] = [
     (twice, r"-copy: shard 2/2 was run twice, also in .*; name only one of the two"),
     (whole_campaign, r"not a shard; must be a campaign that `fab run x --shard 1/2` made"),
@@ -301,6 +305,7 @@ BAD: list[tuple[Callable[[list[Path]], None], str]] = [
     (changed_sums, r"missing, or its SHA256SUMS has changed; `fab verify .*` lists changes"),
     (changed_journal, r"journal.jsonl:\d+: the lines before it have changed"),
     (no_journal, r"journal.jsonl is missing; must be a campaign that has started"),
+    (archived, r"its traces are archived; `fab archive .* --restore` restores them"),
 ]
 
 
