@@ -10,7 +10,7 @@ from collections.abc import Mapping
 NOTHING = "—"
 Counterpart = tuple[str, str]
 """The keys that replace a variable, or NOTHING, and a remark."""
-CONVENTION = "its values are read where they are used"
+CONVENTION = "imported with the variables that use its values"
 NO_BOOT = NOTHING, "samovar does not choose what a host boots"
 NO_SWITCH = NOTHING, "addresses, routes and VLANs must exist already"
 NO_PASSWORD = (
@@ -19,7 +19,7 @@ NO_PASSWORD = (
 )
 _OF_CONFIG: Mapping[str, Counterpart] = {
     "script_path": (NOTHING, "samovar is installed, not put on a path"),
-    "debug_level": (NOTHING, "messages of R are always shown when it fails"),
+    "debug_level": (NOTHING, "R's messages are always shown when R fails"),
     "router": ("hosts: role: router", "its queues are at the egress of the interface to each side"),
     "hosts": ("hosts: role: sender, receiver", "senders are on the side of the first queue's source"),
     "host_internal_ip": ("hosts: interfaces: address", "with /24, as TEACUP assumes; name the interfaces"),
@@ -50,7 +50,7 @@ _OF_CONFIG: Mapping[str, Counterpart] = {
     "bc_ping_enable": ("loggers: beacons", ""),
     "bc_ping_rate": ("loggers: beacons: interval", ""),
     "bc_ping_address": ("loggers: beacons: address", "a multicast group; broadcast is not supported"),
-    "pcap_snaplen": ("captures: snaplen", "at least 96 bytes, as shorter ones cut headers; 0 becomes 65535"),
+    "pcap_snaplen": ("captures: snaplen", "at least 96 bytes, or headers would be cut; 0 becomes 65535"),
     "tcpdump_logger": ("captures", ""),
     "tcpstats_logger": ("loggers: tcp-state", ""),
     "linux_tcp_logger": ("loggers: tcp-state", "web10g: tcp-info, ttprobe: tcp-probe; siftr on FreeBSD"),
@@ -59,7 +59,7 @@ _OF_CONFIG: Mapping[str, Counterpart] = {
     "web10g_poll_interval": ("loggers: tcp-state: interval", "interval between samples of TCP_INFO"),
     "host_TCP_algos": ("cc: {HOST: …}", "host0, host1 … become a level for each host"),
     "host_TCP_algo_params": ("cc.<parameter>: {HOST: …}", "in the levels of that algorithm"),
-    "host_init_custom_cmds": ("settings: command.run: {HOST: …}", "add to command.undo what undoes each"),
+    "host_init_custom_cmds": ("settings: command.run: {HOST: …}", "add their undo commands to command.undo"),
     "router_queues": ("path", "queues with attach_to_queue become classes"),
     "traffic_gens": ("traffic", ""),
     "duration": ("traffic: duration", ""),
@@ -78,7 +78,7 @@ _OF_CONFIG: Mapping[str, Counterpart] = {
     "inc_periods": ("traffic.<flow>.period", CONVENTION),
     "chunksize_mpd": ("traffic.<flow>.cycle", CONVENTION),
     "parameter_list": ("factors", "each becomes a factor of linked levels, under its short name"),
-    "variable_defaults": ("path, traffic, settings", "put into the values that use them"),
+    "variable_defaults": ("path, traffic, settings", "inserted into the values that refer to them"),
     "vary_parameters": ("factors", "all combinations; `runs` becomes replicates"),
 }  # fmt: skip
 VARIABLES: Mapping[str, Counterpart] = {f"TPCONF_{name}": one for name, one in _OF_CONFIG.items()} | {
