@@ -57,6 +57,10 @@ connection_numbers <- function(out, seq, ack, flags, payload_bytes) {
     .Call(`_samovar_connection_numbers`, out, seq, ack, flags, payload_bytes)
 }
 
+first_covered <- function(first, end) {
+    .Call(`_samovar_first_covered`, first, end)
+}
+
 sequence_space <- function(capture, out, back) {
     .Call(`_samovar_sequence_space`, capture, out, back)
 }

@@ -37,7 +37,7 @@ level_factor <- function(campaign, name, labels) {
 metric_title <- function(metric, unit) {
   words <- gsub("_", " ", sub("_(ms|bps|share|packets|bytes|s|us|ppm)$", "", metric))
   words <- sub("^(rtt|owd)", "\\U\\1", words, perl = TRUE)
-  paste0(toupper(substring(words, 1, 1)), substring(words, 2), if (nzchar(unit)) paste0(" (", unit, ")"))
+  paste0(capital(words), if (nzchar(unit)) paste0(" (", unit, ")"))
 }
 
 # The unit in which a metric is shown, and the factor to convert to it.
@@ -52,6 +52,8 @@ sentences <- function(...) {
   parts <- parts[nzchar(parts)]
   paste(ifelse(grepl("[.]$", parts), parts, paste0(parts, ".")), collapse = " ")
 }
+
+capital <- function(text) paste0(toupper(substring(text, 1, 1)), substring(text, 2))
 
 count_words <- function(n, one, many = paste0(one, "s")) paste(n, if (n == 1) one else many)
 

@@ -37,8 +37,9 @@ compare_campaigns <- function(a, b, to, by = NULL, cores = getOption("samovar.co
   both$campaign$trials <- in_both(both$campaign$trials, matched$treatments)
   drawn <- make_all(overlaid(campaigns$A$plan$figures), cores, \(entry) drawn_or_reason(both, entry, to))
   left <- both$left_out
+  own <- unique(both$metrics, by = "trial")[, !"campaign"][, trial := sub("^[AB]:", "", trial)]
   write_json(c(list(
-    matched = lapply(matched, I), pairing = if (same) pairing_of(campaigns$A, both$metrics, matched) else separate_words, changes = changes,
+    matched = lapply(matched, I), pairing = if (same) pairing_words(campaigns$A, pair_up(own, matched)) else separate_words, changes = changes,
     left_out = lapply(seq_len(nrow(left)), \(i) as.list(left[i])),
     figures = Filter(\(d) is.null(d[["reason"]]), drawn), unmade = Filter(\(d) !is.null(d[["reason"]]), drawn)
   ), analysis_versions()), file.path(to, "comparison.json"))
@@ -89,8 +90,7 @@ changes_between <- function(metrics, matched) {
     measured <- vapply(split(values$metric, values$campaign), \(m) paste(unique(m), collapse = ", "), "")
     abort_comparison(paste("no metric is measured in both:", paste(names(measured), "has", measured, collapse = "; ")))
   }
-  values[, `:=`(curve = .GRP), by = c("metric", by)]
-  values[, pair := .GRP, by = c(matched$pairs, "replicate")]
+  pair_up(values, matched, "metric")
   setnames(values, "campaign", "level")
   treatments <- unique(values[, c("curve", "metric", "unit", by), with = FALSE], by = "curve")
   shown <- Filter(\(name) name != "part" || uniqueN(values$part) > 1, by)
@@ -117,11 +117,10 @@ in_both <- function(trials, factors) {
 
 separate_words <- "Trials are paired by replicate: the campaigns ran at different times, so that drift between them is part of the change"
 
-pairing_of <- function(campaign, metrics, matched) {
-  pairs <- unique(metrics[, c("trial", matched$treatments, matched$pairs, "replicate"), with = FALSE])
-  pairs[, `:=`(trial = sub("^[AB]:", "", trial), curve = .GRP), by = c(matched$treatments)]
-  pairs[, pair := .GRP, by = c(matched$pairs, "replicate")]
-  pairing_words(campaign, pairs)
+# Add the columns `curve`, a number for each treatment (and each level of `more`), and `pair`, a number for each pair.
+pair_up <- function(rows, matched, more = NULL) {
+  rows[, curve := .GRP, by = c(more, matched$treatments)]
+  rows[, pair := .GRP, by = c(matched$pairs, "replicate")]
 }
 
 nothing_matched <- function(metrics) {
@@ -147,11 +146,17 @@ side_by_side <- function(sides) {
       factors = c(unique(unlist(lapply(sides, \(results) results$campaign$factors))), "campaign"),
       trials = collect("trials"), phases = collect("phases"), manifests = flat("manifests")
     ),
-    left_out = rbindlist(lapply(sides, `[[`, "left_out"), idcol = "campaign"),
+    sides = sides, left_out = rbindlist(lapply(sides, `[[`, "left_out"), idcol = "campaign"),
     date = max(sides$A$date, sides$B$date)
   ))
   lapply(derived_tables, \(name) delayedAssign(name, both_tables(sides, name), assign.env = both))
   both
+}
+
+# The campaign's folder and the manifest of a trial, also of one of two campaigns.
+source_of_trial <- function(results, id) {
+  if (is.null(results$sides)) return(list(folder = results$campaign$folder, manifest = results$campaign$manifests[[id]]))
+  source_of_trial(results$sides[[substr(id, 1, 1)]], substring(id, 3))
 }
 
 both_tables <- function(sides, name) {

@@ -93,6 +93,9 @@ subject_of_flow <- function(flow, traces, manifest) {
   delayedAssign("sender", if (tcp) tcp_samples(flow, traces), assign.env = x)
   delayedAssign("rtt", if (is.na(name)) no_rtt else flow_rtt(x$near, x$far, name, traces$t_start_s), assign.env = x)
   delayedAssign("clock", clock_between(traces, flow$from, flow$to), assign.env = x)
+  delayedAssign("handshake_ms", if (is.null(ref)) NA_real_ else handshake_rtt(x$near, name), assign.env = x)
+  delayedAssign("cycles", flow_cycles(flow, x$sender, x$rtt, mon, x$handshake_ms, manifest), assign.env = x)
+  delayedAssign("device", device_of_flow(flow, ref, mon, name, traces, manifest, x$clock), assign.env = x)
   x$tcp <- tcp && !is.na(name)
   x
 }
@@ -210,7 +213,7 @@ series_of_goodput <- function(x) {
   if (is.null(capture)) return(NULL)
   if (!x$tcp) return(series_of_throughput(x)[["throughput-payload"]])
   data <- data_packets(capture, x$name)
-  rate_mbps(x$frame, data$t_ns / 1e9 + attr(capture, "epoch_s") - x$traces$t_start_s, data$new_bytes)
+  rate_mbps(x$frame, seconds_since(data, x$traces$t_start_s), data$new_bytes)
 }
 
 # Data packets of a flow in order of time: `t_ns`, `first`, `end`, `payload_bytes` and `new_bytes`, the bytes that were not in the capture before.
@@ -221,23 +224,7 @@ data_packets <- function(capture, name) {
   closed <- nafill(offered, "locf") %in% 0L
   data <- x[out & payload_bytes > 0 & !is.na(first) & !(closed & payload_bytes == 1)]
   data[, first := first + bitwAnd(fcoalesce(flags, 0L), 2L) %/% 2L][, end := first + payload_bytes]
-  data[, new_bytes := first_covered(first, end)][, .(t_ns, first, end, payload_bytes, new_bytes)]
-}
-
-# For intervals in order, how much of each is not covered by earlier intervals. Their edges cut the line into cells; a cell belongs to the first
-# interval that covers it.
-first_covered <- function(first, end) {
-  if (length(first) == 0) return(numeric())
-  edges <- sort(unique(c(first, end)))
-  from <- match(first, edges)
-  cells <- match(end, edges) - from
-  cell <- sequence(cells, from)
-  packet <- rep(seq_along(first), cells)
-  new <- !duplicated(cell)
-  covered <- numeric(length(first))
-  totals <- rowsum(diff(edges)[cell[new]], packet[new])
-  covered[as.integer(rownames(totals))] <- totals
-  covered
+  keep_epoch(data[, .(t_ns, first, end, payload_bytes, new_bytes = first_covered(first, end))], capture)
 }
 
 series_of_all_flows <- function(x) {
@@ -271,8 +258,8 @@ series_of_loss <- function(x) {
 
 series_of_retransmissions <- function(x) {
   if (!is.null(x$near) && x$tcp) {
-    data <- data_packets(x$near, x$name)[new_bytes < payload_bytes]
-    return(per_window(x$frame, data$t_ns / 1e9 + attr(x$near, "epoch_s") - x$traces$t_start_s))
+    data <- data_packets(x$near, x$name)
+    return(per_window(x$frame, seconds_since(data, x$traces$t_start_s)[data$new_bytes < data$payload_bytes]))
   }
   sender <- x$sender
   # Only TCP_INFO counts retransmissions; the other logs have zeros.
@@ -288,8 +275,8 @@ counted <- function(frame, t_s, counter) {
 
 series_of_duplicate_acks <- function(x) {
   if (is.null(x$near) || !x$tcp) return(NULL)
-  answers <- marked_acks(x$near, x$name)[(duplicate)]
-  per_window(x$frame, answers$t_ns / 1e9 + attr(x$near, "epoch_s") - x$traces$t_start_s)
+  answers <- marked_acks(x$near, x$name)
+  per_window(x$frame, seconds_since(answers, x$traces$t_start_s)[which(answers$duplicate)])
 }
 
 # Packets that arrive with Congestion Experienced, and acknowledgements that echo it (RFC 3168).
@@ -308,6 +295,20 @@ series_of_queue <- function(x) {
   rate_bps <- as.double(path_queued(x$manifest)$rate_bps %||% NA)
   list(queue = queue[, .(t_s, value = as.double(backlog_packets))], "queue-bytes" = queue[, .(t_s, value = backlog_bytes / 1e3)],
        "queue-delay" = queue[, .(t_s, value = 8e3 * backlog_bytes / rate_bps)], drops = counted(x$frame, queue$t_s, queue$drops))
+}
+
+# --- Estimates of buffers
+
+series_of_cycles <- function(x) {
+  if (is.null(x$cycles[["method1_packets"]])) return(NULL)
+  methods <- c("buffer-method1" = "method1_packets", "buffer-method1-local" = "method1_local_packets", "buffer-method2" = "method2_packets",
+               "buffer-method2-raw" = "method2_raw_packets")
+  cycles <- x$cycles[counts == TRUE]
+  lapply(methods, \(column) data.table(t_s = cycles$end_s, value = cycles[[column]]))
+}
+
+series_of_pauses <- function(x) {
+  if (!is.null(x$device$pauses)) list("pause-to-drop" = x$device$pauses[, .(t_s = first_s, value = 1e3 * pause_to_drop_s)])
 }
 
 # --- Hosts
@@ -346,12 +347,20 @@ series_of_nic <- function(x) {
 
 #' Return quantities over time of some trials, measured now or read from the cache
 #'
-#' @param results Results of a campaign.
+#' @param results Results of a campaign, or of two, see [side_by_side()].
 #' @param needs A list of needs: `id` of a trial, `names` of series, `from_s`, `to_s`.
 #' @param cores Number of trials measured at a time.
 #' @return A list of `series` and `quantiles`, tables as from [measure_series()] with a column `trial`; `quantiles` also has `quantity`.
 #' @noRd
 series_of_trials <- function(results, needs, cores = 1L) {
+  if (!is.null(results$sides)) {
+    of_side <- split(needs, substr(vapply(needs, \(need) need$id, ""), 1, 1))
+    found <- Map(\(needs, side) {
+      own <- lapply(needs, \(need) replace(need, "id", substring(need$id, 3)))
+      lapply(series_of_trials(results$sides[[side]], own, cores), labelled_rows, "trial", side)
+    }, of_side, names(of_side))
+    return(lapply(c(series = "series", quantiles = "quantiles"), \(part) rbindlist(lapply(found, `[[`, part))))
+  }
   version <- series_version()
   path <- \(need, name) {
     text <- paste(results$keys[[need$id]], version, name, format(need$from_s, digits = 15), format(need$to_s, digits = 15))

@@ -143,5 +143,5 @@ marked_acks <- function(capture, flow) {
   answers[, highest := cummax(fcoalesce(ack_to, -Inf))]
   answers[, same := ack_to == shift(highest, fill = -Inf) & payload_bytes == 0 & bitwAnd(flags, 1L) == 0L & outstanding]
   answers[, duplicate := same & window == shift(window, fill = -1L)]
-  answers[, .(t_ns, highest, same, duplicate)]
+  keep_epoch(answers[, .(t_ns, highest, same, duplicate)], capture)
 }

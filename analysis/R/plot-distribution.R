@@ -2,26 +2,45 @@
 
 figure_distribution <- function(results, trials, show, kind = "cdf", of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, window = NULL,
                                 axis = NULL) {
+  distribution_of(results, trials, \(ids) values_to_show(results, ids, show, of, from, to, window), kind, of, overlay, facet, identical(axis, "log"))
+}
+
+#' @param find Function that returns the values of trials, see [values_to_show()], by their ids.
+#' @param pooled Factors whose levels share a curve.
+#' @noRd
+distribution_of <- function(results, trials, find, kind = "cdf", of = NULL, overlay = NULL, facet = NULL, log = FALSE, pooled = NULL) {
   campaign <- results$campaign
-  groups <- groups_of(campaign, trials, overlay, facet)
-  found <- values_to_show(results, groups$trials$id, show, of, from, to, window)
-  values <- cbind(in_groups(found$values$trial, groups), found$values)
-  data <- switch(kind, cdf = , ccdf = values[, pooled_cdf(value, "value"), by = c("curve", groups$panels)], values)
+  groups <- groups_of(campaign, trials, overlay, facet, pooled)
+  found <- find(groups$trials$id)
+  columns <- c("curve", groups$panels)
+  data <- cbind(in_groups(found$values$trial, groups), found$values)
+  setorderv(data, c(columns, "value"))
+  cumulative <- kind %in% c("cdf", "ccdf")
+  if (cumulative) {
+    if (found$single) data[, share := seq_len(.N) / .N, by = columns] else data <- data[, pooled_cdf(value), by = columns]
+  }
   if (kind == "ccdf") data[, share := 1 - share]
-  log <- identical(axis, "log")
+  data[, curve := droplevels(curve)]
   list(
-    plot = plot_distribution(data, kind, found$title, groups$legend, groups$panels, log),
-    data = data[, c("curve", groups$panels, setdiff(names(data), c("curve", groups$panels))), with = FALSE],
-    trials = unique(as.character(found$values$trial)), width_in = 6.3, height_in = panels_height_in(groups, 2.6), title = paste("Distribution of", found$title),
+    plot = plot_distribution(data, kind, found$title, groups$legend, groups$panels, log, if (found$buffer) set_buffer(campaign, groups$trials$id)),
+    data = cbind(data[, columns, with = FALSE], quantity = found$quantity, unit = found$unit, data[, setdiff(names(data), columns), with = FALSE]),
+    trials = unique(as.character(found$values$trial)), width_in = 6.3, height_in = panels_height_in(groups, 2.4),
+    title = paste("Distribution of", sub(" [(].*", "", found$title)),
     layout = c(list(kind = c(cdf = "step", ccdf = "step", box = "boxes", violin = "violins", histogram = "histogram")[[kind]]),
-               if (kind %in% c("cdf", "ccdf")) list(x = "value", y = "share") else if (kind == "histogram") list(x = "value") else list(x = "curve", y = "value"),
-               list(x_title = found$title, curve = "curve", facets = I(groups$panels)), if (log) list(log = I("value"))),
+               if (cumulative) list(x = "value", y = "share") else if (kind == "histogram") list(x = "value") else list(x = "curve", y = "value"),
+               list(curve = "curve", facets = I(groups$panels))),
     sources = found$sources,
     caption = sentences(
-      paste0(kind_words[[kind]], " of ", found$title, ": ", count_words(uniqueN(found$values$trial), "trial"), ", ", found$words), groups$left_out, flow_words(of),
-      fixed_words(campaign, trials, groups$factors), path_words(campaign, trials)
+      paste0(kind_words[[kind]], " of ", found$title, ": ", count_words(uniqueN(found$values$trial), "trial"), ", ", found$words),
+      capital(found$what), groups$left_out, flow_words(of), fixed_words(campaign, trials, groups$factors), path_words(campaign, trials)
     )
   )
+}
+
+# Quantiles of all values: each flow has the same number of quantiles, so pooling them gives each flow the same weight.
+pooled_cdf <- function(values) {
+  share <- seq(0, 1, by = 0.002)
+  list(value = stats::quantile(values, share, names = FALSE, type = 1), share = share)
 }
 
 kind_words <- c(cdf = "Cumulative distribution", ccdf = "Complementary cumulative distribution, that is, the share of greater values",
@@ -35,6 +54,7 @@ kind_words <- c(cdf = "Cumulative distribution", ccdf = "Complementary cumulativ
 #' @param title Title of the legend.
 #' @param panels Names of up to two columns whose values have panels of their own.
 #' @param log_axis TRUE for a logarithmic axis of values.
+#' @param buffer_packets For estimates of a buffer: its configured size, which the figure marks, or NA if that is not known.
 #' @return A ggplot.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -44,7 +64,7 @@ kind_words <- c(cdf = "Cumulative distribution", ccdf = "Complementary cumulativ
 #' plot_distribution(data, "cdf", "RTT (ms)")
 #' plot_distribution(data, "violin", "RTT (ms)")
 #' @export
-plot_distribution <- function(data, kind, x_title, title = "Congestion control", panels = character(), log_axis = FALSE) {
+plot_distribution <- function(data, kind, x_title, title = "Congestion control", panels = character(), log_axis = FALSE, buffer_packets = NULL) {
   curves <- levels(data$curve)
   flat <- kind %in% c("box", "violin")
   scale <- if (flat) ggplot2::scale_y_continuous else ggplot2::scale_x_continuous
@@ -52,7 +72,13 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
   axis <- if (log_axis) {
     log_scale(paste0(x_title, ", log scale"), labels = format_plain)
   } else {
-    scale(x_title, limits = if (kind != "histogram" && min(data$value) >= 0) c(0, NA), expand = ggplot2::expansion(c(0, 0.03)))
+    limits <- if (kind == "histogram") NULL else if (!is.null(buffer_packets)) buffer_limits(data$value, buffer_packets) else if (min(data$value) >= 0) c(0, NA)
+    scale(x_title, limits = limits, expand = ggplot2::expansion(c(0, 0.03)))
+  }
+  # A curve of single values starts with the share of the least one; its step from 0 is drawn too.
+  if (kind %in% c("cdf", "ccdf")) {
+    starts <- data[, .(value = min(value), share = if (kind == "cdf") 0 else 1), by = c("curve", panels)]
+    data <- rbind(starts, data[, names(starts), with = FALSE])
   }
   base <- if (flat) ggplot2::aes(curve, value, colour = curve, fill = curve) else if (kind == "histogram") {
     ggplot2::aes(value, fill = curve, colour = curve)
@@ -70,31 +96,56 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
   other <- switch(kind, box = , violin = ggplot2::scale_x_discrete(title, labels = \(words) gsub(", ", "\n", words, fixed = TRUE)),
                   histogram = ggplot2::scale_y_continuous("Share of the samples", labels = format_plain, expand = ggplot2::expansion(c(0, 0.05))),
                   cdf_axis(if (kind == "ccdf") "Share of greater values" else "Cumulative share"))
-  ggplot2::ggplot(data, base) + shapes +
+  ggplot2::ggplot(data, base) + shapes + mark_buffer(buffer_packets, flat) +
     scale_levels(curves, title, if (kind %in% c("cdf", "ccdf")) c("colour", "linetype") else c("colour", "fill")) +
     axis + other + panel_facets(panels) + theme_samovar() +
-    ggplot2::theme(legend.position = if (flat || !nzchar(title)) "none" else "top")
+    ggplot2::theme(legend.position = if (flat || length(curves) == 1) "none" else "top")
+}
+
+cdf_axis <- function(title) ggplot2::scale_y_continuous(title, limits = c(0, 1), breaks = seq(0, 1, 0.25), expand = c(0.01, 0.01))
+
+mark_buffer <- function(packets, flat) {
+  if (!is.finite(packets %||% NA)) return(NULL)
+  label <- paste0(" configured: ", format_plain(packets))
+  line <- if (flat) ggplot2::geom_hline(yintercept = packets, colour = "grey40", linewidth = 0.4, linetype = "dotted") else
+    ggplot2::geom_vline(xintercept = packets, colour = "grey40", linewidth = 0.4, linetype = "dotted")
+  at <- if (flat) list(x = -Inf, y = packets, vjust = -0.3) else list(x = packets, y = 0, vjust = -0.3)
+  list(line, do.call(ggplot2::annotate, c(list("text", label = label, hjust = 0, size = 2.8, colour = "grey30"), at)))
+}
+
+# At least 4 % of the buffer to each side: a spread of half a packet must not look like a wide one.
+buffer_limits <- function(packets, configured) {
+  middle <- if (is.na(configured)) stats::median(packets) else configured
+  range(packets, middle * c(0.96, 1.04))
 }
 
 # --- What figures of values show
 
-#' Values of a metric (one per trial), samples of a quantity over time (quantiles of each flow's samples, so that each flow has the same weight), or
-#' its means over windows
-#' @return A list: `values` (`trial`, `value`), `title` (of the axis), `words` (for the caption), `sources` (or NULL).
+#' Values of a metric (one per trial), samples of a quantity over time, or its means over windows
+#'
+#' Quantities of which a trial has few values, such as one per cwnd cycle, are shown value by value; of others, quantiles of each flow's samples, so that each
+#' flow has the same weight.
+#' @return A list: `values` (`trial`, `value`), `single` (whether these are single values), `quantity`, `unit`, `title` (of the axis), `what` and `words`
+#'   (for the caption), `buffer` (whether they estimate a buffer), `sources` (or NULL).
 #' @noRd
 values_to_show <- function(results, ids, show, of = NULL, from = NULL, to = NULL, window = NULL) {
   if (show %in% known_names("metric")) {
     if (!is.null(c(from, to, window))) abort_nothing(paste("`from`, `to` and `window` are for quantities over time, but", show, "is a metric of the whole trial"))
     found <- metric_per_trial(results, ids, show, of)
-    return(list(values = found$values[, .(trial, value)], title = found$title, words = "one value each",
-                sources = source_words(results$campaign, found$values$trial, show)))
+    return(c(found, list(single = TRUE, quantity = show, words = "one value each", buffer = is_buffer(show, found$unit),
+                         sources = source_words(results$campaign, found$values$trial, show))))
   }
   if (!is.null(window)) return(means_to_show(results, ids, show, of, from, to, window))
-  samples <- of_series(quantiles_over_time(results, ids, show, from, to)[, quantity := show], of)
-  if (nrow(samples) == 0) abort_nothing(unrecorded_words(show))
+  entry <- outputs_of("series")[[show]]
+  samples <- single_values(results, ids, show, from %||% -Inf, to %||% Inf)
+  single <- !is.null(samples)
+  if (!single) samples <- quantiles_over_time(results, ids, show, from, to)
+  samples <- of_series(samples[, quantity := show], of)
+  if (nrow(samples) == 0) abort_nothing(if (single) paste("no trial has a", entry$what) else unrecorded_words(show))
   span <- if (is.null(from) && is.null(to)) "all samples" else paste0("samples from ", format_plain(from %||% 0), " s", if (!is.null(to)) paste0(" to ", format_plain(to), " s"))
-  list(values = samples[, .(trial, value)], title = one_line(series_title(show)),
-       words = paste0(span, ", each flow of a trial with the same weight"), sources = series_source_words(results$campaign, samples, show))
+  weight <- if (single) count_words(nrow(samples), "value") else "each flow of a trial with the same weight"
+  list(values = samples[, .(trial, value)], single = single, quantity = show, unit = entry$unit, title = one_line(series_title(show)), what = entry$what,
+       words = paste0(span, ", ", weight), buffer = is_buffer(show, entry$unit), sources = series_source_words(results$campaign, samples, show))
 }
 
 means_to_show <- function(results, ids, show, of, from, to, window) {
@@ -102,9 +153,24 @@ means_to_show <- function(results, ids, show, of, from, to, window) {
   rates <- of_series(rows_over_time(results, ids, show, from, to), of)
   means <- wider_windows(rates, window)
   if (nrow(means) == 0) abort_nothing(paste("no trial has", show, "for", format_plain(window), "s"))
-  list(values = means[, .(trial, value = mbps)], title = one_line(series_title(show)), sources = series_source_words(results$campaign, rates, show),
+  list(values = means[, .(trial, value = mbps)], single = TRUE, quantity = show, unit = "Mbit/s", title = one_line(series_title(show)),
+       what = outputs_of("series")[[show]]$what, sources = series_source_words(results$campaign, rates, show), buffer = FALSE,
        words = paste0("means over windows of ", format_plain(window), " s of each flow, ", count_words(nrow(means), "window")))
 }
+
+is_buffer <- function(name, unit) startsWith(name, "buffer") && unit == "packets"
+
+# Rows `trial`, `flow`, `t_s`, `value` of a quantity whose values every analysis keeps one by one, in the span of time; NULL for other quantities.
+single_values <- function(results, ids, show, from_s, to_s) {
+  measure <- outputs_of("series")[[show]][["function"]]
+  kept <- switch(measure, series_of_cycles = results$cycles, series_of_pauses = results$pauses)
+  if (is.null(kept)) return(NULL)
+  rows <- no_values
+  if (nrow(kept) > 0) rows <- kept[trial %in% ids, function_named(measure)(list(cycles = .SD, device = list(pauses = .SD)))[[show]], by = .(trial, flow)]
+  if (nrow(rows) > 0) rows[!is.na(value) & t_s >= from_s & t_s <= to_s] else copy(no_values)
+}
+
+no_values <- data.table(trial = character(), flow = character(), t_s = double(), value = double())
 
 # Quantiles per trial and flow: those that every analysis measures, or those measured for this figure.
 quantiles_over_time <- function(results, ids, show, from = NULL, to = NULL) {
@@ -115,7 +181,7 @@ quantiles_over_time <- function(results, ids, show, from = NULL, to = NULL) {
   )
   missing <- setdiff(ids, stored$trial)
   measured <- series_of_trials(results, lapply(missing, \(id) list(id = id, names = show, from_s = from %||% -Inf, to_s = to %||% Inf)))$quantiles
-  rbind(no_samples, stored, if (nrow(measured) > 0) measured[, !"quantity"])
+  rbind(no_samples, stored, if (nrow(measured) > 0) measured[, .(trial, flow, share, value)])
 }
 
 no_samples <- data.table(trial = character(), flow = character(), share = double(), value = double())
@@ -126,16 +192,18 @@ metric_per_trial <- function(results, ids, metric_name, of = NULL) {
   rows <- of_flows(results$metrics[metric == metric_name & trial %in% ids], flows)
   if (nrow(rows) == 0) abort_nothing(paste("no trial has", metric_name))
   shown <- display_unit(rows$unit[1])
-  list(values = rows[, .(value = stats::median(value) * shown$scale), by = trial], title = metric_title(metric_name, shown$unit), unit = shown$unit)
+  list(values = rows[, .(value = stats::median(value) * shown$scale), by = trial], title = metric_title(metric_name, shown$unit), unit = shown$unit,
+       what = outputs_of("metric")[[metric_name]]$what)
 }
 
 # --- Curves and panels
 
 #' Group trials into curves and panels by the levels of factors
 #'
-#' Factors that vary but are not among the arguments distinguish curves, or panels if `rest_to` is "panels".
+#' Factors that vary but are not among the arguments distinguish curves, or panels if `rest_to` is "panels". If none does, the curve is named by a factor
+#' that does not vary.
 #' @param overlay,facet Names of factors, or NULL; `facet` has at most two.
-#' @param axis Factors on axes: neither curves nor panels.
+#' @param axis Factors on axes or of no interest: neither curves nor panels.
 #' @return A list: `trials`, `curve` (factor, of each trial), `levels` (a table of the facets' levels of each trial), `panels` (its columns), `legend`
 #'   (title), `factors` (of curves and panels), `left_out` (sentences or NULL).
 #' @noRd
@@ -147,8 +215,7 @@ groups_of <- function(campaign, trials, overlay = NULL, facet = NULL, axis = NUL
     facet <- c(facet, rest)
     rest <- NULL
   }
-  curves <- curves_of(campaign, trials, but = setdiff(c("part", campaign$factors), c(overlay, rest)), at_least = c(overlay, rest))
-  if (length(c(overlay, rest)) == 0) curves <- list(labels = factor(rep("all", nrow(trials))), title = "", factors = NULL)
+  curves <- curves_of(campaign, trials, but = setdiff(c(axis, facet), overlay), at_least = c(overlay, rest))
   names(facet) <- facet
   levels <- as.data.table(lapply(facet, \(f) level_factor(campaign, f, trials[[f]])))
   if (ncol(levels) > 2) levels <- data.table(panel = droplevels(interaction(levels, sep = ", ", lex.order = TRUE)))
@@ -158,7 +225,7 @@ groups_of <- function(campaign, trials, overlay = NULL, facet = NULL, axis = NUL
   at <- which(kept)
   list(
     trials = trials[at], curve = droplevels(curves$labels[at]), levels = levels[at], panels = names(levels) %||% character(), legend = curves$title,
-    factors = unique(c(curves$factors, facet)),
+    factors = c(overlay, rest, facet),
     left_out = if (every > most) {
       paste(most, "of", every, "curves are shown, as more colours cannot be told apart; choose with the levels of a factor, or use `facet`")
     }
@@ -186,3 +253,51 @@ panels_height_in <- function(groups, one_in) {
   rows <- if (length(groups$panels) == 2) uniqueN(groups$levels[[1]]) else if (length(groups$panels) == 1) ceiling(uniqueN(groups$levels[[1]]) / 3) else 1
   min(0.6 + one_in * (if (rows > 1) 0.75 else 1) * rows, 8.5)
 }
+
+# --- Short names
+
+# The CSV of figures that are older than `distribution` has a column of values with the unit in its name.
+with_column <- function(made, name) {
+  made$data <- setnames(made$data[, .(curve, value, share)], "value", name)
+  made$layout$x <- name
+  made
+}
+
+figure_rtt_cdf <- function(results, trials, flow = NULL, axis = NULL) {
+  with_column(figure_distribution(results, at_largest_rwnd(results$campaign, trials), "rtt", of = flow, axis = axis), "rtt_ms")
+}
+
+figure_jitter_cdf <- function(results, trials, flow = NULL) with_column(figure_distribution(results, trials, "jitter", of = flow), "jitter_ms")
+
+# Without the time in which no data was in flight.
+figure_sender_cdf <- function(results, trials, quantity = "srtt", flow = NULL) {
+  name <- quantity
+  distribution_of(results, at_largest_rwnd(results$campaign, trials), of = flow, find = \(ids) {
+    samples <- of_flows(results$sender[which(results$sender[["quantity"]] == name & results$sender[["trial"]] %in% ids)], flow)
+    if (nrow(samples) == 0) abort_nothing(paste("no sender's log has", name))
+    list(values = samples[, .(trial, value)], single = FALSE, quantity = name, unit = sender_units[[name]], title = one_line(series_title(name)),
+         what = outputs_of("series")[[name]]$what, words = "each flow of a trial with the same weight, samples while data was in flight", buffer = FALSE)
+  })
+}
+
+figure_throughput_cdf <- function(results, trials, window = 5, flow = NULL) figure_distribution(results, trials, "throughput", of = flow, window = window)
+
+# The mean rate in each complete window of `width_s`, from the narrower windows of a trial's time series.
+wider_windows <- function(rates, width_s) {
+  windows <- rates[, .(mbps = mean(mid), points = .N), by = .(trial, flow, window = floor(t_s / width_s))]
+  windows[, whole := points >= 0.99 * max(points), by = .(trial, flow)]
+  narrow_s <- rates[, .(span_s = if (.N > 1) min(diff(sort(t_s))) else Inf), by = .(trial, flow)]
+  fits <- narrow_s[windows, on = c("trial", "flow")]
+  fits[whole == TRUE & points * span_s >= 0.99 * width_s, .(trial, flow, window, mbps)]
+}
+
+figure_buffer_cdf <- function(results, trials, method = "1") figure_distribution(results, trials, paste0("buffer-method", method))
+
+# The sending rate and size are not properties of the device: trials that differ only in such factors share a curve.
+figure_pause_buffer_cdf <- function(results, trials, method = "1") {
+  distribution_of(results, trials, pooled = grep("^traffic[.]", results$campaign$factors, value = TRUE), find = \(ids) {
+    replace(values_to_show(results, ids, pause_methods[[method]]), "title", "Estimated buffer (packets)")
+  })
+}
+
+figure_pause_to_drop <- function(results, trials) figure_distribution(results, trials, "pause-to-drop")

@@ -3,7 +3,7 @@
 figure_time_sequence <- function(results, trials, of = NULL, from = NULL, to = NULL) {
   campaign <- results$campaign
   chosen <- grid_of_trials(campaign, trials)
-  rows <- rbindlist(lapply(chosen$trials$id, \(id) sequence_of_trial(campaign, id, of, from %||% -Inf, to %||% Inf)))
+  rows <- rbindlist(lapply(chosen$trials$id, \(id) sequence_of_trial(source_of_trial(results, id), id, of, from %||% -Inf, to %||% Inf)))
   if (nrow(rows) == 0) abort_nothing("no trial has a TCP flow and a capture at one of its ends in this span of time")
   labels <- chosen$column[match(rows$trial, chosen$trials$id)]
   flows <- unique(rows$flow)
@@ -35,9 +35,9 @@ visible <- function(data) {
 }
 
 # Rows `trial`, `flow`, `event`, `t_s`, `low_kb`, `high_kb` of the TCP flows of a trial; `near` is TRUE for a capture at the sender.
-sequence_of_trial <- function(campaign, id, of, from_s, to_s) {
-  manifest <- campaign$manifests[[id]]
-  traces <- open_traces(campaign$folder, manifest, c("usual", "sack_left", "sack_right"))
+sequence_of_trial <- function(from, id, of, from_s, to_s) {
+  manifest <- from$manifest
+  traces <- open_traces(from$folder, manifest, c("usual", "sack_left", "sack_right"))
   flows <- Filter(\(f) is.null(of) || f$label %in% of || flow_label(f$label) %in% of, manifest$resolved$flows)
   rbindlist(lapply(flows, \(flow) {
     x <- subject_of_flow(flow, traces, manifest)
@@ -45,7 +45,7 @@ sequence_of_trial <- function(campaign, id, of, from_s, to_s) {
     if (is.null(capture) || !x$tcp) return(NULL)
     events <- sequence_events(capture, x$name)
     if (nrow(events) == 0) return(NULL)
-    events[, t_s := t_ns / 1e9 + attr(capture, "epoch_s") - traces$t_start_s]
+    events[, t_s := seconds_since(events, traces$t_start_s)]
     events[t_s >= from_s & t_s <= to_s, .(trial = id, flow = flow$label, event, t_s, low_kb = low / 1e3, high_kb = high / 1e3, near = !is.null(x$near))]
   }))
 }

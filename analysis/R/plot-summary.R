@@ -1,65 +1,4 @@
-# Draw summaries of metrics by factors, as bars or tiles, and two metrics against each other.
-
-# Medians with their intervals, by the levels of `by`, one bar per curve.
-figure_bars <- function(results, trials, show, by, of = NULL, overlay = NULL, facet = NULL, axis = NULL) {
-  campaign <- results$campaign
-  groups <- groups_of(campaign, trials, overlay, facet, by)
-  found <- metric_per_trial(results, groups$trials$id, show, of)
-  data <- medians_by(campaign, groups, found$values, c(level = by))
-  list(
-    plot = plot_bars(data, factor_title(by), found$title, groups$legend, groups$panels, identical(axis, "log")), data = data,
-    trials = as.character(found$values$trial), width_in = 6.3, height_in = panels_height_in(groups, 2.6), title = paste(found$title, "by", factor_title(by)),
-    layout = list(kind = "bars", x = "level", y = "median", low = "lo", high = "hi", x_title = factor_title(by), y_title = found$title, curve = "curve",
-                  facets = I(groups$panels)),
-    caption = summary_caption(campaign, trials, groups, found, data, of)
-  )
-}
-
-summary_caption <- function(campaign, trials, groups, found, data, of, interval = interval_words) {
-  sentences(
-    paste0(found$title, ", ", replicate_words(data$n), " (", count_words(nrow(found$values), "trial"), ")"), interval(data$n), groups$left_out,
-    flow_words(of), fixed_words(campaign, trials, groups$factors), path_words(campaign, trials)
-  )
-}
-
-# Medians with intervals by curve, panel and the factors on the axes: `axes` names the columns.
-medians_by <- function(campaign, groups, values, axes) {
-  rows <- cbind(in_groups(values$trial, groups), value = values$value)
-  at <- match(values$trial, groups$trials$id)
-  for (column in names(axes)) {
-    name <- axes[[column]]
-    set(rows, NULL, column, level_factor(campaign, name, groups$trials[[name]][at]))
-  }
-  columns <- c("curve", groups$panels, names(axes))
-  rows[, median_interval(value), by = columns][do.call(order, mget(columns))]
-}
-
-#' Medians with intervals as bars
-#' @param data A table `level` (factor), `curve` (factor), `median`, `lo`, `hi`; further columns for panels.
-#' @param x_title,y_title Titles of the axes.
-#' @param title Title of the legend.
-#' @param panels Names of up to two columns whose values have panels of their own.
-#' @param log_axis TRUE for a logarithmic y axis, on which points replace the bars: a bar needs an axis that starts at 0.
-#' @return A ggplot.
-#' @examples
-#' level <- factor(c("9KB", "15KB"), levels = c("9KB", "15KB"))
-#' data <- data.table::data.table(level, curve = factor("newreno"), median = c(4.6, 7.5), lo = c(4.5, 7.3), hi = c(4.7, 7.6))
-#' plot_bars(data, "Receive window", "Throughput (Mbit/s)")
-#' @export
-plot_bars <- function(data, x_title, y_title, title = "Congestion control", panels = character(), log_axis = FALSE) {
-  curves <- levels(data$curve)
-  beside <- ggplot2::position_dodge(width = 0.8)
-  middle <- if (log_axis) ggplot2::geom_point(position = beside, size = 1.8) else ggplot2::geom_col(position = beside, width = 0.7, alpha = 0.45, linewidth = 0.3)
-  y <- if (log_axis) {
-    ggplot2::scale_y_log10(paste0(y_title, ", log scale"), labels = format_plain)
-  } else {
-    ggplot2::scale_y_continuous(y_title, expand = ggplot2::expansion(c(if (min(data$median, na.rm = TRUE) < 0) 0.05 else 0, 0.06)))
-  }
-  ggplot2::ggplot(data, ggplot2::aes(level, median, colour = curve, fill = curve)) + middle +
-    ggplot2::geom_linerange(ggplot2::aes(ymin = lo, ymax = hi), linewidth = 0.7, position = beside, na.rm = TRUE, show.legend = FALSE) +
-    scale_levels(curves, title, c("colour", "fill")) + ggplot2::scale_x_discrete(x_title) + y + panel_facets(panels) + theme_samovar() +
-    ggplot2::theme(legend.position = if (length(curves) > 1) "top" else "none")
-}
+# Draw medians over two factors as tiles, and two metrics against each other.
 
 # Medians over two factors as coloured tiles.
 figure_heatmap <- function(results, trials, show, rows, columns, of = NULL, facet = NULL) {
@@ -71,8 +10,7 @@ figure_heatmap <- function(results, trials, show, rows, columns, of = NULL, face
   list(
     plot = plot_heatmap(data, factor_title(columns), factor_title(rows), found$title, groups$panels), data = data, trials = as.character(found$values$trial),
     width_in = 6.3, height_in = panels_height_in(groups, tall) + 0.3, title = paste(found$title, "by", factor_title(rows), "and", factor_title(columns)),
-    layout = list(kind = "tiles", x = "column", y = "row", value = "median", low = "lo", high = "hi", x_title = factor_title(columns),
-                  y_title = factor_title(rows), facets = I(groups$panels)),
+    layout = list(kind = "tiles", x = "column", y = "row", value = "median", low = "lo", high = "hi", facets = I(groups$panels)),
     caption = summary_caption(campaign, trials, groups, found, data, of, bracket_words)
   )
 }
@@ -135,7 +73,7 @@ two_metrics <- function(results, trials, x, y, of, overlay, facet) {
   list(
     data = data, trials = as.character(data$trial), width_in = 6.3, height_in = panels_height_in(groups, 3.1), x_title = across$title, y_title = up$title,
     legend = groups$legend,
-    layout = list(kind = "points", x = "x", y = "y", x_title = across$title, y_title = up$title, curve = "curve", facets = I(groups$panels)),
+    layout = list(kind = "points", x = "x", y = "y", curve = "curve", facets = I(groups$panels)),
     caption = sentences(
       paste0("A point for each of ", count_words(nrow(data), "trial")), groups$left_out, flow_words(of), fixed_words(campaign, trials, groups$factors),
       path_words(campaign, trials)

@@ -65,7 +65,7 @@ series_list <- function(show, words) paste(and_words(unique(vapply(outputs_of("s
 shown_words <- function(show) {
   known <- outputs_of("series")[show]
   text <- if (length(show) > 2) and_words(vapply(known, \(s) s$title, "")) else paste(vapply(known, \(s) paste0(s$title, " (", s$what, ")"), ""), collapse = " and ")
-  paste0(toupper(substring(text, 1, 1)), substring(text, 2))
+  capital(text)
 }
 
 figure_trial_time_series <- function(results, trials, flow = NULL) {
@@ -266,19 +266,21 @@ series_source_words <- function(campaign, data, show) {
   rows <- unique(data[, .(trial = as.character(trial), quantity, source = if ("source" %in% names(data)) source else NA_character_)])
   rows[is.na(source), source := vapply(seq_len(.N), \(i) recorded_source(campaign$manifests[[trial[i]]], quantity[i]), "")]
   titles <- vapply(outputs_of("series"), \(s) s$title, "")
-  rows[, source := sub("^(capture).*|^captures.*", "captures", source)]
-  by <- rows[, .(titles = and_words(unique(titles[quantity]))), by = source]
+  rows[, source := sub("^captures?(-at-[a-z-]+)?", "captures", source)]
+  by <- rows[!is.na(source), .(titles = and_words(unique(titles[quantity]))), by = source]
   missing <- setdiff(show, rows$quantity)
-  sentences(paste0("Recorded by ", paste(by$source, by$titles, sep = ": ", collapse = "; ")), if (length(missing) > 0) sub("^n", "N", unrecorded_words(missing)))
+  sentences(if (nrow(by) > 0) paste0("Recorded by ", paste(by$source, by$titles, sep = ": ", collapse = "; ")), if (length(missing) > 0) sub("^n", "N", unrecorded_words(missing)))
 }
 
 # The first source of a series that recorded something in a trial.
 recorded_source <- function(manifest, name) {
   entry <- outputs_of("series")[[name]]
-  loggers <- unlist(lapply(manifest$files, \(f) if (identical(f$kind, "capture")) "capture" else f$logger))
-  sources <- unlist(lapply(unlist(entry$sources), sources_of))
-  if (!identical(entry$scope, "application")) return(intersect(sources, loggers)[1])
-  paste("generator", intersect(sources, vapply(manifest$resolved$flows, \(f) f$generator, ""))[1])
+  by_programs <- identical(entry$scope, "application")
+  there <- if (by_programs) vapply(manifest$resolved$flows, \(f) f$generator, "") else
+    unlist(lapply(manifest$files, \(f) if (identical(f$kind, "capture")) "capture" else f$logger))
+  found <- lapply(entry$sources, \(group) vapply(group, \(one) intersect(sources_of(one), there)[1], ""))
+  found <- Filter(\(group) !anyNA(group), found)
+  if (length(found) == 0) NA_character_ else paste0(if (by_programs) "generator ", and_words(found[[1]]))
 }
 
 # "nothing recorded cwnd, which needs logger tcp-info, siftr or tcp-probe at a flow's sender"

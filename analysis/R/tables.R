@@ -305,6 +305,26 @@ table_pause_buffer <- function(results, trials, published = NULL) {
   )
 }
 
+pause_methods <- c("1" = "buffer_pause_packets", "2" = "buffer_delay_packets")
+
+pause_method_words <- c(
+  "1" = "Packets in flight when the packet that triggered the first PAUSE frame was sent, less those on the idle path.",
+  "2" = "One-way delay of that packet, less the idle one-way delay, times the link rate, divided by the MTU."
+)
+
+# One row per estimate. The sending rate and size are not properties of the device: trials that differ only in such factors share a curve.
+pause_estimates <- function(results, trials, metrics) {
+  campaign <- results$campaign
+  found <- results$metrics[metric %in% metrics][trials, on = c(trial = "id"), nomatch = NULL]
+  if (nrow(found) == 0) abort_nothing("no trial has a PAUSE frame early enough for an estimate")
+  curves <- curves_of(campaign, trials, but = grep("^traffic[.]", campaign$factors, value = TRUE))
+  found[, curve := droplevels(curves$labels[match(trial, trials$id)])]
+  mtu_bytes <- vapply(campaign$manifests[found$trial], \(m) as.double(m$resolved$mtu_bytes %||% ethernet_mtu_bytes), 0)
+  data <- found[, .(curve, packets = value, trial, metric, mtu_bytes)][order(curve, metric, packets)]
+  setattr(data, "title", curves$title)
+  data
+}
+
 # --- PAUSE frames
 
 table_flow_control <- function(results, trials) {

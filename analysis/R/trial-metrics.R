@@ -109,17 +109,13 @@ measure_flow <- function(flow, traces, manifest) {
   x <- subject_of_flow(flow, traces, manifest)
   name <- x$name
   if (is.na(name)) return(list())
-  ref <- traces$capture(flow$from)
-  mon <- traces$capture(flow$to)
-  x$handshake_ms <- if (is.null(ref)) NA_real_ else handshake_rtt(x$near, name)
-  x$cycles <- flow_cycles(flow, x$sender, x$rtt, mon, x$handshake_ms, manifest)
-  x$device <- device_of_flow(flow, ref, mon, name, traces, manifest, x$clock)
+  whole <- traces$capture(flow$to) %||% traces$capture(flow$from)
   labelled <- \(rows) if (!is.null(rows) && nrow(rows) > 0) cbind(flow = flow$label, rows)
   list(
     metrics = metric_rows(flow$label, measured_metrics("flow", x)),
     size = flow_size(flow, x$far %||% x$near, name, manifest), cycles = labelled(x$cycles),
     rtt = labelled(if (nrow(x$rtt) > 0) rtt_quantiles(x$rtt$rtt_ms)), sender = labelled(sender_quantiles(x$sender)), jitter = labelled(jitter_quantiles(x$rtt$jitter_ms)),
-    series = flow_series(flow$label, x$sender, x$rtt, mon %||% ref, name, traces$t_start_s, sending_ends_s(manifest)),
+    series = flow_series(flow$label, x$sender, x$rtt, whole, name, traces$t_start_s, sending_ends_s(manifest)),
     pauses = labelled(x$device$pauses), closeup = labelled(closeup_of(x$device, x$sender))
   )
 }

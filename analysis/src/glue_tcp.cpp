@@ -129,6 +129,18 @@ Rcpp::List connection_numbers(const Rcpp::LogicalVector& out, const Rcpp::Numeri
   return Rcpp::List::create(Rcpp::_["first"] = first, Rcpp::_["ack_to"] = ack_to, Rcpp::_["origin"] = origin);
 }
 
+// For intervals in order, how much of each is not covered by earlier intervals.
+// [[Rcpp::export]]
+Rcpp::NumericVector first_covered(const Rcpp::NumericVector& first, const Rcpp::NumericVector& end) {
+  samovar::SequenceSpace space;
+  Rcpp::NumericVector fresh(first.size());
+  for (R_xlen_t i = 0; i < first.size(); ++i) {
+    const auto from = static_cast<int64_t>(first[i]), to = static_cast<int64_t>(end[i]);
+    fresh[i] = static_cast<double>(to - from - space.add(from, to));
+  }
+  return fresh;
+}
+
 // [[Rcpp::export]]
 Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back) {
   samovar::SequenceSpace space;

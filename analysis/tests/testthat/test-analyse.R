@@ -129,7 +129,7 @@ test_that("a figure without data in the campaign is left out with the reason", {
   quietly(analyse_campaign(folder, figures = list(list(figure = "buffer-cdf", rwnd = "9KB")), cores = 1L))
   left <- jsonlite::fromJSON(file.path(folder, "bundle", "analysis.json"), simplifyVector = FALSE)$figures_left_out
   expect_equal(left[[1]]$name, "buffer-cdf-9KB")
-  expect_match(left[[1]]$reason, "no cwnd cycle")
+  expect_match(left[[1]]$reason, "no trial has a buffer size by method 1")
 })
 
 test_that("the comparison of congestion controls shows published numbers only if the experiment gives them", {

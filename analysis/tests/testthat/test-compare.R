@@ -61,3 +61,19 @@ test_that("factors that vary without a level in common are an error that names w
   both$B$trials <- data.table(part = "main", cc = c("bbr", "vegas"), rwnd = "1MB")
   expect_error(matched_factors(both), "cc has no level in common .A has cubic, cdg; B has bbr, vegas.; pick one level of each with --only-a and --only-b, or match by part with --by")
 })
+
+test_that("figures of two campaigns show quantities that are measured when they are drawn", {
+  folders <- c(small_campaign(), small_campaign())
+  figures <- list(
+    list(figure = "time-series", show = "inflight", part = "buffer", mtu = "1500", overlay = "campaign"), list(figure = "distribution", show = "inflight", part = "buffer"),
+    list(figure = "buffer-cdf", part = "buffer"), list(figure = "time-sequence", part = "buffer", to = "1s")
+  )
+  edit_json(file.path(folders[1], "plan.json"), \(plan) replace(plan, "figures", list(figures)))
+  to <- tempfile()
+  quietly(compare_campaigns(list(folder = folders[1]), list(folder = folders[2]), to, cores = 1L))
+  made <- jsonlite::fromJSON(file.path(to, "comparison.json"), simplifyVector = FALSE)
+  expect_true(all(startsWith(vapply(made$figures, \(one) one$name, ""), c("time-series", "distribution", "buffer-cdf", "time-sequence"))))
+  data <- data.table::fread(file.path(to, made$figures[[1]]$data))
+  expect_setequal(data$curve, c("A", "B"))
+  expect_equal(data[curve == "A"]$mid, data[curve == "B"]$mid)
+})

@@ -79,6 +79,29 @@ test_that("a metric has one value per trial, and no span of time", {
   expect_error(figure_of(figure = "distribution", show = "goodput_bps", from = "1s"), "metric of the whole trial", class = "samovar_no_data")
 })
 
+test_that("values of which a trial has few are shown one by one, each with its trial", {
+  results <- values_results()
+  made <- figure_of(figure = "buffer-cdf", part = "buffer")
+  cycles <- results$cycles[trial %in% made$trials & counts == TRUE & !is.na(method1_packets)]
+  expect_equal(sort(made$data$value), sort(cycles$method1_packets))
+  expect_equal(made$data[, max(share), by = curve]$V1, rep(1, uniqueN(made$data$curve)))
+  expect_setequal(made$data$trial, cycles$trial)
+  expect_equal(made$plot$scales$get_scales("x")$limits, buffer_limits(made$data$value, set_buffer(results$campaign, made$trials)))
+  middle_s <- stats::median(cycles$end_s)
+  late <- figure_of(figure = "distribution", show = "buffer-method1", part = "buffer", from = sprintf("%.3fs", middle_s - 0.001))
+  expect_equal(nrow(late$data), sum(cycles$end_s >= middle_s))
+  expect_equal(figure_of(figure = "distribution", show = "goodput_bps", part = "window", overlay = "rwnd", facet = "cc")$data$share, rep(1, 4))
+})
+
+test_that("estimates of single cwnd cycles are those that are measured of the traces", {
+  results <- values_results()
+  id <- results$campaign$trials[part == "buffer"]$id[1]
+  measured <- measure_series(results$campaign$folder, results$campaign$manifests[[id]], c("buffer-method2", "pause-to-drop"))
+  kept <- results$cycles[trial == id & counts == TRUE & !is.na(method2_packets)]
+  expect_equal(range(measured$`buffer-method2`$quantiles$value), range(kept$method2_packets))
+  expect_null(measured$`pause-to-drop`$series)
+})
+
 test_that("bars and tiles show the medians of the summary", {
   results <- values_results()
   summary <- results$summary[metric == "rtt_median_ms" & rwnd != ""]

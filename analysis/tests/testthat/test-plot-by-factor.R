@@ -1,7 +1,29 @@
-test_that("an axis of rates or numbers is numeric, any other has its levels in the order of the plan", {
-  expect_equal(level_axis(c("500Kbit", "40Mbit"), NULL, "udp"), list(at = c(0.5, 40), title = "udp (Mbit/s)"))
-  expect_equal(level_axis(c("4", "12"), NULL, "stations")$at, c(4, 12))
-  expect_equal(levels(level_axis(c("pie", "codel"), c("codel", "fq", "pie"), "aqm")$at), c("codel", "pie"))
+test_that("an axis of sizes, rates or numbers is numeric, any other has its levels in their order", {
+  expect_equal(level_axis(factor(c("500Kbit", "40Mbit")), "udp"), list(at = c(0.5, 40), title = "udp (Mbit/s)", sizes = FALSE))
+  expect_equal(level_axis(c("4", "12"), "stations")$at, c(4, 12))
+  expect_equal(level_axis(c("50KB", "1MB"), "rwnd"), list(at = c(5e4, 1e6), title = "rwnd", sizes = TRUE))
+  expect_equal(levels(level_axis(factor(c("pie", "codel"), c("codel", "pie")), "aqm")$at), c("codel", "pie"))
+  expect_equal(level_axis(factor(c("0B", "9KB")), "limit")$at, factor(c("0B", "9KB"))) # no logarithm
+})
+
+test_that("figures against receive windows are medians by the factor rwnd, with the window in bytes", {
+  folder <- small_campaign()
+  quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
+  short <- make_output(results, list(figure = "rtt-by-rwnd", part = "window"))
+  long <- make_output(results, list(figure = "bars", kind = "points", show = "rtt_median_ms", by = "rwnd", part = "window"))
+  expect_equal(names(short$data)[1:4], c("curve", "rwnd", "rwnd_bytes", "median"))
+  expect_equal(unname(as.list(short$data)), unname(as.list(long$data)))
+  expect_match(long$caption, "Grey line: theory")
+  expect_equal(short$layout$x, "rwnd_bytes")
+  in_packets <- make_output(results, list(figure = "metric-by-factor", metric = "cwnd_median_packets", factor = "rwnd", part = "window"))$data
+  in_kb <- make_output(results, list(figure = "cwnd-by-rwnd", part = "window"))$data
+  expect_equal(in_kb$median, in_packets$median * (1500 - tcp_header_bytes) / 1e3)
+})
+
+test_that("an axis of medians includes negative values", {
+  data <- data.table::data.table(level = c(1, 2), curve = factor("a"), median = c(-3, 4), lo = c(-4, 3), hi = c(-2, 5))
+  range <- ggplot2::layer_scales(plot_by_factor(data, "x", "y", y_from = y_start(data)))$y$get_limits()
+  expect_equal(range, c(-4, 5))
 })
 
 test_that("the title of a metric has its words and its unit", {

@@ -16,9 +16,7 @@ from samovar.report.campaign_data import Json
 from samovar.report.number_format import number
 
 Columns = dict[str, list[str]]
-UNITS = {"ms": "ms", "us": "µs", "s": "s", "bytes": "bytes", "packets": "packets", "mbps": "Mbit/s"}
-"""Units by the suffix of a column's name."""
-NAMES = {"rtt": "RTT", "srtt": "srtt", "rto": "RTO", "cwnd": "cwnd", "ssthresh": "ssthresh", "t": "Time"}
+NAMES = {"rtt": "RTT", "srtt": "srtt", "rto": "RTO", "cwnd": "cwnd", "ssthresh": "ssthresh"}
 ROWS_AT_ONCE = 10_000
 KINDS = ("line", "step", "points", "segments", "bars", "boxes")
 """Kinds of layouts that are drawn as curves."""
@@ -29,7 +27,7 @@ LEVEL_TEXTS = ("rwnd", "label", "level")
 
 
 class CurveForm(NamedTuple):
-    """How the curves of a figure are drawn, and the columns of their data.
+    """How the curves of a figure are drawn, and the columns of their data, as figures.json states.
 
     `low` and `high` have the bounds of a band. Rows with the same value of `curve` are a curve; without this
     column, rows of the same trial and flow are. Each combination of values of `facets` has a panel.
@@ -60,7 +58,7 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
     columns = _read_columns(file) if figure["data"] and file.is_file() else {}
     if layout.get("kind") == "tiles":
         return _read_tiles(figure, layout, columns, trials)
-    form = _form_of_layout(layout, columns) or _form_of_columns(columns)
+    form = _form_of_layout(layout, columns)
     if form is None:
         return None
     texts = columns[form.x]
@@ -138,7 +136,7 @@ def _places(figure: Json, trials: Mapping[str, TableRow]) -> list[int]:
 def _axis(figure: Json, name: str, column: str) -> Json:
     """Return an axis's title and whether it is logarithmic, as recorded; by default, the column's name."""
     recorded = (figure.get("axes") or {}).get(name) or {}
-    return {"title": recorded.get("title") or _title(column), "log": bool(recorded.get("log"))}
+    return {"title": recorded.get("title") or _words(column), "log": bool(recorded.get("log"))}
 
 
 def _read_columns(file: Path) -> Columns:
@@ -167,34 +165,6 @@ def _form_of_layout(layout: Json, columns: Columns) -> CurveForm | None:
     form = CurveForm(**names, facets=facets)
     used = {form.x, form.y, form.curve or form.x, *facets}
     return form if form.kind in KINDS and used <= set(columns) else None
-
-
-def _form_of_columns(columns: Columns) -> CurveForm | None:
-    """Return the form of data without a layout: over time, cumulative shares, or medians against levels."""
-    if {"t_s", "quantity", "unit"} <= set(columns):
-        y = next((name for name in ("mid", "value") if name in columns), "")
-        return CurveForm("line", "t_s", y, "low", "high", facets=("quantity",)) if y else None
-    if "curve" not in columns:
-        return None
-    if "median" in columns:
-        x = next((name for name in ("rwnd_bytes", "level") if name in columns), "")
-        return CurveForm("points", x, "median", "lo", "hi", "curve") if x else None
-    value = next((name for name in columns if name not in ("curve", "share", "quantity", "unit")), "")
-    if not value or not _is_numeric(columns[value]):
-        return None
-    if "share" not in columns and "trial" in columns:  # one row per sample
-        columns["share"] = list(map(str, _shares(columns["curve"], _numbers(columns[value]))))
-    return CurveForm("step", value, "share", curve="curve") if "share" in columns else None
-
-
-def _shares(curves: Sequence[str], values: Sequence[float]) -> list[float]:
-    """Return for each sample the share of the samples of its curve that are not greater."""
-    shares = [0.0] * len(values)
-    for curve in set(curves):
-        rows = sorted((row for row, one in enumerate(curves) if one == curve), key=values.__getitem__)
-        for place, row in enumerate(rows, 1):
-            shares[row] = place / len(rows)
-    return shares
 
 
 def _panels(form: CurveForm, columns: Columns) -> list[str]:
@@ -286,12 +256,6 @@ def _is_number(text: str) -> bool:
 
 def _is_numeric(texts: Iterable[str]) -> bool:
     return all(text in ("", "NA") or _is_number(text) for text in texts)
-
-
-def _title(column: str) -> str:
-    """Return the name of a column as the title of an axis: `RTT (ms)` of rtt_ms."""
-    name, _, unit = column.rpartition("_")
-    return f"{_words(name)} ({UNITS[unit]})" if name and unit in UNITS else _words(column)
 
 
 def _words(name: str) -> str:

@@ -351,6 +351,7 @@ def write_analysis(folder: Path, plan: Json, sample: Sample, figures: Path | Non
         made.append({
             "name": name, "file": f"figures/{name}.pdf", "title": title, "caption": caption, "width_in": 6.0,
             "height_in": 3.6, "data": f"data/{name}.csv", "trials": [t["id"] for t in plan["trials"][:24]],
+            "layout": {"kind": "points", "x": "rwnd_bytes", "y": "median", "low": "lo", "high": "hi", "curve": "curve"},
         })  # fmt: skip
     dump(bundle / "figures.json", made)
     dump(bundle / "tables.json", [sample_table(sample)])

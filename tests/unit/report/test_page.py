@@ -9,7 +9,7 @@ import random
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -66,7 +66,7 @@ def test_the_page_loads_nothing_and_links_only_to_files_beside_it(made: Path) ->
 def test_text_of_an_experiment_is_never_markup(tmp_path: Path, made: Path) -> None:
     sample = Sample(title="Title" + HOSTILE, description="About" + HOSTILE, hostile=HOSTILE)
     folder = write_campaign(tmp_path, sample, draw_figures(tmp_path / "figures"))
-    curve = '"curve","rtt_ms","share"\n"cdg</script><script>alert(2)</script>",1,0\n'
+    curve = '"curve","rwnd_bytes","median"\n"cdg</script><script>alert(2)</script>",1,0\n'
     (folder / "bundle" / "data" / "rtt-by-rwnd.csv").write_text(curve)
     make_bundle(folder, silent)
     page, usual = Text(page_of(folder)), Text(page_of(made))
@@ -119,9 +119,13 @@ TRIALS = {
 }
 
 
-def curves_of(tmp_path: Path, text: str) -> object:
+STEP = {"kind": "step", "x": "value", "y": "share", "curve": "curve"}
+MEDIANS = {"kind": "points", "x": "level", "y": "median", "low": "lo", "high": "hi", "curve": "curve"}
+
+
+def curves_of(tmp_path: Path, text: str, layout: Mapping[str, object]) -> object:
     (tmp_path / "data.csv").write_text(text)
-    return read_curves({"data": "data.csv", "ids": ["b-r1"]}, tmp_path, TRIALS)
+    return read_curves({"data": "data.csv", "ids": ["b-r1"], "layout": layout}, tmp_path, TRIALS)
 
 
 def decoded(column: dict[str, object]) -> list[float]:
@@ -134,6 +138,8 @@ def test_a_time_series_has_a_panel_per_quantity_and_a_curve_per_trial(tmp_path: 
         tmp_path,
         "trial,flow,quantity,unit,t_s,low,mid,high\na-r1,bulk,rtt,ms,0,1,2,3\nb-r1,bulk,rtt,ms,2,5,6,7\n"
         "b-r1,bulk,rtt,ms,1,4,5,6\na-r1,queue,queue,packets,0,1,1,NA\n",
+        {"kind": "line", "x": "t_s", "y": "mid", "low": "low", "high": "high", "curve": "flow"}
+        | {"facets": ["quantity", "trial"]},
     )
     assert isinstance(chart, dict)
     assert [(one["title"], [c["label"] for c in one["curves"]]) for one in chart["panels"]] == [
@@ -144,11 +150,12 @@ def test_a_time_series_has_a_panel_per_quantity_and_a_curve_per_trial(tmp_path: 
     assert (decoded(cdg["x"]), decoded(cdg["y"]), cdg["at"]) == ([1, 2], [5, 6], [1])
 
 
-def test_samples_become_their_cumulative_share_and_keep_their_trials(tmp_path: Path) -> None:
-    chart = curves_of(tmp_path, "curve,packets,trial\nx,30,a-r1\nx,10,b-r1\nx,20,gone\nx,40,a-r1\n")
+def test_single_values_keep_their_trials(tmp_path: Path) -> None:
+    text = "curve,value,trial,share\nx,10,b-r1,0.25\nx,20,gone,0.5\nx,30,a-r1,0.75\nx,40,a-r1,1\n"
+    chart = curves_of(tmp_path, text, STEP)
     assert isinstance(chart, dict)
     (curve,) = chart["panels"][0]["curves"]
-    assert (chart["kind"], chart["trials"]) == ("step", [1])
+    assert (chart["kind"], chart["cumulative"], chart["trials"]) == ("step", True, [1])
     assert (decoded(curve["x"]), decoded(curve["y"])) == ([10, 20, 30, 40], [0.25, 0.5, 0.75, 1])
     assert curve["at"] == [1, -1, 0, 0]
 
@@ -171,7 +178,7 @@ def test_a_layout_names_curves_and_panels(tmp_path: Path) -> None:
 
 def test_medians_against_words_have_the_words_on_the_axis(tmp_path: Path) -> None:
     chart = curves_of(
-        tmp_path, "label,curve,median,lo,hi,n,level\nnone,x,1,NA,NA,2,none\nred,x,2,1,3,5,red\n"
+        tmp_path, "label,curve,median,lo,hi,n,level\nnone,x,1,NA,NA,2,none\nred,x,2,1,3,5,red\n", MEDIANS
     )
     assert isinstance(chart, dict)
     assert (chart["kind"], chart["x"]["levels"]) == ("points", ["none", "red"])
@@ -180,19 +187,14 @@ def test_medians_against_words_have_the_words_on_the_axis(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "layout"),
     [
-        "",
-        "a\n",
-        "order,trial\n1,a-r1\n",
-        "curve,name\nx,y\n",
-        "t_s,value\n1,2\n",
-        "curve,median\nx,1\n",
-        "curve\nx\n",
+        *((text, STEP) for text in ("", "a\n", "curve,value,share\n", "curve,value\nx,1\n")),
+        *(("curve,value,share\nx,1,1\n", layout) for layout in ({}, {**STEP, "kind": "violins"}, MEDIANS)),
     ],
 )
-def test_other_data_are_not_curves(tmp_path: Path, text: str) -> None:
-    assert curves_of(tmp_path, text) is None
+def test_other_data_are_not_curves(tmp_path: Path, text: str, layout: dict[str, object]) -> None:
+    assert curves_of(tmp_path, text, layout) is None
 
 
 def test_a_number_is_kept_to_a_16_millionth_of_the_range() -> None:
