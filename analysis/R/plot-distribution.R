@@ -280,7 +280,9 @@ figure_sender_cdf <- function(results, trials, quantity = "srtt", flow = NULL) {
   })
 }
 
-figure_throughput_cdf <- function(results, trials, window = 5, flow = NULL) figure_distribution(results, trials, "throughput", of = flow, window = window)
+figure_throughput_cdf <- function(results, trials, window = 5, flow = NULL) {
+  with_column(figure_distribution(results, trials, "throughput", of = flow, window = window), "throughput_mbps")
+}
 
 # The mean rate in each complete window of `width_s`, from the narrower windows of a trial's time series.
 wider_windows <- function(rates, width_s) {
