@@ -55,6 +55,9 @@ sentences <- function(...) {
 
 capital <- function(text) paste0(toupper(substring(text, 1, 1)), substring(text, 2))
 
+# The title of an axis within a sentence: "throughput (Mbit/s)", but "RTT (ms)" and "CPU busy (%)".
+in_sentence <- function(title) sub("^([A-Z])(?=[a-z])", "\\L\\1", title, perl = TRUE)
+
 count_words <- function(n, one, many = paste0(one, "s")) paste(n, if (n == 1) one else many)
 
 # "Bars: 93.75 % interval of the median (order statistics)." for 5 trials per point.

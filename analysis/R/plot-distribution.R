@@ -25,13 +25,13 @@ distribution_of <- function(results, trials, find, kind = "cdf", of = NULL, over
     plot = plot_distribution(data, kind, found$title, groups$legend, groups$panels, log, if (found$buffer) set_buffer(campaign, groups$trials$id)),
     data = cbind(data[, columns, with = FALSE], quantity = found$quantity, unit = found$unit, data[, setdiff(names(data), columns), with = FALSE]),
     trials = unique(as.character(found$values$trial)), width_in = 6.3, height_in = panels_height_in(groups, 2.4),
-    title = paste("Distribution of", sub(" [(].*", "", found$title)),
+    title = paste("Distribution of", in_sentence(sub(" [(].*", "", found$title))),
     layout = c(list(kind = c(cdf = "step", ccdf = "step", box = "boxes", violin = "violins", histogram = "histogram")[[kind]]),
                if (cumulative) list(x = "value", y = "share") else if (kind == "histogram") list(x = "value") else list(x = "curve", y = "value"),
                list(curve = "curve", facets = I(groups$panels))),
     sources = found$sources,
     caption = sentences(
-      paste0(kind_words[[kind]], " of ", found$title, ": ", count_words(uniqueN(found$values$trial), "trial"), ", ", found$words),
+      paste0(kind_words[[kind]], " of ", in_sentence(found$title), ": ", count_words(uniqueN(found$values$trial), "trial"), ", ", found$words),
       capital(found$what), groups$left_out, flow_words(of), fixed_words(campaign, trials, groups$factors), path_words(campaign, trials)
     )
   )

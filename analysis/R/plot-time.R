@@ -267,7 +267,7 @@ series_source_words <- function(campaign, data, show) {
   rows[is.na(source), source := vapply(seq_len(.N), \(i) recorded_source(campaign$manifests[[trial[i]]], quantity[i]), "")]
   titles <- vapply(outputs_of("series"), \(s) s$title, "")
   rows[, source := sub("^captures?(-at-[a-z-]+)?", "captures", source)]
-  by <- rows[!is.na(source), .(titles = and_words(unique(titles[quantity]))), by = source]
+  by <- rows[!is.na(source), .(titles = and_words(in_sentence(unique(titles[quantity])))), by = source]
   missing <- setdiff(show, rows$quantity)
   sentences(if (nrow(by) > 0) paste0("Recorded by ", paste(by$source, by$titles, sep = ": ", collapse = "; ")), if (length(missing) > 0) sub("^n", "N", unrecorded_words(missing)))
 }

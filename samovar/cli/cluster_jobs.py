@@ -121,9 +121,11 @@ def wait(processes: Sequence[subprocess.Popen[str]], again: str) -> list[int]:
 
 def _slurm_words() -> list[str]:
     """Return Snakemake's options for Slurm: without accounting, `sacct` fails, and `squeue` replaces it."""
-    asked = subprocess.run(["sacct", "--noheader"], capture_output=True, timeout=60, check=False)
-    status = ["--slurm-status-command", "squeue"] if asked.returncode else []
-    return ["--executor", SLURM, *status]
+    try:
+        subprocess.run(["sacct", "--noheader"], capture_output=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ["--executor", SLURM, "--slurm-status-command", "squeue"]
+    return ["--executor", SLURM]
 
 
 def require_snakemake(on: str) -> None:

@@ -203,6 +203,8 @@ def test_a_lab_whose_controller_was_killed_while_it_started_is_taken_over(
             assert controller.poll() is None
             time.sleep(0.01)
         controller.kill()
+    # A child of the controller between its fork and its exec may hold the lock for a moment.
+    subprocess.run(["flock", "--wait", "10", str(tmp_path / "lock"), "true"], check=True)
     access = lab.up(load_testbed(root / "hosts" / "lab.yaml"), tmp_path, NEEDS, silent)
     before = footprint(access)
     try:

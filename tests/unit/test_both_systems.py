@@ -30,7 +30,7 @@ MIXES: Mapping[str, Set[str]] = {
 """The roles whose hosts run FreeBSD; the others run Linux."""
 PORTS = {"iperf", "nttcp", "nuttcp", "python3", "tcpreplay", "tcprewrite"}
 """Programs that are not in FreeBSD's base system, without iperf3, which the recorded hosts had."""
-LINUX_ONLY = "the congestion control cdg has no parameter backoff_beta"
+LINUX_ONLY = "the congestion control cdg has no parameter backoff_"
 """What the WLAN studies set by the parameter's name in Linux."""
 
 
@@ -122,7 +122,7 @@ def test_what_freebsd_lacks_for_a_shipped_experiment_is_a_generator_with_a_repla
     plan = planned(name, "FreeBSD", tmp_path)
     facts = {host: facts_of_freebsd(plan, host) for host in plan.trials[0].resolved.hosts}
     for finding in find_missing(plan, CATALOGUE, facts, 1.0, calibrates=True):
-        if name.startswith("cdg-wlan") and finding.what == LINUX_ONLY:
+        if name.startswith("cdg-wlan") and finding.what.startswith(LINUX_ONLY):
             continue
         program = finding.what.removeprefix("no program ")
         assert program in PORTS, str(finding)

@@ -242,7 +242,7 @@ test_that("figures show the samples of applications, of whole trials and of a pa
   of_log <- \(seconds) as.vector(stats::quantile(seconds, seq(0, 1, by = 0.002), type = 1))
   whole <- figure_of(figure = "distribution", show = "object-time", overlay = "path.aqm")
   expect_equal(whole$data[curve == "pfifo"]$value, of_log(logged$seconds))
-  expect_match(whole$caption, "Recorded by generator http: Object time", fixed = TRUE)
+  expect_match(whole$caption, "Recorded by generator http: object time", fixed = TRUE)
   starts_s <- attr(logged, "epoch_s") + logged$t_ns / 1e9 - read_campaign(folder)$manifests[[grep("^pfifo", names(measured()))]]$t_start_s
   early <- figure_of(figure = "distribution", show = "object-time", overlay = "path.aqm", to = "11s")
   expect_equal(early$data[curve == "pfifo"]$value, of_log(logged$seconds[starts_s <= 11]))

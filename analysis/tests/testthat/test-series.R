@@ -98,7 +98,7 @@ test_that("time-series has a panel for each quantity, a curve for each level of 
   expect_setequal(as.character(made$data$column), c("600", "1500"))
   expect_true(all(grepl("newreno|cubic", levels(made$data$curve))))
   expect_true(all(unlist(made$layout[c("x", "y", "low", "high", "curve")]) %in% names(made$data)))
-  expect_match(made$caption, "Recorded by tcp-info: cwnd; captures: Bytes in flight and Goodput", fixed = TRUE)
+  expect_match(made$caption, "Recorded by tcp-info: cwnd; captures: bytes in flight and goodput", fixed = TRUE)
 })
 
 test_that("what nothing recorded is named with the loggers that record it", {
