@@ -69,7 +69,7 @@ test_that("CAIA-TR-160923A, 2, 4 and 5: at 8 Mbit/s and 20 ms, a full queue of 1
   manifest <- list(resolved = list(mtu_bytes = 1000, path = list(rtt_s = 0.02, down = list(rate_bps = 8e6, buffer_packets = 100))))
   theory <- rwnd_theory(list(manifests = list(a = manifest)), data.table::data.table(id = "a"), c(1000, 960000))
   # 20000 bytes of packets, 960 of every 1000 of them payload, fill the idle path; 120000 fill the queue as well.
-  at <- \(data_bytes) stats::approx(theory$rwnd_bytes, theory$value, data_bytes)$y
+  at <- \(data_bytes) stats::approx(theory$level, theory$value, data_bytes)$y
   share <- (1000 - tcp_header_bytes) / 1000
   expect_equal(at(10000 * share), 20)
   expect_equal(at(60000 * share), 60, tolerance = 0.001)
