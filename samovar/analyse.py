@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryFile
 from typing import NamedTuple
@@ -79,13 +79,15 @@ def unmeasured(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None
     return Unmeasured(**found[0].values)  # type: ignore[arg-type]  # the keys that list_unmeasured() prints
 
 
-def measure_command(campaign: Path, root: Path, file: str) -> str:
-    """Return the shell command that measures the trials listed in a file of JSON, for a later analysis.
+def measure_commands(campaign: Path, root: Path, files: Iterable[str]) -> list[str]:
+    """Return for each file of JSON the shell command that measures the trials listed in it.
 
-    The file has the keys `trials`, and `code` and `versions` of Unmeasured.
+    The measures are for a later analysis. A file has the keys `trials`, and `code` and `versions` of
+    Unmeasured.
     """
-    words, variables = _r_command("measure", [str(campaign), f"--part={file}"], root, silent)
-    return shlex.join(["env", *(f"{name}={value}" for name, value in variables.items()), *words])
+    words, variables = _r_command("measure", [str(campaign)], root, silent)
+    words = ["env", *(f"{name}={value}" for name, value in variables.items()), *words]
+    return [shlex.join([*words, f"--part={file}"]) for file in files]
 
 
 def _r_command(

@@ -55,17 +55,13 @@ def run_jobs(jobs: Jobs, on: str, results: Path, again: str) -> list[int]:
         write_json(folder / "config.json", {name: getattr(jobs, name) for name in names})
         words = ["--snakefile", str(SNAKEFILE), "--directory", str(folder), "--jobs", str(len(jobs.commands))]
         words += ["--configfile", str(folder / "config.json"), "--keep-going", *executor]
-        process = start([sys.executable, "-m", "snakemake", *words], folder)
-        reader = Thread(target=show_output, args=(on, process))
-        reader.start()
-        codes = wait([process], again)
-        reader.join()
+        (code,) = run_processes({on: [sys.executable, "-m", "snakemake", *words]}, folder, again)
         numbers = range(1, len(jobs.commands) + 1)
         failed = [number for number in numbers if not (folder / f"{jobs.rule}-{number}").exists()]
         for number in failed:
             lines = _last_lines(folder / f"{jobs.rule}-{number}.log", results)
             show(f"{number}/{len(numbers)}  {line}" for line in lines)
-    return failed or list(numbers) * bool(codes[0])
+    return failed or list(numbers) * bool(code)
 
 
 def _last_lines(log: Path, results: Path) -> list[str]:
@@ -75,8 +71,24 @@ def _last_lines(log: Path, results: Path) -> list[str]:
     return lines[-LAST_LINES:] or [not_run]
 
 
-def start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
-    """Start a process in a session of its own, so that only `wait` passes Ctrl-C to it, and only once."""
+def run_processes(commands: Mapping[str, Sequence[str]], folder: Path, again: str) -> list[int]:
+    """Run commands as processes at the same time in a folder, and return their exit codes.
+
+    The lines that a process prints are shown with the name of its command before each. `again` is the command
+    that is shown after Ctrl-C.
+    """
+    processes = [_start(command, folder) for command in commands.values()]
+    readers = [Thread(target=_show_output, args=named) for named in zip(commands, processes, strict=True)]
+    for reader in readers:
+        reader.start()
+    codes = _wait(processes, again)
+    for reader in readers:
+        reader.join()
+    return codes
+
+
+def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+    """Start a process in a session of its own, so that only `_wait` passes Ctrl-C to it, and only once."""
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -89,14 +101,14 @@ def start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def show_output(name: str, process: subprocess.Popen[str]) -> None:
+def _show_output(name: str, process: subprocess.Popen[str]) -> None:
     """Show the lines that a process prints, with a name before each."""
     assert process.stdout
     with process.stdout as lines:
         show(f"{name}  {line.rstrip()}" for line in lines)
 
 
-def wait(processes: Sequence[subprocess.Popen[str]], again: str) -> list[int]:
+def _wait(processes: Sequence[subprocess.Popen[str]], again: str) -> list[int]:
     """Wait for processes, and return their exit codes.
 
     A Ctrl-C is passed on to the processes. After the second one, they are not waited for any more.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
-from samovar.analyse import AnalysedPart, measure_command, unmeasured
+from samovar.analyse import AnalysedPart, measure_commands, unmeasured
 from samovar.cli.cluster_jobs import Jobs, require_snakemake, run_jobs
 from samovar.cli.program import event_display, show
 from samovar.errors import AnalysisError
@@ -38,10 +37,9 @@ def measure_in_jobs(
     # Trials are dealt in turn, the largest first, so that the jobs take about the same time.
     files = {f"trials-{number + 1}.json": {"trials": left.trials[number::of]} for number in range(of)}
     identity = {"code": left.code, "versions": left.versions}
-    command = measure_command(campaign, root, "FILE")
     measure = Jobs(
         rule="measure",
-        commands=[command.replace("--part=FILE", f"--part={shlex.quote(name)}") for name in files],
+        commands=measure_commands(campaign, root, files),
         memory_mb=BASE_MB + int(PROCESSES * MEMORY_PER_BYTE * left.bytes[0] / 1e6),
         minutes=BASE_MINUTES + int(sum(left.bytes[::of]) / BYTES_PER_MINUTE),
         files={name: content | identity for name, content in files.items()},

@@ -16,9 +16,11 @@ from samovar.campaign import (
     run_command,
     summarise,
 )
+from samovar.campaign.journal import CampaignState
 from samovar.cli.program import command, open_controller, show
 from samovar.cli.project import Request
 from samovar.cli.shard_runs import run_shards
+from samovar.plan import Plan
 from samovar.units import counted
 
 
@@ -42,14 +44,14 @@ def merge(root: Path, shards: Sequence[str], force: bool = False) -> int:
 
 def show_merged(merged: Merged) -> int:
     """Show a merged campaign; return 1 if trials of it are left to run, otherwise 0."""
-    summary = summarise(merged.folder, read_plan(merged.folder), read_state(merged.folder))
-    show(merged_lines(merged, summary))
+    plan, state = read_plan(merged.folder), read_state(merged.folder)
+    summary = summarise(merged.folder, plan, state)
+    show(merged_lines(merged, plan, state, summary))
     return int(not summary.complete)
 
 
-def merged_lines(merged: Merged, summary: Summary) -> Iterator[str]:
+def merged_lines(merged: Merged, plan: Plan, state: CampaignState, summary: Summary) -> Iterator[str]:
     """Yield the lines to print after `merge`: trials by node, the campaign, how to run missing trials."""
-    plan, state = read_plan(merged.folder), read_state(merged.folder)
     nodes = Counter(trial.node or "unknown" for trial in state.trials.values())
     yield from (f"{node}: {counted(number, 'trial')}" for node, number in sorted(nodes.items()))
     yield f"{summary.done} of {counted(summary.trials, 'trial')} done: {merged.folder}"

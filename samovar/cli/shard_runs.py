@@ -6,10 +6,9 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Thread
 
 from samovar.campaign import shards_of
-from samovar.cli.cluster_jobs import LOCAL, Jobs, require_snakemake, run_jobs, show_output, start, wait
+from samovar.cli.cluster_jobs import LOCAL, Jobs, require_snakemake, run_jobs, run_processes
 from samovar.cli.controller import Controller
 from samovar.cli.program import open_controller
 from samovar.cli.project import PlannedExperiment, Request
@@ -83,18 +82,9 @@ def _require_memory(planned: PlannedExperiment, of: int) -> None:
 
 def _run_here(command: Sequence[str], of: int, again: str) -> list[int]:
     """Run each shard as a process, all at the same time; return the numbers of the incomplete shards."""
-    processes = [
-        start([*command, "--shard", f"{number}/{of}"], PACKAGE.parent) for number in range(1, of + 1)
-    ]
-    readers = [
-        Thread(target=show_output, args=(f"{number}/{of}", process))
-        for number, process in enumerate(processes, 1)
-    ]
-    for reader in readers:
-        reader.start()
-    codes = wait(processes, again)
-    for reader in readers:
-        reader.join()
+    names = [f"{number}/{of}" for number in range(1, of + 1)]
+    commands = {name: [*command, "--shard", name] for name in names}
+    codes = run_processes(commands, PACKAGE.parent, again)
     return [number for number, code in enumerate(codes, 1) if code]
 
 
