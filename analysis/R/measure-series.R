@@ -1,8 +1,8 @@
 # Measure quantities over time for the figures that show them. outputs.yaml lists them under `series`, with the recordings they come from.
 
-# The functions that outputs.yaml names under `series` return a table `t_s`, `value` of samples, or a named list of such tables; NULL stands for a
-# quantity that nothing recorded. Attribute `from` of a table is the recording that it comes from, if that is not the first source in outputs.yaml. Times
-# are seconds since the start of traffic. A function of scope flow or application has the same argument as functions that measure metrics. The argument of
+# The functions that outputs.yaml names under `series` return a table of samples with the columns `t_s` and `value`, or a named list of such tables. They
+# return NULL if nothing recorded the quantity. A table that does not come from the first source in outputs.yaml names its source in the attribute `from`.
+# Times are seconds since the start of traffic. A function of scope flow or application has the same argument as functions that measure metrics. The argument of
 # a function of scope trial or host has `manifest`, `traces` and, for a host, its name `host`. Every argument has `frame`, the time windows in which packets
 # are counted.
 

@@ -227,7 +227,7 @@ groups_of <- function(campaign, trials, overlay = NULL, facet = NULL, axis = NUL
     trials = trials[at], curve = droplevels(curves$labels[at]), levels = levels[at], panels = names(levels) %||% character(), legend = curves$title,
     factors = c(overlay, rest, facet),
     left_out = if (every > most) {
-      paste(most, "of", every, "curves are shown, as more colours cannot be told apart; choose with the levels of a factor, or use `facet`")
+      paste(most, "of", every, "curves are shown, because more colours are hard to distinguish; choose with the levels of a factor, or use `facet`")
     }
   )
 }

@@ -181,7 +181,7 @@ drop_curves <- function(data) {
   every <- levels(data$curve)
   kept <- utils::head(every, length(okabe_ito))
   list(kept = kept, left_out = if (length(every) > length(kept)) {
-    paste(length(kept), "of", length(every), "curves are shown, as more colours cannot be told apart; choose with `of` or the levels of a factor")
+    paste(length(kept), "of", length(every), "curves are shown, because more colours are hard to distinguish; choose with `of` or the levels of a factor")
   })
 }
 

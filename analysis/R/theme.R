@@ -43,7 +43,7 @@ okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
 line_types <- c("solid", "22", "42", "13", "62", "1343", "solid", "22")
 point_shapes <- c(16, 17, 15, 18, 1, 2, 0, 5)
 
-# Curves that can be told apart: as many as there are colours. Quantities have an order, and so a scale of more colours.
+# The largest number of curves whose colours readers can distinguish. Quantities have an order, so they get a scale with more colours.
 most_curves <- function(levels) if (is.null(values_of_levels(levels))) length(okabe_ito) else 2L * length(okabe_ito)
 
 # The light end of the scale is omitted because it is hard to see on white.

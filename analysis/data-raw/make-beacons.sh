@@ -21,7 +21,7 @@ until_true grep -q 'listening on' sender.log
 until_true grep -q 'listening on' receiver.log
 until_true sh -c 'ip netns exec ckb ss -Hltn "sport = 5201" | grep -q .'
 ip netns exec ckc ping -c 24 -i 0.1 -t 1 224.0.0.1 >/dev/null & p3=$!
-sleep 0.5 # the data begins among the pings
+until_true sh -c 'tcpdump -r exact.pcap -n icmp | grep -c . | grep -qx "[5-9]\|1."' # the data begins among the pings
 ip netns exec cka iperf3 -c 172.16.12.2 -t 1 -b 800K -l 1448 >iperf3.log
 wait $p3 || [ $? = 1 ] # 1: nobody has answered
 kill -INT $p1 $p2; wait $p1 $p2
