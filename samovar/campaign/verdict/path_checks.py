@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from math import exp, lgamma, log
 from pathlib import Path
 
-from samovar.campaign.verdict.capture_checks import SLACK_BYTES
+from samovar.campaign.verdict.capture_checks import FULL_FRAME_BYTES, SLACK_BYTES
 from samovar.campaign.verdict.check_result import Check, Verdict, unreadable
 from samovar.campaign.verdict.evidence import QUEUE, STAGE, Evidence
 from samovar.campaign.verdict.path_measurement import DirectionMeasurement
-from samovar.campaign.verdict.traces import UNREADABLE, QueueSample, open_lines, read_queue_samples
+from samovar.campaign.verdict.traces import (
+    UNREADABLE,
+    QueueSample,
+    open_lines,
+    read_frames_dropped,
+    read_queue_samples,
+)
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.recipes import PathProbe, loss_states
 
@@ -22,6 +28,7 @@ CHANCE = 0.001
 INVALID_TOLERANCES = 5
 """If the calibrated round-trip time or rate deviates by more than this many tolerances, no trial runs on the
 path. If it deviates by one to this many tolerances, trials are suspect."""
+SLACK_PACKETS = SLACK_BYTES // FULL_FRAME_BYTES
 BUSY_PACKETS = 2
 """A bottleneck is considered busy while its queue holds more packets than this."""
 BUSY_S = 0.5
@@ -136,7 +143,10 @@ def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
-    """Compare the bytes that each direction of the bottleneck counted with the captures behind it.
+    """Compare what each direction of the bottleneck counted with the captures behind it.
+
+    The access point of a WLAN that a lab simulates drops frames behind the bottleneck. Its logger counts
+    these in frames, so the comparison is then of packets, otherwise of bytes.
 
     Not checked if offloads are on, because a queue counts a super-packet as one packet. Packets that are
     still queued when the queue's counter is read arrive later, so captures may have more bytes.
@@ -153,21 +163,47 @@ def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
         captures = [evidence.captures_at(host, whole=True) for host in hosts]
         if counted is None or not captures or not all(captures):
             continue
-        arrived_bytes = sum(
-            stream.frame_bytes
+        arrived = [
+            stream
             for at_host in captures
             for capture in at_host
             for stream in capture
             if stream.destination in behind and stream.source not in behind
-        )
-        most_bytes = share * counted.sent_bytes + SLACK_BYTES
-        over_bytes = counted.sent_bytes - arrived_bytes
-        observed = f"{counted.sent_bytes} B"
+        ]
+        points, dropped_frames = [*_access_points(evidence, hosts)], 0
+        for host, trace in points:
+            try:
+                with open_lines(trace) as file:
+                    dropped_frames += read_frames_dropped(file, host)
+            except UNREADABLE as error:
+                yield unreadable(trace, host, error)
+                return
+        if points:
+            quantity, unit, sent, slack = "packets", "packets", counted.sent_packets, SLACK_PACKETS
+            captured = sum(stream.packets for stream in arrived)
+            received = captured + dropped_frames
+            requested = (
+                f"{captured} packets as captured behind it and {dropped_frames} dropped by access points"
+            )
+        else:
+            quantity, unit, sent, slack = "bytes", "B", counted.sent_bytes, SLACK_BYTES
+            received = sum(stream.frame_bytes for stream in arrived)
+            requested = f"{received} B as captured behind it"
+        most = share * sent + slack
+        observed = f"{sent} {unit}"
         if counted.waiting_packets:
             observed += f", while {counted.waiting_packets} packets still waited"
-        ok = over_bytes <= most_bytes and (over_bytes >= -most_bytes or counted.waiting_packets > 0)
-        label, requested = f"bytes through the bottleneck, {name}", f"{arrived_bytes} B as captured behind it"
+        ok = sent - received <= most and (sent - received >= -most or counted.waiting_packets > 0)
+        label = f"{quantity} through the bottleneck, {name}"
         yield Check(label, path.router, requested, observed, ok, "suspect", f"± {share:.1%}")
+
+
+def _access_points(evidence: Evidence, receivers: Collection[str]) -> Iterator[tuple[str, Path]]:
+    """Yield the access points that send frames to receivers, each with the trace of its WLAN."""
+    for host, program in evidence.programs("logger", "air"):
+        for wlan in evidence.resolved.hosts[host].wlans:
+            if wlan.link == program.parameters["link"] and set(receivers) & {*wlan.hosts} - {host}:
+                yield host, evidence.trace(program)
 
 
 def check_bottleneck_rate(evidence: Evidence) -> Iterator[Check]:

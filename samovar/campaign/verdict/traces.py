@@ -77,3 +77,15 @@ def read_queue_samples(lines: Iterable[str], interface: str) -> Iterator[QueueSa
             values = (row[key] for key in ("t_ns", "backlog_packets", "backlog_bytes", "sent_bytes"))
             t_ns, packets, size, sent = map(int, values)
             yield QueueSample(t_ns, packets, size, sent, is_instant=row["qdisc"] != DUMMYNET)
+
+
+def read_frames_dropped(lines: Iterable[str], station: str) -> int:
+    """Return how many frames a station of a simulated WLAN dropped, from the samples of its logger.
+
+    Frames were dropped because the station's queue was full or after the last retry. May raise the exceptions
+    in UNREADABLE.
+    """
+    dropped = [
+        int(row["drops"]) + int(row["given_up"]) for row in csv.DictReader(lines) if row["station"] == station
+    ]
+    return dropped[-1] - dropped[0] if dropped else 0

@@ -50,7 +50,7 @@ from samovar.cli.project import Request
 from samovar.errors import DefinitionError
 from samovar.experiment import Config, keys, load_experiment, load_testbed
 from samovar.hosts import ScriptResult
-from samovar.plan import CapturePlan
+from samovar.plan import CapturePlan, LoggerPlan, WlanPlan
 from samovar.recipes import ByteCounts, CountPatterns, split_finish_output
 from samovar.recipes.scripts import FOUND, RESTORED
 from tests.unit.campaign.evidence_sample import evidence_of
@@ -396,6 +396,37 @@ def test_the_bottleneck_counts_what_arrives_or_less_while_packets_still_wait(
     assert (check.ok, check.severity) == (ok, "suspect")
     without_captures = evidence_of(tmp_path / "none", policy=policy, counters={"rtr": span})
     assert list(check_bottleneck_bytes(without_captures)) == []
+
+
+@pytest.mark.parametrize(
+    ("sent_packets", "trace", "verdict"),
+    [
+        (201, "rtr,0,0\nrtr,0,0\n", "valid"),
+        (9_201, "rtr,0,0\nrtr,0,0\n", "suspect"),
+        (9_201, "rtr,500,10\ndst,0,0\nrtr,9400,110\ndst,7,7\n", "valid"),
+        (9_201, "rtr,0,0\n", "suspect"),
+        (201, "rtr,none,0\n", "invalid"),
+    ],
+)
+def test_frames_that_an_access_point_dropped_behind_the_bottleneck_are_counted_as_sent(
+    tmp_path: Path, sent_packets: int, trace: str, verdict: str
+) -> None:
+    air = LoggerPlan(logger="air", host="rtr", interface="eth1", parameters={"link": "air"})
+    wlan = WlanPlan(link="air", hosts=("rtr", "dst"), standard="802.11g", rate_bps=None, seed=1)
+    router = RESOLVED.hosts["rtr"].model_copy(update={"wlans": (wlan,)})
+    resolved = RESOLVED.model_copy(
+        update={"hosts": {**RESOLVED.hosts, "rtr": router}, "loggers": (*RESOLVED.loggers, air)}
+    )
+    for name in ("src-eth1", "dst-eth1"):
+        write(tmp_path, name, sound())
+    with gzip.open(tmp_path / "traces" / "rtr-air.csv.gz", "wt") as file:
+        file.write(f"station,drops,given_up\n{trace}")
+    policy = Policy(behind={"down": frozenset({DST}), "up": frozenset({SRC})})
+    span = CounterSpan({"queue.down": "0 0 0 0"}, {"queue.down": f"700000 {sent_packets} 0 0"})
+    checks = check_bottleneck_bytes(
+        evidence_of(tmp_path, resolved=resolved, policy=policy, counters={"rtr": span})
+    )
+    assert verdict_of(checks)[0] == verdict
 
 
 @pytest.mark.parametrize(("idle", "ok"), [("1000 700", True), ("1000 610", False)])
