@@ -32,7 +32,7 @@ class Kind:
     scales: Mapping[str, int]
 
     def unit(self, written: str) -> str | None:
-        """Return the unit that a text names, or None. Upper and lower case differ, except in rates."""
+        """Return the unit that a text names, or None. Letter case matters, except in rates."""
         if written in self.scales:
             return written
         same = [unit for unit in self.scales if unit.lower() == written.lower()]

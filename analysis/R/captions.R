@@ -1,4 +1,4 @@
-# Make titles, captions and cells of figures and tables.
+# Write the titles and captions of figures and tables, and the texts in cells of tables.
 
 # --- Curves, factors, metrics, units
 
@@ -125,7 +125,7 @@ path_words <- function(campaign, trials) {
   paste(words, collapse = ", ")
 }
 
-# "TCP state recorded by siftr": the loggers that recorded the quantities behind some metrics, for quantities that several loggers can record.
+# "TCP state recorded by siftr": the loggers that recorded the data of some metrics, if several loggers can record these data.
 source_words <- function(campaign, ids, metrics) {
   needs <- unique(unlist(lapply(outputs_of("metric")[metrics], \(m) m$needs)))
   named <- Filter(\(q) !is.null(q$caption), outputs_of("quantity")[needs])
@@ -150,7 +150,7 @@ set_buffer <- function(campaign, ids) {
 
 # --- Cells and columns of tables
 
-# The number of trials behind a row, and of suspect trials among them if there are any: "6", or "6 (1 suspect)".
+# The number of trials from which a row was computed, and of suspect trials among them if there are any: "6", or "6 (1 suspect)".
 trial_count <- function(values, l) {
   trials <- unique(values[level == l], by = "trial")
   suspect <- sum(trials$verdict %in% "suspect")

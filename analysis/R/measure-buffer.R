@@ -225,7 +225,7 @@ cwnd_at <- function(samples, moment_s) {
 #' \deqn{bytes = OWD_{buffer} \cdot rate, \quad packets = bytes / MTU}
 #'
 #' `OWD_load` is the delay of x, `OWD_idle` the smallest delay before x (the report uses the delay of the first packet, but a busy host may have
-#' delayed a single packet). The rate is the rate of IP packets behind the device, from the first arrival to the last: a full packet has MTU bytes
+#' delayed a single packet). The rate is the rate of IP packets downstream of the device, from the first arrival to the last: a full packet has MTU bytes
 #' there, so rate / MTU is the number of packets per second. Ethernet's own 14 bytes, which are in the report's rate but not in its MTU, would give
 #' 0.9 % more at MTU 1500 and 2.3 % at 600.
 #'

@@ -1,4 +1,4 @@
-# Measure quantities over time for the figures that show them. outputs.yaml lists them under `series`, with the recordings they come from.
+# Measure quantities of a trial over time, for figures. outputs.yaml lists the quantities under `series`, with the recordings that each is measured from.
 
 # The functions that outputs.yaml names under `series` return a table of samples with the columns `t_s` and `value`, or a named list of such tables. They
 # return NULL if nothing recorded the quantity. A table that does not come from the first source in outputs.yaml names its source in the attribute `from`.

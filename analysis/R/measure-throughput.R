@@ -10,8 +10,8 @@
 #' @param layer "ip" (IP total length), "frame" (with link header), "payload" (transport payload), "tcpstat"
 #'   (frame less 14 bytes).
 #' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the earliest packet
-#'   of the capture), `bytes`, `throughput_bps` (`bytes` over the whole `width_s`), `partial` (TRUE for a last
-#'   window that extends beyond the last moment). Empty windows have zero bytes; `bytes` and rate of a window are NA if the snapshot
+#'   of the capture), `bytes`, `throughput_bps` (8 `bytes` / `width_s`, in a partial window too), `partial` (TRUE
+#'   for the last window if it ends after the last moment). Empty windows have zero bytes; `bytes` and rate of a window are NA if the snapshot
 #'   length cut the size of a packet in it. Attributes `origin_ns` (the earliest packet's `t_ns`), `epoch_s`, `width_s`.
 #' @examples
 #' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))

@@ -93,7 +93,7 @@ queue_metrics <- function(trial) {
        netem_drops_packets = netem_drops(attr(queue, "every")))
 }
 
-# netem behind the bottleneck has its own queue. If rate times delay exceeds netem's limit, netem drops packets, which no other trace shows.
+# netem delays packets in a queue of its own. If rate times delay exceeds this queue's limit, netem drops packets, which no other trace shows.
 netem_drops <- function(queues) {
   stages <- queues[qdisc == "netem"]
   if (nrow(stages) == 0) return(NA_real_)

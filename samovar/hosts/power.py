@@ -107,9 +107,13 @@ def _password_file(host: str, ipmi: Ipmi) -> Path:
     try:
         mode = file.stat().st_mode
     except OSError as error:
-        raise TestbedError(f"{host}: ipmi: {file}: {error.strerror}; accepted: a file of mode 600") from None
+        raise TestbedError(f"{host}: ipmi: {file}: {error.strerror}; give a file of mode 600") from None
     if mode & 0o077:
-        raise TestbedError(f"{host}: ipmi: {file}: mode {mode & 0o777:o}, others may read it; accepted: 600")
+        raise TestbedError(
+            f"{host}: ipmi: {file}: mode {mode & 0o777:o} gives other users access; set it to 600"
+        )
     if not os.access(file, os.R_OK):
-        raise TestbedError(f"{host}: ipmi: {file}: cannot be read; accepted: a file of yours, of mode 600")
+        raise TestbedError(
+            f"{host}: ipmi: {file}: cannot be read; it must belong to the user who runs samovar"
+        )
     return file

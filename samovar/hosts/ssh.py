@@ -32,9 +32,9 @@ class _UnknownHostKey(paramiko.MissingHostKeyPolicy):
         kind = key.get_name().removeprefix("ssh-").split("-")[0]
         place = target.address if target.port == 22 else f"[{target.address}]:{target.port}"
         raise TestbedError(
-            f"{target.host}: its host key is not known ({seen}); accepted: one in {file}. Compare it with "
+            f"{target.host}: its host key is not known ({seen}) in {file}. Compare this key with "
             f"what `ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub` prints on the host's own console; "
-            f"if they are equal, add this line:\n{place} {key.get_name()} {key.get_base64()}"
+            f"if they are equal, add this line to the file:\n{place} {key.get_name()} {key.get_base64()}"
         )
 
 
@@ -158,7 +158,7 @@ def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:
     except OSError as error:
         raise TestbedError(
             f"{target.host}: cannot read known host keys: {target.known_hosts_file}: {error.strerror}; "
-            f"accepted: a known_hosts file, see sshd(8)"
+            f"give a known_hosts file (sshd(8))"
         ) from error
     try:
         connection.open()
@@ -190,7 +190,7 @@ def _explain(target: SshTarget, error: Exception) -> TestbedError:
         return TestbedError(f"{where}: authentication refused; keys offered: {keys}")
     if isinstance(error, socket.gaierror):
         return UnreachableError(
-            f"{target.host}: {target.address}: no such name; accepted: an address, or a name that resolves"
+            f"{target.host}: {target.address}: no such name; give an address, or a name that resolves"
         )
     if isinstance(error, FileNotFoundError) and target.key and not target.key.exists():
         return TestbedError(f"{where}: no key file {target.key}")

@@ -163,7 +163,7 @@ def connect_inside(access: Access, address: str, port: int, deadline_s: float) -
             message = helper.communicate()[1]
     if not descriptors:
         what = message.strip() or "no answer"
-        raise LabError(f"lab: {address} port {port}: {what}; accepted: a host of a running lab")
+        raise LabError(f"lab: {address} port {port}: {what}; only hosts of running labs can be reached")
     return socket.socket(fileno=descriptors[0])
 
 

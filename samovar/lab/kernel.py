@@ -33,7 +33,7 @@ LINK_TYPES = frozenset({"ifb"})
 HIDDEN = Path("/mnt")
 """The mount point of a lab's boot folder. The user-mode kernel cannot see other files below it."""
 PROGRAM, MODULES = "lab.uml.program", "lab.uml.modules"
-ACCEPTED = "accepted: a user-mode Linux that runs here: `apt install user-mode-linux`, or `make lab-kernel`"
+REMEDY = "install a user-mode Linux that runs here: `apt install user-mode-linux`, or `make lab-kernel`"
 VERSION_DEADLINE_S = 10
 
 
@@ -77,8 +77,8 @@ def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
     """
     root = os.geteuid() == 0 and not needs_user_namespace()
     if wanted == "native" and not root:
-        why = "sshd switches to another user id, and the namespace of an ordinary user has only one"
-        raise LabError(f"lab: kernel native needs root, since {why}; accepted: root, or kernel uml")
+        why = "sshd changes its user id, and the user namespace of an ordinary user has only one user id"
+        raise LabError(f"lab: kernel native needs root, since {why}; run as root, or set kernel: uml")
     native = wanted == "native" or (wanted == "auto" and root and not machine_lacks(needs))
     return "native" if native else "uml"
 
@@ -109,8 +109,8 @@ def needs_user_namespace() -> bool:
     if _succeeds(["unshare", *MAP_ROOT, *NAMESPACES, "true"]):
         return True
     settings = "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
-    accepted = f"root, or user namespaces (see sysctl {settings} and user.max_user_namespaces)"
-    raise LabError(f"lab: this user cannot create namespaces; accepted: {accepted}")
+    remedy = f"run as root, or allow user namespaces (sysctl {settings}, user.max_user_namespaces)"
+    raise LabError(f"lab: this user cannot create namespaces; {remedy}")
 
 
 def require_programs(kernel: Kernel) -> None:
@@ -145,8 +145,8 @@ def allow_cc(names: str) -> None:
     try:
         CC_ALLOWED.write_text(names + "\n", encoding="ascii")
     except OSError as error:
-        accepted = "a machine where root may write it, or kernel uml"
-        raise LabError(f"{CC_ALLOWED}: {error.strerror}; accepted: {accepted}") from error
+        remedy = "let root write this file, or set kernel: uml in the testbed"
+        raise LabError(f"{CC_ALLOWED}: {error.strerror}; {remedy}") from error
 
 
 def find_user_mode(config: UserModeConfig) -> UserModeKernel:
@@ -157,24 +157,24 @@ def find_user_mode(config: UserModeConfig) -> UserModeKernel:
     """
     found = shutil.which(config.program, path=f"{os.environ.get('PATH', '')}:{SBIN}")
     if found is None:
-        raise LabError(f"{PROGRAM}: {config.program}: not a program that this user may start; {ACCEPTED}")
+        raise LabError(f"{PROGRAM}: {config.program}: not a program that this user may start; {REMEDY}")
     # Links are not resolved, because the program may depend on the name with which it is called.
     program = Path(found).absolute()
     if program.is_relative_to(HIDDEN):
         what = f"is below {HIDDEN}, where a lab has its own files"
-        raise LabError(f"{PROGRAM}: {program}: {what}; accepted: a program in another place")
+        raise LabError(f"{PROGRAM}: {program}: {what}; move the program elsewhere")
     try:
         command = [str(program), "--version"]
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=VERSION_DEADLINE_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise LabError(f"{PROGRAM}: {program}: cannot be started: {error}; {ACCEPTED}") from None
+        raise LabError(f"{PROGRAM}: {program}: cannot be started: {error}; {REMEDY}") from None
     words = done.stdout.split()
     if done.returncode != 0 or len(words) != 1:
         output = (done.stderr or done.stdout).strip().partition("\n")[0][:200] or "no output"
         what = f"`--version` ends with status {done.returncode}: {output}"
-        raise LabError(f"{PROGRAM}: {program}: {what}; {ACCEPTED}")
+        raise LabError(f"{PROGRAM}: {program}: {what}; {REMEDY}")
     (release,) = words
     if not (config.modules / release).is_dir():
         there = ", ".join(sorted(path.name for path in config.modules.glob("*/"))) or "none"

@@ -154,8 +154,8 @@ def plan_machines(testbed: Testbed, topology: Topology, project: Path) -> tuple[
     needed, there = cost_of(machines).memory_bytes, available_memory()
     if needed > there:
         what = f"{len(machines)} virtual machines need {needed / 1e9:.1f} GB of memory"
-        accepted = "a smaller `memory` of the lab or its hosts"
-        raise LabError(f"lab {topology.name}: {what}, {there / 1e9:.1f} GB are free; accepted: {accepted}")
+        remedy = "set a smaller `memory` for the lab or its hosts"
+        raise LabError(f"lab {topology.name}: {what}, but {there / 1e9:.1f} GB are free; {remedy}")
     return machines
 
 
@@ -204,7 +204,7 @@ def require_qemu() -> None:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     missing = {name: package for name, package in PACKAGES.items() if shutil.which(name, path=path) is None}
     if platform.machine() != "x86_64":
-        raise LabError(f"lab: virtual machines on {platform.machine()}; accepted: x86_64")
+        raise LabError(f"lab: virtual machines need an x86_64 machine; this one is {platform.machine()}")
     if missing:
         packages = " ".join(sorted(set(missing.values())))
         raise LabError(f"lab: not installed: {', '.join(missing)}; apt install {packages}")
@@ -261,11 +261,11 @@ def _plan_machine(
             with path.open("rb") as file:
                 header = file.read(16)
         except OSError as error:
-            raise LabError(f"{where}: {key} {path}: {error.strerror}; accepted: a file that exists") from None
+            raise LabError(f"{where}: {key} {path}: {error.strerror}; give a file that can be read") from None
     kind = next((kind for start, kind in MAGIC.items() if header.startswith(start)), "raw")
     if kind not in ("qcow2", "raw"):
         what = f"image {files['image']}: is compressed ({kind})"
-        raise LabError(f"{where}: {what}; accepted: qcow2 or raw, unpacked")
+        raise LabError(f"{where}: {what}; unpack it to a qcow2 or raw image")
     if kind == "qcow2" and any(header[8:]):  # not 0: the offset of the name of a backing file
         what = f"image {files['image']}: is an overlay of another image"
         raise LabError(f"{where}: {what}; make an independent one: qemu-img convert -O qcow2 FILE NEW")
@@ -309,10 +309,8 @@ def _cards(where: str, topology: Topology, node: Node) -> tuple[NetworkCard, ...
     for name in (control.interface, *names):
         driver = name.rstrip("0123456789")
         if name != f"{driver}{counted[driver]}":
-            accepted = f"{driver}0, {driver}1 and so on; {driver}0 may be left out"
-            raise LabError(
-                f"{where}: interface {name}: FreeBSD numbers them without gaps; accepted: {accepted}"
-            )
+            remedy = f"use {driver}0, {driver}1 and so on; {driver}0 may be left out"
+            raise LabError(f"{where}: interface {name}: FreeBSD numbers interfaces without gaps; {remedy}")
         counted[driver] += 1
     return (control, *cards)
 
@@ -445,8 +443,8 @@ class MachineSetup:
         elif PANIC in text:
             self.problem = f"host {self._node.name}: {PANIC}"
         elif self._steps and PASSWORD.search(new):
-            accepted = "an image with nuageinit, or one without a password for root"
-            self.problem = f"host {self._node.name}: the console asks for a password; accepted: {accepted}"
+            remedy = "use an image that has nuageinit, or whose root has no password"
+            self.problem = f"host {self._node.name}: the console asks for a password; {remedy}"
         else:
             for step in reversed(range(len(self._steps))):
                 shown, typed = self._steps[step]

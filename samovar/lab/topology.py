@@ -108,18 +108,18 @@ def read_topology(testbed: Testbed) -> Topology:
     """
     where, hosts = f"lab {testbed.name}", testbed.hosts
     if testbed.lab is None:
-        raise LabError(f"testbed {testbed.name}: no lab; accepted: a testbed file with a `lab:` key")
+        raise LabError(f"testbed {testbed.name}: no lab; name a testbed whose file has the key `lab`")
     controls: dict[str, IPv4Address] = {}
     for host, entry in hosts.items():
         at, ssh = f"{where}: host {host}", testbed.ssh_of(host)
         if (ssh.user, ssh.port) != ("root", testbed.ssh.port):
             seen = f"ssh user {ssh.user}, port {ssh.port}"
-            raise LabError(f"{at}: {seen}; accepted: root, and one port for all")
+            raise LabError(f"{at}: {seen}; in a lab, all hosts need user root and the same port")
         try:
             controls[host] = IPv4Address(entry.address)
         except ValueError as error:
-            accepted = "an IPv4 address, since a lab has no name server"
-            raise LabError(f"{at}: address {entry.address!r}; accepted: {accepted}") from error
+            remedy = "give an IPv4 address, because a lab has no name server"
+            raise LabError(f"{at}: address {entry.address!r}; {remedy}") from error
     ports = tuple(_ports(where, testbed))
     links = tuple(_links(where, testbed, ports))
     network, controller = _control_network(where, tuple(controls.values()))
@@ -128,7 +128,7 @@ def read_topology(testbed: Testbed) -> Topology:
     for (one, first), (other, second) in combinations(networks.items(), 2):
         if first.overlaps(second):
             what = f"{one} ({first}) and {other} ({second}) overlap"
-            raise LabError(f"{where}: {what}; accepted: separate subnets")
+            raise LabError(f"{where}: {what}; give them separate subnets")
     nodes = tuple(
         Node(
             name=host,
@@ -148,11 +148,11 @@ def _ports(where: str, testbed: Testbed) -> Iterator[SegmentPort]:
     for host, entry in testbed.hosts.items():
         if entry.os != "linux" and entry.image is None:
             what = f"os {entry.os} cannot be a namespace"
-            raise LabError(f"{where}: host {host}: {what}; accepted: linux, or an image of a virtual machine")
+            raise LabError(f"{where}: host {host}: {what}; use linux, or give the image of a virtual machine")
         for interface, value in entry.interfaces.items():
             at = f"{where}: host {host}: interface {interface}"
             if interface in RESERVED_INTERFACES:
-                raise LabError(f"{at}: the lab uses this name itself; accepted: another name")
+                raise LabError(f"{at}: this name is reserved for the lab; choose another name")
             if not isinstance(value.address, IPv4Interface):
                 raise LabError(f"{at}: address {value.address}; accepted: IPv4")
             yield SegmentPort(host, interface, value.address, value.link, entry.image is not None)

@@ -14,7 +14,10 @@ PARAMETERS = ("parameters", "aqm_parameters")
 
 
 def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list[Explanation]:
-    """Explain a key in the trial whose id is or begins with `name`; raises PlanError or DefinitionError."""
+    """Explain a key in one trial. `name` is the trial's id, which may be abbreviated.
+
+    Raises PlanError, DefinitionError.
+    """
     trial = plan.find(name)
     values = tuple(_values(trial.resolved, key.removeprefix(f"parts.{trial.part}."), explainer.catalogue))
     return [

@@ -32,7 +32,7 @@ QUEUE = ("buffer", "aqm")
 """Keys of the path whose single value applies to both directions if the rate is given for both."""
 DELAYS = ("delay", "rtt")
 ARRIVALS_ENDS = ("until", "count")
-"""Alternative keys: a path has one of DELAYS, the `arrivals` of a flow one of ARRIVALS_ENDS."""
+"""Mutually exclusive keys: a path has one key of DELAYS, and `arrivals` has one key of ARRIVALS_ENDS."""
 
 
 class TreatmentError(PlanError):

@@ -246,7 +246,10 @@ def _looser_text(bounds: Json) -> str:
 
 
 def _notes(campaign: Campaign) -> Iterator[str]:
-    """Yield sentences on looser thresholds, repeated attempts, unused results, and warnings."""
+    """Yield sentences on thresholds that were loosened, repeated attempts, unused results, and warnings.
+
+    A result is unused if its trial is no longer in the plan.
+    """
     yield from dict.fromkeys(
         _looser_text(one["bounds"]) for one in campaign.manifests.values() if "bounds" in one
     )

@@ -58,7 +58,7 @@ class Configuration:
             self.notes.append((variable, text))
 
     def get(self, name: str, kind: type | tuple[type, ...], default: Any) -> Any:
-        """Return TPCONF_name if it was read and has the type; the default otherwise, with a note."""
+        """Return TPCONF_name, or the default if it is missing or, with a note, if its type is wrong."""
         value = self.module.values.get(f"TPCONF_{name}", default)
         if isinstance(value, kind):
             return value
@@ -74,11 +74,11 @@ class Configuration:
         return list(self.get(name, (list, tuple), []))
 
     def text(self, name: str, default: str = "") -> str:
-        """Return TPCONF_name as text: most flags are '0' or '1'."""
+        """Return TPCONF_name as text. It may be a number in the file, as flags are: 0 or '0', 1 or '1'."""
         return str(self.get(name, (str, int, float), default))
 
     def number(self, name: str, default: float) -> float:
-        """Return TPCONF_name as a number; the default with a note if it is not a number."""
+        """Return TPCONF_name as a number. If it is not one, add a note and return the default."""
         try:
             return number(self.module.values.get(f"TPCONF_{name}", default))
         except NoCounterpartError as error:

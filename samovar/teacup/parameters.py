@@ -39,9 +39,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Target:
-    """A key of samovar, the V_ variables on which it depends, and its value, which is None if it is not set.
+    """A key of samovar that is set from TEACUP's V_ variables, the names of these, and the key's value.
 
-    A `required` key needs a constant value even if a factor sets it.
+    The value is None if the key is not set. A `required` key needs a constant value even if a factor sets it.
     """
 
     key: str

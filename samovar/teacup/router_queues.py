@@ -96,7 +96,7 @@ def path_targets(
     queues, reader = path.queues, QueueReader(config.system(path.router), catalogue)
 
     def target(key: str, arguments: Iterable[str], value: Callable[[TeacupEntry, Names], Any]) -> Target:
-        """Return the target of a key with a value for each direction."""
+        """Return the target of a key whose value is a mapping with an entry for each direction."""
 
         def by_direction(names: Names) -> dict[str, Any] | None:
             found = {direction: value(entry, names) for direction, entry in queues.items()}
@@ -105,7 +105,7 @@ def path_targets(
         return Target(f"path.{key}", _variables(queues, *arguments), by_direction)
 
     def queue_target(key: str, value: Callable[[TeacupEntry, Names, str], str]) -> Target:
-        """Return the target of a key that may have one value for both directions."""
+        """Return the target of a key. Its value is a single one if both directions have the same."""
 
         def one_or_two(names: Names) -> Any:
             found = {direction: value(entry, names, direction) for direction, entry in queues.items()}

@@ -66,7 +66,7 @@ _OF_CONFIG: Mapping[str, Counterpart] = {
     "runs": ("replicates", ""),
     "ECN": ("settings: tcp.ecn", "of the hosts that send or receive"),
     "TCP_algos": ("factors: cc", "of the hosts that send"),
-    "delays": ("factors: path.delay", "one way, in front of the queue instead of behind it"),
+    "delays": ("factors: path.delay", "one way, before the queue instead of after it"),
     "loss_rates": ("factors: path.loss", "a share becomes a percentage"),
     "bandwidths": ("factors: path.rate", ""),
     "aqms": ("factors: path.aqm", ""),

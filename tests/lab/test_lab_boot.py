@@ -146,7 +146,7 @@ def test_a_host_with_another_key_than_the_pinned_one_is_refused(access: lab.Acce
 
 
 def test_an_address_that_nobody_has_is_an_error_in_bounded_time(access: lab.Access) -> None:
-    with pytest.raises(LabError, match=r"10\.64\.0\.99 port 22: .*accepted: a host of a running lab"):
+    with pytest.raises(LabError, match=r"10\.64\.0\.99 port 22: .*only hosts of running labs can be reached"):
         lab.dial(access)("10.64.0.99", 22)
 
 

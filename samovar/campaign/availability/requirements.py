@@ -30,9 +30,9 @@ class Need(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """Another recipe that the user may choose in place of one whose needs a host does not meet.
+    """A recipe with which the user may replace a recipe that a host cannot run.
 
-    `kind` is "generator" or "logger". `needs` is what the alternative recipe itself needs.
+    `kind` is "generator" or "logger". `needs` is what the replacement needs on the host.
     """
 
     kind: str
@@ -45,7 +45,8 @@ class HostNeeds:
     """What a plan needs on one host.
 
     `trials` maps each need to the ids of the trials that have it. `notes` maps kernel features to the
-    explanation to show if they are missing. `alternatives` maps each need to the recipes without this need.
+    explanation to show if they are missing. `alternatives` maps a need of a generator or logger to recipes
+    that can replace this generator or logger and do not have the need.
     """
 
     system: str
@@ -60,7 +61,7 @@ class HostNeeds:
 
     @property
     def probed_programs(self) -> frozenset[str]:
-        """The names of programs to look for on the host: those that the trials or the alternatives need."""
+        """The programs to look for on the host: those that trials need or that replacements would need."""
         others = {need for every in self.alternatives.values() for one in every for need in one.needs}
         return self.names("program") | {need.name for need in others if need.what == "program"}
 
@@ -145,7 +146,7 @@ def _own_needs(header: Header, end: str | None = None) -> Iterator[Need]:
 
 
 def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alternative]]:
-    """Yield pairs: a need of a host's generator or logger, and an alternative recipe without this need."""
+    """Yield pairs: a need of a host's generator or logger, and a recipe without this need to replace it."""
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
     for program in scripts.processes(host):
         header = scripts.recipe_of(host, program).header

@@ -1,4 +1,4 @@
-"""Find which commands need root on a host where another user logs in, and print sudoers(5) lines for them."""
+"""Find the commands that need root on hosts where samovar does not log in as root; print sudoers(5) lines."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def archive_traces(folder: Path, emit: Emit) -> Archived:
 
 
 def restore_traces(folder: Path) -> int:
-    """Restore the traces of a campaign from its archive, remove the archive, and return their number.
+    """Restore a campaign's traces from its archive, remove the archive, and return the number of traces.
 
     Raises CampaignError if the campaign is running or has no archive, or if a trace differs from its
     checksum; the archive then stays.

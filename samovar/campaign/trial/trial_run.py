@@ -1,4 +1,4 @@
-"""Run one trial: read, guard, set, calibrate, arm, clocks, traffic, restore, stop, collect, judge."""
+"""Run one trial: apply settings, calibrate, start recording, run traffic, restore hosts, collect, judge."""
 
 from __future__ import annotations
 

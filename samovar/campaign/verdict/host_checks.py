@@ -146,7 +146,7 @@ def check_cpus(evidence: Evidence) -> Iterator[Check]:
 
 
 def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool, str]:
-    """Return whether the median rate behind a busy router equals the bottleneck's, and an explanation.
+    """Return whether the median rate downstream of a busy router equals the bottleneck's, and an explanation.
 
     The median is over the whole seconds of a capture at the receiver. Samples of the router's queue are not
     used, because a busy router may miss some.

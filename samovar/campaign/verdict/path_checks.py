@@ -1,4 +1,4 @@
-"""Check the path of a trial: calibration, rate of the bottleneck, bytes through it, and unwanted drops."""
+"""Check a trial's path: calibration, the bottleneck's rate and count of bytes, and unwanted drops."""
 
 from __future__ import annotations
 
@@ -143,10 +143,10 @@ def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
-    """Compare what each direction of the bottleneck counted with the captures behind it.
+    """Compare the counter of the bottleneck's queue in each direction with captures downstream of the queue.
 
-    The access point of a WLAN that a lab simulates drops frames behind the bottleneck. Its logger counts
-    these in frames, so the comparison is then of packets, otherwise of bytes.
+    Bytes are compared. If an access point of a lab's WLAN is downstream, packets are compared instead,
+    because its logger counts dropped frames, not their bytes.
 
     Not checked if offloads are on, because a queue counts a super-packet as one packet. Packets that are
     still queued when the queue's counter is read arrive later, so captures may have more bytes.
@@ -182,17 +182,15 @@ def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
             quantity, unit, sent, slack = "packets", "packets", counted.sent_packets, SLACK_PACKETS
             captured = sum(stream.packets for stream in arrived)
             received = captured + dropped_frames
-            requested = (
-                f"{captured} packets as captured behind it and {dropped_frames} dropped by access points"
-            )
+            requested = f"{captured} packets captured downstream, {dropped_frames} dropped by access points"
         else:
             quantity, unit, sent, slack = "bytes", "B", counted.sent_bytes, SLACK_BYTES
             received = sum(stream.frame_bytes for stream in arrived)
-            requested = f"{received} B as captured behind it"
+            requested = f"{received} B captured downstream"
         most = share * sent + slack
-        observed = f"{sent} {unit}"
+        observed = f"{sent} {unit} sent by the queue"
         if counted.waiting_packets:
-            observed += f", while {counted.waiting_packets} packets still waited"
+            observed += f", in which {counted.waiting_packets} packets still waited"
         ok = sent - received <= most and (sent - received >= -most or counted.waiting_packets > 0)
         label = f"{quantity} through the bottleneck, {name}"
         yield Check(label, path.router, requested, observed, ok, "suspect", f"± {share:.1%}")

@@ -1,4 +1,4 @@
-"""Check that SIFTR logs (siftr(4)) are complete, and that the windows in them are as requested."""
+"""Check that SIFTR logs (siftr(4)) are complete, and compare the receive windows in them with `rwnd`."""
 
 from __future__ import annotations
 

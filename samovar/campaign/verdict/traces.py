@@ -40,9 +40,9 @@ def _lines(packed: gzip.GzipFile, encoding: str, most_bytes: int) -> Iterator[st
     while line := packed.readline(LONGEST_LINE_BYTES + 1):
         count += len(line)
         if len(line) > LONGEST_LINE_BYTES:
-            raise ValueError(f"a line of more than {LONGEST_LINE_BYTES} bytes cannot be part of a trace")
+            raise ValueError(f"has a line of more than {LONGEST_LINE_BYTES} bytes, the limit for a trace")
         if count > most_bytes:
-            raise ValueError(f"unpacks to more than {LARGEST_RATIO} times its size, which no trace does")
+            raise ValueError(f"unpacks to more than {LARGEST_RATIO} times its size, the limit for a trace")
         yield line.decode(encoding, "replace")
 
 
@@ -54,7 +54,8 @@ def read_text(file: Path) -> str:
     with gzip.open(file, "rb") as packed:
         data = packed.read(LONGEST_TEXT_BYTES + 1)
     if len(data) > LONGEST_TEXT_BYTES:
-        raise ValueError(f"unpacks to more than {LONGEST_TEXT_BYTES} bytes, which no generator prints")
+        limit = "the limit for the output of a traffic generator"
+        raise ValueError(f"unpacks to more than {LONGEST_TEXT_BYTES} bytes, {limit}")
     return data.decode(errors="replace")
 
 

@@ -62,7 +62,7 @@ def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
 
 
 def _check_conflicts(part: PartToCheck) -> None:
-    """Report factors that set the same key or the end of the same flow, and a `duration` without effect."""
+    """Report factors that set the same key or the end of one flow, and a factor `duration` without effect."""
     for target, factors in part.setters.items():
         for factor in factors[1:]:
             message = f"factors '{factors[0].name}' and '{factor.name}' both set {target}"
@@ -70,14 +70,14 @@ def _check_conflicts(part: PartToCheck) -> None:
     for flow in part.model.traffic:
         ending = part.setters_of(*(f"traffic.{flow.label}.{key}" for key in keys.FLOW_ENDS))
         for factor in ending[1:]:
-            message = (
-                f"factors '{ending[0].name}' and '{factor.name}' both set the end of flow '{flow.label}'"
-            )
+            both = f"factors '{ending[0].name}' and '{factor.name}'"
+            message = f"{both} both determine when flow '{flow.label}' ends"
             advice = "remove one, or link their levels in one factor"
             part.checked.report(("factors", factor.name), f"{message}; {advice}", key=True)
     ends = [(flow.size_bytes, flow.duration_s, flow.until) for flow in part.model.traffic]
     if "duration" in part.setters and all(any(one is not None for one in end) for end in ends):
-        message = "factor 'duration' has no effect, as every flow has its own end; remove it"
+        reason = "because every flow has a `size`, `duration` or `until`"
+        message = f"factor 'duration' has no effect, {reason}; remove it"
         part.checked.report(("factors", part.setters["duration"][0].name), message, key=True)
 
 

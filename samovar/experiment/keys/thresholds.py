@@ -33,7 +33,9 @@ class Thresholds(Strict):
         alias="bytes",
     )
     bottleneck: Share = entry(
-        "Largest difference between the bytes at the bottleneck and behind it; if larger, suspect.", 0.01
+        "Largest difference between the bytes that the bottleneck's queue sent and those captured downstream "
+        "of it; if larger, suspect.",
+        0.01,
     )
     rate: Share = entry(
         "Largest deviation of a full queue's rate from the plan; if larger, suspect; "
@@ -55,7 +57,7 @@ class Thresholds(Strict):
         0.001,
     )
     competing_bytes: Size = entry(
-        "Captured bytes that belong to no flow, accepted whatever their share.",
+        "Number of captured bytes that may belong to no flow, whatever their share.",
         20_000,
         alias="competing_least",
     )

@@ -25,7 +25,7 @@ LISTED: Mapping[str, tuple[str, str]] = {"traffic": ("flow", "generator"), "logg
 ENTRY_KINDS = {"parts": "part", "traffic": "flow", "loggers": "logger"}
 """The word for an entry of each mapping or list in messages."""
 ALTERNATIVES: Mapping[str, tuple[str, ...]] = {"flow": FLOW_ENDS, "path": NetworkPath.EXCLUSIVE[0]}
-"""Alternative keys. A layer that gives one of them removes the others from weaker layers."""
+"""Mutually exclusive keys. A layer that gives one of them removes the others from weaker layers."""
 
 
 def nested_keys(key: str) -> tuple[str, ...]:

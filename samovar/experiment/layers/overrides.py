@@ -76,7 +76,7 @@ def _refusal(tree: Map, key: str) -> str | None:
     if part is not None and part not in factors:
         return unknown("part", part, factors)
     if not rest:
-        return f"'{key}' is a whole part; write {key}.KEY=VALUE"
+        return f"'{key}' is a part, not a key; write {key}.KEY=VALUE"
     first = rest.partition(".")[0]
     concerned = [own for name, own in factors.items() if part in (None, name)]
     known = {*(merge.PART_KEYS if part else TOP_LEVEL_KEYS), *SETTINGS}.union(*concerned)

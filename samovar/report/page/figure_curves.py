@@ -1,4 +1,4 @@
-"""Read the data of a report's figures as curves or tiles, which the page draws for readers to explore."""
+"""Read the CSV file of a figure as curves, or as cells of a heat map (tiles), for the report's HTML page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TableRow(NamedTuple):
 
 
 def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> Json | None:
-    """Return the panels of a figure with curves or tiles, or None if the page shows its picture.
+    """Return the curves or tiles of each panel of a figure, or None if the page shows the figure's picture.
 
     `trials` maps the id of a trial to its row in the table of trials.
     """
@@ -99,9 +99,9 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
 
 
 def _read_tiles(figure: Json, layout: Json, columns: Columns, trials: Mapping[str, TableRow]) -> Json | None:
-    """Return the panels of a figure of tiles: levels of rows and columns, text and share of each tile.
+    """Return the panels of a heat map: levels of its rows and columns, and text and share of each cell.
 
-    The share is the place of the value between the least (0) and the greatest (1) of the figure.
+    The share places a cell's value between the smallest (0) and the largest value (1) of the figure.
     """
     names = [str(layout.get(name)) for name in ("x", "y", "value", "low", "high")]
     facets = tuple(str(one) for one in layout.get("facets") or [])

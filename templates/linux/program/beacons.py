@@ -30,7 +30,7 @@ held = {address_of(name): name for _, name in socket.if_nameindex()}
 interface = control or held.get(reached.removeprefix("::ffff:"))
 own = address_of(interface) if interface else ""
 if not own:
-    sys.exit("no interface of the control network: accepted: control: INTERFACE, one with an address")
+    sys.exit("no interface of the control network was found; set `control` to an interface with an address")
 
 out, membership = sys.stdout, socket.inet_aton(group) + socket.inet_aton(own)
 member = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

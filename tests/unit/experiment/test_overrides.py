@@ -173,7 +173,7 @@ def test_overrides_are_written_into_the_plan(folder: Folder) -> None:
         ("durtion=1s", "--set durtion=1s: unknown key 'durtion'; did you mean 'duration'? known: ", 1),
         ("path.rat=1Mbit", "--set path.rat=1Mbit: unknown ", 1),
         ("parts.on.duration=1s", "--set parts.on.duration=1s: unknown part 'on'; did you mean 'one'? known: one, two", 1),
-        ("parts.one=1s", "--set parts.one=1s: 'parts.one' is a whole part; write parts.one.KEY=VALUE", 1),
+        ("parts.one=1s", "--set parts.one=1s: 'parts.one' is a part, not a key; write parts.one.KEY=VALUE", 1),
         ("traffic.bluk.size=1MB", "--set traffic.bluk.size=1MB: unknown flow 'bluk'; did you mean 'bulk'? known: bulk, other", 1),
         ("cc=[cubic, 9 lives]", "--set cc=[cubic, 9 lives]: cc: '9 lives' is not a congestion control", 12),
         ("parts.two.path.rate=1Mbit", "--set parts.two.path.rate=1Mbit: 'path.rate' is set by the levels of factor 'home'; use --set home=...", 1),

@@ -160,7 +160,7 @@ def test_a_cycle_of_a_machine_that_is_off_switches_it_on(
 
 
 def test_a_password_that_others_may_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TestbedError, match="mode 644, others may read it; accepted: 600"):
+    with pytest.raises(TestbedError, match="mode 644 gives other users access; set it to 600"):
         bmc(tmp_path, monkeypatch, mode=0o644).switch("status")
 
 

@@ -100,7 +100,7 @@ def test_a_machine_and_a_host_in_a_namespace_share_a_bridge(tmp_path: Path, text
         (["em1", "em2"], "em0=e1000 em1=e1000 em2=e1000"),
         (["vtnet1", "em0"], "vtnet0=virtio-net-pci em0=e1000 vtnet1=virtio-net-pci"),
         (["em0", "em1"], "vtnet0=virtio-net-pci em0=e1000 em1=e1000"),
-        (["em1", "em3"], "interface em3: FreeBSD numbers them without gaps; accepted: em0, em1"),
+        (["em1", "em3"], "interface em3: FreeBSD numbers interfaces without gaps; use em0, em1"),
         (["eth1", "em1"], "interface eth1: not named after a FreeBSD driver; accepted: em1, vtnet1"),
     ],
 )
@@ -161,7 +161,7 @@ def test_a_missing_image_and_too_little_memory_are_refused(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\xfd7zXZ\x00", r"is compressed \(xz\); accepted: qcow2 or raw"),
+        (b"\xfd7zXZ\x00", r"is compressed \(xz\); unpack it to a qcow2 or raw"),
         (b"QFI\xfb\0\0\0\3\0\0\0\0\0\0\1\0", "is an overlay of another image; make an independent one"),
     ],
 )
@@ -411,8 +411,7 @@ def test_a_console_that_asks_for_a_password_is_a_problem(console: Console) -> No
     assert console.typed() == "root\n"
     console.show("root\r\nPassword:")
     assert (
-        "host src: the console asks for a password; accepted: an image with nuageinit"
-        in console.setup.problem
+        "host src: the console asks for a password; use an image that has nuageinit" in console.setup.problem
     )
     assert console.setup.tail(1) == "Password:"
 

@@ -124,13 +124,13 @@ def test_hosts_and_their_interfaces_have_names() -> None:
 @pytest.mark.parametrize(
     ("host", "changes", "message"),
     [
-        ("a", {"os": "freebsd"}, "host a: os freebsd cannot be a namespace; accepted: linux"),
-        ("a", {"address": "a.example.org"}, "host a: address 'a.example.org'; accepted: an IPv4 address"),
+        ("a", {"os": "freebsd"}, "host a: os freebsd cannot be a namespace; use linux"),
+        ("a", {"address": "a.example.org"}, "host a: address 'a.example.org'; give an IPv4 address"),
         ("a", {"address": "200.9.0.1"}, "accepted: all within one /8"),
         (
             "a",
             {"interfaces": {"eth1": {"address": "10.9.0.77/25", "link": "four"}}},
-            "the control network (10.9.0.0/24) and link four (10.9.0.0/25) overlap; accepted: separate",
+            "the control network (10.9.0.0/24) and link four (10.9.0.0/25) overlap; give them separate",
         ),
         (
             "a",
@@ -140,7 +140,7 @@ def test_hosts_and_their_interfaces_have_names() -> None:
         (
             "a",
             {"interfaces": {"ctl0": {"address": "172.16.1.2/24", "link": "one"}}},
-            "interface ctl0: the lab uses this name itself",
+            "interface ctl0: this name is reserved for the lab",
         ),
         (
             "a",

@@ -13,7 +13,7 @@ from samovar.experiment import load_config
 from samovar.lab import kernel as lab_kernel
 from samovar.lab.kernel import DEBIAN_USER_MODE, find_user_mode
 
-FETCHED = "accepted: a user-mode Linux that runs here: `apt install user-mode-linux`, or `make lab-kernel`"
+FETCHED = "install a user-mode Linux that runs here: `apt install user-mode-linux`, or `make lab-kernel`"
 
 
 def program(folder: Path, text: str = "#!/bin/sh\necho 9.9.9\n", mode: int = 0o755) -> Path:
@@ -88,7 +88,7 @@ def test_a_program_that_the_boot_folder_would_cover_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lab_kernel, "HIDDEN", tmp_path)
-    assert "where a lab has its own files; accepted: a program in another place" in refusal(
+    assert "where a lab has its own files; move the program elsewhere" in refusal(
         lab.UserModeConfig(str(program(tmp_path)))
     )
 

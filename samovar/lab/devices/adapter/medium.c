@@ -1,4 +1,4 @@
-/* The buffer of an adapter, its PAUSE frames, the medium, and the delay behind it.
+/* The buffer of an adapter, its PAUSE frames, the medium, and the delay after the medium.
  *
  * A transmission on the medium begins with the access, whose duration varies at random by up to a fifth of its mean, like a
  * slotted backoff. The transmission carries frames that waited when the access began: at least one, and as many as fit into
