@@ -20,8 +20,9 @@ BODY = "# ---- the step itself ----\n"
 FOUND = "---- as found ----"
 RESTORED = "---- as restored ----"
 """Lines between the parts of the output of `finish`."""
-STOP_GRACE_S = 20.0
-"""A logger that is not stopped ends this many seconds after the latest end of the traffic."""
+STOP_GRACE_S = 60.0
+"""A logger that is not stopped ends by itself when it has run for the longest traffic and this many seconds.
+They include the phase `arm`, in which a lab's only processor may need half a minute to start all programs."""
 
 
 class TrialScripts:

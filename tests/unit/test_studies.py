@@ -39,6 +39,7 @@ TRIALS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
         "full": {"download": 3 * 10, "upload": 3 * 10, "voip": 3 * 10},
         "quick": {"download": 3, "upload": 3, "voip": 3},
     },
+    "flow-domination": {"full": {"main": 10 * 3}, "quick": {"main": 10}},
     "insufficient-rwnd": {
         "full": {"capped": 1, "down-first": 3, "up-first": 2},
         "quick": {"capped": 1, "down-first": 3, "up-first": 2},

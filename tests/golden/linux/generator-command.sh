@@ -52,9 +52,9 @@ rules() {
 watch
 exit 0
 # ==== timed server ====
-FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S=6 SIZE_BYTES='' LIMIT_S=40
+FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S=6 SIZE_BYTES='' LIMIT_S=80
 export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
-launch late-server 40 late-server.out sh -c 'sleep $LIMIT_S'
+launch late-server 80 late-server.out sh -c 'sleep $LIMIT_S'
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
     cpu) ;;
@@ -186,9 +186,9 @@ rules() {
 watch
 exit 0
 # ==== sized server ====
-FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S='' SIZE_BYTES=1000000 LIMIT_S=40
+FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S='' SIZE_BYTES=1000000 LIMIT_S=80
 export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
-launch late-server 40 late-server.out sh -c 'sleep $LIMIT_S'
+launch late-server 80 late-server.out sh -c 'sleep $LIMIT_S'
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
     cpu) ;;

@@ -50,7 +50,7 @@ rules() {
 watch
 exit 0
 # ==== timed server ====
-launch late-server 40 late-server.out iperf -s -p 5001 -B 172.16.11.2 -y C
+launch late-server 80 late-server.out iperf -s -p 5001 -B 172.16.11.2 -y C
 await 5 listening 5001 || { cat late-server.err >&2; fail "iperf does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
@@ -181,7 +181,7 @@ rules() {
 watch
 exit 0
 # ==== sized server ====
-launch late-server 40 late-server.out iperf -s -p 5001 -B 172.16.11.2 -y C
+launch late-server 80 late-server.out iperf -s -p 5001 -B 172.16.11.2 -y C
 await 5 listening 5001 || { cat late-server.err >&2; fail "iperf does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in

@@ -50,7 +50,7 @@ rules() {
 watch
 exit 0
 # ==== timed server ====
-launch late-server 40 late-server.out iperf3 -s -1 -p 5001 -B 172.16.11.2 -J
+launch late-server 80 late-server.out iperf3 -s -1 -p 5001 -B 172.16.11.2 -J
 await 5 listening 5001 || { cat late-server.err >&2; fail "iperf3 does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
@@ -183,7 +183,7 @@ rules() {
 watch
 exit 0
 # ==== sized server ====
-launch late-server 40 late-server.out iperf3 -s -1 -p 5001 -B 172.16.11.2 -J
+launch late-server 80 late-server.out iperf3 -s -1 -p 5001 -B 172.16.11.2 -J
 await 5 listening 5001 || { cat late-server.err >&2; fail "iperf3 does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in

@@ -50,7 +50,7 @@ rules() {
 watch
 exit 0
 # ==== timed server ====
-launch late-server 40 late-server.out nttcp -i -p 5001
+launch late-server 80 late-server.out nttcp -i -p 5001
 await 5 listening 5001 || { cat late-server.err >&2; fail "nttcp does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
@@ -181,7 +181,7 @@ rules() {
 watch
 exit 0
 # ==== sized server ====
-launch late-server 40 late-server.out nttcp -i -p 5001
+launch late-server 80 late-server.out nttcp -i -p 5001
 await 5 listening 5001 || { cat late-server.err >&2; fail "nttcp does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in

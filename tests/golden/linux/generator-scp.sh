@@ -157,7 +157,7 @@ printf 'restrict %s\n' 'ssh-ed25519 AAAA samovar' >late-server.authorized
 printf '%s\n' "AllowUsers $(id -un)" 'AuthenticationMethods publickey' "AuthorizedKeysFile $dir/"late-server.authorized \
   "HostKey $dir/"late-server.key 'ListenAddress '172.16.11.2 'PidFile none' 'PermitRootLogin prohibit-password' \
   'Port '5001 'StrictModes no' 'Subsystem sftp internal-sftp' 'UsePAM no' >late-server.conf
-launch late-server 40 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
+launch late-server 80 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
 await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
@@ -395,7 +395,7 @@ printf 'restrict %s\n' 'ssh-ed25519 AAAA samovar' >late-server.authorized
 printf '%s\n' "AllowUsers $(id -un)" 'AuthenticationMethods publickey' "AuthorizedKeysFile $dir/"late-server.authorized \
   "HostKey $dir/"late-server.key 'ListenAddress '172.16.11.2 'PidFile none' 'PermitRootLogin prohibit-password' \
   'Port '5001 'StrictModes no' 'Subsystem sftp internal-sftp' 'UsePAM no' >late-server.conf
-launch late-server 40 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
+launch late-server 80 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
 await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in

@@ -166,7 +166,7 @@ rules() {
 watch
 exit 0
 # ==== timed server ====
-launch late-server 40 late-server.out python3 -IS -c 'import socket, sys
+launch late-server 80 late-server.out python3 -IS -c 'import socket, sys
 sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sink.bind((sys.argv[1], int(sys.argv[2])))
 while True: sink.recv(65536)' 172.16.11.2 5001
@@ -416,7 +416,7 @@ rules() {
 watch
 exit 0
 # ==== sized server ====
-launch late-server 40 late-server.out python3 -IS -c 'import socket, sys
+launch late-server 80 late-server.out python3 -IS -c 'import socket, sys
 sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sink.bind((sys.argv[1], int(sys.argv[2])))
 while True: sink.recv(65536)' 172.16.11.2 5001

@@ -1,5 +1,5 @@
 # ---- start
-launch src-queue 26 src-queue.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
+launch src-queue 66 src-queue.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 

@@ -1,4 +1,4 @@
-launch rtr-queue 41 rtr-queue.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
+launch rtr-queue 81 rtr-queue.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 

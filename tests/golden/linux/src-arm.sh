@@ -8,8 +8,8 @@ if ! pinned && command -v ping >/dev/null; then
     timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
   done
 fi
-launch_root src-eth1 41 src-eth1.pcap.gz nice -n -5 tcpdump -n -Z "$user" -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
-launch src-tcp-info 41 src-tcp-info.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
+launch_root src-eth1 81 src-eth1.pcap.gz nice -n -5 tcpdump -n -Z "$user" -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
+launch src-tcp-info 81 src-tcp-info.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 
