@@ -142,8 +142,10 @@ reached_from <- function(name, space) {
   sort(found, method = "radix")
 }
 
+# Names in functions, also in those that a list holds, such as the reader of each logger.
 words_of <- function(objects) {
-  text <- unlist(lapply(Filter(is.function, objects), deparse))
+  functions <- unlist(lapply(objects, \(one) if (is.list(one)) Filter(is.function, one) else if (is.function(one)) one))
+  text <- unlist(lapply(functions, deparse))
   unique(unlist(regmatches(text, gregexpr("%[^%]+%|[A-Za-z.][A-Za-z0-9._]*", text, perl = TRUE))))
 }
 

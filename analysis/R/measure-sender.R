@@ -24,7 +24,8 @@ tcp_samples <- function(flow, traces) {
 }
 
 samples_of_tcp_info <- function(x, flow) {
-  ours <- of_port(x, flow$port)
+  # A sample that falls into the closing of a socket has port 0, and the counters of the whole flow.
+  ours <- of_port(x, flow$port)[sport > 0 & dport > 0]
   if (nrow(ours) == 0) return(NULL)
   busiest <- ours[, .(sent = max(bytes_acked, 0, na.rm = TRUE)), by = .(sport, dport)][which.max(sent)]
   keep_epoch(ours[ours$sport == busiest$sport & ours$dport == busiest$dport], x)

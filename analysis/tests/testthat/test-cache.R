@@ -38,6 +38,7 @@ test_that("the hash of the code is the same in every process", {
 test_that("the hash of the code covers all functions that measure, directly or not, and none that draw", {
   reached <- reached_from("measure_trial", asNamespace("samovar"))
   expect_true(all(c("measure_trial", "measure_flow", "read_pcap", "packet_pair_rtt", "%||%") %in% reached))
+  expect_true(all(c("samples_of_tcp_info", "samples_of_siftr", "read_tcp_probe") %in% reached)) # by way of the list sender_sources
   expect_equal(grep("^(figure|table|plot|theme|draw)_", reached, value = TRUE), character())
   before <- code_version()
   with_replaced(expect_false(identical(code_version(), before)), thin_series = \(...) NULL)

@@ -16,6 +16,18 @@ test_that("a FreeBSD sender's cwnd is read from SIFTR, in full segments, on the 
   expect_equal(x$t_s[1], attr(read_siftr(path), "epoch_s") + log$t_ns[1] / 1e9 - 1795268292, tolerance = 1e-5)
 })
 
+test_that("a socket that TCP_INFO shows while it is closed, with port 0, is not taken for the flow", {
+  info <- data.table::fread(text = readLines(samovar_example("bulk-tcp-info.csv.gz")), colClasses = c(t_ns = "character"))
+  busiest <- info[which.max(bytes_acked)]
+  port <- busiest$dport
+  closed <- data.table::copy(busiest)[, `:=`(sport = 0L, state = "UNCONN", bytes_acked = bytes_acked + 1)]
+  path <- tempfile(fileext = ".csv")
+  data.table::fwrite(rbind(info, closed), path)
+  x <- samovar:::samples_of_tcp_info(read_tcp_info(path), list(port = port))
+  expect_equal(unique(x$sport), busiest$sport)
+  expect_equal(nrow(x), sum(info$sport == busiest$sport & info$dport == port))
+})
+
 test_that("cycles of cwnd are the recoveries marked by SIFTR's flags", {
   x <- samovar:::tcp_samples(bulk, traces_of("siftr", whole_siftr()))
   cycles <- cwnd_cycles(x)
