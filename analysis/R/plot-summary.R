@@ -82,10 +82,24 @@ two_metrics <- function(results, trials, x, y, of, overlay, facet) {
 }
 
 ellipse_words <- function(data) {
-  n <- data[, .N, by = setdiff(names(data), c("trial", "x", "y"))]$N
-  sentences(if (any(n >= fewest_values)) "Ellipse: one standard deviation around the mean, by the covariance of the trials; 39 % of a bivariate normal distribution lie inside",
-            if (any(n < fewest_values)) paste("No ellipse: fewer than", fewest_values, "trials"))
+  n <- sort(unique(data[, .N, by = setdiff(names(data), c("trial", "x", "y"))]$N))
+  enough <- n[n >= fewest_values]
+  share <- paste(round(100 * ellipse_share(enough)), "%")
+  sentences(
+    if (length(enough) > 0) {
+      c(paste("Ellipse: one standard deviation around the mean, by the covariance of", span_words(enough), "trials"),
+        paste("Another trial lies inside with a probability of", if (length(enough) > 1) paste(share[1], "to", share[length(share)]) else share,
+              "if both metrics are normal"))
+    },
+    if (n[1] < fewest_values) paste("No ellipse: fewer than", fewest_values, "trials")
+  )
 }
+
+span_words <- function(n) if (n[1] == n[length(n)]) n[1] else paste(n[1], "to", n[length(n)])
+
+# Probability that one more bivariate normal point is within Mahalanobis distance 1 of the mean of n points, by their covariance (Hotelling's T-squared):
+# 15 % for 3 points, 39 % for many.
+ellipse_share <- function(n) stats::pf(n * (n - 2) / (2 * (n^2 - 1)), 2, n - 2)
 
 #' Two metrics against each other
 #' @param data A table `x`, `y`, `curve` (factor), one row per trial; further columns for panels.

@@ -59,6 +59,19 @@ test_that("levels whose trials were run one after the other have no interval: a 
   }
 })
 
+test_that("the ellipse of a trade-off contains another trial as often as its caption states", {
+  set.seed(20261123)
+  for (n in sizes) {
+    # Its centre and covariance are unknown, so the share does not depend on the true ones.
+    seen <- mean(replicate(8000L, {
+      x <- matrix(stats::rnorm(2 * (n + 1)), ncol = 2)
+      stats::mahalanobis(x[n + 1, ], colMeans(x[1:n, ]), stats::cov(x[1:n, ])) <= 1
+    }))
+    expect_lt(abs(seen - ellipse_share(n)), tolerance, label = sprintf("n = %d: |%.4f - %.4f|", n, seen, ellipse_share(n)))
+  }
+  expect_equal(round(100 * ellipse_share(c(3, 5, 10, 30))), c(15, 25, 32, 37))
+})
+
 test_that("no function or column gives an interval of another kind", {
   space <- asNamespace("samovar")
   quantiles <- c("confint", "qbeta", "qbinom", "qchisq", "qf", "qnorm", "qsignrank", "qt", "qwilcox", "sample.int")
