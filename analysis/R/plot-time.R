@@ -59,13 +59,14 @@ figure_time_series <- function(results, trials, show, of = NULL, overlay = NULL,
               events = "reductions" %in% mark)
 }
 
-# "cwnd and RTT over time"
-series_list <- function(show, words) paste(and_words(unique(vapply(outputs_of("series")[show], \(s) s$title, ""))), words)
+# "Queue, cwnd and retransmissions over time"
+series_list <- function(show, words) paste(titles_in_sentence(unique(vapply(outputs_of("series")[show], \(s) s$title, ""))), words)
+
+titles_in_sentence <- function(titles) and_words(c(titles[1], in_sentence(titles[-1])))
 
 shown_words <- function(show) {
   known <- outputs_of("series")[show]
-  text <- if (length(show) > 2) and_words(vapply(known, \(s) s$title, "")) else paste(vapply(known, \(s) paste0(s$title, " (", s$what, ")"), ""), collapse = " and ")
-  capital(text)
+  capital(titles_in_sentence(vapply(known, \(s) if (length(show) > 2) s$title else paste0(s$title, " (", s$what, ")"), "")))
 }
 
 figure_trial_time_series <- function(results, trials, flow = NULL) {
@@ -101,6 +102,7 @@ time_figure <- function(results, trials, show, title, what, of = NULL, overlay =
   name_panels(data, chosen)
   dropped <- drop_curves(data)
   data <- data[curve %in% dropped$kept][, curve := droplevels(curve)]
+  setorder(data, panel)
   limits <- queue_limits(campaign, chosen, data)
   reductions <- if (events) reductions_of(results, chosen, data, of)
   stacked <- nlevels(data$panel) > 1

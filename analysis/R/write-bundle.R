@@ -75,9 +75,16 @@ one_figure <- function(results, options, bundle) {
   file <- file.path("figures", paste0(name, ".pdf"))
   data <- file.path("data", paste0(name, ".csv"))
   write_figure(made$plot, file.path(bundle, file), made$width_in, made$height_in, results$date)
-  write_csv(made$data, file.path(bundle, data))
+  write_csv(ordered_rows(as.data.table(made$data), made$layout), file.path(bundle, data))
   list(name = name, file = file, title = made$title, caption = made$caption, width_in = made$width_in,
        height_in = made$height_in, data = data, axes = axes_of_plot(made$plot), layout = made$layout, trials = I(as.character(made$trials)))
+}
+
+# Rows in the order of the figure's panels and curves, in which the page shows them. Texts are in the order in which they first occur.
+ordered_rows <- function(data, layout) {
+  keys <- intersect(c(layout$facets, layout$curve), names(data))
+  places <- lapply(keys, \(key) if (is.factor(data[[key]])) as.integer(data[[key]]) else match(data[[key]], unique(data[[key]])))
+  if (length(keys) > 0) data[do.call(order, places)] else data
 }
 
 # Titles of the axes, and whether they are logarithmic: the page draws the data with them.

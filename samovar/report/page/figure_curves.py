@@ -72,9 +72,11 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
     labels = columns[form.curve] if form.curve else _labels(columns, trials)
     for row, (panel, label) in enumerate(zip(_panels(form, columns), labels, strict=True)):
         groups.setdefault(panel, {}).setdefault(label, []).append(row)
+    quantities = columns["quantity"] if "quantity" in form.facets else [""] * len(texts)
     panels = [
         {
             "title": panel,
+            "quantity": quantities[next(iter(own.values()))[0]],
             "curves": [_curve(label, rows, values, columns, trials) for label, rows in own.items()],
         }
         for panel, own in groups.items()

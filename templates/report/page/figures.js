@@ -259,11 +259,12 @@
     }
   }
 
-  // The range of y: from zero if the whole width is shown, as in the PDF; otherwise that of the visible values.
+  // The range of y, the same for all panels of a quantity: from zero if the whole width is shown, as in the PDF; otherwise that of the visible values.
   function rangeOfY(panel, figure, min, max) {
     let low = Infinity, high = -Infinity;
+    const panels = figure.kind === "segments" ? [panel] : figure.panels.filter(one => one.quantity === panel.quantity);
     // Beside segments, the end of a receiver's window of megabytes would leave no room for them.
-    const visible = panel.curves.filter(one => !figure.hidden.has(one.label)), drawn = visible.filter(one => !one.isLine);
+    const visible = panels.flatMap(one => one.curves).filter(one => !figure.hidden.has(one.label)), drawn = visible.filter(one => !one.isLine);
     for (const curve of figure.kind === "segments" && drawn.length ? drawn : visible) {
       for (const i of placesToDraw(curve, min, max, 4000)) {
         if (curve.x[i] < min || curve.x[i] > max) continue;
@@ -509,7 +510,7 @@
   function makeFigure(holder, raw) {
     if (raw.kind === "tiles") return makeTiles(holder, raw);
     const labels = [...new Set(raw.panels.flatMap(panel => panel.curves.map(one => one.label)))];
-    const panels = raw.panels.map(panel => ({ title: panel.title, curves: panel.curves.map(one => makeCurve(one, labels.indexOf(one.label))) }));
+    const panels = raw.panels.map(panel => ({ ...panel, curves: panel.curves.map(one => makeCurve(one, labels.indexOf(one.label))) }));
     if (raw.kind === "boxes") for (const curve of panels.flatMap(one => one.curves)) curve.box = boxOf(curve.y, raw.y.log);
     const figure = { ...raw, panels, hidden: new Set(), log: { x: raw.x.log && !raw.x.levels.length, y: raw.y.log } };
     setWhole(figure);

@@ -349,6 +349,10 @@ def kinds(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"kind": "bars", **over_levels},
             "curve,level,median,lo,hi\ncdg,a,3,2,4\ncubic,a,5,NA,NA\ncubic,b,6,5,7\n",
         ),
+        "panels": (
+            {"kind": "bars", **over_levels, "facets": ["panel"]},
+            "panel,curve,level,median,lo,hi\nhigh,cdg,a,10,NA,NA\nlow,cdg,a,5,NA,NA\n",
+        ),
         "boxes": (
             {"kind": "boxes", "x": "curve", "y": "value", "curve": "curve"},
             f"curve,trial,value\n{samples}",
@@ -459,12 +463,24 @@ def test_a_trade_off_has_its_delay_reversed_also_when_zoomed_and_panned(shown: B
     assert value_at(shown, 0.0, "tradeoff") == pytest.approx(left - 0.2 * (left - right), abs=0.1)
 
 
-def test_the_window_of_a_receiver_leaves_room_for_the_segments(shown: Browser) -> None:
-    show(shown, "segments")
-    column = """(() => { const canvas = document.querySelector('#figure-segments canvas'), box = canvas.getBoundingClientRect(),
-      over = document.querySelector('#figure-segments .u-over').getBoundingClientRect();
-      const { data, height } = canvas.getContext('2d').getImageData(over.left - box.left, over.top - box.top, 1, over.height);
-      let blue = 0; for (let y = 0; y < height; y++) blue += data[4 * y + 2] > data[4 * y] + 60; return blue / height })()"""
-    assert shown.run(column) == pytest.approx(0.5 / 1.06, abs=0.05), (
-        "the first segment is half as high as both"
+def blue_share(browser: Browser, figure: str, panel: int = 0, across: float = 0.0) -> float:
+    """Return which share of a column of pixels of a panel is blue."""
+    show(browser, figure)
+    return float(
+        browser.run(
+            f"""(() => {{ const canvas = document.querySelectorAll('#figure-{figure} canvas')[{panel}], box = canvas.getBoundingClientRect(),
+      over = document.querySelectorAll('#figure-{figure} .u-over')[{panel}].getBoundingClientRect();
+      const {{ data, height }} = canvas.getContext('2d').getImageData(over.left - box.left + {across} * over.width, over.top - box.top, 1, over.height);
+      let blue = 0; for (let y = 0; y < height; y++) blue += data[4 * y + 2] > data[4 * y] + 60; return blue / height }})()"""
+        )
     )
+
+
+def test_the_window_of_a_receiver_leaves_room_for_the_segments(shown: Browser) -> None:
+    half = pytest.approx(0.5 / 1.06, abs=0.05)
+    assert blue_share(shown, "segments") == half, "the first segment is half as high as both"
+
+
+def test_panels_of_one_quantity_have_the_same_axis(shown: Browser) -> None:
+    assert blue_share(shown, "panels", 0, across=0.5) == pytest.approx(1 / 1.06, abs=0.05)
+    assert blue_share(shown, "panels", 1, across=0.5) == pytest.approx(0.5 / 1.06, abs=0.05)
