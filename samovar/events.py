@@ -239,7 +239,7 @@ SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("exported", "of"): ("total number to export", COUNT),
     ("files-recorded", "files"): ("checksum by path", _map_of(SHA256)),
     ("host-rebooted", "boot_id"): ("id of the new boot", TEXT),
-    ("lease-taken", "testbed"): ("testbed for which it was held", TEXT),
+    ("lease-taken", "testbed"): ("testbed for which the lease was held", TEXT),
     ("trial-again", "of"): ("number of the last possible attempt", COUNT),
     ("trial-again", "seconds"): PLANNED,
     ("trial-started", "seconds"): PLANNED,

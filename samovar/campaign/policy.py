@@ -14,7 +14,7 @@ from samovar.experiment import Config, Experiment, Testbed, keys
 
 DEFAULT_THRESHOLDS = keys.Thresholds()
 LOOSER_BELOW = frozenset({"duration", "window", "disk_bytes", "capture_packets"})
-"""Thresholds for which a smaller value is less strict. For all other thresholds, a larger value is."""
+"""Thresholds for which a smaller value is less strict. For others, a larger value is less strict."""
 ONE_ATTEMPT = Config.model_construct(retries=0, backoff_s=0.0, backoff_most_s=0.0, free_space=0)
 
 

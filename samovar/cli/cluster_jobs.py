@@ -27,7 +27,7 @@ LAST_LINES = 15
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs of one kind: a shell command for each, and what each may need.
+    """Jobs of one kind: a shell command for each, and the memory and time that each may use.
 
     `rule` is the name of the kind in Snakemake. `files` are written to the folder in which the jobs start.
     """

@@ -69,7 +69,8 @@ TESTBED = click.option(
     help="Testbed file in hosts/ (default: `testbed` of config.yaml).",
 )
 FORCE = flag(
-    "--force/-f", "Do it even if a campaign is using the hosts; results/forced.jsonl records that campaign."
+    "--force/-f",
+    "Continue even if a campaign is using the hosts; results/forced.jsonl records that campaign.",
 )
 EXPERIMENT = options(
     click.argument("experiment", shell_complete=completion.experiments),
@@ -342,7 +343,7 @@ def run(root: Path, shards: int | None, on: str | None, **arguments: Any) -> int
 
 @main.command()
 @click.argument("shards", nargs=-1, required=True, shell_complete=completion.campaigns)
-@flag("--force/-f", "Do it even if shards are missing or were run with different versions.")
+@flag("--force/-f", "Merge even if shards are missing or were run with different versions.")
 @in_project
 def merge(root: Path, shards: tuple[str, ...], force: bool) -> int:
     """Merge shards into one campaign; SHARDS are their campaigns, or an experiment for its newest shards."""

@@ -1,4 +1,4 @@
-"""Measure the trials of a campaign as jobs of a cluster, beside the traces, for the analysis that follows."""
+"""Measure the trials of a campaign in jobs of a cluster, before the campaign is analysed on one computer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BASE_MINUTES, BYTES_PER_MINUTE = 30, 60_000_000
 def measure_in_jobs(
     root: Path, campaign: Path, part: AnalysedPart | None, on: str, jobs: int | None, again: str
 ) -> None:
-    """Measure those trials of a campaign that are not measured yet as jobs; their measures go to its cache.
+    """Measure in jobs the trials of a campaign that are not measured yet, and cache their measures.
 
     Raises CampaignError if Snakemake or a scheduler is missing. Raises AnalysisError if a job fails; the
     message gives the command that measures the missing trials.

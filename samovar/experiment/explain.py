@@ -33,8 +33,8 @@ Owners = Mapping[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]
 class Explanation:
     """The values of a key in all layers, the strongest first.
 
-    The first value is used, unless `removed` is True: then an alternative key replaces this key. `levels` are
-    the levels of a factor that sets the key. `in_trial` has, for each resolved value in a trial, where it
+    The first value is used, unless `removed` is True: then a key that excludes this key replaces it. `levels`
+    are the levels of a factor that sets the key. `in_trial` has, for each resolved value in a trial, where it
     applies, its name in plan.json, and the value. For a setting, `hosts` are the hosts that get it from the
     same layers and share this explanation; `at` names them as text. `keys` has the explanations of the keys
     within the key.
@@ -169,7 +169,7 @@ class _PartExplainer:
         if inside:
             inner = tuple((own, self._explain_key(f"{key}.{own}")) for own in inside)
             return Explanation(self._title(key), written[1:], keys=inner)
-        removed = bool(written) and is_removed(self.tree, steps)  # by an alternative: duration removes size
+        removed = bool(written) and is_removed(self.tree, steps)  # a stronger duration removes size
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
         # each value once: every part has the values of the top level, too

@@ -26,7 +26,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Directional(Generic[T]):
-    """One value for each direction of the path: `down` from bottleneck.from to bottleneck.to, `up` back.
+    """One value for each direction: `down` leads from bottleneck.from to bottleneck.to, `up` leads back.
 
     None means that the direction has no value.
     """

@@ -250,7 +250,7 @@ def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
 
 
 class _Parser:
-    """Parses a file, or one value that begins at `start`. In spite of `problems`, the rest is readable."""
+    """Parses a file, or one value that begins at `start`. The tree lacks only what is wrong in `problems`."""
 
     def __init__(self, file: str, content: str, start: Position | None = None) -> None:
         self._file, self._content, self._start = file, content, start

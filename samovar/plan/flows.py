@@ -95,7 +95,7 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
             raise values.flow_error(flow, "two flows have this label; give each its own")
         if used[flow.port] > 1 or flow.port > LAST_PORT:
             why = f"above {LAST_PORT}" if flow.port > LAST_PORT else "taken by another flow"
-            advice = "choose another port: flows of one entry take consecutive ports"
+            advice = "choose another port, because flows of one entry take consecutive ports"
             raise values.flow_error(flow, f"port {flow.port} is {why}; {advice}")
     _check_chosen_ports(
         values, [flow for flow, start in zip(flows, starts, strict=True) if start[1].port], flows
@@ -106,7 +106,7 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
         first = windows.setdefault((flow.from_host, flow.to_host), flow)
         if first.rwnd_bytes != flow.rwnd_bytes:
             other = f"flow {first.label} from {flow.from_host} to {flow.to_host} has another rwnd, or none"
-            raise values.flow_error(flow, f"{other}; give both the same, as a window is set per peer")
+            raise values.flow_error(flow, f"{other}; give both the same, because a window is set per peer")
     return flows
 
 

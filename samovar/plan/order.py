@@ -1,8 +1,8 @@
 """Put trials in order: sequential, shuffled or in blocks. The same seed gives the same order.
 
 Trials stay within their part, and parts follow each other in the order of the file. A block contains one
-replicate of each treatment, so that drift over time affects all treatments equally. The shuffle of a block
-depends on the seed, the part and the block only: more replicates append blocks and leave the others
+replicate of each treatment, so that drift over time affects all treatments about equally. The shuffle of a
+block depends on the seed, the part and the block only: more replicates append blocks and leave the others
 unchanged.
 
 Treatments between which a host must reboot, according to the headers of setting recipes, belong to different

@@ -17,7 +17,10 @@ FEW_IDS = 3
 
 @dataclass(frozen=True)
 class Picked:
-    """Ids of picked trials in the plan's order, and the options as text. With `again`, done ones run, too."""
+    """Ids of picked trials in the plan's order, and the options as text.
+
+    With `again`, those of them that are already done run again.
+    """
 
     text: str
     ids: tuple[str, ...]

@@ -89,7 +89,7 @@ def _stages(
             what = f"jitter {jitter} is more than the delay, {delay}"
             raise RecipeError(f"path: {label}: {what}", "at most the delay")
         if plan.reorder and not delay_s:
-            what = "reorder without a delay: packets overtake only delayed ones"
+            what = "reorder without a delay, but packets can only overtake delayed packets"
             raise RecipeError(f"path: {label}: {what}", "a delay")
         # Room for the smallest packets that arrive at the rate within the delay, and for a window at once.
         moving = math.ceil(rate_bps / 8 * (delay_s + plan.jitter_s) / SMALLEST_FRAME_BYTES)

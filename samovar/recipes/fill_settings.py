@@ -1,8 +1,8 @@
 """Render the recipes of a host's settings with the values of a trial, in the order in which they are applied.
 
-Most values are those of the plan. Values of `rwnd` and `bpf` are computed here, values of `bottleneck` and
-`adapter` in bottleneck.py, of `air` in wlan.py, receive buffers for measured windows in
-samovar/campaign/calibration/rwnd_calibration.py.
+Most values are those of the plan. Values of `rwnd` and `bpf` are computed here, those of `bottleneck` and
+`adapter` in bottleneck.py, and those of `air` in wlan.py. Receive buffers for measured windows are computed
+in samovar/campaign/calibration/rwnd_calibration.py.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ def _looser_text(bounds: Json) -> str:
     profile = f", profile {bounds['profile']}" if "profile" in bounds else ""
     loosened = bounds.get("loosened") or {}
     texts = [f"{key} {one['bound']} (default {one['default']})" for key, one in loosened.items()]
-    return f"Trials were judged by looser bounds{profile}: {listed(texts) or 'none'}."
+    return f"Thresholds looser than the defaults{profile}: {listed(texts) or 'none'}."
 
 
 def _notes(campaign: Campaign) -> Iterator[str]:

@@ -177,7 +177,7 @@ def _section(section: Section, one: ReportedCampaign) -> Json:
 
 
 def _about(part: object, sections: Sequence[Section]) -> Section:
-    """Return the section that shows what is about a part: the first section of that part, else the first."""
+    """Return the section for results of a part: the first section about this part, otherwise the first."""
     return next((one for one in sections if part and one.part == part), sections[0])
 
 

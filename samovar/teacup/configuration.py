@@ -125,7 +125,7 @@ class Configuration:
         return found
 
     def system(self, host: str) -> str:
-        """Return the operating system of a host, linux if its own is not supported here."""
+        """Return the operating system of a host, or linux if samovar does not support the host's own."""
         wanted = str(dict(self.items("host_os")).get(host, "Linux"))
         if wanted.lower() in SYSTEMS:
             return wanted.lower()
@@ -157,7 +157,7 @@ class Configuration:
             return [(str(one), self._entries("router_queues", several)) for one, several in written.items()]
         if len(self.routers) > 1:
             others = ", ".join(self.routers[1:])
-            self.note("TPCONF_router", f"{others}: only the first router has the queue here")
+            self.note("TPCONF_router", f"{others}: only the first router becomes the bottleneck")
         return [(one, self._entries("router_queues", written)) for one in self.routers[:1]]
 
     def traffic(self) -> list[TeacupEntry]:

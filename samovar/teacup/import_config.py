@@ -33,8 +33,8 @@ FIGURES = ["throughput-cdf", "rtt-cdf", "trial-time-series"]
 class ImportedConfig:
     """The result of an import.
 
-    `files` are the files written. `rows` has for each variable its name, its counterpart here and a remark.
-    `teacup_trials` is the number of trials that TEACUP would run.
+    `files` are the files written. `rows` has for each variable its name, its counterpart in samovar and a
+    remark. `teacup_trials` is the number of trials that TEACUP would run.
     """
 
     files: tuple[Path, ...]
@@ -116,7 +116,7 @@ def _experiment(
 ) -> tuple[dict[str, Any], Spread]:
     flows = list(flows_of(config))
     if not flows:
-        raise config.refuse("has no entry of TPCONF_traffic_gens that has a counterpart here")
+        raise config.refuse("has no entry of TPCONF_traffic_gens that has a counterpart in samovar")
     targets = [target for _, several in flows for target in several]
     if bottleneck is not None:
         targets += path_targets(config, bottleneck, catalogue)

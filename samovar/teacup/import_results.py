@@ -1,6 +1,6 @@
 """Make a campaign of a TEACUP results folder: flows from captures, levels from test ids, traces from logs.
 
-samovar did not run it, and nothing recorded which settings were in force, so every trial is suspect.
+Nothing recorded which settings were in force in these trials, so every trial is suspect.
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ def _plan(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str], label
     for replicate in range(1, replicates + 1):
         for number in range(len(treatments)):
             own = {slot.replicate: one for slot, one in zip(slots, trials, strict=True) if slot[0] == number}
-            # A replicate that is missing has the values of another one: no trial uses them.
+            # A missing replicate gets the values of another one, because no trial uses them.
             old = own.get(replicate) or next(iter(own.values()))
             for key, value in _components(old, roles, labels).items():
                 column = columns.setdefault(key, [[] for _ in range(replicates)])[replicate - 1]

@@ -24,7 +24,7 @@ Row = tuple[int, ...]
 
 
 class NoCounterpartError(Exception):
-    """A value of TEACUP has no counterpart here; the message says why."""
+    """A value of TEACUP has no counterpart in samovar; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _add_factor(
         values = {key: table.values[tuple(at[n] for n in table.numbers)] for key, table in tables.items()}
         level = {key: value for key, value in values.items() if value is not None}
         lost = [f"{key}: {value}" for key, value in level.items() if isinstance(value, NoCounterpartError)]
-        same = [f"the same as {other} here" for other, one in levels.items() if one == level]
+        same = [f"the same as {other} in samovar" for other, one in levels.items() if one == level]
         if why := (lost or same)[:1]:
             found.notes.append(f"{name} {label}: {why[0]}; this level is left out")
         else:
@@ -156,7 +156,7 @@ def _add_factor(
     if len(levels) > keys.MOST_LEVELS:
         raise PlanError(f"{name}: {len(levels)} combinations; at most {keys.MOST_LEVELS} levels are possible")
     if not levels:
-        found.notes.append(f"{name}: none of its levels has a counterpart here; it is left out")
+        found.notes.append(f"{name}: none of its levels has a counterpart in samovar; it is left out")
         return
     targets = {key for level in levels.values() for key in level}
     if len(targets) == 1 and all(levels.values()):

@@ -15,7 +15,7 @@ from samovar.teacup.parameters import Names, NoCounterpartError, Target
 from samovar.teacup.static_python import UnreadableError
 
 UNLIMITED, MOST_PACKETS = "1000mbit", 1000
-"""The rate and the queue of an entry that gives none."""
+"""The defaults for an entry without a rate, or without a size of its queue (in packets)."""
 PACKET_BYTES, FRAME_BYTES = 600, 1500
 """Packet sizes with which TEACUP and samovar convert a queue of one BDP to packets; samovar's is the MTU."""
 DIRECTIONS = ("down", "up")
@@ -65,7 +65,7 @@ def _with_entry(
         raise NoCounterpartError(f"{router[:40]} has no interface to {where}")
     path = path or BottleneckQueues(router, (sides[0], sides[1]))
     if set(path.sides) != set(sides):
-        raise NoCounterpartError("there is one bottleneck here, between the networks of the first queue")
+        raise NoCounterpartError("samovar has one bottleneck, between the networks of the first queue")
     for unknown in entry.arguments.keys() - {*SIZE, *ENDS, *OTHERS}:
         config.note("TPCONF_router_queues", f"{unknown[:40]} has no counterpart")
     is_down = sides[0] == path.sides[0]
@@ -78,7 +78,7 @@ def _with_entry(
         path.classes.setdefault(name, {}).update(dict.fromkeys(directions, entry))
     elif path.queues.keys() & set(directions):
         raise NoCounterpartError(
-            "there is one queue in each direction here; let flows differ in path.classes"
+            "samovar has one queue per direction; path.classes gives flows a delay or loss of their own"
         )
     else:
         path.queues.update(dict.fromkeys(directions, entry))

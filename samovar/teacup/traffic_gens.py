@@ -30,7 +30,7 @@ READ_ELSEWHERE = {
     "start", "duration", "client", "clients", "server", "servers", "dest", "serv", "hostname", "port",
     "serv_port", "proto", "num_responders", "name", "directory", "parameters",
 }  # fmt: skip
-"""Arguments that need no key of a generator: they are read for every flow, or for commands."""
+"""Arguments that need no key of a generator, because they are read for every flow, or for commands."""
 OF_TEACUP = {
     "counter", "file_prefix", "remote_dir", "local_dir", "check", "wait", "kill", "server_port", "docroot",
     "config_dir", "config_in", "copy_file", "add_prefix", "browser", "player_path", "mpd", "game_type",
@@ -40,7 +40,7 @@ OF_TEACUP = {
 SERVERS = {
     "start_http_server", "start_nginx_server", "create_http_dash_content", "create_http_incast_content",
 }  # fmt: skip
-"""Functions that need no counterpart: a flow starts its server and creates its content."""
+"""Functions that need no counterpart, because a flow of samovar starts its server and creates its content."""
 
 
 class Generator(NamedTuple):
@@ -100,7 +100,7 @@ def flows_of(config: Configuration) -> Iterator[tuple[dict[str, Any], list[Targe
         where = f"{entry.function or 'no function'} (id {entry.id[:20]})"
         if generator is None:
             if entry.function not in SERVERS:
-                config.note("TPCONF_traffic_gens", f"{where}: has no counterpart here")
+                config.note("TPCONF_traffic_gens", f"{where}: has no counterpart in samovar")
             continue
         try:
             flows = list(_flows(config, entry, generator))
@@ -128,7 +128,7 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
     label = f"{generator}-{re.sub(r'[^A-Za-z0-9]', '', entry.id) or 'x'}"
     pairs = product(_ends(config, entry, kind.sender), _ends(config, entry, kind.receiver))
     for index, ((sender, sender_port), (receiver, _)) in enumerate(pairs, 1):
-        if receiver == sender:  # a command is at one host; a flow here has two
+        if receiver == sender:  # TEACUP runs a command at one host, but a flow needs two
             receiver = next((host for host in config.names if host != sender), sender)
         flow: dict[str, Any] = {
             "flow": label if index == 1 else f"{label}-{index}",

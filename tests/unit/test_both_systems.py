@@ -132,4 +132,4 @@ def test_what_freebsd_lacks_for_a_shipped_experiment_is_a_generator_with_a_repla
         if program in ("nuttcp", "iperf"):
             udp = any(flow.generator == "iperf-udp" for flow in plan.trials[0].resolved.flows)
             other = "iperf3-udp" if udp else "iperf3 or scp"
-            assert finding.remedy.startswith(f"use generator {other}, which it can run, or install it")
+            assert finding.remedy.startswith(f"use generator {other}, which the host can run, or install it")

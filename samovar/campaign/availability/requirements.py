@@ -254,7 +254,7 @@ def _replacements(need: Need, needs: HostNeeds, facts: HostFacts) -> Iterator[st
     for one in needs.alternatives.get(need, ()):
         if all(other.name in (_offered(other.what, facts) or ()) for other in one.needs):
             usable.setdefault(one.kind, {})[one.name] = None
-    yield from (f"use {kind} {' or '.join(names)}, which it can run" for kind, names in usable.items())
+    yield from (f"use {kind} {' or '.join(names)}, which the host can run" for kind, names in usable.items())
     system = keys.OPERATING_SYSTEMS[needs.system.partition("-")[0]]
     if need.what == "program" and need.name in system.packages:
         yield f"install it: `{system.install} {system.packages[need.name]}`"

@@ -29,7 +29,10 @@ def refusal(what: str, name: str, interfaces: Iterable[str], facts: HostFacts) -
     assert facts.sudo  # None for root, to whom nothing is refused
     user, paths = facts.sudo.user, facts.sudo.paths
     if what == ROOT_LOGIN:
-        return f"{user} logs in, but only root can do {name}", "use `user: root`, or trials without it"
+        return (
+            f"{user} logs in, but only root can do {name}",
+            "log in as root (`user: root`), or leave out these trials",
+        )
     (command,) = allowed_commands([name], user, interfaces)
     return f"sudo -n {command} is refused to {user}", f"sudoers lacks: {command.line(user, paths)}"
 

@@ -103,7 +103,8 @@ def _missing_impairments(
                 for os in catalogue.operating_systems()
                 if name not in catalogue.header("setting", BOTTLENECK, os).lacks
             ]
-            remedy = f"a router with {' or '.join(able)}, or a path without" if able else "a path without"
+            other_router = f"a router with {' or '.join(able)}, or " if able else ""
+            remedy = f"{other_router}a path without `{name}`"
             yield path.router, f"{host.system} cannot simulate {name.replace('_', ' ')}", remedy
 
 

@@ -16,8 +16,8 @@ from samovar.errors import RecipeError
 from samovar.recipes import FlowEnds, Pace
 
 FAR = 3
-"""If the rate of a flow deviates by more than this many tolerances, the trial is invalid. A second in which
-the rate deviates from its mean by more than this is uneven."""
+"""If the mean rate of a flow deviates by more than this many tolerances, the trial is invalid. A second is
+uneven if its rate deviates from the mean rate by more than this many tolerances."""
 UNEVEN = 0.1
 """The share of a flow's seconds that may be uneven; one second is always allowed."""
 LARGEST_BLOCK_BYTES = 131_072

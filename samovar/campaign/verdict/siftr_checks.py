@@ -161,7 +161,7 @@ def _check_end(evidence: Evidence, host: str, log: SiftrLog) -> Iterator[Check]:
         over_s -= over_s.is_integer()  # add_program_endings() has rounded it up
     elif clock := evidence.clocks.get(host):
         over_s, error_s = evidence.t_end_s + clock.correction_s, TICK_S + clock.error_s
-    requested, observed, ok = "after the traffic", "unknown: no time of this host's clock", True
+    requested, observed, ok = "after the traffic", "unknown: the clock of this host was not read", True
     if over_s is not None:
         early_s = over_s - log.disabled_s
         ok = early_s <= error_s

@@ -25,8 +25,8 @@ class Order(Strict):
     """The order in which the trials of a part run."""
 
     kind: Annotated[str, choice("order", "sequential", "shuffled", "blocked")] = entry(
-        "sequential: as written; shuffled: at random; blocked: in blocks with one trial of every treatment, "
-        "each block shuffled.",
+        "sequential: as in the file; shuffled: at random; blocked: in blocks with one trial of every "
+        "treatment, each block shuffled.",
         "blocked",
     )
     seed: types.Seed = entry("Seed of all random choices; the same seed gives the same plan.", 1)

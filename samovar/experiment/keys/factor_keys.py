@@ -208,8 +208,8 @@ class Capture(Strict):
 
     at: Places = entry("Where to capture: hosts or roles, such as senders.")
     interface: Interface | None = entry(
-        "Interface, or `down` or `up` at the bottleneck's router: the one with the queue of that direction. "
-        "By default the interface that faces the traffic.",
+        "Name of the interface; at the bottleneck's router also `down` or `up`, for the interface with the "
+        "queue of that direction. By default the interface that faces the traffic.",
         None,
     )
     snaplen_bytes: Annotated[int, types.SNAPLEN] = entry("Bytes recorded of each packet.", 96)
@@ -221,8 +221,8 @@ class Logger(WithParameters):
     logger: Name = entry("Quantity to record, or a recipe; keys not listed here are its parameters.")
     at: Places = entry("Where to log: hosts or roles, such as senders.")
     interface: Interface | None = entry(
-        "Interface, or `down` or `up` at the bottleneck's router: the one with the queue of that direction. "
-        "By default the interface that faces the traffic.",
+        "Name of the interface; at the bottleneck's router also `down` or `up`, for the interface with the "
+        "queue of that direction. By default the interface that faces the traffic.",
         None,
     )
     interval_s: VariedTime | None = entry("Time between samples; by default the recipe's interval.", None)

@@ -197,7 +197,7 @@ def test_a_host_that_offers_all_that_recipes_ask_by_their_headers_gives_no_findi
 
 def test_a_missing_tracepoint_of_a_logger_is_named() -> None:
     assert _said(tracepoints=()) == [
-        "src: no tracepoint tcp:tcp_probe (1 trial); use logger tcp-info, which it can run"
+        "src: no tracepoint tcp:tcp_probe (1 trial); use logger tcp-info, which the host can run"
     ]
 
 

@@ -152,7 +152,7 @@ def test_the_largest_window_that_a_sender_saw_is_compared_with_the_requested_one
         # The controller's clock is used where the host's own time is unknown: no earlier than its error allows.
         ({"t_end_s": DISABLED_S + 2.1, "clocks": CLOCK}, "after the traffic"),
         ({"t_end_s": DISABLED_S + 9, "clocks": CLOCK}, "disabled 7.00 s before the end of the traffic"),
-        ({}, "unknown: no time of this host's clock"),
+        ({}, "unknown: the clock of this host was not read"),
     ],
 )
 def test_siftr_must_be_enabled_until_the_traffic_is_over(

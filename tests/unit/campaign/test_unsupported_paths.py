@@ -39,7 +39,8 @@ def found(path: str, testbed: Testbed) -> list[Finding]:
 def test_what_dummynet_lacks_is_refused_by_name_with_the_system_that_has_it(path: str, what: str) -> None:
     (finding,) = found(path, OLD)
     assert finding.stops
-    remedy = "e.g. cubic; accepted: a router with linux, or a path without"
+    key = what.replace(" ", "_")
+    remedy = f"e.g. cubic; accepted: a router with linux, or a path without `{key}`"
     assert str(finding) == f"gate: freebsd-11 cannot simulate {what} (1 trial); {remedy}"
     assert found(path, LAB) == []
 
@@ -62,7 +63,7 @@ def test_a_round_trip_between_dummynet_s_steps_is_refused_and_an_odd_one_is_not(
     ("path", "said"),
     [
         ("delay: {down: 1ms, up: 1ms}, jitter: 2ms", "jitter 2ms is more than the delay, 1ms"),
-        ("rtt: 0ms, reorder: 1%", "reorder without a delay: packets overtake only delayed ones"),
+        ("rtt: 0ms, reorder: 1%", "reorder without a delay, but packets can only overtake delayed packets"),
     ],
 )
 def test_what_no_router_can_do_is_refused_before_any_trial(path: str, said: str) -> None:

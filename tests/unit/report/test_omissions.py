@@ -65,7 +65,7 @@ def test_a_report_names_the_bounds_by_which_its_trials_were_judged_if_they_are_l
     for file in folder.glob("trials/*/manifest.json"):
         file.write_text(json.dumps({**json.loads(file.read_text()), "bounds": bounds}))
     campaign = read_campaign(folder)
-    text = "Trials were judged by looser bounds, profile emulated: cpu 100% (default 95%)."
+    text = "Thresholds looser than the defaults, profile emulated: cpu 100% (default 95%)."
     assert omissions(campaign)["notes"].count(text) == 1
 
 

@@ -189,7 +189,7 @@ def test_each_generator_is_a_flow(
 @pytest.mark.parametrize(
     ("text", "note"),
     [
-        (small(traffic=IPERF + ", ('0', '2', \"start_teleport, client='a'\")"), "start_teleport (id 2): has no counterpart here"),
+        (small(traffic=IPERF + ", ('0', '2', \"start_teleport, client='a'\")"), "start_teleport (id 2): has no counterpart in samovar"),
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client='zz', server='b'\")"), "zz is not one of TPCONF_hosts"),
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client=(\")"), "not Python"),
         (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
