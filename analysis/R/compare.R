@@ -29,7 +29,7 @@ compare_campaigns <- function(a, b, to, by = NULL, cores = getOption("samovar.co
   matched <- matched_factors(campaigns, by)
   both <- side_by_side(lapply(campaigns, \(campaign) gather(campaign, measure_all(campaign, cores))))
   same <- identical(normalizePath(a$folder), normalizePath(b$folder))
-  # The order in which trials were run; that of two campaigns says nothing about their pairs.
+  # Positions of one campaign's trials in the order of the run. Trials of two campaigns are paired by replicate instead.
   both$metrics[, run := if (same) positions_of(campaigns$A, sub("^[AB]:", "", trial)) else replicate]
   changes <- changes_between(both$metrics, matched)
   if (all(changes$n == 0)) abort_comparison(nothing_matched(both$metrics))

@@ -369,7 +369,7 @@ call_metrics <- function(x) {
   c(there, stats::setNames(back, paste0("back_", names(back))))
 }
 
-# Whether the packets are those of G.711 over RTP: 64 kbit/s behind 12 bytes of header.
+# Whether the packets are those of G.711 over RTP: 64 kbit/s of payload after a header of 12 bytes.
 is_g711 <- function(log) {
   if (nrow(log) < 2) return(FALSE)
   every_s <- stats::median(diff(log$sent_ns) / diff(log$number), na.rm = TRUE) / 1e9

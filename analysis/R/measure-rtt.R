@@ -226,7 +226,7 @@ smoothed_jitter <- function(sent_ns, t_ns) {
 #'
 #' @inheritParams packet_pair_rtt
 #' @return A one-row data.table `sent_packets`, `arrived_packets`, `lost_packets`, `unjudged_packets`, `reordered_packets`, `reordered_share` (of the
-#'   packets that arrived), `extent_packets` (the largest number of places that a packet arrived behind the first packet that overtook it),
+#'   packets that arrived), `extent_packets` (the largest number of places by which a packet arrived after the first packet that overtook it),
 #'   `ambiguous_packets` (with an id that is not unique).
 #' @source RFC 4737, sections 3.3 and 4.2.
 #' @examples
@@ -252,7 +252,7 @@ arrival_order <- function(ref, mon, flow) {
   )
 }
 
-# The largest number of places that a late packet arrived behind the first packet with a greater number.
+# The largest number of places by which a late packet arrived after the first packet with a greater number.
 reordering_extent <- function(numbers, late) {
   at <- which(late)
   if (length(at) == 0) return(0)

@@ -22,12 +22,12 @@ def import_config(root: Path, config: Path, name: str = "") -> None:
     project = open_controller(root).project
     name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", config.stem).strip("-_") or "teacup"
     found = teacup.import_config(config, root, name, project.catalogue, schema_folder(root))
-    show(columns([("variable", "here", "remark"), *found.rows]))
+    show(columns([("variable", "in samovar", "remark"), *found.rows]))
     if found.notes:
         show(["", "to check:", *(f"  {note}" for note in found.notes)])
     show(["", *(f"written: {path}" for path in found.files)])
     planned = project.plan(Request(name))
-    counts = f"{found.teacup_trials} in TEACUP, {len(planned.plan.trials)} here"
+    counts = f"{found.teacup_trials} in TEACUP, {len(planned.plan.trials)} in samovar"
     show([f"trials: {counts}; `samovar plan {name}` shows them"])
 
 

@@ -78,7 +78,7 @@ def _with_entry(
         path.classes.setdefault(name, {}).update(dict.fromkeys(directions, entry))
     elif path.queues.keys() & set(directions):
         raise NoCounterpartError(
-            "samovar has one queue per direction; path.classes gives flows a delay or loss of their own"
+            "samovar has one queue in each direction; path.classes gives flows a delay or loss of their own"
         )
     else:
         path.queues.update(dict.fromkeys(directions, entry))

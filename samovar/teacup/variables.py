@@ -58,7 +58,7 @@ _OF_CONFIG: Mapping[str, Counterpart] = {
     "ttprobe_direction": (NOTHING, "tcp-probe records received segments"),
     "web10g_poll_interval": ("loggers: tcp-state: interval", "interval between samples of TCP_INFO"),
     "host_TCP_algos": ("cc: {HOST: …}", "host0, host1 … become a level for each host"),
-    "host_TCP_algo_params": ("cc.<parameter>: {HOST: …}", "in the levels of that algorithm"),
+    "host_TCP_algo_params": ("cc.<parameter>: {HOST: …}", "set by each level that selects the algorithm"),
     "host_init_custom_cmds": ("settings: command.run: {HOST: …}", "add their undo commands to command.undo"),
     "router_queues": ("path", "queues with attach_to_queue become classes"),
     "traffic_gens": ("traffic", ""),
@@ -84,7 +84,7 @@ _OF_CONFIG: Mapping[str, Counterpart] = {
 VARIABLES: Mapping[str, Counterpart] = {f"TPCONF_{name}": one for name, one in _OF_CONFIG.items()} | {
     "env.user": ("ssh: user", ""),
     "env.password": (NOTHING, "not copied: log in with a key (ssh: key) or an agent"),
-    "env.shell": (NOTHING, "scripts are for sh"),
+    "env.shell": (NOTHING, "samovar's scripts are for a POSIX shell"),
     "env.timeout": (
         "config.yaml: ssh: connect_timeout",
         "a setting of the controller, so it is only printed",

@@ -65,7 +65,7 @@ def test_a_configuration_with_every_variable_becomes_as_many_trials(
 ) -> None:
     assert run_commands(["import", "teacup", str(EVERY)], project) == 0
     printed = capsys.readouterr().out
-    assert "trials: 128 in TEACUP, 128 here" in printed
+    assert "trials: 128 in TEACUP, 128 in samovar" in printed
     assert len(planned(project, "every-variable").trials) == 128
     shown = {line.split()[0] for line in printed.splitlines() if line.startswith(("TPCONF_", "env."))}
     known = VARIABLES.keys()
