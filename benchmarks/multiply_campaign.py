@@ -4,12 +4,14 @@
 
 Each treatment gets more replicates: copies of the traces of one that ran, under the id that such a replicate
 has (its hash does not hold the replicate). Plan, manifests, checksums and journal are written anew to say so.
-Nothing in the traces is changed: copies measure the same, and cost what measuring them costs.
+Nothing in the traces is changed: copies measure the same, and cost what measuring them costs. The traces are
+hard links where the file system permits.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -20,9 +22,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from samovar.campaign.collection.commit import commit_trial, digests, sums_digest
+from samovar.campaign.collection.checksums import write_sums
+from samovar.campaign.collection.commit import digests, sums_digest
 from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal.journal_file import Journal
+from samovar.campaign.journal.journal_file import Entry, journal_bytes
 
 Row = tuple[str, int, int, int]
 """A trial as it stands in plan.json: id, treatment, replicate, block."""
@@ -35,15 +38,14 @@ def multiply(source: Path, target: Path, trials: int) -> None:
     if not ran:
         raise SystemExit(f"{source}: none of its trials has run")
     rows = list(islice(_copies(ran), trials))
-    for folder in ("trials", "in-progress"):
-        (target / folder).mkdir(parents=True)
+    (target / "trials").mkdir(parents=True)
     _write_plan(target, plan, [new for _, new in rows])
-    with Journal(target / JOURNAL) as journal:
-        journal.append("campaign-started", 0.0, trials=len(rows))
-        journal.append("files-recorded", 0.0, files=digests(target, "plan.json"))
-        for old, new in rows:
-            _copy_trial(source / "trials" / old[0], target, new, journal)
-        journal.append("campaign-finished", 0.0, completed=len(rows), failed=0)
+    events = [Entry(0.0, "campaign-started", {"trials": len(rows)})]
+    events.append(Entry(0.0, "files-recorded", {"files": digests(target, "plan.json")}))
+    for old, new in rows:
+        events += _copy_trial(source / "trials" / old[0], target, new)
+    events.append(Entry(0.0, "campaign-finished", {"completed": len(rows), "failed": 0}))
+    (target / JOURNAL).write_bytes(journal_bytes(events))
 
 
 def _copies(ran: list[Row]) -> Iterator[tuple[Row, Row]]:
@@ -67,20 +69,29 @@ def _write_plan(target: Path, plan: Mapping[str, Any], rows: list[Row]) -> None:
     (target / "plan.json").write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n")
 
 
-def _copy_trial(source: Path, target: Path, row: Row, journal: Journal) -> None:
+def _copy_trial(source: Path, target: Path, row: Row) -> Iterator[Entry]:
+    """Copy a trial, which is not synced to disk, and yield the events of the journal about it."""
     id_, _, replicate, block = row
-    place = target / "in-progress" / id_
-    shutil.copytree(source, place, ignore=shutil.ignore_patterns("SHA256SUMS"))
-    manifest = json.loads((place / "manifest.json").read_bytes())
+    place = target / "trials" / id_
+    rewritten = shutil.ignore_patterns("SHA256SUMS", "manifest.json")
+    shutil.copytree(source, place, ignore=rewritten, copy_function=_link)
+    manifest = json.loads((source / "manifest.json").read_bytes())
     manifest |= {"id": id_, "replicate": replicate, "block": block}
     (place / "manifest.json").write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+    write_sums(place, {entry["path"]: entry["sha256"] for entry in manifest["files"]})
     began_s, ended_s = manifest["t_start_s"], manifest["t_end_s"]
-    journal.append("trial-started", began_s, id=id_, attempt=1)
+    yield Entry(began_s, "trial-started", {"id": id_, "attempt": 1})
     for phase in manifest["phases"]:
-        journal.append("phase", ended_s, id=id_, **phase)
-    there = commit_trial(place, target / "trials")
+        yield Entry(ended_s, "phase", {"id": id_, **phase})
     told = {key: manifest[key] for key in ("outcome", "verdict", "reasons", "overhead_s")}
-    journal.append("trial-finished", ended_s, id=id_, **told, **sums_digest(there))
+    yield Entry(ended_s, "trial-finished", {"id": id_, **told, **sums_digest(place)})
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def main() -> None:

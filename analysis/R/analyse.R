@@ -73,13 +73,15 @@ measure_all <- function(campaign, cores) {
 }
 
 measure_missing <- function(campaign, ids, version, cores, report) {
-  found <- list()
+  found <- stats::setNames(vector("list", length(ids)), ids)
+  done <- 0L
   workers <- max(1L, min(cores, length(ids)))
   with_threads(cores %/% workers, share_out(
     campaign$manifests[ids], workers, \(manifest) measure_or_reason(campaign, manifest, version),
     \(i, one) {
-      found[[ids[i]]] <<- one %||% list(reason = "cannot be measured: its worker process was killed, perhaps for lack of memory")
-      report(ids[i], length(found), found[[ids[i]]])
+      found[[i]] <<- one %||% list(reason = "cannot be measured: its worker process was killed, perhaps for lack of memory")
+      done <<- done + 1L
+      report(ids[i], done, found[[i]])
     }
   ))
   found
@@ -103,7 +105,7 @@ emit_progress <- function(id, done, of, reason = NULL) {
   do.call(emit_event, if (is.null(reason)) event else c(event, reason = reason))
 }
 
-# Results whose tables are read on demand: an analysis that draws nothing new needs none of them.
+# Results whose tables are read on demand: an analysis that draws nothing new needs none of them. `stack` is the function of stacks_of().
 gather <- function(campaign, measured) {
   reasons <- measured$reasons
   if (length(measured$keys) == 0) abort_campaign(campaign$folder, paste("no trial can be measured; the first", reasons[[1]]))
@@ -114,8 +116,8 @@ gather <- function(campaign, measured) {
     campaign = campaign[setdiff(names(campaign), c("index", "seen"))], left_out = rbind(campaign$left_out, failures),
     planned = length(campaign$part$trials %||% campaign$plan$trials), date = as.POSIXct(date, origin = "1970-01-01", tz = "UTC"), keys = measured$keys
   ))
-  stack <- stacks_of(campaign, measured$keys)
-  lapply(derived_tables, \(name) delayedAssign(name, stack(name), assign.env = results))
+  results$stack <- stacks_of(campaign, measured$keys)
+  lapply(derived_tables, \(name) delayedAssign(name, with_identity(results$stack(name), campaign), assign.env = results))
   delayedAssign("summary", summary_of(campaign, results$metrics), assign.env = results)
   delayedAssign("flows", summarise_flows(results$metrics, campaign$factors), assign.env = results)
   delayedAssign("variance", variance_of(campaign, results$metrics), assign.env = results)

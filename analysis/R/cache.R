@@ -161,14 +161,23 @@ read_index <- function(folder) {
   paths <- paths[order(file.mtime(paths), decreasing = TRUE)]
   found <- Filter(\(one) identical(one$schema, index_schema), lapply(paths, store_read))
   files <- rbindlist(c(list(no_files), lapply(found, `[[`, "files")))
-  list(files = unique(files, by = "path"), manifests = do.call(c, lapply(found, `[[`, "manifests")), parts = setdiff(paths, index_path(folder)))
+  list(files = unique(files, by = "path"), manifests = do.call(c, lapply(found, \(one) joined_manifests(one$manifests))), parts = setdiff(paths, index_path(folder)))
 }
 
 write_index <- function(folder, files, manifests, part = NULL) {
-  store_write(list(schema = index_schema, files = files, manifests = manifests), index_path(folder, part))
+  store_write(list(schema = index_schema, files = files, manifests = divided_manifests(manifests)), index_path(folder, part))
 }
 
-index_schema <- 1L
+index_schema <- 2L
+
+# Trials of a treatment have equal resolved values, half of a manifest. They are stored once, and trials share them in memory as long as nobody changes them.
+divided_manifests <- function(manifests) {
+  resolved <- lapply(manifests, `[[`, "resolved")
+  distinct <- unique(resolved)
+  list(resolved = distinct, manifests = Map(\(m, i) replace(m, "resolved", i), manifests, match(resolved, distinct)))
+}
+
+joined_manifests <- function(divided) lapply(divided$manifests, \(m) replace(m, "resolved", divided$resolved[m$resolved]))
 
 no_files <- data.table(path = character(), size = double(), changed = double(), written = double(), sha256 = character())
 
@@ -245,36 +254,64 @@ remember <- function(campaign, found) {
 
 #' Tables over all trials, with a column for the trial
 #'
-#' Each table is stored in its own file, so that a reader of one table does not have to read the other tables. Text columns are stored as indexes into
-#' their distinct values, which is faster to read.
+#' A stack has one table of up to `stack_trials` trials of the campaign, and its own file, so that no more than one stack is read at a time, and a reader of one
+#' table or of a few trials reads nothing else. Text columns are stored as indexes into their distinct values, which is faster to read and to search.
 #'
 #' @param campaign A campaign of [read_campaign()].
 #' @param keys Cache keys by id of the measured trials.
-#' @return A function that returns a table by its name.
+#' @return A function that returns the rows of a table by its name; optionally only those of some trials, and of some quantities.
 #' @noRd
 stacks_of <- function(campaign, keys) {
-  digest <- stack_digest(keys)
-  made <- NULL
-  \(name) {
-    found <- made[[name]] %||% store_read(stack_path(campaign$folder, name, digest))
-    if (is.null(found)) {
-      made <<- make_stacks(campaign, keys)
-      for (n in derived_tables) store_write(made[[n]], stack_path(campaign$folder, n, digest))
-      found <- made[[name]]
-    }
-    with_identity(unfolded(found), campaign)
+  groups <- stack_groups(keys)
+  digests <- stack_digests(keys)
+  \(name, ids = NULL, quantities = NULL) {
+    wanted <- if (!is.null(ids)) stack_groups(replace(names(keys), !names(keys) %in% ids, NA))
+    rbindlist(lapply(seq_along(groups), \(i) {
+      if (length(wanted) > 0 && all(is.na(wanted[[i]]))) return(NULL)
+      stack <- store_read(stack_path(campaign$folder, name, digests[i])) %||% make_stacks(campaign, groups[[i]], digests[i])[[name]]
+      unfolded(chosen_rows(chosen_rows(setDT(stack), "trial", wanted[[i]]), "quantity", quantities))
+    }), use.names = TRUE, fill = TRUE)
   }
 }
+
+# Enough for long runs of equal words, few enough for the memory of any computer: the tables of a trial take up to some MB.
+stack_trials <- 250L
+
+stack_groups <- function(keys) unname(split(keys, (seq_along(keys) - 1L) %/% stack_trials))
+
+stack_digests <- function(keys) vapply(stack_groups(keys), stack_digest, "")
 
 stack_digest <- function(keys) sha256_texts(paste(names(keys), keys, collapse = "\n"))
 
 stack_path <- function(folder, name, digest) file.path(cache_folder(folder), "stacks", paste0(name, "-", digest))
 
-make_stacks <- function(campaign, keys) {
-  measured <- lapply(stats::setNames(nm = names(keys)), \(id) cached_measures(campaign$folder, campaign$manifests[[id]], keys[[id]]))
-  lapply(stats::setNames(nm = derived_tables), \(name) {
+make_stacks <- function(campaign, keys, digest) {
+  measured <- Map(\(manifest, key) cached_measures(campaign$folder, manifest, key), campaign$manifests[names(keys)], keys)
+  stacks <- lapply(stats::setNames(nm = derived_tables), \(name) {
     folded(rbindlist(lapply(measured, `[[`, name), idcol = "trial", use.names = TRUE, fill = TRUE))
   })
+  for (name in names(stacks)) store_write(stacks[[name]], stack_path(campaign$folder, name, digest))
+  stacks
+}
+
+# Rows of a folded table with one of the given words in a column; all rows without words.
+chosen_rows <- function(x, column, words) {
+  if (is.null(words) || nrow(x) == 0) return(x)
+  x[as.integer(x[[column]]) %in% match(words, attr(x[[column]], "words"), nomatch = 0L)]
+}
+
+#' Rows of a table of measures without the columns of the trials' design: those of some trials, and of some quantities
+#'
+#' Unlike a subset of a whole table, this takes no memory for the other rows.
+#' @param results Results of a campaign, or of two, see [side_by_side()].
+#' @param name Name of the table, one of `derived_tables`.
+#' @noRd
+rows_of <- function(results, name, ids, quantities = NULL) {
+  if (is.null(results$sides)) return(results$stack(name, ids, quantities))
+  rbindlist(Map(\(side, label) {
+    own <- substring(ids[startsWith(ids, paste0(label, ":"))], 3)
+    labelled_rows(rows_of(side, name, own, quantities), "trial", label)
+  }, results$sides, names(results$sides)), use.names = TRUE, fill = TRUE)
 }
 
 folded <- function(x) {
@@ -286,7 +323,6 @@ folded <- function(x) {
 }
 
 unfolded <- function(x) {
-  x <- as.data.table(x)
   for (column in names(x)) {
     words <- attr(x[[column]], "words")
     if (!is.null(words)) set(x, j = column, value = words[as.integer(x[[column]])])

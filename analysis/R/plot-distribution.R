@@ -175,10 +175,12 @@ no_values <- data.table(trial = character(), flow = character(), t_s = double(),
 # Quantiles per trial and flow: those that every analysis measures, or those measured for this figure.
 quantiles_over_time <- function(results, ids, show, from = NULL, to = NULL) {
   stored <- if (is.null(from) && is.null(to)) switch(show,
-    rtt = results$rtt[trial %in% ids, .(trial, flow, share, value = rtt_ms)],
-    jitter = if (nrow(results$jitter) > 0) results$jitter[trial %in% ids, .(trial, flow, share, value = jitter_ms)],
-    if (nrow(results$samples) > 0) results$samples[trial %in% ids & quantity == show, .(trial, flow, share, value)]
+    rtt = rows_of(results, "rtt", ids),
+    jitter = rows_of(results, "jitter", ids),
+    rows_of(results, "samples", ids, show)
   )
+  if (is.null(stored) || nrow(stored) == 0) stored <- no_samples
+  stored <- setnames(stored, c("rtt_ms", "jitter_ms"), c("value", "value"), skip_absent = TRUE)[, names(no_samples), with = FALSE]
   missing <- setdiff(ids, stored$trial)
   measured <- series_of_trials(results, lapply(missing, \(id) list(id = id, names = show, from_s = from %||% -Inf, to_s = to %||% Inf)))$quantiles
   rbind(no_samples, stored, if (nrow(measured) > 0) measured[, .(trial, flow, share, value)])
@@ -273,7 +275,7 @@ figure_jitter_cdf <- function(results, trials, flow = NULL) with_column(figure_d
 figure_sender_cdf <- function(results, trials, quantity = "srtt", flow = NULL) {
   name <- quantity
   distribution_of(results, at_largest_rwnd(results$campaign, trials), of = flow, find = \(ids) {
-    samples <- of_flows(results$sender[which(results$sender[["quantity"]] == name & results$sender[["trial"]] %in% ids)], flow)
+    samples <- of_flows(rows_of(results, "sender", ids, name), flow)
     if (nrow(samples) == 0) abort_nothing(paste("no sender's log has", name))
     list(values = samples[, .(trial, value)], single = FALSE, quantity = name, unit = sender_units[[name]], title = one_line(series_title(name)),
          what = outputs_of("series")[[name]]$what, words = "each flow of a trial with the same weight, samples while data was in flight", buffer = FALSE)

@@ -132,7 +132,7 @@ time_figure <- function(results, trials, show, title, what, of = NULL, overlay =
 # Rows of series of some trials. Series that every analysis measures over whole trials are stored already; others are measured when a figure shows them.
 rows_over_time <- function(results, ids, show, from = NULL, to = NULL) {
   whole <- is.null(from) && is.null(to)
-  stored <- if (whole && nrow(results$series) > 0) results$series[trial %in% ids & quantity %in% show] else no_series
+  stored <- rbind(no_series, if (whole) rows_of(results, "series", ids, show), fill = TRUE)
   needs <- series_needs(ids, show, stored, from, to)
   measured <- if (length(needs) > 0) series_of_trials(results, needs)$series else no_series
   columns <- c("trial", "flow", "quantity", "unit", "t_s", "low", "mid", "high", "source")
@@ -145,7 +145,9 @@ no_series <- data.table(trial = character(), flow = character(), quantity = char
 
 # Trials and series that are not among the stored rows.
 series_needs <- function(ids, show, stored, from, to) {
-  needs <- lapply(ids, \(id) list(id = id, names = setdiff(show, stored$quantity[stored$trial == id]), from_s = from %||% -Inf, to_s = to %||% Inf))
+  there <- unique(stored[, .(trial, quantity)])
+  there <- split(there$quantity, there$trial)[ids]
+  needs <- unname(Map(\(id, names) list(id = id, names = setdiff(show, names), from_s = from %||% -Inf, to_s = to %||% Inf), ids, there))
   Filter(\(need) length(need$names) > 0, needs)
 }
 

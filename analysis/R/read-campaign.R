@@ -7,7 +7,7 @@
 #'
 #' @param folder A campaign folder, with `plan.json` and `trials/`.
 #' @return A list: `folder`, `plan`, `factors` (names), `trials` (data.table: `id`, `part`, one text column per factor,
-#'   `replicate`, `block`, `verdict`, `overhead_s`), `manifests` (by id), `phases` (data.table: `id`, `phase`, `seconds`),
+#'   `replicate`, `block`, `verdict`, `overhead_s`), `manifests` (by id, without `checks`), `phases` (data.table: `id`, `phase`, `seconds`),
 #'   `left_out` (data.table: `id`, `reason`), `index` (known states of the campaign's files), `seen` (their present states), `parsed` (all
 #'   manifests).
 #' @examples
@@ -79,13 +79,14 @@ read_manifests <- function(folder, ids, index) {
   manifests[known] <- index$manifests[ids[known]]
   manifests[!known] <- lapply(ids[!known], \(id) read_manifest(folder, id))
   parsed <- Filter(\(m) is.null(m[["reason"]]), manifests)
+  parsed <- joined_manifests(divided_manifests(parsed))
   files <- file_states(folder, as.character(unlist(lapply(parsed, trial_paths))))
   archived <- file.exists(file.path(folder, "traces.tar.zst"))
   manifests[names(parsed)] <- fit_manifests(parsed, files$size, archived)
   list(manifests = manifests, states = rbind(states, files), parsed = parsed)
 }
 
-# A parsed manifest, or list(reason = ).
+# A parsed manifest without the evidence of its verdict, which is most of it, or list(reason = ).
 read_manifest <- function(folder, id) {
   at <- file.path(folder, "trials", id)
   if (!dir.exists(at)) {
@@ -94,7 +95,10 @@ read_manifest <- function(folder, id) {
   }
   path <- file.path(at, "manifest.json")
   if (!file.exists(path)) return(list(reason = "half written: no manifest.json"))
-  tryCatch(jsonlite::fromJSON(path, simplifyVector = FALSE), error = \(e) list(reason = "half written: manifest.json is not JSON"))
+  tryCatch({
+    manifest <- jsonlite::fromJSON(path, simplifyVector = FALSE)
+    manifest[setdiff(names(manifest), "checks")]
+  }, error = \(e) list(reason = "half written: manifest.json is not JSON"))
 }
 
 # `sizes` are the sizes of all listed files, in order; NA for missing files.

@@ -191,5 +191,6 @@ make_all <- function(entries, cores, make) {
 }
 
 used_paths <- function(folder, keys) {
-  c(index_path(folder), drawn_path(folder), entry_path(folder, keys), stack_path(folder, derived_tables, stack_digest(keys)))
+  stacks <- outer(derived_tables, stack_digests(keys), \(name, digest) stack_path(folder, name, digest))
+  c(index_path(folder), drawn_path(folder), entry_path(folder, keys), stacks)
 }

@@ -72,6 +72,57 @@ test_that("results read from the cache are equal to the measured ones", {
   for (name in c(derived_tables, "summary", "left_out")) expect_equal(second[[name]], first[[name]], info = name)
 })
 
+test_that("tables are stored in stacks of trials, and rows of a trial are read from its stack only", {
+  folder <- settled_campaign()
+  with_replaced(stack_trials = 2L, code = {
+    campaign <- read_campaign(folder)
+    quietly(results <- gather(campaign, measure_all(campaign, 1L)))
+    series <- results$series
+    expect_length(list.files(file.path(cache_folder(folder), "stacks"), "^series-"), 3)
+    id <- names(campaign$manifests)[4]
+    read <- character()
+    from_file <- store_read
+    rows <- with_replaced(rows_of(results, "series", id, c("queue", "cwnd")), store_read = \(path, ...) {
+      read <<- c(read, path)
+      from_file(path, ...)
+    })
+    expect_length(read, 1)
+    expect_setequal(rows$quantity, c("queue", "cwnd"))
+    expect_equal(rows, series[trial == id & quantity %in% c("queue", "cwnd"), names(rows), with = FALSE])
+  })
+})
+
+test_that("the tables and figures of a campaign do not depend on how its trials are stacked", {
+  folders <- replicate(2, small_campaign())
+  quietly(analyse_campaign(folders[1], cores = 1L))
+  with_replaced(quietly(analyse_campaign(folders[2], cores = 1L)), stack_trials = 1L)
+  expect_equal(unname(outputs(folders[2])), unname(outputs(folders[1])))
+})
+
+test_that("a trial that changed renews the stack that has it, and no other", {
+  folder <- settled_campaign()
+  stacks <- \() list.files(file.path(cache_folder(folder), "stacks"), "^metrics-")
+  with_replaced(stack_trials = 2L, code = {
+    analysed(folder, figures = list())
+    before <- stacks()
+    edit_json(file.path(trial_named(folder, "window-cubic"), "manifest.json"), \(m) replace(m, "overhead_s", 7))
+    analysed(folder, figures = list())
+    expect_length(setdiff(stacks(), before), 1)
+  })
+})
+
+test_that("manifests in the index are those in the files, and resolved values of equal treatments are stored once", {
+  folder <- settled_campaign()
+  manifests <- read_campaign(folder)$manifests
+  analysed(folder, figures = list())
+  expect_equal(read_index(folder)$manifests[names(manifests)], manifests)
+  expect_equal(with_replaced(read_campaign(folder)$manifests, read_manifest = \(...) stop("read")), manifests)
+  replicates <- rep(manifests[1:2], 3)
+  divided <- divided_manifests(replicates)
+  expect_length(divided$resolved, 2)
+  expect_equal(joined_manifests(divided), replicates)
+})
+
 test_that("adding a figure does not measure any trial again", {
   folder <- settled_campaign()
   analysed(folder, figures = list())
