@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NODES = ("n1", "n2")
+NODES: tuple[str, ...] = ("n1", "n2")
 CONFIGURATION = """\
 ClusterName=samovar
 SlurmctldHost={host}
