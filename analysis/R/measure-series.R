@@ -294,7 +294,9 @@ series_of_queue <- function(x) {
   if (is.null(queue)) return(NULL)
   rate_bps <- as.double(path_queued(x$manifest)$rate_bps %||% NA)
   list(queue = queue[, .(t_s, value = as.double(backlog_packets))], "queue-bytes" = queue[, .(t_s, value = backlog_bytes / 1e3)],
-       "queue-delay" = queue[, .(t_s, value = 8e3 * backlog_bytes / rate_bps)], drops = counted(x$frame, queue$t_s, queue$drops))
+       "queue-delay" = queue[, .(t_s, value = 8e3 * backlog_bytes / rate_bps)], drops = counted(x$frame, queue$t_s, queue$drops),
+       # Traces of FreeBSD and of earlier versions have no column of marks; disciplines that do not mark leave it empty.
+       "queue-marks" = if (!all(is.na(queue[["marks"]]))) counted(x$frame, queue$t_s, queue$marks))
 }
 
 # --- Estimates of buffers

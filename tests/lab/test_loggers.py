@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -172,6 +173,38 @@ def test_a_trace_has_its_columns_and_rows(left: Left, recipe: str) -> None:
 def test_the_samplers_of_sockets_and_queues_saw_the_flow(left: Left) -> None:
     assert max(int(row["bytes_acked"]) for row in left.rows("tcp-info")) > left.sent_bytes / 2
     assert max(int(row["backlog_bytes"]) for row in left.rows("queue")) > 10_000
+
+
+@pytest.mark.parametrize(
+    "discipline",
+    (
+        "codel ecn",
+        "fq_codel ecn",
+        "pie ecn",
+        "red limit 100000 min 5000 max 15000 avpkt 1000 burst 8 probability 0.1 bandwidth 5mbit ecn",
+        "cake unlimited",
+    ),
+)
+def test_the_sampler_of_queues_counts_the_marks_that_tc_shows(left: Left, discipline: str) -> None:
+    hosts, sampler = left.hosts, LOGGERS["queue"]
+    hosts.run(
+        "rtr",
+        "set -e; tc qdisc del dev eth2 root\n"
+        "tc qdisc add dev eth2 root handle 1: tbf rate 5mbit burst 20kb limit 300kb\n"
+        f"tc qdisc add dev eth2 parent 1:1 handle 10: {discipline}\n"
+        + sampler.render("start")
+        + sampler.render("ready"),
+    )
+    for host in ("src", "dst"):
+        hosts.run(host, "sysctl -qw net.ipv4.tcp_ecn=1")
+    hosts.run("dst", "iperf3 -s -D -1 -p 5001; await 5 listening 5001")
+    hosts.run("src", "iperf3 -c 172.16.11.2 -p 5001 -t 2")
+    shown = hosts.run("rtr", "tc -s qdisc show dev eth2").split(" 10: ")[1]
+    hosts.run("rtr", _stop([sampler]))
+    (counts,) = re.findall(r"(?:ecn_mark|marked|marks)([ \d]+)", shown)  # cake shows those of each tin
+    rows = csv.DictReader(io.StringIO(_fetch(hosts, sampler).decode("ascii")))
+    sampled = [row["marks"] for row in rows if row["handle"] == "10:"]
+    assert int(sampled[0]) == 0 < int(sampled[-1]) == sum(map(int, counts.split()))
 
 
 def captured_bytes(pcap: bytes) -> int:

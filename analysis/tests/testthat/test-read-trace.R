@@ -38,6 +38,19 @@ test_that("the bottleneck's queue of a FreeBSD router is the pipe of dummynet, w
                list(queue_max_packets = 40, queue_max_bytes = 60000, buffer_truth_packets = 40))
 })
 
+test_that("marks of a queue are counted per time window, and a queue that counts none has no such quantity", {
+  marked <- paste0(header, ",marks")
+  row <- \(s, qdisc, marks) sprintf("%d000000000,e,%s,10:,1:1,0,0,0,0,0,0%s", 1795272676L + s, qdisc, marks)
+  series <- \(lines) series_of_queue(list(
+    traces = list(path = \(logger) trace_file(lines), t_start_s = 1795272676), frame = list(from_s = 0, to_s = 4, width_s = 1),
+    manifest = list(resolved = list(path = NULL))
+  ))
+  counted <- series(c(marked, row(0L, "codel", ",5"), row(1L, "codel", ",7"), row(3L, "codel", ",7"), row(3L, "codel", ",17")))[["queue-marks"]]
+  expect_equal(counted$value, c(0, 2, 0, 10))
+  expect_null(series(c(marked, row(0L, "pfifo", ","), row(1L, "pfifo", ",")))[["queue-marks"]])
+  expect_null(series(c(header, row(0L, "codel", ""), row(1L, "codel", "")))[["queue-marks"]])
+})
+
 test_that("a truncated last row is dropped", {
   path <- trace_file(c(header, "1795272676000000000,e,pfifo,10:,1:1,8,7,6,5,4,3", "1795272676005000000,e,pfi"), end = "")
   expect_equal(nrow(read_queue(path)), 1)

@@ -13,6 +13,30 @@ route.settimeout(2)
 # nlmsghdr (RTM_GETQDISC, REQUEST|DUMP) + tcmsg; the kernel dumps all devices, of which one is selected here
 request = struct.pack("=IHHII", 36, 38, 0x301, 1, 0) + struct.pack("=BxxxiIII", 0, index, 0, 0, 0)
 
+# Offsets of the counters of packets marked with Congestion Experienced, in the statistics of each queue
+# discipline (linux/pkt_sched.h). codel counts marks above ce_threshold separately. pie's counter is its last
+# field; the first field has 32 or 64 bits, depending on the kernel.
+MARKS = {
+    "codel": (24, 32),
+    "fq_codel": (12, 28),
+    "red": (12,),
+    "choke": (12,),
+    "pie": (-4,),
+    "fq_pie": (16,),
+    "dualpi2": (24,),
+}
+
+
+def marks(kind, stats):
+    counters = [stats[at:][:4] for at in MARKS.get(kind, ()) if at + 4 <= len(stats)]
+    if kind == "cake":  # TCA_CAKE_STATS_TIN_STATS, each tin, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS
+        counters = [c for tins in inside(stats, 10) for tin in inside(tins) for c in inside(tin, 8)]
+    return sum(struct.unpack("=I", one)[0] for one in counters) if counters else ""
+
+
+def inside(data, wanted=None):
+    return [value for kind, value in attributes(data, 0, len(data)) if wanted in (None, kind)]
+
 
 def attributes(data, at, end):
     while at + 4 <= end:
@@ -32,7 +56,7 @@ def row(message):
     _, device, handle, parent, _ = struct.unpack_from("=BxxxiIII", message, 0)
     if device != index:
         return None
-    kind, sent_bytes, sent_packets, backlog, length, drops, overlimits = "", 0, 0, 0, 0, 0, 0
+    kind, sent_bytes, sent_packets, backlog, length, drops, overlimits, marked = "", 0, 0, 0, 0, 0, 0, ""
     for attribute, value in attributes(message, 20, len(message)):
         if attribute == 1:  # TCA_KIND
             kind = value.rstrip(b"\0").decode()
@@ -42,7 +66,9 @@ def row(message):
                     sent_bytes, sent_packets = struct.unpack_from("=QI", body, 0)
                 elif stat == 3:  # TCA_STATS_QUEUE
                     length, backlog, drops, _, overlimits = struct.unpack_from("=IIIII", body, 0)
-    counts = (backlog, length, sent_bytes, sent_packets, drops, overlimits)
+                elif stat == 4:  # TCA_STATS_APP
+                    marked = marks(kind, body)
+    counts = (backlog, length, sent_bytes, sent_packets, drops, overlimits, marked)
     return ",".join(map(str, (interface, kind, name(handle), name(parent), *counts)))
 
 
@@ -64,6 +90,6 @@ def sample(out):
 
 COLUMNS = (
     "t_ns,interface,qdisc,handle,parent,"
-    "backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits"
+    "backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits,marks"
 )
 every(sample, COLUMNS)  # noqa: F821 - sampling.py precedes this file

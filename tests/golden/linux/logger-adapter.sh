@@ -1,5 +1,5 @@
 # ---- start
-launch src-adapter 66 src-adapter.csv cat /mnt/devices/powerline/truth
+launch src-adapter 26 src-adapter.csv cat /mnt/devices/powerline/truth
 a_number=0
 while IFS='=' read -r a_key a_value; do [ "$a_key" != number ] || a_number=$((a_value + 1)); done </mnt/devices/powerline/state
 echo "record $a_number" >/mnt/devices/powerline/orders

@@ -1,6 +1,6 @@
 # ---- start
 set -- ${SSH_CONNECTION:-}
-launch src-beacons 66 src-beacons.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
+launch src-beacons 26 src-beacons.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 

@@ -1,5 +1,5 @@
 # ---- start
-launch src-clock 66 src-clock.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
+launch src-clock 26 src-clock.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 

@@ -1,5 +1,5 @@
 # ---- start
-launch src-cpu 66 src-cpu.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
+launch src-cpu 26 src-cpu.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 

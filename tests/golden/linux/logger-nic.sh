@@ -1,5 +1,5 @@
 # ---- start
-launch src-nic 66 src-nic.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
+launch src-nic 26 src-nic.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 

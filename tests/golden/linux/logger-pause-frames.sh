@@ -1,5 +1,5 @@
 # ---- start
-launch src-pause-frames 66 src-pause-frames.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
+launch src-pause-frames 26 src-pause-frames.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 

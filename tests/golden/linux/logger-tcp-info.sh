@@ -1,5 +1,5 @@
 # ---- start
-launch src-tcp-info 66 src-tcp-info.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
+launch src-tcp-info 26 src-tcp-info.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 

@@ -1,6 +1,6 @@
 # ---- start
 mkdir -p src-tcp-probe.tracing
-launch src-tcp-probe 66 src-tcp-probe.csv unshare --mount sh -c 'mount -t tracefs tracefs "$2" && exec python3 -IS -c "$0" "$@"' '"""Report that a logger is ready; precedes the program of each logger."""
+launch src-tcp-probe 26 src-tcp-probe.csv unshare --mount sh -c 'mount -t tracefs tracefs "$2" && exec python3 -IS -c "$0" "$@"' '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 

@@ -121,6 +121,32 @@ def test_every_queue_discipline_is_set_and_shown_as_the_golden_ones() -> None:
     _matches_golden("aqm.txt", "\n".join(rows) + "\n")
 
 
+RECORDED_OF_CAKE = """\
+qdisc cake 10: dev eth2 parent 1:1 bandwidth unlimited besteffort triple-isolate nonat nowash no-ack-filter split-gso rtt 100ms raw overhead 0
+ Sent 1228084 bytes 829 pkt (dropped 3, overlimits 0 requeues 0)
+ backlog 0b 0p requeues 0
+ memory used: 60016b of 15140Kb
+                  Tin 0
+  thresh           0bit
+  backlog            0b
+  pkts              829
+"""
+
+
+def test_counters_of_cake_are_read_beside_the_table_of_its_tins() -> None:
+    prelude = CATALOGUE.recipe("step", "prelude", "linux").render(
+        "script", {"folder": "/tmp/none", "campaign": "test"}
+    )
+    values = {**_values(_with(aqm="cake", buffer_packets=None, buffer_bytes=150_000)), "was": {}}
+    counters = CATALOGUE.recipe("setting", "bottleneck", "linux").render("counters", values)
+    function = prelude[prelude.index("each_line() {") :].split("\n}\n")[0] + "\n}\n"
+    tc = f"tc() {{ cat <<'END'\n{RECORDED_OF_CAKE}END\n}}\n"
+    done = subprocess.run(
+        ["dash", "-u"], input=function + tc + counters, text=True, capture_output=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("queue.down=1228084 829 3 0\n", "")
+
+
 @pytest.mark.parametrize("name", AQMS)
 def test_every_queue_discipline_has_the_requested_buffer_as_its_limit(name: str) -> None:
     way = _aqm(name, {})

@@ -3,6 +3,7 @@ counted() {
     qdisc) c_at=$5.$3 ;;
     Sent) c_counts="$2 $4"; shift 6; c_counts="$c_counts ${1%,}" ;;
     backlog)
+      [ "${4-}" = requeues ] || return 0 # a line in the table of cake's tins
       case $c_at in
         eth2.10:) counts queue.down "${3%p}" ;;
         sv-down.2:) counts stage.down "${3%p}" ;;
