@@ -295,7 +295,7 @@ class Host(Strict):
 
 
 class Bottleneck(Strict):
-    """A router's queue: data enters by one interface, and is queued where it leaves by the other."""
+    """A router's queue: data enters at one interface, and is queued at the egress of another interface."""
 
     router: Name = entry("Router that has the queue.")
     from_interface: Interface = entry("Interface of the router at which data enters.", alias="from")

@@ -27,7 +27,7 @@ esac
 was_log=$(now logfile) was_ppl=$(now ppl) was_port=$(now port_filter) was_hashes=$(now genhashes)
 [ -d "${was_log%/*}" ] || was_log=/var/log/siftr.log
 [ "$port" = 0 ] || [ -n "$was_port" ] || say "siftr: this kernel has no port_filter"
-[ "$port" = 0 ] || [ -z "$was_hashes" ] || say "siftr: this kernel'"'"'s counts packets of all ports, so a log of one cannot be told to be whole; accepted: port_filter: 0"
+[ "$port" = 0 ] || [ -z "$was_hashes" ] || say "siftr of this kernel counts the packets of all ports, so it is unknown whether the log of one port is complete; set port_filter to 0"
 put ppl "$ppl"
 [ -z "$was_port" ] || put port_filter "$port"
 [ -z "$was_hashes" ] || put genhashes "$hashes"

@@ -1,4 +1,4 @@
-kernel_value kern.hz && [ "$value" -ge 1000 ] || fail "dummynet goes by a clock of kern.hz=$value ticks a second; accepted: 1000 or more, in /boot/loader.conf"
+kernel_value kern.hz && [ "$value" -ge 1000 ] || fail "dummynet uses a clock of kern.hz=$value ticks per second; set kern.hz to 1000 or more in /boot/loader.conf"
 set -f
 turn net.inet.ip.dummynet.expire 0 net.inet.ip.dummynet.pipe_slot_limit 100000 net.inet.ip.dummynet.pipe_byte_limit 67108864 net.inet.ip.fw.one_pass 0
 ipfw -q pipe 20001 config delay 49ms plr 0 || fail "dummynet refused the stage "down1

@@ -100,7 +100,7 @@ firewall() {
 firewall_on() {
   kernel_value net.inet.ip.fw.enable && [ "$value" != 1 ] || return 0
   case $(ipfw list) in *' allow ip from any to any'*) turn net.inet.ip.fw.enable 1 ;;
-    *) fail "ipfw is there but off, and none of its rules lets all pass; accepted: a rule 'allow ip from any to any'" ;;
+    *) fail "ipfw is loaded but disabled, and none of its rules passes all packets; add the rule 'allow ip from any to any'" ;;
   esac
 }
 

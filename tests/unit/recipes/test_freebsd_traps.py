@@ -107,7 +107,7 @@ def test_a_disabled_ipfw_is_enabled_only_if_a_rule_accepts_everything(name: str)
     assert closed == "65535 deny ip from any to any\n"
     switch = 'sysctl() { case $1 in -n) echo 0 ;; *) echo "$1" >&2 ;; esac; }'
     done = replay("firewall_on", {"ipfw list": closed}, switch)
-    assert (done.returncode, "none of its rules lets all pass" in done.stderr) == (1, True)
+    assert (done.returncode, "none of its rules passes all packets" in done.stderr) == (1, True)
     assert "net.inet.ip.fw.enable=1" not in done.stderr
     open_ = "65534 allow ip from any to any\n" + closed
     done = replay("firewall_on", {"ipfw list": open_}, switch)
@@ -149,7 +149,7 @@ def test_foreign_rules_in_the_range_are_not_changed() -> None:
     script = setting("bottleneck", "set", was={**values_of_was("bottleneck"), **state})
     done = replay(script, {})
     assert done.returncode == 1
-    assert "rules 41 to 49 of ipfw are taken" in done.stderr
+    assert "rules 41 to 49 of ipfw are in use" in done.stderr
     assert "nobody recorded" not in done.stderr
 
 
@@ -791,7 +791,7 @@ def test_one_port_alone_is_logged_where_siftr_counts_only_its_packets(tmp_path: 
 
 def test_one_port_alone_is_refused_where_siftr_counts_the_packets_of_all(tmp_path: Path) -> None:
     siftr = Siftr(tmp_path, SIFTR_OIDS["13.2"])
-    assert "accepted: port_filter: 0" in siftr.run(port_filter=5201).stderr
+    assert "set port_filter to 0" in siftr.run(port_filter=5201).stderr
     assert (siftr.value("enabled"), siftr.value("logfile")) == ("0", "/var/log/siftr.log")
 
 
@@ -953,7 +953,7 @@ def test_packets_of_no_class_keep_a_delay_of_zero() -> None:
 
 def test_a_router_whose_clock_ticks_too_slowly_is_refused() -> None:
     done = replay(setting("bottleneck", "set"), {"sysctl -n kern.hz": "100"})
-    assert "kern.hz=100 ticks a second" in done.stderr
+    assert "kern.hz=100 ticks per second" in done.stderr
 
 
 def test_a_reattached_interface_gets_its_settings_back_in_order(tmp_path: Path) -> None:

@@ -244,4 +244,4 @@ def test_a_shaper_replaces_a_lab_s_noqueue_and_restores_it() -> None:
         "tc qdisc add dev em1 root handle 8001: noqueue"
     )
     values["was"] = {"shaper.em1": "fq 8001: limit 10000p"}
-    assert "has a queue discipline of its own" in recipe.render("set", values)
+    assert "which the kernel did not set by itself" in recipe.render("set", values)
