@@ -35,7 +35,7 @@ from samovar.experiment.load import load_config as load_config
 from samovar.experiment.load import load_experiment as load_experiment
 from samovar.experiment.load import load_study_report as load_study_report
 from samovar.experiment.load import load_testbed as load_testbed
-from samovar.experiment.load import read_experiment as read_experiment
+from samovar.experiment.load import read_expectations as read_expectations
 from samovar.experiment.load import resolve_experiment as resolve_experiment
 from samovar.experiment.logger_recipes import recorder_of as recorder_of
 from samovar.experiment.outputs import COMMON_OPTIONS as COMMON_OPTIONS

@@ -16,7 +16,7 @@ from samovar.experiment.checks.check_traffic import check_path, check_traffic
 from samovar.experiment.checks.check_values import check_site, check_values
 from samovar.experiment.checks.part_values import PartToCheck
 from samovar.experiment.checks.validate import M, Validation, validate
-from samovar.experiment.keys import Config, Experiment, RecipeCatalogue, StudyReport, Testbed
+from samovar.experiment.keys import Config, Expect, Experiment, RecipeCatalogue, StudyReport, Testbed
 from samovar.experiment.layers.host_settings import SettingsByHost, resolve_settings
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.layers.overrides import override_layers
@@ -106,16 +106,16 @@ def resolve_experiment(
     return ResolvedExperiment(applied, testbed, settings, options.profile, options.overrides)
 
 
-def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> Experiment:
-    """Read an experiment without its testbed.
+def read_expectations(path: Path) -> tuple[Expect, ...]:
+    """Return the expected results in the experiment.yaml of a campaign. Raises DefinitionError.
 
-    Types of values are checked, but not whether the names in them exist. Raises DefinitionError.
+    Errors in other keys are ignored: experiments of an earlier release may have had keys that this one lacks.
     """
     tree, problems = read_yaml(path)
-    merged = merge_reused(tree, path, problems).tree
-    layers = [merged, *override_layers(merged, overrides or {}, problems)]
-    checked = validate(Experiment, merge_layers(layers, problems))
-    return _valid(checked, problems).with_source(merged, checked.tree)
+    checked = validate(Experiment, merge_layers([merge_reused(tree, path, problems).tree], problems))
+    if checked.model is None or not checked.intact("expect"):
+        raise DefinitionError([*problems, *checked.problems])
+    return checked.model.expect
 
 
 def load_testbed(path: Path) -> Testbed:

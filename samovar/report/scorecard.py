@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from samovar.errors import ReportError
-from samovar.experiment import Outputs, keys, package_outputs, read_experiment, unknown
+from samovar.experiment import Outputs, keys, package_outputs, read_expectations, unknown
 from samovar.report.campaign_data import Campaign, read_campaign
 from samovar.report.number_format import listed, number, quantity, scale, span
 from samovar.units import counted
@@ -75,7 +75,7 @@ def read_results(folder: Path, outputs: Outputs | None = None) -> tuple[Campaign
     campaign's experiment.yaml is invalid.
     """
     campaign = read_campaign(folder)
-    expected = read_experiment(folder / "experiment.yaml", campaign.plan.overrides).expect
+    expected = read_expectations(folder / "experiment.yaml")
     # The analysis of early releases wrote no flows.csv.
     needed = [*ANALYSIS_FILES, *(["tables/flows.csv"] if any(line.flow for line in expected) else [])]
     missing = [name for name in needed if not (campaign.folder / name).is_file()]

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment import Experiment, load_experiment, load_testbed, read_experiment
+from samovar.experiment import Experiment, load_experiment, load_testbed
 from samovar.experiment.keys.factor_keys import Flow
 from samovar.experiment.layers.reuse import merge_reused
 from samovar.experiment.load import campaign_files
 from samovar.experiment.yaml_tree import Map, plain, read_yaml
 from samovar.recipes import Catalogue
-from tests.unit.layered import apply_profile
+from tests.unit.layered import apply_profile, read_experiment
 
 ROOT = Path(__file__).parents[3]
 LAB = load_testbed(ROOT / "hosts" / "lab.yaml")

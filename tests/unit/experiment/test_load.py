@@ -18,14 +18,13 @@ from samovar.experiment import (
     load_config,
     load_experiment,
     load_testbed,
-    read_experiment,
     yaml_tree,
 )
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.values import Buffer
 from samovar.experiment.yaml_tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
 from samovar.recipes import Catalogue
-from tests.unit.layered import apply_profile
+from tests.unit.layered import apply_profile, read_experiment
 
 ROOT = Path(__file__).parents[3]
 RECIPES = Catalogue(ROOT / "templates")

@@ -12,7 +12,7 @@ from samovar.experiment import (
     ResolvedExperiment,
     load_experiment,
     parse_overrides,
-    read_experiment,
+    read_expectations,
 )
 from samovar.plan import make_plan
 from samovar.recipes import Catalogue
@@ -210,12 +210,18 @@ def test_an_unknown_profile_is_refused_before_overrides(folder: Folder) -> None:
     )
 
 
-def test_a_campaign_is_run_again_and_read_back_with_its_overrides(folder: Folder, tmp_path: Path) -> None:
-    """What the report reads is the experiment's file with the plan's overrides over it."""
-    study = folder.study("parts.one.replicates=9")
-    (tmp_path / "experiment.yaml").write_bytes(study.files["experiment.yaml"])
-    assert read_experiment(tmp_path / "experiment.yaml").parts["one"].replicates == 3
-    assert read_experiment(tmp_path / "experiment.yaml", study.overrides).parts["one"].replicates == 9
+def test_expectations_of_a_campaign_are_read_even_if_other_keys_of_its_experiment_are_of_another_release(
+    folder: Folder, tmp_path: Path
+) -> None:
+    text = folder.study("parts.one.replicates=9").files["experiment.yaml"].decode()
+    path = tmp_path / "experiment.yaml"
+    path.write_text(
+        f"{text}\nwithout: [parts.two]\nexpect: [{{say: Short, metric: rtt_median_ms, below: 20}}]\n"
+    )
+    assert [line.say for line in read_expectations(path)] == ["Short"]
+    path.write_text(f"{text}\nexpect: [{{say: Short, metric: rtt_median_ms, bellow: 20}}]\n")
+    with pytest.raises(DefinitionError, match="did you mean 'below'"):
+        read_expectations(path)
 
 
 def test_the_command_that_runs_a_plan_has_its_overrides() -> None:
