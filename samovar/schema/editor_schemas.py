@@ -99,7 +99,6 @@ class ExperimentSchema:
             ("Experiment", "figures"): lambda: self._refer("figures", lambda: self._outputs("figure")),
             ("Experiment", "tables"): lambda: self._refer("tables", lambda: self._outputs("table")),
             ("FactorKeys", "levels"): self._any_levels,
-            ("FactorKeys", "recipe"): lambda: {"enum": self._recipes.names("setting")},
             ("FactorKeys", "sets"): self._names_of_targets,
         }
 
@@ -262,11 +261,11 @@ class ExperimentSchema:
         return {**found, "additionalProperties": any_of(self._explicit, self._any_levels())}
 
     def _names_of_targets(self) -> Json:
-        """Return the schema of a list of targets that one factor sets together."""
+        """Return the schema of the targets that one factor sets together: one, or a list."""
         names = [one.name for one in self._targets if not one.name.startswith("^")]
         patterns = "|".join(one.name for one in self._targets if one.name.startswith("^"))
-        one = {"anyOf": [{"enum": names}, {"type": "string", "pattern": patterns}]}
-        return several(one, uniqueItems=True)
+        one = self._refer("target", lambda: any_of({"enum": names}, {"type": "string", "pattern": patterns}))
+        return any_of(one, several(one))
 
     def _any_levels(self) -> Json:
         """Return the schema of levels whose values have unknown types."""

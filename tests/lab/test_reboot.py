@@ -83,7 +83,7 @@ order: {{kind: sequential, seed: 1}}
 traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
 factors: {factors}
 """
-FACTORS = "{cc: [newreno, cubic], loader: {levels: [1, 2], recipe: loader, parameter: level, at: sender}}"
+FACTORS = "{cc: [newreno, cubic], loader: {levels: [1, 2], sets: loader.level, at: sender}}"
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +194,7 @@ def _deaf(checkout: Checkout, testbed: str) -> Iterator[None]:
 
 
 def _one_level(level: int) -> str:
-    return f"{{loader: {{levels: [{level}], recipe: loader, parameter: level, at: sender}}}}"
+    return f"{{loader: {{levels: [{level}], sets: loader.level, at: sender}}}}"
 
 
 def test_a_host_that_ignores_its_order_is_named_with_what_it_was_given(checkout: Checkout) -> None:

@@ -35,7 +35,7 @@ order: {{kind: sequential, seed: 1}}
 traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
 captures: [{{at: sender}}, {{at: receiver}}]
 loggers: [{{logger: tcp-info, at: sender, interval: 10ms}}, {{logger: queue, at: router, interval: 10ms}}]
-factors: {{cc: [newreno, cubic], mtu: [600], limit: {{recipe: shaper, parameter: rate, at: sender, levels: [10Mbit]}}}}
+factors: {{cc: [newreno, cubic], mtu: [600], limit: {{sets: shaper.rate, at: sender, levels: [10Mbit]}}}}
 """
 
 

@@ -74,8 +74,6 @@ class PartValue:
             return self.place, True
         if self.target in factor.sets:
             return ("factors", factor.name, "sets", factor.sets.index(self.target)), False
-        if factor.recipe:
-            return ("factors", factor.name, "parameter" if factor.parameter else "recipe"), False
         return ("factors", factor.name), True
 
     def split(self) -> Iterator[PartValue]:

@@ -17,7 +17,7 @@ from samovar import units
 from samovar.errors import unknown
 from samovar.experiment.keys.key_table import Strict, entry, keys_of
 from samovar.experiment.keys.level_targets import PLAIN_FACTORS, read_target
-from samovar.experiment.keys.value_types import LIST, PER_HOST, WORD, Name, Places, Word
+from samovar.experiment.keys.value_types import LIST, PER_HOST, WORD, Places, Word
 from samovar.experiment.values import DISTRIBUTIONS, ErrorCollector, PerHost, Written
 from samovar.experiment.yaml_tree import plain
 from samovar.units import UnitError
@@ -58,12 +58,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor with its levels; see FactorKeys for `recipe`, `parameter`, `at` and `sets`."""
+    """One factor with its levels; see FactorKeys for `at` and `sets`."""
 
     name: str
     levels: tuple[Level, ...]
-    recipe: str | None = None
-    parameter: str | None = None
     at: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
 
@@ -75,14 +73,12 @@ class Factor:
     @property
     def linked(self) -> bool:
         """Whether levels are mappings from targets to values, because the factor's name is not a target."""
-        return self.recipe is None and not self.sets and is_free(self.name)
+        return not self.sets and is_free(self.name)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets of levels that do not name their targets: the factor's name, a recipe, or `sets`."""
-        if self.recipe is None:
-            return self.sets or (self.name,)
-        return (f"{self.recipe}.{self.parameter}" if self.parameter else self.recipe,)
+        """The targets of levels that do not name their targets: `sets`, or the factor's name."""
+        return self.sets or (self.name,)
 
     def level(self, label: str) -> Level | None:
         """Return the level with this label, or None."""
@@ -120,26 +116,13 @@ def _label(written: object) -> str:
     return str(written)
 
 
-def _read_sets(written: object) -> tuple[str, ...]:
-    keys = [str(one) for one in written if isinstance(one, str)] if isinstance(written, list) else []
-    if not isinstance(written, list) or not keys or len(set(keys)) < len(written):
-        example = "[traffic.there.rate, traffic.back.rate]"
-        raise ValueError(f"expected a list of keys, each once, such as {example}")
-    return tuple(keys)
-
-
 class FactorKeys(Strict):
-    """Keys of a factor that names what its levels set: several keys, or a parameter of a recipe."""
-
-    EXCLUSIVE = (("sets", "recipe"),)
-    COMPANIONS = {"parameter": "recipe"}  # noqa: RUF012
+    """Keys of a factor that names what its levels set: one key or several, at all hosts or at some."""
 
     levels: Any = entry("One level, a list of levels, or a range.")
-    sets: Annotated[tuple[str, ...], PlainValidator(_read_sets)] = entry(
+    sets: Annotated[tuple[str, ...], replace(WORD, meaning="a key", form=LIST)] = entry(
         "Keys that every level sets, such as [traffic.there.rate, traffic.back.rate].", ()
     )
-    recipe: Name | None = entry("Setting recipe that the levels set.", None)
-    parameter: Name | None = entry("Parameter of the recipe that the levels set.", None)
     at: Places = entry("Hosts or roles to which the levels apply.", ())
 
 
@@ -201,7 +184,7 @@ def read_factor(name: str, written: object) -> Factor:
         own = {key: value for key, value in written.items() if key in known}
         keys = errors.within((), FactorKeys.model_validate, own)
         if keys is not None:
-            factor = Factor(name, (), keys.recipe, keys.parameter, keys.at, keys.sets)
+            factor = Factor(name, (), keys.at, keys.sets)
     found: list[Level] = []
     for at, one in errors.within(loc, _listed, levels) or ():
         level = errors.within((*loc, *at), factor.read, one)

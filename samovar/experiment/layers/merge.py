@@ -95,10 +95,10 @@ def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part"
 
 
 def _with_targets(was: Node | None, value: Node) -> Node:
-    """Return a factor's new value; bare levels keep the `sets` or `recipe` of the earlier value."""
-    if not isinstance(was, Map) or not {"sets", "recipe"} & was.keys():
+    """Return a factor's new value; bare levels keep the `sets` and `at` of the earlier value."""
+    if not isinstance(was, Map) or not {"sets", "at"} & was.keys():
         return value
-    if isinstance(value, Map) and {"levels", "sets", "recipe"} & value.keys():
+    if isinstance(value, Map) and {"levels", "sets", "at"} & value.keys():
         return value
     result = was.copied()
     result.position = value.position

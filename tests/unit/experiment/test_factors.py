@@ -98,13 +98,13 @@ def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
             "[{path.rate: 10Mbit, rwnd: 50KB}]",
             Level("10Mbit-50KB", {"path.rate": "10Mbit", "rwnd": "50KB"}),
         ),
-        ("ecn", "{levels: ['on'], recipe: tcp, parameter: ecn}", Level("on", {"tcp.ecn": "on"})),
+        ("ecn", "{levels: ['on'], sets: tcp.ecn}", Level("on", {"tcp.ecn": "on"})),
         (
             "ecn",
-            "{levels: ['on'], recipe: tcp, parameter: ecn, at: [sender, receiver]}",
+            "{levels: ['on'], sets: tcp.ecn, at: [sender, receiver]}",
             Level("on", {"tcp.ecn": {"sender": "on", "receiver": "on"}}),
         ),
-        ("window", "{levels: [50KB], recipe: rwnd}", Level("50KB", {"rwnd": "50KB"})),
+        ("window", "{levels: [50KB], sets: [rwnd]}", Level("50KB", {"rwnd": "50KB"})),
         ("rwnd", "[{value: 50KB, label: 200KB}]", Level("200KB", {"rwnd": "50KB"})),
         (
             "udp",
@@ -113,7 +113,7 @@ def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
         ),
         (
             "limit",
-            "{levels: [{value: 5Mbit, label: 20Mbit}], recipe: shaper, parameter: rate, at: sender}",
+            "{levels: [{value: 5Mbit, label: 20Mbit}], sets: shaper.rate, at: sender}",
             Level("20Mbit", {"shaper.rate": {"sender": "5Mbit"}}),
         ),
         ("tcp.sack", "[no]", Level("no", {"tcp.sack": "no"})),
@@ -124,16 +124,9 @@ def test_a_level_has_the_written_texts_and_label(name: str, spec: str, level: Le
     assert levels_of(spec, name)[0] == level
 
 
-def test_a_factor_remembers_the_recipe_it_names() -> None:
-    factor = part_of("factors: {ecn: {levels: ['off'], recipe: tcp, parameter: ecn, at: sender}}").factors[
-        "ecn"
-    ]
-    assert (factor.recipe, factor.parameter, factor.at, factor.targets) == (
-        "tcp",
-        "ecn",
-        ("sender",),
-        ("tcp.ecn",),
-    )
+def test_a_factor_may_set_a_key_at_some_hosts_only() -> None:
+    factor = part_of("factors: {ecn: {levels: ['off'], sets: tcp.ecn, at: sender}}").factors["ecn"]
+    assert (factor.at, factor.targets) == (("sender",), ("tcp.ecn",))
 
 
 def test_a_factor_may_set_several_keys_at_once() -> None:

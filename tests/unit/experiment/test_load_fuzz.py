@@ -41,7 +41,7 @@ factors:
   rwnd: [50KB, {receiver: 1MB, receiver2: 2MB}]
   home: [{path.rate: {down: 1Mbit, up: 2Mbit}, label: slow}, {path.rate: 9Mbit, path.buffer: 2 BDP, label: fast}]
   traffic.bulk.count: {from: 1, to: 4, step: 1}
-  ecn: {levels: ["on", "off"], recipe: tcp, parameter: ecn, at: sender}
+  ecn: {levels: ["on", "off"], sets: tcp.ecn, at: sender}
 exclude: [{home: slow, ecn: ["on"]}]
 include: [{rwnd: 9MB, home: fast, traffic.bulk.count: 9, ecn: "on"}]
 expect:

@@ -106,7 +106,7 @@ def test_a_level_may_differ_by_host() -> None:
 
 
 def test_a_factor_may_name_its_recipe_and_place() -> None:
-    more = "factors: {sack: {levels: [on, off], recipe: tcp, parameter: sack, at: sender}}\n"
+    more = "factors: {sack: {levels: [on, off], sets: tcp.sack, at: sender}}\n"
     found = by_level(planned(study(more)))
     assert found["off",].hosts["src"].settings == {"tcp": {"sack": "off"}}
     assert found["off",].hosts["dst"].settings == {}

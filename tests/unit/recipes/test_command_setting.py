@@ -76,7 +76,7 @@ def test_both_systems_have_it(system: str) -> None:
 def test_commands_may_be_levels_of_a_factor_for_one_host() -> None:
     text = study(
         "settings: {command.undo: {receiver: none}}\n"
-        "factors: {load: {recipe: command, parameter: run, at: receiver, levels: ['true', 'sleep 1']}}\n"
+        "factors: {load: {sets: command.run, at: receiver, levels: ['true', 'sleep 1']}}\n"
     )
     settings = [trial.resolved.hosts for trial in planned(text).trials]
     assert {hosts["dst"].settings["command"]["run"] for hosts in settings} == {"true", "sleep 1"}
