@@ -256,7 +256,7 @@ def _explanation_rows(one: Explanation, key: str = "") -> Iterator[tuple[str, ..
     for own, inner in one.keys:
         yield from _explanation_rows(inner, f"{own}: ")
     for index, value in enumerate(one.values):
-        mark = "✗" if one.removed else "»" if index == 0 and not one.keys else " "
+        mark = "✗" if one.removed else "»" if index == 0 else " "
         yield f"  {mark} {key}{value.text}", value.layer, value.place
 
 

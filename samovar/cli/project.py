@@ -213,7 +213,7 @@ class Project:
         `trial` is the id of a trial or the beginning of it.
         """
         own = self._load(request)
-        explainer = Explainer(own, self.catalogue, self.config)
+        explainer = Explainer(own, self.catalogue)
         if not trial:
             return explainer.explain(key)
         return explain_trial(explainer, self._plan(own).plan, key, trial)

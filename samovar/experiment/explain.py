@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment import keys
@@ -11,21 +12,11 @@ from samovar.experiment.checks.check_values import setting_parameters
 from samovar.experiment.checks.part_values import RECIPE_KINDS, PartToCheck, is_setting, setters_of
 from samovar.experiment.checks.validate import Validation
 from samovar.experiment.layers.host_settings import LayerValue
-from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys, nodes_at, values_below
+from samovar.experiment.layers.merge import MAIN, nested_keys, nodes_at, values_below
 from samovar.experiment.load import ResolvedExperiment
 from samovar.experiment.logger_recipes import recorder_of
-from samovar.experiment.yaml_tree import Map, Node, Position, Seq, Text, node_at
+from samovar.experiment.yaml_tree import Map, Node, Position, Text, map_at, node_at
 
-_EXPERIMENT_KEYS = ("testbed", "title", "source", "description", "figures", "tables", "expect", "order")
-TOP_KEYS: Mapping[str, type[keys.Strict]] = {
-    **dict.fromkeys(_EXPERIMENT_KEYS, keys.Experiment),
-    "calibrate": keys.Config,
-    "retries": keys.Config,
-    "verdict": keys.Config,
-    **{f"order.{key}": keys.Order for key in keys.keys_of(keys.Order)},
-    **{f"verdict.{key}": keys.Thresholds for key in keys.keys_of(keys.Thresholds)},
-}
-"""Keys of the whole experiment, not of a part, and the model that declares the default of each."""
 Owners = Mapping[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]]
 
 
@@ -37,7 +28,7 @@ class Explanation:
     are the levels of a factor that sets the key. `in_trial` has, for each resolved value in a trial, where it
     applies, its name in plan.json, and the value. For a setting, `hosts` are the hosts that get it from the
     same layers and share this explanation; `at` names them as text. `keys` has the explanations of the keys
-    within the key.
+    within the key that are set.
     """
 
     title: str
@@ -51,21 +42,20 @@ class Explanation:
 
 
 class Explainer:
-    """Explains the keys of an experiment after its profile and overrides have been applied."""
+    """Explains the keys of an experiment's parts after its profile and overrides have been applied."""
 
-    def __init__(
-        self, resolved: ResolvedExperiment, catalogue: keys.RecipeCatalogue, config: keys.Config | None = None
-    ) -> None:
+    def __init__(self, resolved: ResolvedExperiment, catalogue: keys.RecipeCatalogue) -> None:
         self.experiment, self.testbed = resolved.experiment, resolved.testbed
-        self.settings, self.catalogue, self.config = resolved.settings, catalogue, config
+        self.settings, self.catalogue = resolved.settings, catalogue
         tree = self.experiment.complete or Map(Position(self.experiment.name, 0, 0))
         self._checked = Validation(self.experiment, tree, [])
 
     def explain(self, key: str, part: str = "", levels: Mapping[str, str] | None = None) -> list[Explanation]:
         """Return the explanations of a key in every part that has it, or only in `part`.
 
-        `levels` are the levels of one trial of that part, by factor. Raises DefinitionError for an unknown
-        key, with the most similar known key.
+        A key that contains keys, such as path, stands for those of its keys that are set. `levels` are the
+        levels of one trial of that part, by factor. Raises DefinitionError for an unknown key, with the most
+        similar known key.
         """
         named = ""
         if key.startswith("parts."):
@@ -74,33 +64,52 @@ class Explainer:
                 raise self._refusal(unknown("part", named, self.experiment.parts))
         key = key.removeprefix("settings.").removeprefix("factors.")
         names = [name for name in self.experiment.parts if name in (named or part or name)]
-        known = {name: self.known_keys(name) for name in names}
-        having = [name for name in names if key in known[name]]
-        if key in TOP_KEYS and not named and not (part and having):
-            return [self._explain_top(key)]
-        if not having:
-            raise self._refusal(unknown("key", key, set(() if named else TOP_KEYS).union(*known.values())))
-        return [one for name in having for one in _PartExplainer(self, name, levels).explain(key)]
+        found = [one for name in names for one in self._explain_in_part(name, key, levels)]
+        if not found:
+            raise self._refusal(unknown("key", key, set[str]().union(*map(self.known_keys, names))))
+        return found
 
     def _refusal(self, message: str) -> DefinitionError:
         return DefinitionError([Problem(self.experiment.name, 0, 0, message)])
 
-    def known_keys(self, name: str) -> set[str]:
-        """Return every key of a part that can be explained."""
-        part = self.experiment.parts[name]
+    def _explain_in_part(
+        self, name: str, key: str, levels: Mapping[str, str] | None
+    ) -> Iterator[Explanation]:
+        explainer, known = _PartExplainer(self, name, levels), self.known_keys(name)
+        if key in known:
+            yield from explainer.explain(key)
+            return
+        settings = sorted(set[str]().union(*self.settings[name].values()))
+        groups = {"factors": list(self.experiment.parts[name].factors), "settings": settings}
+        for one in groups.get(key, ()):
+            yield from explainer.explain(one)
+        inner = [one.removeprefix(f"{key}.") for one in known if one.startswith(f"{key}.")]
+        found = tuple((own, one) for own in inner for one in explainer.explain(f"{key}.{own}"))
+        if inner:
+            is_set = [any(value.layer != "default" for value in one.values) for _, one in found]
+            yield Explanation(explainer.title(key), (), keys=tuple(compress(found, is_set)))
+
+    def known_keys(self, name: str) -> list[str]:
+        """Return every key of a part that can be explained, in the order of the reference."""
+        part, owners = self.experiment.parts[name], self.owners(name)
         setters = setters_of(part)
-        known = {*keys.keys_of(keys.Part), *part.factors, *setters} - {"use"}
-        for owner, (model, parameters) in self.owners(name).items():
-            inner = (*keys.keys_of(model), *parameters)
-            known |= {owner, *(f"{owner}.{key}".removeprefix(".") for key in inner)}
-        for key in keys_inside(self.experiment.complete, ("parts", name, "path")):
-            if "." in key and f"path.{key.partition('.')[0]}" not in setters:
-                known.add(f"path.{key}")  # a value for one direction that no factor overrides
-        if self.testbed.device is not None:
-            known -= {f"path.{key}" for key in keys.ROUTER_ONLY}
-        known = known.union(*self.settings[name].values())
-        systems = {host.system for host in self.testbed.hosts.values()}
-        return (known | setting_parameters(self.catalogue, *systems).keys()) - {""}
+        known = [*keys.keys_of(keys.Part)]
+        for owner, (model, parameters) in owners.items():
+            known += (f"{owner}.{key}".removeprefix(".") for key in (*keys.keys_of(model), *parameters))
+        known += [*part.factors, *setters, *sorted(set[str]().union(*self.settings[name].values()))]
+        known += setting_parameters(self.catalogue, *{host.system for host in self.testbed.hosts.values()})
+        path = map_at(self.experiment.complete, "parts", name, "path")
+        by_direction = (
+            f"path.{key}"
+            for key, value in (path.items() if path else ())
+            if isinstance(value, Map) and value.keys() <= {"down", "up"} and f"path.{key}" not in setters
+        )
+        ends = dict.fromkeys(by_direction, (".down", ".up"))
+        known = [f"{key}{end}" for key in known for end in ends.get(key, ("",))]
+        hidden = {"use", "factors", "settings", "traffic", "loggers"}.union(owners)
+        hidden |= {f"{owner}.flow" for owner in owners}
+        hidden |= {f"path.{key}" for key in (keys.ROUTER_ONLY if self.testbed.device else ())}
+        return [key for key in dict.fromkeys(known) if key not in hidden]
 
     def owners(self, name: str) -> Owners:
         """Return, for each key that contains keys, such as path, the model and the recipes' parameters."""
@@ -108,29 +117,9 @@ class Explainer:
         owners = {}
         for owner in keys.owners_of(part.model):
             recipes = part.recipes_of(owner) if owner.partition(".")[0] in RECIPE_KINDS else ()
-            parameters = {key: info for _, known in recipes for key, info in known.items()}
+            parameters = {key: info for known in recipes for key, info in known.items()}
             owners[owner] = (keys.model_of(owner) or keys.Part, parameters)
         return owners
-
-    def _explain_top(self, key: str) -> Explanation:
-        """Explain a key of the whole experiment, with its values in experiment, testbed and config.yaml."""
-        inside = [one for one in TOP_KEYS if one.startswith(f"{key}.")]
-        if inside:
-            inner = ((one.removeprefix(f"{key}."), self._explain_top(one)) for one in inside)
-            return Explanation(key, (), keys=tuple(inner))
-        steps = tuple(key.split("."))
-        values = list(_values(nodes_at(self.experiment.complete, steps)))
-        if steps[0] == "verdict":
-            values += [LayerValue.of(node, "testbed") for node in nodes_at(self.testbed.written, steps)]
-        configured = nodes_at(self.config.written if self.config else None, steps)
-        values += [LayerValue.of(node, "config") for node in configured]
-        if steps[0] == "verdict" and key != "verdict.profile":
-            chosen = self._explain_top("verdict.profile").values
-            profile = keys.PROFILES.get(chosen[0].text if chosen else "", {})
-            values += [LayerValue(profile[one], "profile") for one in steps[1:] if one in profile]
-        if key == "testbed" and values and values[0].text != self.testbed.name:
-            values.insert(0, LayerValue(self.testbed.name, "--testbed", f"--testbed {self.testbed.name}"))
-        return Explanation(key, (*values, *_default(keys.keys_of(TOP_KEYS[key]).get(steps[-1]))))
 
 
 class _PartExplainer:
@@ -147,34 +136,25 @@ class _PartExplainer:
         For a setting, yield one explanation for each group of hosts that get the setting from the same
         layers.
         """
-        if key in ("factors", "settings"):
-            settings = sorted(set[str]().union(*self.of.settings[self.name].values()))
-            inner = list(self.part.factors) if key == "factors" else settings
-            yield from (explanation for one in inner for explanation in self.explain(one))
-            if not inner:
-                yield Explanation(self._title(key), ())
-        elif is_setting(key):
+        if is_setting(key):
             yield from self._explain_setting(key)
         else:
             yield self._explain_key(key)
 
-    def _title(self, key: str) -> str:
+    def title(self, key: str) -> str:
+        """Return a key for headings, with the part if there are several."""
         return key if list(self.of.experiment.parts) == [MAIN] else f"{self.name}: {key}"
 
     def _explain_key(self, key: str) -> Explanation:
         steps = nested_keys(key)
         written = _values(nodes_at(self.tree, steps))
         factor_values, levels = self._factor_values(key)
-        inside = () if factor_values else dict.fromkeys(self._keys_inside(key))
-        if inside:
-            inner = tuple((own, self._explain_key(f"{key}.{own}")) for own in inside)
-            return Explanation(self._title(key), written[1:], keys=inner)
         removed = bool(written) and is_removed(self.tree, steps)  # a stronger duration removes size
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
         # each value once: every part has the values of the top level, too
         values = dict.fromkeys([*self._recorders(key), *factor_values, *_values(arrivals), *written, *below])
-        return Explanation(self._title(key), tuple(values), levels, removed and not factor_values)
+        return Explanation(self.title(key), tuple(values), levels, removed and not factor_values)
 
     def _recorders(self, key: str) -> Iterator[LayerValue]:
         """Yield one value with the recipes that record a logger's quantity: RECIPE at HOST, HOST."""
@@ -202,17 +182,6 @@ class _PartExplainer:
             own = key.rpartition(".")[2]
         model, parameters = self.owners.get(owner, (keys.Part, {})) if owner else (keys.Part, {})
         return _default(parameters.get(own)) or _default(keys.keys_of(model).get(own))
-
-    def _keys_inside(self, key: str) -> Iterator[str]:
-        """Yield the keys inside a key whose values come from experiment, bottleneck device or factors."""
-        targets = setters_of(self.part)
-        by_factors = [one.removeprefix(f"{key}.") for one in targets if one.startswith(f"{key}.")]
-        for one in keys_inside(self.tree, nested_keys(key)):
-            if one.rpartition(".")[0] not in by_factors:  # a factor overrides both directions
-                yield one
-        if key == "path":
-            yield from ("rtt" if one == "delay" else one for one in _device_tree(self.of.testbed))
-        yield from by_factors
 
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
         """Return the value of the factor that sets a key, and the texts of the factor's levels.
@@ -249,7 +218,7 @@ class _PartExplainer:
         levels = self._factor_values(key)[1]
         for values_of_hosts, hosts in hosts_by_values.items():
             at = f" at {', '.join(hosts) if len(hosts_by_values) > 1 else 'every host'}"
-            yield Explanation(self._title(key), values_of_hosts, levels, hosts=tuple(hosts), at=at)
+            yield Explanation(self.title(key), values_of_hosts, levels, hosts=tuple(hosts), at=at)
 
 
 def _values(nodes: Iterable[Node]) -> tuple[LayerValue, ...]:
@@ -281,20 +250,3 @@ def is_removed(node: Node | None, steps: Sequence[str]) -> bool:
     for step in steps[:-1]:
         node = next(iter(values_below(node, step)), None)
     return isinstance(node, Map) and steps[-1] not in node
-
-
-def keys_inside(tree: Node | None, steps: Sequence[str]) -> Iterator[str]:
-    """Yield the keys within the value at nested keys (rate.down within path); none for texts and lists."""
-    node, listed = next(iter(nodes_at(tree, steps)), None), steps[0] in LISTED
-    if listed and isinstance(node, Seq):
-        name_key = LISTED[steps[0]][0]
-        entries = [one for one in node if isinstance(one, Map)]
-        names = [(one.get(name_key, ""), key) for one in entries for key in (*one, *one.overridden)]
-        yield from (f"{name}.{key}" for name, key in names if key != name_key)
-    elif isinstance(node, Map) and not (listed and len(steps) > 2):
-        for key in (*node, *node.overridden):
-            value = node.get(key)
-            if isinstance(value, Map) and value.keys() <= {"down", "up"}:
-                yield from (f"{key}.{direction}" for direction in value)
-            else:
-                yield key

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from samovar.experiment import (
-    Config,
     LoadOptions,
     ResolvedExperiment,
     load_experiment,
@@ -121,7 +120,7 @@ def test_a_study_names_its_report_and_what_it_expects_of_it(name: str) -> None:
 def test_a_study_s_rate_and_factors_can_be_explained(name: str) -> None:
     own = study(name)
     experiment = own.experiment
-    explainer = Explainer(own, CATALOGUE, Config())
+    explainer = Explainer(own, CATALOGUE)
     factors = {factor for part in experiment.parts.values() for factor in part.factors}
     for key in ("path.rate", *sorted(factors)):
         found = explainer.explain(key)
