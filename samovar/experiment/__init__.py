@@ -3,7 +3,6 @@
 from samovar.errors import unknown as unknown
 from samovar.experiment import keys as keys
 from samovar.experiment import yaml_tree as yaml_tree
-from samovar.experiment.checks.check_traffic import is_whole as is_whole
 from samovar.experiment.checks.part_values import GENERATOR_KEYS as GENERATOR_KEYS
 from samovar.experiment.checks.validate import Validation as Validation
 from samovar.experiment.checks.validate import validate as validate

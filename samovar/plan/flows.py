@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from samovar.errors import PlanError
-from samovar.experiment import Distribution, RecipeCatalogue, keys
+from samovar.experiment import GENERATOR_KEYS, Distribution, RecipeCatalogue, keys
 from samovar.plan.level_precedence import TreatmentError, TreatmentValues, parameters_of_type
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.placement import LAST_PORT, Route, ports_of
+from samovar.plan.trials import DesignError
 
 SETTLING_S = 15.0
 DIGITS = 6  # times are rounded to microseconds; no host starts programs more precisely
@@ -84,8 +85,8 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
         for member, start_s in zip(_members(values, flow), _starts_s(values, flow), strict=True)
     ]
     if not starts:
-        nothing = f"{values.context.name}: no flow {values.labels()}".rstrip()
-        raise PlanError(f"{nothing}; every trial needs at least one flow")
+        message = f"no flow {values.labels()}".rstrip() + "; every trial needs at least one flow"
+        raise DesignError(values.context.name, ("traffic",), message)
     ports = ports_of(member.port for _, member, _ in starts)
     flows = tuple(_flow(values, *start, port) for start, port in zip(starts, ports, strict=True))
     windows: dict[tuple[str, str], FlowPlan] = {}
@@ -192,11 +193,18 @@ def _flow(
     if size is None and duration is None and until is None:
         duration_s = values.evaluate(values.duration_amount(), "duration")
         if duration_s is None and stop_of(values) is None:
-            raise PlanError(f"flow {flow.label}: never ends; give it a size or a duration")
+            advice = "add `size` or `duration` to it, or `duration` at the top"
+            raise values.flow_error(member, f"never ends; {advice}")
+    generator = values.flow_amount(flow, "generator")
+    for key in GENERATOR_KEYS:
+        if values.flow_amount(flow, key) is not None and not values.declares(flow, key, route.from_host):
+            per_host = "; or use settings: {cc: {HOST: ...}} for all flows of a host" if key == "cc" else ""
+            message = values.not_taken("generator", generator, key, route.from_host) + per_host
+            raise values.flow_error(member, message)
     return FlowPlan(
         label=member.label,
         group=flow.label,
-        generator=values.flow_amount(flow, "generator"),
+        generator=generator,
         from_host=route.from_host,
         to_host=route.to_host,
         from_address=route.from_address,

@@ -24,7 +24,7 @@ from samovar.experiment import (
 )
 from samovar.plan.model import FlowPlan
 from samovar.plan.placement import Placement
-from samovar.units import UnitError
+from samovar.units import UnitError, format_duration
 
 Row = tuple[int, ...]
 """A treatment: for each factor, the index of its level."""
@@ -134,6 +134,13 @@ class TreatmentValues:
         message = ", ".join(filter(None, (f"flow {flow.label}: {message}", self.labels())))
         return TreatmentError(self.context.name, "traffic flow", flow.group, message)
 
+    def not_taken(self, kind: str, recipe: str, key: str, host: str) -> str:
+        """Return the message for a parameter that a recipe does not have, with the recipes that have it."""
+        system = self.testbed.hosts[host].system
+        known = sorted(self.context.catalogue.names(kind, system))
+        able = ", ".join(name for name in known if key in self._declared(kind, name, host)) or "none"
+        return f"{kind} {recipe} does not take {key}; {kind}s that take it: {able}"
+
     def get(self, name: str, /) -> object:
         """Return the value of a name in a formula, which may itself be a Formula; None if it is not set."""
         owner, _, key = name.partition(".")
@@ -183,16 +190,18 @@ class TreatmentValues:
 
     def aqm_parameters(self, aqm: str, router: str) -> dict[str, str]:
         """Return the parameters of queue discipline `aqm` on a router, as text."""
-        return self._path_parameters(self._declared("aqm", aqm, router))
+        return self._path_parameters(self._declared("aqm", aqm, router), ("aqm", aqm, router))
 
     def device_parameters(self) -> dict[str, object]:
         """Return the parameters of the bottleneck device, converted from text to their types."""
-        texts = self._path_parameters(keys.DEVICE_PARAMETERS)
+        texts = self._path_parameters(keys.DEVICE_PARAMETERS, None)
         return {key: keys.parse_parameter(keys.DEVICE_PARAMETERS[key], text) for key, text in texts.items()}
 
-    def _path_parameters(self, declared: Mapping[str, keys.ParameterInfo]) -> dict[str, str]:
+    def _path_parameters(
+        self, declared: Mapping[str, keys.ParameterInfo], recipe: tuple[str, str, str] | None
+    ) -> dict[str, str]:
         own = self.context.path.parameters if self.context.path else {}
-        return self._parameters("path", keys.PATH_FIELDS, own, declared)
+        return self._parameters("path", own, declared, recipe)
 
     # Traffic and loggers
 
@@ -214,8 +223,12 @@ class TreatmentValues:
 
     def flow_parameters(self, flow: keys.Flow, host: str) -> dict[str, str]:
         """Return the parameters of a flow's generator, which sends from a host."""
-        declared = self._declared("generator", self.flow_amount(flow, "generator"), host)
-        return self._parameters(f"traffic.{flow.label}", keys.FLOW_FIELDS, flow.parameters, declared)
+        recipe = ("generator", self.flow_amount(flow, "generator"), host)
+        return self._parameters(f"traffic.{flow.label}", flow.parameters, self._declared(*recipe), recipe)
+
+    def declares(self, flow: keys.Flow, key: str, host: str) -> bool:
+        """Return whether the generator of a flow that sends from a host has a parameter."""
+        return key in self._declared("generator", self.flow_amount(flow, "generator"), host)
 
     def transport(self, flow: FlowPlan) -> str:
         """Return the transport of a flow: tcp, udp or icmp."""
@@ -252,16 +265,17 @@ class TreatmentValues:
         amount = self._level(target, logger.interval_s)
         interval_s: float | None = self.evaluate(amount, target)
         info = self._declared("logger", recipe, host).get("interval_s")
-        if info is not None and isinstance(amount, Formula) and keys.below_least(info, interval_s):
-            error = UnitError(f"less than {info.least}, the shortest interval of {recipe}")
-            raise self._formula_error(target, str(amount), error)
+        if info is not None and interval_s is not None and keys.below_least(info, interval_s):
+            text = str(amount) if isinstance(amount, Formula) else format_duration(interval_s)
+            error = UnitError(f"{text} is less than {info.least}, the shortest interval of {recipe}")
+            raise self._formula_error(target, text, error)
         return interval_s
 
     def logger_parameters(self, logger: keys.Logger, host: str) -> dict[str, str]:
         """Return the parameters of a logger's recipe at a host."""
         recipe = self.recorder(logger, host)
         declared = self._declared("logger", recipe, host)
-        texts = self._parameters(f"loggers.{logger.logger}", ("interval",), logger.parameters, declared)
+        texts = self._parameters(f"loggers.{logger.logger}", logger.parameters, declared, None)
         if recipe == logger.logger:
             return texts
         return {name: text for name, text in texts.items() if name in declared}
@@ -274,16 +288,17 @@ class TreatmentValues:
     def _parameters(
         self,
         owner: str,
-        reserved: Collection[str],
         own: Mapping[str, str],
         declared: Mapping[str, keys.ParameterInfo],
+        recipe: tuple[str, str, str] | None,
     ) -> dict[str, str]:
         """Return the parameters of a recipe as text: `own`, overridden by levels that set keys of `owner`.
 
-        `reserved` keys are not parameters. A formula is replaced by its value if the recipe declares the
-        parameter as a quantity. A switch that is off is left out for a recipe that has no such switch.
+        A formula is replaced by its value if the recipe declares the parameter as a quantity. A switch that
+        is off is left out for a recipe that has no such switch. `recipe` has the recipe's kind and name and
+        its host; any other parameter that this recipe does not have is an error.
         """
-        texts = dict(own)
+        texts, reserved = dict(own), keys.varied_keys(owner)
         for target in self.context.setters:
             own_name, _, key = target.rpartition(".")
             level = self._level(target) if own_name == owner and key not in reserved else None
@@ -292,6 +307,9 @@ class TreatmentValues:
         for key, text in texts.items():
             try:
                 known = declared.get(key)
+                if known is None and recipe is not None and not keys.is_off(text):
+                    advice = "; exclude the combination, or choose another of them"
+                    raise UnitError(self.not_taken(*recipe[:2], key, recipe[2]) + advice)
                 amount = keys.parse_parameter(known, text, formulas=True) if known else text
                 texts[key] = formula_text(amount, self._scope) if isinstance(amount, Formula) else text
             except UnitError as error:

@@ -12,9 +12,9 @@ from samovar.plan.flows import flows_of, stream_of
 from samovar.plan.level_precedence import TreatmentValues
 from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
 from samovar.plan.placement import first_of_link, subnet_of
+from samovar.plan.trials import DesignError
 
 DIRECTIONS = ("down", "up")
-NO_QUEUE = "path: has no rate or no buffer; it needs both, as values or factors"
 
 
 def path_of(values: TreatmentValues) -> PathPlan | None:
@@ -30,7 +30,7 @@ def path_of(values: TreatmentValues) -> PathPlan | None:
         link = {"link": testbed.bottleneck_link, "device": _device(values)}
         return PathPlan(router="", rtt_s=rtt_of(values), down=down, up=up, **link)
     if down.rate_bps is None and up.rate_bps is None:
-        raise PlanError(NO_QUEUE)
+        raise _no_queue(values)
     classes = values.part.path.classes if values.part.path else ()
     return PathPlan(
         router=bottleneck.router,
@@ -79,12 +79,17 @@ def _queue(values: TreatmentValues, direction: str) -> dict[str, Any]:
     bottleneck = values.testbed.bottleneck
     buffer: Buffer | None = values.path("buffer", direction)
     if buffer is None:
-        raise PlanError(NO_QUEUE)
+        raise _no_queue(values)
     size = {"buffer_packets": buffer.packets, "buffer_bytes": buffer.bytes}
     if bottleneck is None:
         return size  # a device has no queue discipline
     aqm = values.path_amount("aqm", direction) or "pfifo"
     return {**size, "aqm": aqm, "aqm_parameters": values.aqm_parameters(str(aqm), bottleneck.router)}
+
+
+def _no_queue(values: TreatmentValues) -> DesignError:
+    message = f"the path has no rate or no buffer {values.labels()}".rstrip() + "; it needs both"
+    return DesignError(values.context.name, ("path",), message)
 
 
 def _delay_s(values: TreatmentValues, direction: str) -> float:

@@ -18,7 +18,7 @@ from samovar.plan.order import States, costly_settings, count_changes, nested, o
 from samovar.plan.placement import Placement
 from samovar.plan.plan_file import KEYS, json_of_trials, read_trials
 from samovar.plan.resolve import matrix_of, resolve_part
-from samovar.plan.trials import Components, Group, SameTrialsError, Slot, Treatments, Trials, View, ids_of
+from samovar.plan.trials import Components, DesignError, Group, Slot, Treatments, Trials, View, ids_of
 from samovar.plan.warnings import warnings_of
 
 SCHEMA = 2
@@ -141,15 +141,15 @@ def make_plan(
     ids: list[str] = []
     slots: list[Slot] = []
     for name, part in applied.parts.items():
-        (factors, rows), settings = matrix_of(part), resolved.settings[name]
-        context = PartContext(name, part, factors, placement, settings, order.seed, catalogue)
         try:
+            (factors, rows), settings = matrix_of(name, part), resolved.settings[name]
+            context = PartContext(name, part, factors, placement, settings, order.seed, catalogue)
             treatments = resolve_part(context, rows, part.replicates, components)
             reboot, either = costly_settings(treatments, catalogue)
             plots = nested(reboot.values()), nested(either.values())
             own = ordered(order.kind, order.seed, name, len(treatments), part.replicates, *plots)
             ids += ids_of(treatments, own)
-        except (TreatmentError, SameTrialsError) as error:
+        except (TreatmentError, DesignError) as error:
             raise _located(error, resolved) from error
         begin = sum(map(len, parts))
         slots += [slot._replace(treatment=begin + slot.treatment) for slot in own] if begin else own
@@ -178,18 +178,16 @@ def make_plan(
     )
 
 
-def _located(
-    error: TreatmentError | SameTrialsError, resolved: experiment.ResolvedExperiment
-) -> SamovarError:
+def _located(error: TreatmentError | DesignError, resolved: experiment.ResolvedExperiment) -> SamovarError:
     """Return the error with the file position of its factor or value; unchanged if the position is unknown.
 
     If several values have the text of the error, the value whose keys share most words with the error is
     chosen.
     """
     part = yaml_tree.node_at(resolved.experiment.complete, "parts", error.part)
-    if isinstance(error, SameTrialsError):
-        levels = yaml_tree.node_at(part, "factors", error.factor)
-        return error if levels is None else DefinitionError([levels.position.problem(str(error))])
+    if isinstance(error, DesignError):
+        node = yaml_tree.node_at(part, *error.place)
+        return error if node is None else DefinitionError([node.position.problem(str(error))])
     words = set(re.split("[:. ]+", error.where))
     texts = list(_texts(part))
     for host, own in resolved.settings[error.part].items():

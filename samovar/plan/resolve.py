@@ -15,7 +15,7 @@ from samovar.plan.level_precedence import PartContext, Row, TreatmentError, Trea
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan, WlanPlan
 from samovar.plan.path import path_of, rtt_of
 from samovar.plan.placement import first_of_link
-from samovar.plan.trials import HOST, Component, Components, Treatments
+from samovar.plan.trials import HOST, Component, Components, DesignError, Treatments
 from samovar.units import ETHERNET_MTU_BYTES
 
 SLOWEST_BPS = 10_000_000  # assumed for the time of a transfer if the rate of the path is unknown
@@ -27,11 +27,11 @@ Resolver = Callable[[TreatmentValues], object]
 """A function that returns the value of a component in one treatment; raises PlanError."""
 
 
-def matrix_of(part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequence[Row]]:
+def matrix_of(name: str, part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequence[Row]]:
     """Return the factors of a part and its treatments: combinations of levels, after `exclude` and `include`.
 
     The last factor varies fastest, and included treatments come last. Levels that only `include` names follow
-    the factor's own levels.
+    the factor's own levels. Raises DesignError if there is no treatment.
     """
     factors = tuple(part.factors.values())
     rows: list[Row] = list(product(*(range(len(factor.levels)) for factor in factors)))
@@ -42,10 +42,12 @@ def matrix_of(part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequence[Row]]:
         rows = [row for row in rows if not all(map(set.__contains__, matching, row))]
     levels = {factor.name: list(factor.levels) for factor in factors}
     for included in keys.included_treatments(part):
-        for name, level in included.items():
-            if level not in levels[name]:
-                levels[name].append(level)
-        rows.append(tuple(levels[name].index(level) for name, level in included.items()))
+        for factor_name, level in included.items():
+            if level not in levels[factor_name]:
+                levels[factor_name].append(level)
+        rows.append(tuple(levels[one].index(level) for one, level in included.items()))
+    if not rows:
+        raise DesignError(name, ("exclude",), "every treatment is excluded; at least one must be left")
     return tuple(replace(factor, levels=tuple(levels[factor.name])) for factor in factors), rows
 
 
@@ -225,25 +227,29 @@ def _check_cc_parameters(values: TreatmentValues, os: str, cc: str | None, texts
             raise TreatmentError(values.context.name, f"cc.{name}", text, message)
 
 
-def _placed(values: TreatmentValues, entries: Sequence[Any]) -> Iterator[tuple[Any, str, str]]:
-    """Yield (entry, host, interface) for each host of each capture or logger."""
-    routes = routes_of(values)
+def _placed(values: TreatmentValues, key: str, entries: Sequence[Any]) -> Iterator[tuple[Any, str, str]]:
+    """Yield (entry, host, interface) for each host of each entry of `captures` or `loggers`.
+
+    Raises TreatmentError if an interface is captured twice, or a logger runs twice at a host.
+    """
+    routes, seen = routes_of(values), set[tuple[str, str]]()
     for entry in entries:
         for name in entry.at:
             for host in values.placement.hosts(name):
-                yield entry, host, values.placement.watched_interface(host, entry.interface, routes)
+                interface = values.placement.watched_interface(host, entry.interface, routes)
+                what = interface if key == "captures" else values.recorder(entry, host)
+                if (what, host) in seen:
+                    message = f"{key}: {what} at {host} is recorded twice; remove one of the entries"
+                    raise TreatmentError(values.context.name, f"{key} at", name, message)
+                seen.add((what, host))
+                yield entry, host, interface
 
 
 def _captures(values: TreatmentValues) -> tuple[CapturePlan, ...]:
-    plans = tuple(
+    return tuple(
         CapturePlan(host=host, interface=interface, snaplen_bytes=capture.snaplen_bytes)
-        for capture, host, interface in _placed(values, values.part.captures)
+        for capture, host, interface in _placed(values, "captures", values.part.captures)
     )
-    places = [(plan.host, plan.interface) for plan in plans]
-    for host, interface in places:
-        if places.count((host, interface)) > 1:
-            raise PlanError(f"captures: {interface} of {host} is captured twice; remove one of the two")
-    return plans
 
 
 def _loggers(values: TreatmentValues) -> tuple[LoggerPlan, ...]:
@@ -255,7 +261,7 @@ def _loggers(values: TreatmentValues) -> tuple[LoggerPlan, ...]:
             interval_s=values.interval_s(logger, host),
             parameters=values.logger_parameters(logger, host),
         )
-        for logger, host, interface in _placed(values, values.part.loggers)
+        for logger, host, interface in _placed(values, "loggers", values.part.loggers)
     )
     return (*own, *_adapter_logger(values), *_wlan_loggers(values))
 

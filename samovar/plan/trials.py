@@ -217,25 +217,30 @@ def _keys(part: Treatments, view: View) -> Iterable[Hashable]:
     return zip(*columns, strict=True) if columns else [()] * len(part)
 
 
-class SameTrialsError(PlanError):
-    """Two treatments give the same trial. Carries the part and the first factor without an effect."""
+class DesignError(PlanError):
+    """The treatments of a part cannot be planned; `place` are the nested keys at fault in the part."""
 
-    def __init__(self, part: str, first: Mapping[str, str], second: Mapping[str, str]) -> None:
-        differing = [name for name in second if first[name] != second[name]]
-        self.part, self.factor = part, differing[0]
-        both = " and ".join(f"{name} {first[name]} and {second[name]}" for name in differing)
-        common = ", ".join(f"{name} is {level}" for name, level in second.items() if name not in differing)
-        where = f" where {common}" if common else ""
-        line = ", ".join(f"{name}: {json.dumps(level)}" for name, level in second.items())
-        remedy = f"use levels that change something, or add the line {{{line}}} to exclude"
-        super().__init__(f"{part}: {both} give the same trial{where}; {remedy}")
+    def __init__(self, part: str, place: tuple[str, ...], message: str) -> None:
+        self.part, self.place = part, place
+        super().__init__(f"{part}: {message}")
+
+
+def _same_trials(part: str, first: Mapping[str, str], second: Mapping[str, str]) -> DesignError:
+    """Return the error for two treatments that give the same trial, at the first factor without an effect."""
+    differing = [name for name in second if first[name] != second[name]]
+    both = " and ".join(f"{name} {first[name]} and {second[name]}" for name in differing)
+    common = ", ".join(f"{name} is {level}" for name, level in second.items() if name not in differing)
+    where = f" where {common}" if common else ""
+    line = ", ".join(f"{name}: {json.dumps(level)}" for name, level in second.items())
+    remedy = f"use levels that change something, or add the line {{{line}}} to exclude"
+    return DesignError(part, ("factors", differing[0]), f"{both} give the same trial{where}; {remedy}")
 
 
 def ids_of(treatments: Treatments, slots: Sequence[Slot]) -> list[str]:
     """Return the id of every trial of a part.
 
-    Raises SameTrialsError if two treatments give the same trial, or PlanError if different trials get the
-    same id.
+    Raises DesignError if two treatments give the same trial, or PlanError if different trials get the same
+    id.
     """
     words = [[word(label) for label in labels] for labels in treatments.factors.values()]
     first = [] if treatments.part == MAIN else [word(treatments.part)]
@@ -274,5 +279,5 @@ def _hashes(treatments: Treatments, replicate: int) -> list[str]:
         for number, digest in enumerate(digests):
             if first.setdefault(digest, number) != number:
                 labels = treatments.labels(first[digest]), treatments.labels(number)
-                raise SameTrialsError(treatments.part, *labels)
+                raise _same_trials(treatments.part, *labels)
     return [digest.hex()[:HASH_DIGITS] for digest in digests]

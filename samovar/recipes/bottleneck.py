@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from samovar.errors import RecipeError
-from samovar.experiment import keys
 from samovar.plan import DevicePlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.recipe_filters import DelayStage
@@ -84,6 +83,8 @@ def _stages(
     window_packets = queued + math.ceil(rate_bps / 8 * path.rtt_s / frame_bytes)
 
     def stage(label: str, delay_s: float, loss: float, matches: tuple[MatchPlan, ...] = ()) -> DelayStage:
+        if loss >= 1:
+            raise RecipeError(f"path: {label}: a loss of 100% lets nothing through", "less than 100%")
         if plan.jitter_s > delay_s:
             jitter, delay = format_duration(plan.jitter_s), format_duration(delay_s)
             what = f"jitter {jitter} is more than the delay, {delay}"
@@ -135,7 +136,9 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
     """
     if not loss or burst_packets is None:
         return None
-    least = max(1.0, keys.least_burst_packets(loss)) if loss < 1 else math.inf
+    # At least one packet is delivered between two bursts. In spite of binary fractions, rounding makes the
+    # result for 0.9 exactly 9.
+    least = max(1.0, round(loss / (1 - loss), 9)) if loss < 1 else math.inf
     if burst_packets < least:
         what = f"{format_share(loss)} loss cannot come in bursts of {burst_packets:g} packets"
         raise RecipeError(f"path: {what}", f"{least:.3g} packets or more")

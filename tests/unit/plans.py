@@ -53,7 +53,7 @@ def treatments_alone(experiment: Experiment, testbed: Testbed) -> Iterator[tuple
     """Yield the id and value of every trial, each treatment planned alone, in the order of the file."""
     for name, part in experiment.parts.items():
         settings = resolve_settings(experiment, name, testbed)
-        factors, rows = matrix_of(part)
+        factors, rows = matrix_of(name, part)
         for row in rows:
             levels = zip(factors, row, strict=True)
             alone = tuple(replace(factor, levels=(factor.levels[level],)) for factor, level in levels)

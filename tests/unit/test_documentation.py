@@ -215,7 +215,7 @@ def test_the_recipes_of_the_how_to_are_all_that_its_experiment_needs(tmp_path: P
         (tmp_path / name).write_text(text)
     catalogue = Catalogue(tmp_path / "templates")
     study = load_experiment(tmp_path / "experiments" / "mine.yaml", catalogue, ROOT / "hosts" / "lab.yaml")
-    plan = make_plan(study, CATALOGUE)
+    plan = make_plan(study, catalogue)
     assert len(plan.trials) == 4
     for trial in plan.trials:
         scripts = TrialScripts(trial, catalogue, "campaign")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from samovar.campaign.availability.findings import Finding
 from samovar.errors import RecipeError
-from samovar.experiment import is_whole
 from samovar.plan import Group, HostPlan, PathPlan, Plan, Resolved, View
 from samovar.recipes import Catalogue, Header, adapter_values, air_values, bottleneck_values
 from samovar.units import format_duration
 
 BOTTLENECK = "bottleneck"
 NANOSECOND_S = 1e-9
+TOLERANCE_S = 1e-6
 Refusal = tuple[str, str, str]
 """A host, what it cannot do, and which value it would accept."""
 
@@ -80,10 +80,16 @@ def _durations_between_steps(resolved: Resolved, catalogue: Catalogue) -> Iterat
     """Yield the flow durations that are not whole multiples of the time step of the flow's generator."""
     for flow in resolved.flows:
         step_s = catalogue.duration_step_s("generator", flow.generator, resolved.hosts[flow.from_host].system)
-        if step_s and flow.duration_s is not None and not is_whole(flow.duration_s, step_s):
+        if step_s and flow.duration_s is not None and not _is_whole(flow.duration_s, step_s):
             lasts, step = format_duration(round(flow.duration_s, 9)), format_duration(step_s)
             what = f"flow {flow.group} lasts {lasts}, but {flow.generator} counts in steps of {step}"
             yield flow.from_host, what, f"a duration in whole multiples of {step}"
+
+
+def _is_whole(duration_s: float, step_s: float) -> bool:
+    """Return whether a duration is a multiple of a step, and not zero."""
+    steps = round(duration_s / step_s)
+    return steps > 0 and abs(duration_s - steps * step_s) < TOLERANCE_S
 
 
 def _missing_impairments(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from math import prod
 
 from samovar.errors import unknown
@@ -82,7 +81,7 @@ def _check_conflicts(part: PartToCheck) -> None:
 
 
 def _check_exclude(part: PartToCheck) -> None:
-    """Report errors in `exclude`: unknown factors or levels, redundant lines, no remaining treatment."""
+    """Report errors in `exclude`: unknown factors or levels, and redundant lines."""
     factors, exclude = part.model.factors, part.model.exclude
     for index, line in enumerate(exclude):
         for name, labels in line.items():
@@ -97,12 +96,6 @@ def _check_exclude(part: PartToCheck) -> None:
                 message = f"line {number} already excludes these treatments; remove this line"
                 part.checked.report(("exclude", index), message)
                 break
-    few = prod(len(one.levels) for one in factors.values()) <= keys.MOST_COUNTED
-    if exclude and few and not part.model.include and part.checked.valid("exclude"):
-        rows = product(*(factor.levels for factor in factors.values()))
-        every = (dict(zip(factors, levels, strict=True)) for levels in rows)
-        if all(any(keys.matches(line, treatment) for line in exclude) for treatment in every):
-            part.checked.report(("exclude",), "every treatment is excluded; at least one must be left")
 
 
 def _check_include(part: PartToCheck) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from samovar.errors import Problem, unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.part_values import (
-    GENERATOR_KEYS,
     RECIPE_KINDS,
     Parameters,
     PartToCheck,
@@ -60,23 +59,19 @@ def check_values(part: PartToCheck) -> None:
 
 def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     """Yield the problem of a value's key or, if the key is valid, the problems of the value."""
-    recipes = part.recipes_of(one.owner, one.level) if one.of_recipe else []
+    recipes = part.recipes_of(one.owner) if one.of_recipe else []
     if one.factor is not None and not keys.is_target(one.target, part.model):
         yield *one.key_place, _unknown_factor(part, one.target)
-    elif any(one.key not in known for _, known in recipes) and not _is_off(part, one):
-        yield *one.key_place, _not_taken(part, one, recipes)
+    elif recipes and not part.may_take(one):
+        own = keys.keys_of(one.model) if one.model and one.level is None else keys.varied_keys(one.owner)
+        refused = keys.ROUTER_ONLY if part.device_link and one.model is keys.NetworkPath else ()
+        known = {*own}.difference(refused).union(*recipes)
+        yield *one.key_place, unknown("key or parameter", one.key, known)
     elif isinstance(one.value, ValueError):
         yield from _unreadable(one)
     else:
         yield from _unknown_names(part, one)
-        if one.key not in GENERATOR_KEYS:
-            yield from _refused_by_recipes(one, one.key, [known for _, known in recipes])
-
-
-def _is_off(part: PartToCheck, one: PartValue) -> bool:
-    """Return whether a value is `off` and at least one recipe of its path, flow or logger has this switch."""
-    parameters = [known[one.key] for _, known in part.recipes_of(one.owner) if one.key in known]
-    return keys.is_off(one.value) and any(info.type == "switch" for info in parameters)
+        yield from _refused_by_recipes(one, one.key, recipes)
 
 
 def _unreadable(one: PartValue) -> Iterator[Refusal]:
@@ -95,36 +90,6 @@ def _refused_by_recipes(one: PartValue, name: str, recipes: Iterable[Parameters]
                 yield one.where, False, f"{name}: {error}"
 
 
-def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, Parameters]]) -> str:
-    """Return the message for a parameter that a recipe lacks, with the recipes that have it."""
-    name, known = next((name, known) for name, known in recipes if one.key not in known)
-    kind = RECIPE_KINDS[one.owner.partition(".")[0]]
-    able = {
-        other
-        for system in part.systems_of(one.owner)
-        for other in part.catalogue.names(kind, system)
-        if one.key in keys.settable(part.catalogue, kind, other, system)
-    }
-    if able or (kind == "generator" and one.key in GENERATOR_KEYS):
-        others = ", ".join(sorted(able)) or "none here"
-        per_host = "; or use settings: {cc: {HOST: ...}} for all flows of a host" if one.key == "cc" else ""
-        exclude = _exclusion(part, one, kind, name)
-        able_ones = f"{kind}s that take it: {others}{per_host}{exclude}"
-        return f"{kind} {name} does not take {one.key}; {able_ones}"
-    own = keys.keys_of(one.model) if one.model and one.level is None else keys.varied_keys(one.owner)
-    refused = keys.ROUTER_ONLY if part.device_link and kind == "aqm" else ()
-    return unknown("key or parameter", one.key, {*known, *own}.difference(refused))
-
-
-def _exclusion(part: PartToCheck, one: PartValue, kind: str, recipe: str) -> str:
-    """Return the advice to exclude the combination of the value's level and the recipe's level."""
-    for other in part.values_of(f"{one.owner}.{kind}", one.level):
-        if other.value == recipe and one.factor and one.level and other.factor and other.level:
-            pair = f"{other.factor.name}: {other.level.label}, {one.factor.name}: {one.level.label}"
-            return f"; or exclude the combination: {{{pair}}}" if other.factor is not one.factor else ""
-    return ""
-
-
 def _unknown_factor(part: PartToCheck, target: str) -> str:
     """Return the message for an unknown factor, with the most similar known factor."""
     flow, dot, _ = target.removeprefix("traffic.").rpartition(".arrivals.")
@@ -134,7 +99,7 @@ def _unknown_factor(part: PartToCheck, target: str) -> str:
     every = list(keys.owners_of(part.model))
     factors = {f"{owner}.{name}".removeprefix(".") for owner in every for name in keys.varied_keys(owner)}
     owners = [owner for owner in every if owner.partition(".")[0] in RECIPE_KINDS]
-    recipes = [(owner, known) for owner in owners for _, known in part.recipes_of(owner)]
+    recipes = [(owner, known) for owner in owners for known in part.recipes_of(owner)]
     parameters = {f"{owner}.{name}" for owner, known in recipes for name in known}
     kinds = {*keys.PLAIN_FACTORS, "cc.<parameter>", *(f"{owner}.<key>" for owner in owners)}
     kinds |= {f"{key.partition('.')[0]}.<parameter>" for key in settings}
@@ -209,7 +174,7 @@ def check_site(
         known = names if tree is testbed.written else None  # config.yaml may name hosts of other testbeds
         systems = sorted({testbed.hosts[host].system for host in hosts})
         for one in setting_values(settings):
-            for place, at_key, message in _setting_refusals(one, [systems], known, catalogue):
+            for place, at_key, message in _setting_refusals(one, systems, known, catalogue):
                 if tree is not None:
                     yield position_at(tree, (*prefix, *place), key=at_key).problem(message)
             for place, at_key, message in _beyond_links(one, testbed, hosts):
@@ -218,44 +183,21 @@ def check_site(
 
 
 def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Yield the problems of a setting of a part or level.
-
-    A part's setting must exist on at least one host. A level's setting must exist on every host that the
-    level names. If the level names none, the setting must exist on every host that uses it (for cc, on the
-    senders).
-    """
-    testbed, traffic = part.testbed, part.model.traffic
-    groups = [part.systems]
-    if testbed is not None and one.factor is not None:
-        if one.step:
-            systems = part.systems_at(one.step)
-        elif one.target == "mtu":
-            systems = [host.system for host in testbed.hosts.values() if host.interfaces]
-        else:
-            of_sender = one.target in ("cc", "txd") or one.target.startswith("cc.")
-            senders = [] if one.target == "rwnd" else [flow.from_end for flow in traffic]
-            receivers = [] if of_sender else [flow.to_end for flow in traffic]
-            systems = part.systems_at(*senders, *receivers)
-        groups = [[system] for system in sorted(set(systems))]
+    """Yield the problems of a setting of a part or level."""
+    systems = part.systems_at(one.step) if one.factor is not None and one.step else part.systems
     names = None if one.factor is not None and one.factor.at else part.end_names
-    yield from _setting_refusals(one, groups, names, part.catalogue)
-    if testbed is not None:
-        yield from _beyond_links(one, testbed, testbed.hosts)
+    yield from _setting_refusals(one, systems, names, part.catalogue)
+    if part.testbed is not None:
+        yield from _beyond_links(one, part.testbed, part.testbed.hosts)
 
 
 def _setting_refusals(
-    one: PartValue,
-    groups: Sequence[Sequence[str]],
-    names: Collection[str] | None,
-    catalogue: keys.RecipeCatalogue,
+    one: PartValue, systems: Sequence[str], names: Collection[str] | None, catalogue: keys.RecipeCatalogue
 ) -> Iterator[Refusal]:
-    """Yield the problems of a host setting: an unknown host, an unknown key, or an invalid value.
-
-    `groups` are lists of systems. At least one system of each list must have the setting.
-    """
+    """Yield the problems of a host setting: an unknown host, an invalid value, or a key of no system."""
     if one.step and names is not None and one.step not in names:
         yield one.where, True, unknown("host or role", one.step, names)
-    for systems in filter(None, groups):
+    if systems:
         plain = {name for name in keys.SETTINGS for os in systems if name in catalogue.names("setting", os)}
         known = {*plain, *setting_parameters(catalogue, *systems), "cc.<parameter>"}
         if one.target not in known and not one.target.startswith("cc."):

@@ -63,8 +63,7 @@ class PartValue:
         """Whether the key must be a parameter of the recipe of its path, flow or logger."""
         if self.model is None or not issubclass(self.model, keys.WithParameters):
             return False
-        of_generator = self.model is keys.Flow and self.key in GENERATOR_KEYS
-        return of_generator or self.key not in keys.keys_of(self.model)
+        return self.key not in keys.keys_of(self.model)
 
     @property
     def key_place(self) -> tuple[Loc, bool]:
@@ -125,49 +124,37 @@ class PartToCheck:
         found = [factor for target in targets for factor in self.setters.get(target, ())]
         return [factor for factor in self.model.factors.values() if factor in found]
 
-    def values_of(self, target: str, level: keys.Level | None = None) -> Sequence[PartValue]:
-        """Return the values that levels give to a key or, if no level sets the key, the part's own values.
-
-        With `level`, return only the values that this level sets. If it does not set the key, return the
-        values of levels that occur in a treatment together with it.
-        """
-        every = self.values.get(target, ())
-        of_levels = [one for one in every if one.level is not None]
-        own = [one for one in of_levels if one.level is level]
-        if own or level is None or not of_levels or not (self.model.exclude or self.model.include):
-            return own or of_levels or every
-        values = (one for each in self.values.values() for one in each)
-        factor = next(one.factor for one in values if one.level is level)
-        return [one for one in of_levels if self._combined(factor, level, one)]
-
-    def _combined(self, factor: keys.Factor | None, level: keys.Level, other: PartValue) -> bool:
-        """Return whether some treatment has both `level` and the level from which the value `other` comes."""
-        if factor is None or other.factor is None or other.level is None or factor is other.factor:
-            return True
-        return keys.occur_together(self.model, {factor.name: level, other.factor.name: other.level})
-
-    def texts_of(self, target: str, level: keys.Level | None = None) -> list[str]:
-        """Return the values of a key (see values_of) as texts, each once."""
-        return list(dict.fromkeys(str(one.value) for one in self.values_of(target, level)))
-
-    def recipes_of(self, owner: str, level: keys.Level | None = None) -> list[tuple[str, Parameters]]:
-        """Return the recipes of a path, flow or logger: their names, and the parameters that files may set.
-
-        With `level`, return only recipes that occur with that level; otherwise those of all levels.
-        """
+    def recipes_of(self, owner: str) -> list[Parameters]:
+        """Return the parameters of each recipe of a path, flow or logger, including recipes of levels."""
         kind = RECIPE_KINDS[owner.partition(".")[0]]
         if kind == "aqm" and self.device_link:
-            return [("the adapter", keys.DEVICE_PARAMETERS)]
+            return [keys.DEVICE_PARAMETERS]
         if kind == "logger":
             name = owner.partition(".")[2]
             takes = (logger_parameters(self.catalogue, name, os) for os in self.systems_of(owner))
-            return [(name, parameters) for parameters in takes if parameters is not None]
+            return [parameters for parameters in takes if parameters is not None]
+        names = {str(one.value) for one in self.values.get(f"{owner}.{kind}", ())}
         return [
-            (name, keys.settable(self.catalogue, kind, name, system))
+            keys.settable(self.catalogue, kind, name, system)
             for system in self.systems_of(owner)
-            for name in self.texts_of(f"{owner}.{kind}", level)
-            if name in self.catalogue.names(kind, system)
+            for name in self.catalogue.names(kind, system) & names
         ]
+
+    def may_take(self, one: PartValue) -> bool:
+        """Return whether a recipe has the parameter of a value.
+
+        For a queue discipline or generator, any recipe of this kind counts, as a level may choose another
+        recipe. Whether the recipe of a treatment has the parameter is checked when the treatment is planned.
+        """
+        kind = RECIPE_KINDS[one.owner.partition(".")[0]]
+        known = self.recipes_of(one.owner)
+        if kind != "logger" and not (kind == "aqm" and self.device_link):
+            known += [
+                keys.settable(self.catalogue, kind, name, system)
+                for system in self.systems_of(one.owner)
+                for name in self.catalogue.names(kind, system)
+            ]
+        return any(one.key in parameters for parameters in known)
 
     def systems_of(self, owner: str, *, receivers: bool = False) -> list[str]:
         """Return the systems on which the recipes of a path, flow or logger run.

@@ -22,7 +22,6 @@ from samovar.experiment.keys.factor_keys import Logger as Logger
 from samovar.experiment.keys.factor_keys import NetworkPath as NetworkPath
 from samovar.experiment.keys.factor_keys import PathClass as PathClass
 from samovar.experiment.keys.factor_keys import Stop as Stop
-from samovar.experiment.keys.factor_keys import least_burst_packets as least_burst_packets
 from samovar.experiment.keys.key_table import Key as Key
 from samovar.experiment.keys.key_table import Strict as Strict
 from samovar.experiment.keys.key_table import WithParameters as WithParameters
@@ -44,7 +43,6 @@ from samovar.experiment.keys.level_targets import model_of as model_of
 from samovar.experiment.keys.level_targets import owners_of as owners_of
 from samovar.experiment.keys.level_targets import read_target as read_target
 from samovar.experiment.keys.level_targets import varied_keys as varied_keys
-from samovar.experiment.keys.levels import MOST_COUNTED as MOST_COUNTED
 from samovar.experiment.keys.levels import MOST_LEVELS as MOST_LEVELS
 from samovar.experiment.keys.levels import RANGE_KEYS as RANGE_KEYS
 from samovar.experiment.keys.levels import Factor as Factor
@@ -54,7 +52,6 @@ from samovar.experiment.keys.levels import included_level as included_level
 from samovar.experiment.keys.levels import included_treatments as included_treatments
 from samovar.experiment.keys.levels import is_free as is_free
 from samovar.experiment.keys.levels import matches as matches
-from samovar.experiment.keys.levels import occur_together as occur_together
 from samovar.experiment.keys.levels import texts_of as texts_of
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS as OPERATING_SYSTEMS
 from samovar.experiment.keys.recipe_parameters import PARAMETER_TYPES as PARAMETER_TYPES

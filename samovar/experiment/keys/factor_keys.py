@@ -114,15 +114,6 @@ ROUTER_ONLY = tuple(name for name, key in keys_of(NetworkPath).items() if key.ro
 """Keys of the path that only a router supports."""
 
 
-def least_burst_packets(loss: float) -> float:
-    """Return the smallest mean length of loss bursts, in packets, for a share of losses: loss / (1 - loss).
-
-    The share is burst / (burst + gap), and at least one packet is delivered in the gap between two bursts.
-    Rounding to nine digits makes the result for 0.9 exactly 9, in spite of binary fractions.
-    """
-    return round(loss / (1 - loss), 9)
-
-
 class Arrivals(Strict):
     """Flows that begin at random times, like the flows of independent users."""
 

@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
-from math import prod
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PlainValidator
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 
 A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender: cubic, sender2: cdg}"
 MOST_LEVELS = 1000
-MOST_COUNTED = 20_000
-"""Largest number of treatments that are tried in search of one that `exclude` leaves."""
 RANGE_KEYS = ("from", "to", "step")
 A_RANGE = "{from: 50KB, to: 1MB, step: 50KB}"
 
@@ -276,32 +272,6 @@ Treatment = Mapping[str, Level]
 def matches(line: Mapping[str, tuple[str, ...]], treatment: Treatment) -> bool:
     """Return whether, for each factor in a line of `exclude`, a treatment has one of the line's levels."""
     return all(name in treatment and treatment[name].label in wanted for name, wanted in line.items())
-
-
-def occur_together(part: Part, levels: Treatment) -> bool:
-    """Return whether some treatment of a part has all these levels, which belong to different factors.
-
-    If lines of `exclude` may apply to these levels, combinations of the other factors in those lines are
-    tried, at most MOST_COUNTED of them.
-    """
-    with suppress(ValueError, KeyError):  # check_design reports lines with errors
-        for included in included_treatments(part):
-            if all(included[name].label == level.label for name, level in levels.items()):
-                return True
-    if any(level not in part.factors[name].levels for name, level in levels.items()):
-        return False
-    lines = [
-        line
-        for line in part.exclude
-        if line.keys() <= part.factors.keys()
-        and all(level.label in line.get(name, (level.label,)) for name, level in levels.items())
-    ]
-    named = dict.fromkeys(name for line in lines for name in line if name not in levels)
-    others = [part.factors[name].levels for name in named]
-    if not lines or prod(map(len, others)) > MOST_COUNTED:
-        return True
-    treatments = ({**levels, **dict(zip(named, row, strict=True))} for row in product(*others))
-    return not all(any(matches(line, treatment) for line in lines) for treatment in treatments)
 
 
 def included_treatments(part: Part) -> Iterator[Treatment]:

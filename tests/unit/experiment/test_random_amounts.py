@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from samovar.errors import PlanError
+from samovar.errors import DefinitionError, PlanError
 from samovar.experiment import Distribution, Testbed
 from samovar.experiment.keys import value_types
 from samovar.experiment.values import read_distribution
@@ -150,6 +150,7 @@ def test_a_count_of_zero_leaves_a_flow_out() -> None:
 
 def test_a_trial_without_flows_is_refused_with_its_levels() -> None:
     with pytest.raises(
-        PlanError, match=r"main: no flow where traffic.bulk.count is 0; every trial needs at least one flow"
+        DefinitionError,
+        match=r"main: no flow where traffic.bulk.count is 0; every trial needs at least one flow",
     ):
         planned(study("factors: {traffic.bulk.count: [0, 1]}\n"))

@@ -75,7 +75,7 @@ def test_a_combination_that_only_some_lines_exclude_is_refused(tmp_path: Path) -
     with pytest.raises(DefinitionError) as caught:
         planned(tmp_path, factors + "exclude: [{path.aqm: pfifo, path.ecn: on, cc: cubic}]\n")
     assert str(caught.value).replace(f"{tmp_path}/", "") == (
-        "study.yaml:6:11: aqm pfifo does not take ecn; "
+        "study.yaml:6:22: main: path.ecn: aqm pfifo does not take ecn; "
         "aqms that take it: choke, codel, fq_codel, fq_pie, pie, red; "
-        "or exclude the combination: {path.aqm: pfifo, path.ecn: on}"
+        "exclude the combination, or choose another of them, where path.ecn is on, path.aqm is pfifo"
     )

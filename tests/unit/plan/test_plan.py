@@ -255,11 +255,11 @@ def test_a_flow_with_a_size_must_end_within_twice_the_time_that_it_should_take()
     [
         (("to: receiver}", "to: receiver3}"), "testbed lab: unknown host or role 'receiver3'; known: "),
         (("to: receiver}", "to: src}"), "flow bulk: no links lead from src to src; "),
-        (("duration: 30s\n", ""), "flow bulk: never ends; give it a size or a duration"),
-        (("buffer: 50packets", "loss: 0%"), "path: has no rate or no buffer; "),
+        (("duration: 30s\n", ""), "flow bulk: never ends; add `size` or `duration`"),
+        (("buffer: 50packets", "loss: 0%"), "the path has no rate or no buffer; it needs both"),
         (
             ("{at: sender}", "{at: sender}, {at: src}"),
-            "captures: eth1 of src is captured twice; remove one of the two",
+            "captures: eth1 at src is recorded twice; remove one of the entries",
         ),
     ],
 )

@@ -170,7 +170,7 @@ def test_a_count_of_zero_leaves_the_flow_out() -> None:
     )
     labels = {levels: [flow.label for flow in one.flows] for levels, one in found.items()}
     assert labels == {("0",): ["bulk"], ("1",): ["bulk", "ping-1"]}
-    with pytest.raises(PlanError, match="main: no flow; every trial needs at least one flow"):
+    with pytest.raises(DefinitionError, match="main: no flow; every trial needs at least one flow"):
         flows(BULK_FLOW + ", count: 0}")
 
 
@@ -185,7 +185,7 @@ def test_a_plural_role_is_one_flow_for_each_of_its_hosts() -> None:
 
 
 def test_flows_have_their_own_settings() -> None:
-    (found,) = flows(BULK_FLOW + ", cc: cdg, rwnd: 200KB, dscp: EF, length: 8KB}")
+    (found,) = flows(BULK_FLOW.replace("nuttcp", "iperf3") + ", cc: cdg, rwnd: 200KB, dscp: EF, length: 8KB}")
     assert (found.cc, found.rwnd_bytes, found.dscp, found.parameters) == (
         "cdg",
         200_000,
