@@ -166,7 +166,7 @@ class TreatmentValues:
 
         A delay is None if a level gives the RTT instead.
         """
-        own = getattr(self.context.path, keys.PATH_FIELDS[key], None)
+        own = self.context.path.value(key) if self.context.path else None
         value = self._level(f"path.{key}", own, DELAYS if key == "delay" else ())
         if isinstance(value, Directional) and getattr(value, direction) is None:
             value = own
@@ -177,7 +177,7 @@ class TreatmentValues:
 
     def path_class(self, one: keys.PathClass, key: str) -> Any:
         """Return the value of a key of a class, one value or one per direction; None if it is not set."""
-        own, exclusive = getattr(one, keys.CLASS_FIELDS[key]), DELAYS if key in DELAYS else ()
+        own, exclusive = one.value(key), DELAYS if key in DELAYS else ()
         amount = self._level(f"path.classes.{one.label}.{key}", own, exclusive)
         where = f"path.classes: {key}"
         if isinstance(amount, Directional):
@@ -211,13 +211,11 @@ class TreatmentValues:
 
     def flow_amount(self, flow: keys.Flow, key: str) -> Any:
         """Return what flow() returns, with formulas unevaluated."""
-        return self._level(
-            f"traffic.{flow.label}.{key}", getattr(flow, keys.FLOW_FIELDS[key]), keys.FLOW_ENDS
-        )
+        return self._level(f"traffic.{flow.label}.{key}", flow.value(key), keys.FLOW_ENDS)
 
     def arrivals(self, flow: keys.Flow, key: str) -> Any:
         """Return the value of a key of a flow's arrivals; None if it is not set."""
-        own = getattr(flow.arrivals, keys.ARRIVALS_FIELDS[key])
+        own = flow.arrivals.value(key) if flow.arrivals else None
         amount = self._level(f"traffic.{flow.label}.arrivals.{key}", own, ARRIVALS_ENDS)
         return self.evaluate(amount, f"flow {flow.label}: arrivals: {key}")
 
@@ -241,7 +239,7 @@ class TreatmentValues:
 
     def stop(self, key: str) -> Any:
         """Return the value of a key of `stop`; None if it is not set."""
-        own = getattr(self.part.stop, keys.STOP_FIELDS[key], None)
+        own = self.part.stop.value(key) if self.part.stop else None
         return self.evaluate(self._level(f"stop.{key}", own), f"stop: {key}")
 
     def duration_amount(self) -> object:

@@ -218,12 +218,12 @@ def _check_cc_parameters(values: TreatmentValues, os: str, cc: str | None, texts
 
     Whether the kernel of a host has the parameter is checked later, on the host.
     """
-    listed = keys.CC_PARAMETERS.get(os, {})
-    if cc is not None and keys.canonical_cc(cc) not in listed:
+    system = keys.OPERATING_SYSTEMS[os]
+    if cc is not None and keys.canonical_cc(cc) not in system.ccs:
         return
     for name, text in texts.items():
-        if keys.unknown_to_all(name):
-            message = unknown("parameter of congestion controls", name, set().union(*listed.values()))
+        if not any(name in one.cc_parameters for one in keys.OPERATING_SYSTEMS.values()):
+            message = unknown("parameter of congestion controls", name, system.cc_parameters)
             raise TreatmentError(values.context.name, f"cc.{name}", text, message)
 
 

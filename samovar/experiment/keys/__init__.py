@@ -1,9 +1,6 @@
 """Declare the keys of experiment, testbed, study and configuration files, with types and descriptions."""
 
 from samovar.experiment.keys.config_file import Config as Config
-from samovar.experiment.keys.congestion_controls import CC_PARAMETERS as CC_PARAMETERS
-from samovar.experiment.keys.congestion_controls import canonical_cc as canonical_cc
-from samovar.experiment.keys.congestion_controls import unknown_to_all as unknown_to_all
 from samovar.experiment.keys.experiment_file import Expect as Expect
 from samovar.experiment.keys.experiment_file import Experiment as Experiment
 from samovar.experiment.keys.experiment_file import Member as Member
@@ -30,14 +27,9 @@ from samovar.experiment.keys.key_table import is_union as is_union
 from samovar.experiment.keys.key_table import key_name as key_name
 from samovar.experiment.keys.key_table import keys_of as keys_of
 from samovar.experiment.keys.key_table import type_in as type_in
-from samovar.experiment.keys.level_targets import ARRIVALS_FIELDS as ARRIVALS_FIELDS
-from samovar.experiment.keys.level_targets import CLASS_FIELDS as CLASS_FIELDS
-from samovar.experiment.keys.level_targets import FLOW_FIELDS as FLOW_FIELDS
 from samovar.experiment.keys.level_targets import NOT_OF_HOSTS as NOT_OF_HOSTS
-from samovar.experiment.keys.level_targets import PATH_FIELDS as PATH_FIELDS
 from samovar.experiment.keys.level_targets import PLAIN_FACTORS as PLAIN_FACTORS
 from samovar.experiment.keys.level_targets import SETTINGS as SETTINGS
-from samovar.experiment.keys.level_targets import STOP_FIELDS as STOP_FIELDS
 from samovar.experiment.keys.level_targets import is_target as is_target
 from samovar.experiment.keys.level_targets import model_of as model_of
 from samovar.experiment.keys.level_targets import owners_of as owners_of
@@ -54,6 +46,7 @@ from samovar.experiment.keys.levels import is_free as is_free
 from samovar.experiment.keys.levels import matches as matches
 from samovar.experiment.keys.levels import texts_of as texts_of
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS as OPERATING_SYSTEMS
+from samovar.experiment.keys.operating_systems import canonical_cc as canonical_cc
 from samovar.experiment.keys.recipe_parameters import PARAMETER_TYPES as PARAMETER_TYPES
 from samovar.experiment.keys.recipe_parameters import ParameterInfo as ParameterInfo
 from samovar.experiment.keys.recipe_parameters import RecipeCatalogue as RecipeCatalogue
@@ -76,5 +69,4 @@ from samovar.experiment.keys.testbed_file import is_plural as is_plural
 from samovar.experiment.keys.testbed_file import places_of as places_of
 from samovar.experiment.keys.testbed_file import shortest_path as shortest_path
 from samovar.experiment.keys.testbed_file import with_device as with_device
-from samovar.experiment.keys.thresholds import PROFILES as PROFILES
 from samovar.experiment.keys.thresholds import Thresholds as Thresholds

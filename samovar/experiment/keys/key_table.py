@@ -69,6 +69,10 @@ class Strict(BaseModel):
                 raise ValueError(f"`{key}` needs `{companion}` beside it")
         return self
 
+    def value(self, key: str) -> Any:
+        """Return the value of a key, by its name in files."""
+        return getattr(self, keys_of(type(self))[key].attribute)
+
     def under(self, over: Self) -> Self:
         """Return this model, overridden by the keys that `over` sets."""
         return self.model_copy(update={name: getattr(over, name) for name in over.model_fields_set})

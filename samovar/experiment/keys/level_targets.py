@@ -46,11 +46,6 @@ SETTINGS: Mapping[str, Parser] = {
     name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"
 }
 """Parsers of cc, rwnd, mtu and txd. Each is also the name of the setting recipe that applies it."""
-PATH_FIELDS, CLASS_FIELDS, FLOW_FIELDS, ARRIVALS_FIELDS, STOP_FIELDS = (
-    {name: key.attribute for name, key in keys_of(model).items() if key.varies}
-    for model in (NetworkPath, PathClass, Flow, Arrivals, Stop)
-)
-"""For each model: the keys that levels may set, with the attributes that hold their values."""
 
 
 def varied_keys(owner: str) -> Mapping[str, Key]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from samovar.errors import DefinitionError, Problem, unknown
-from samovar.experiment.keys import FLOW_FIELDS, PATH_FIELDS, SETTINGS, Order, is_free, keys_of
+from samovar.experiment.keys import SETTINGS, Order, is_free, keys_of, varied_keys
 from samovar.experiment.layers import merge
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, map_at, node_at, parse_value
 
@@ -21,7 +21,7 @@ FIXED_KEYS = (
     *("experiment", "title", "source", "description", "expect"),
 )
 """Keys of experiments that --set cannot change."""
-DOTTED_KEYS = {f"path.{key}" for key in PATH_FIELDS} | {f"order.{key}" for key in keys_of(Order)}
+DOTTED_KEYS = {f"path.{key}" for key in varied_keys("path")} | {f"order.{key}" for key in keys_of(Order)}
 """Keys that are suggested when --set names only their last word: path.rate for rate."""
 
 
@@ -91,7 +91,7 @@ def _refusal(tree: Map, key: str) -> str | None:
     if rest in merge.DESIGN:
         return f"'{rest}' is a key of each part; write parts.PART.{rest}=..."
     flows = merge.entry_names("traffic", node_at(tree, "traffic"))
-    of_flows = {f"traffic.{flow}.{key}" for flow in flows for key in FLOW_FIELDS}
+    of_flows = {f"traffic.{flow}.{key}" for flow in flows for key in varied_keys("traffic.flow")}
     return unknown("key", rest, known | DOTTED_KEYS | of_flows, known)
 
 
