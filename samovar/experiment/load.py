@@ -10,7 +10,7 @@ import yaml
 
 from samovar.errors import DefinitionError, Problem, unknown
 from samovar.experiment.checks.check_design import check_design, check_size
-from samovar.experiment.checks.check_outputs import OutputChecks, check_output_names
+from samovar.experiment.checks.check_outputs import OutputChecks
 from samovar.experiment.checks.check_testbed import check_testbed
 from samovar.experiment.checks.check_traffic import check_path, check_traffic
 from samovar.experiment.checks.check_values import check_site, check_values
@@ -86,7 +86,6 @@ def load_experiment(
     experiment = None
     if merged is not None and merged.complete:
         experiment = _check_experiment_file(path, merged.tree, testbed, catalogue, problems, options)
-        problems += check_output_names(merged.tree, options.outputs or package_outputs())
     if testbed is not None:
         problems += check_site(testbed, options.config, catalogue)
     _raise(problems)

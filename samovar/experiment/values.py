@@ -95,7 +95,6 @@ class ErrorCollector:
 
 
 DISTRIBUTIONS = ("uniform", "exponential")
-STEP = "step"
 
 Parse = Callable[[str], Any]
 
@@ -105,13 +104,11 @@ class Distribution:
     """The distribution of a random quantity, in the unit of its key.
 
     `amounts` are the two bounds of a uniform distribution or the mean of an exponential one. They may be
-    formulas; `computed` evaluates these. A draw is rounded to a multiple of `step`. Raises UnitError if the
-    first bound is not below the second.
+    formulas; `computed` evaluates these. Raises UnitError if the first bound is not below the second.
     """
 
     name: str
     amounts: tuple[Any, ...]
-    step: Any = None
 
     def __post_init__(self) -> None:
         numbers = all(isinstance(one, int | float) for one in self.amounts)
@@ -120,35 +117,31 @@ class Distribution:
 
     def computed(self, compute: Callable[[Any], Any]) -> Distribution:
         """Return the distribution with formulas evaluated by `compute`; raises UnitError if LOW >= HIGH."""
-        step = None if self.step is None else compute(self.step)
-        return replace(self, amounts=tuple(map(compute, self.amounts)), step=step)
+        return replace(self, amounts=tuple(map(compute, self.amounts)))
 
     def quantile(self, share: float) -> float:
         """Return the value below which a draw lies with probability `share` (0 <= share < 1)."""
         first = float(self.amounts[0])
         if self.name == "uniform":
-            drawn = first + (float(self.amounts[1]) - first) * share
-        else:
-            drawn = -math.log(1.0 - share) * first
-        return drawn if self.step is None else round(drawn / self.step) * float(self.step)
+            return first + (float(self.amounts[1]) - first) * share
+        return -math.log(1.0 - share) * first
 
     @property
     def mean(self) -> float:
-        """The mean of the distribution, without rounding to `step`."""
+        """The mean of the distribution."""
         return math.fsum(self.amounts) / len(self.amounts)
 
 
 def read_distribution(written: Mapping[str, object], parse: Parse) -> Distribution:
     """Read a distribution such as {uniform: [LOW, HIGH]}; `parse` reads its amounts. Raises ValueError."""
     errors = ErrorCollector()
-    name = next((key for key in written if key in DISTRIBUTIONS), "")
-    known = (name, STEP) if name else (*DISTRIBUTIONS, STEP)
     for key in written:
-        if key not in known:
-            errors.add((key,), unknown("key of a random amount", key, known), key=True)
+        if key not in DISTRIBUTIONS:
+            errors.add((key,), unknown("key of a random amount", key, DISTRIBUTIONS), key=True)
     errors.raise_any()
-    if not name:
-        raise ValueError("expected a distribution such as {uniform: [LOW, HIGH]}")
+    if len(written) != 1:
+        raise ValueError("expected one distribution, such as {uniform: [LOW, HIGH]}")
+    [(name, bounds)] = written.items()
 
     def amount(one: object) -> Any:
         if not isinstance(one, str):
@@ -156,13 +149,11 @@ def read_distribution(written: Mapping[str, object], parse: Parse) -> Distributi
         return parse(str(one))
 
     if name == "exponential":
-        amounts = [errors.within((name,), amount, written[name])]
+        amounts = [errors.within((name,), amount, bounds)]
     else:
-        bounds = written[name]
         places = enumerate(bounds if isinstance(bounds, list) else ())
         amounts = [errors.within((name, index), amount, one) for index, one in places]
         if len(amounts) != 2:
             errors.add((name,), "expected two values, [LOW, HIGH]")
-    step = errors.within((STEP,), amount, written[STEP]) if STEP in written else None
     errors.raise_any()
-    return Distribution(name, tuple(amounts), step)
+    return Distribution(name, tuple(amounts))

@@ -189,7 +189,7 @@ def _flow(
     if isinstance(size, Distribution):
         size_bytes = max(round(size_bytes), 1)
     if isinstance(duration, Distribution):
-        duration_s = max(round(duration_s, DIGITS), duration.step or 10**-DIGITS)
+        duration_s = max(round(duration_s, DIGITS), 10**-DIGITS)
     if size is None and duration is None and until is None:
         duration_s = values.evaluate(values.duration_amount(), "duration")
         if duration_s is None and stop_of(values) is None:

@@ -228,6 +228,9 @@ class DesignError(PlanError):
 def _same_trials(part: str, first: Mapping[str, str], second: Mapping[str, str]) -> DesignError:
     """Return the error for two treatments that give the same trial, at the first factor without an effect."""
     differing = [name for name in second if first[name] != second[name]]
+    if not differing:
+        again = f"treatment {' '.join(second.values())} occurs twice; remove one of the lines"
+        return DesignError(part, ("include",), again)
     both = " and ".join(f"{name} {first[name]} and {second[name]}" for name in differing)
     common = ", ".join(f"{name} is {level}" for name, level in second.items() if name not in differing)
     where = f" where {common}" if common else ""

@@ -173,7 +173,6 @@ def random(one: Json, **more: Json) -> Json:
     amounts = {
         "uniform": {**pair, "description": "Equally likely anywhere between two amounts."},
         "exponential": {**one, "description": "Exponentially distributed with this mean."},
-        "step": {**one, "description": "Round each draw to a multiple of this."},
     }
     rules = [at_most_one("uniform", "exponential"), at_least_one("uniform", "exponential")]
     return closed({**amounts, **more}, allOf=rules, description="Drawn at random for each flow.")

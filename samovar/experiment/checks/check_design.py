@@ -38,30 +38,20 @@ def check_design(part: PartToCheck) -> None:
 
 
 def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
-    """Report a factor without levels, unknown hosts in `at`, and duplicate levels and labels."""
+    """Report a factor without levels, unknown hosts in `at`, and levels of the same name."""
     where = ("factors", factor.name)
     if not factor.levels and part.checked.intact(*where):
         part.checked.report(where, f"factor '{factor.name}' has no levels; give at least one")
     for index, end in enumerate(factor.at):
         part.checked.check_name((*where, "at", index), "host or role", end, part.end_names)
-    labels: dict[str, str] = {}  # the label of each level, by the level's values
-    for index, level in enumerate(factor.levels):
-        at = (*where, "levels", index)
-        if level.texts.keys() != level.values.keys():
-            continue
-        values = repr(sorted((target, repr(value)) for target, value in level.values.items()))
-        first = labels.get(values)
-        if first is not None:
-            same = "is a duplicate" if first == level.label else f"is the same as '{first}'"
-            part.checked.report(at, f"{factor.name}: level '{level.label}' {same}; remove it")
-        elif level.label in labels.values():
-            message = f"label '{level.label}' belongs to another level already; choose another"
-            part.checked.report(at, f"{factor.name}: {message}")
-        labels.setdefault(values, level.label)
+    for index, label in enumerate(factor.labels):
+        if label in factor.labels[:index]:
+            message = f"{factor.name}: another level is named '{label}' already; remove one or label it"
+            part.checked.report((*where, "levels", index), message)
 
 
 def _check_conflicts(part: PartToCheck) -> None:
-    """Report factors that set the same key or the end of one flow, and a factor `duration` without effect."""
+    """Report factors that set the same key or the end of the same flow."""
     for target, factors in part.setters.items():
         for factor in factors[1:]:
             message = f"factors '{factors[0].name}' and '{factor.name}' both set {target}"
@@ -73,11 +63,6 @@ def _check_conflicts(part: PartToCheck) -> None:
             message = f"{both} both determine when flow '{flow.label}' ends"
             advice = "remove one, or link their levels in one factor"
             part.checked.report(("factors", factor.name), f"{message}; {advice}", key=True)
-    ends = [(flow.size_bytes, flow.duration_s, flow.until) for flow in part.model.traffic]
-    if "duration" in part.setters and all(any(one is not None for one in end) for end in ends):
-        reason = "because every flow has a `size`, `duration` or `until`"
-        message = f"factor 'duration' has no effect, {reason}; remove it"
-        part.checked.report(("factors", part.setters["duration"][0].name), message, key=True)
 
 
 def _check_exclude(part: PartToCheck) -> None:
@@ -100,7 +85,6 @@ def _check_exclude(part: PartToCheck) -> None:
 
 def _check_include(part: PartToCheck) -> None:
     factors = part.model.factors
-    seen: dict[tuple[str, ...], int] = {}
     for index, line in enumerate(part.model.include):
         at = ("include", index)
         for name in line.keys() - factors.keys():
@@ -109,18 +93,9 @@ def _check_include(part: PartToCheck) -> None:
         if missing:
             message = f"the line has no level for {', '.join(missing)}; give one for every factor"
             part.checked.report(at, message)
-        treatment: dict[str, keys.Level] = {}
         for name in factors.keys() & line.keys():
             try:
-                treatment[name] = keys.included_level(part.model, name, line[name])
+                keys.included_level(part.model, name, line[name])
             except ValueError as error:
                 for steps, message, _ in errors_of(error):
                     part.checked.report((*at, name, *steps), f"{name}: {message}")
-        if not part.checked.valid(*at):
-            continue
-        labels = tuple(treatment[name].label for name in factors)
-        known = all(level in factors[name].levels for name, level in treatment.items())
-        if known and not any(keys.matches(excluded, treatment) for excluded in part.model.exclude):
-            part.checked.report(at, f"treatment {' '.join(labels)} exists already; remove the line")
-        elif seen.setdefault(labels, index) != index:
-            part.checked.report(at, f"treatment {' '.join(labels)} is included twice; remove one")

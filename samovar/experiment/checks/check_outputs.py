@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.errors import Problem, unknown
+from samovar.errors import unknown
 from samovar.experiment.checks.validate import Loc, Validation
 from samovar.experiment.keys import Expect, Experiment, Part, included_treatments
 from samovar.experiment.outputs import COMMON_OPTIONS, Output, Outputs
-from samovar.experiment.yaml_tree import Map, Seq, Text
 from samovar.units import counted
 
 SEVERAL = ("part", "trial")
@@ -22,19 +21,6 @@ A share is at most 1, or slightly more because of measurement errors.
 """
 
 
-def check_output_names(tree: Map, outputs: Outputs) -> Iterator[Problem]:
-    """Yield a problem for each unknown figure or table in an experiment and its profiles."""
-    profiles = tree.get("profiles")
-    layers = [tree, *(profiles.values() if isinstance(profiles, Map) else ())]
-    for layer in layers:
-        for kind, known in outputs.kinds.items() if isinstance(layer, Map) else ():
-            entries = layer.get(f"{kind}s")
-            for entry in entries if isinstance(entries, Seq) else ():
-                name = entry.get(kind) if isinstance(entry, Map) else entry
-                if isinstance(name, Text) and name not in known:
-                    yield name.position.problem(unknown(kind, name, known))
-
-
 @dataclass(frozen=True)
 class OutputChecks:
     """The checks of the expectations, figures and tables of one experiment."""
@@ -44,7 +30,12 @@ class OutputChecks:
     outputs: Outputs
 
     def run(self, keys: Collection[str]) -> None:
-        """Check the entries of `keys`, which are one or more of expect, figures and tables."""
+        """Check the names of all figures and tables, and the entries of `keys`: expect, figures, tables."""
+        named = {"figure": self.experiment.figures, "table": self.experiment.tables}
+        for kind, entries in named.items():
+            for index, entry in enumerate(entries):
+                where, name = (f"{kind}s", index, kind), str(entry[kind])
+                self.checked.check_name(where, kind, name, self.outputs.kinds[kind])
         lines = self.experiment.expect if "expect" in keys else ()
         for index, line in enumerate(lines):
             self.checked.check_name(("expect", index, "metric"), "metric", line.metric, self.outputs.metrics)
@@ -52,7 +43,7 @@ class OutputChecks:
             return
         for index, line in enumerate(lines):
             self._check_expect(("expect", index), line)
-        for kind, entries in (("figure", self.experiment.figures), ("table", self.experiment.tables)):
+        for kind, entries in named.items():
             for index, entry in enumerate(entries if f"{kind}s" in keys else ()):
                 self._check_entry(kind, (f"{kind}s", index), entry)
 
@@ -62,7 +53,7 @@ class OutputChecks:
         return {name: part for name, part in parts.items() if name in names} or parts
 
     def _check_entry(self, kind: str, where: Loc, entry: Mapping[str, Any]) -> None:
-        """Check the options of a figure or table. Unknown figures are reported by check_output_names."""
+        """Check the options of a figure or table."""
         known = self.outputs.kinds[kind].get(str(entry[kind]))
         parts = self._parts([str(name) for name in _as_list(entry.get("part", []))])
         factors = {factor for part in self.experiment.parts.values() for factor in part.factors}

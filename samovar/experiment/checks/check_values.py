@@ -7,6 +7,7 @@ checked here as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from samovar.errors import Problem, unknown
 from samovar.experiment import keys
@@ -170,16 +171,17 @@ def check_site(
             hosts = [name for name in every if testbed.hosts[name].os == os]
             layers.append((config.written, ("os", os), system.settings, hosts))
     for tree, prefix, settings, hosts in layers:
+        if tree is None:
+            continue
         names = {name for host in hosts for name in testbed.names_of(host)}
         known = names if tree is testbed.written else None  # config.yaml may name hosts of other testbeds
         systems = sorted({testbed.hosts[host].system for host in hosts})
         for one in setting_values(settings):
-            for place, at_key, message in _setting_refusals(one, systems, known, catalogue):
-                if tree is not None:
-                    yield position_at(tree, (*prefix, *place), key=at_key).problem(message)
-            for place, at_key, message in _beyond_links(one, testbed, hosts):
-                if tree is not None:
-                    yield position_at(tree, (*prefix, *place), key=at_key).problem(message)
+            found = chain(
+                _setting_refusals(one, systems, known, catalogue), _beyond_links(one, testbed, hosts)
+            )
+            for place, at_key, message in found:
+                yield position_at(tree, (*prefix, *place), key=at_key).problem(message)
 
 
 def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from samovar.errors import Problem, nearest, unknown
 from samovar.experiment.keys import Strict, bare, is_union, keys_of
-from samovar.experiment.yaml_tree import Map, Node, Position, Seq, text
+from samovar.experiment.yaml_tree import Map, Node, Position, Seq
 from samovar.units import quoted
 
 Loc = tuple[int | str, ...]
@@ -28,7 +28,6 @@ _MUST_BE = {
 }
 """The message for each type of error that pydantic reports."""
 _MOST_ROUNDS = 50
-_STAND_INS = {("experiment",), ("testbed",)}  # if missing, the rest is checked with the name `unnamed`
 
 
 @dataclass
@@ -99,16 +98,11 @@ def validate(model: type[M], tree: Map) -> Validation[M]:
 
 def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
     """Remove invalid values from the tree. Return False if the tree as a whole is invalid."""
-    nameless = {one["loc"] for one in errors if one["type"] == "missing" and one["loc"] in _STAND_INS}
-    for loc in nameless:
-        checked.tree = checked.tree.copied()
-        checked.tree.put(str(loc[0]), text("unnamed", checked.tree.position), checked.tree.position)
-    places = (_place_of(one) for one in errors if one["loc"] not in nameless)
-    invalid = {tuple(step for step, _, _ in _walk(checked.tree, loc)) for loc in places}
+    invalid = {tuple(step for step, _, _ in _walk(checked.tree, _place_of(one))) for one in errors}
     outermost = [loc for loc in invalid if not any(loc[:size] in invalid for size in range(len(loc)))]
     if () in outermost:
         return False
-    checked.left_out += [*outermost, *nameless]
+    checked.left_out += outermost
     # later items of a list go first, so that the indices of earlier ones stay valid
     outermost.sort(key=lambda loc: [step for step in loc if isinstance(step, int)], reverse=True)
     for place in outermost:

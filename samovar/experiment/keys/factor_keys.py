@@ -155,7 +155,7 @@ class Flow(WithParameters):
         entry("Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None)
     )
     duration_s: Annotated[Real | Distribution, types.TIME_OR_FORMULA.of(types.RANDOM), VARIES] | None = entry(
-        "How long the flow lasts, such as 90s or {uniform: [5s, 20s], step: 1s}.", None
+        "How long the flow lasts, such as 90s or {uniform: [5s, 20s]}.", None
     )
     until: VariedName | None = entry("Label of another flow; this flow ends when that flow ends.", None)
     cc: Annotated[str, types.ALGORITHM, VARIES] | None = entry(

@@ -217,8 +217,7 @@ Included = Annotated[Mapping[Word, Free], Field(min_length=1)]
 
 def is_range(written: Mapping[str, object]) -> bool:
     """Return whether a mapping is meant as a range of levels, {from: …, to: …, step: …}."""
-    is_distribution = bool(written.keys() & {*DISTRIBUTIONS})
-    return not is_distribution and ("step" in written or {"from", "to"} <= written.keys())
+    return "step" in written or {"from", "to"} <= written.keys()
 
 
 def read_range(written: Mapping[str, object]) -> tuple[str, ...]:

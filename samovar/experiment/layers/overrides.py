@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from samovar.errors import DefinitionError, Problem, unknown
-from samovar.experiment.keys import SETTINGS, Order, is_free, keys_of, varied_keys
+from samovar.experiment.keys import SETTINGS, is_free, varied_keys
 from samovar.experiment.layers import merge
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, map_at, node_at, parse_value
 
@@ -21,8 +21,6 @@ FIXED_KEYS = (
     *("experiment", "title", "source", "description", "expect"),
 )
 """Keys of experiments that --set cannot change."""
-DOTTED_KEYS = {f"path.{key}" for key in varied_keys("path")} | {f"order.{key}" for key in keys_of(Order)}
-"""Keys that are suggested when --set names only their last word: path.rate for rate."""
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
@@ -78,21 +76,14 @@ def _refusal(tree: Map, key: str) -> str | None:
     if not rest:
         return f"'{key}' is a part, not a key; write {key}.KEY=VALUE"
     first = rest.partition(".")[0]
-    concerned = [own for name, own in factors.items() if part in (None, name)]
-    known = {*(merge.PART_KEYS if part else TOP_LEVEL_KEYS), *SETTINGS}.union(*concerned)
-    known |= set() if "parts" in tree else set(merge.DESIGN)
-    if {rest, first} & known or ("." in rest and first not in ("parts", *FIXED_KEYS)):
-        setters = [_setter(own, rest) for own in concerned]
-        if not setters or not all(setters):
-            return None
-        return f"'{rest}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
-    if first in FIXED_KEYS:
+    if part is None and first in FIXED_KEYS:
         return f"'{first}' cannot be set; use --testbed, --profile or a file that extends this one"
-    if rest in merge.DESIGN:
-        return f"'{rest}' is a key of each part; write parts.PART.{rest}=..."
-    flows = merge.entry_names("traffic", node_at(tree, "traffic"))
-    of_flows = {f"traffic.{flow}.{key}" for flow in flows for key in varied_keys("traffic.flow")}
-    return unknown("key", rest, known | DOTTED_KEYS | of_flows, known)
+    if rest in varied_keys("path"):
+        return f"'{rest}' is a key of the path; write path.{rest}=..."
+    setters = [_setter(own, rest) for name, own in factors.items() if part in (None, name)]
+    if setters and all(setters):
+        return f"'{rest}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
+    return None
 
 
 def _setter(factors: Map, key: str) -> str | None:
@@ -119,7 +110,7 @@ def _targets(tree: Map, key: str, value: Node) -> Iterator[Steps]:
     if len(having) < len(parts) and not levels_alone:
         first, _, own = rest.partition(".")
         steps: Steps = merge.nested_keys(rest)
-        if first not in (*merge.LISTED, *merge.PART_KEYS, *TOP_LEVEL_KEYS):
+        if rest in SETTINGS or (own and first not in (*merge.LISTED, *merge.PART_KEYS, *TOP_LEVEL_KEYS)):
             steps = ("settings", rest)
         elif first == "settings" and own:
             steps = (first, own)
