@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Self
 
 from rich.cells import cell_len, set_cell_size
 
@@ -61,6 +62,11 @@ class DefinitionError(SamovarError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column, p.message)))
         super().__init__("\n".join(str(p) for p in self.problems))
+
+    @classmethod
+    def at(cls, place: object, message: str) -> Self:
+        """Return the error about a whole file, or about an option of the command line."""
+        return cls([Problem(str(place), 0, 0, message)])
 
     def lines(self, width: int = 100) -> Iterator[tuple[str, str]]:
         """Yield the lines to print as (kind, text): for each error its message, then the line and a caret."""

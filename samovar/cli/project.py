@@ -17,7 +17,7 @@ from samovar.campaign import (
     testbeds_of,
 )
 from samovar.campaign.availability import check_recipes
-from samovar.errors import DefinitionError, Problem
+from samovar.errors import DefinitionError
 from samovar.experiment import (
     STUDIES,
     Config,
@@ -169,7 +169,7 @@ class Project:
         names = sorted({one.strip() for one in testbeds_of(request.testbed)})
         if request.testbed and not all(names):
             message = "empty name before or after a comma; write testbeds as in lab,dumbbell"
-            raise DefinitionError([Problem(f"--testbed {request.testbed}", 0, 0, message)])
+            raise DefinitionError.at(f"--testbed {request.testbed}", message)
         planned = [self._plan(self._load(request._replace(testbed=one))) for one in names]
         for one in planned:
             check_recipes(one.plan, self.catalogue)
@@ -239,5 +239,5 @@ def _find(name: str, paths: Sequence[Path], what: str, folder: str) -> Path:
     found = next((path for path in paths if path.stem == name), None)
     if found is None:
         known = [path.stem for path in paths]
-        raise DefinitionError([Problem(folder, 0, 0, unknown(what, name, known))])
+        raise DefinitionError.at(folder, unknown(what, name, known))
     return yaml_tree.yaml_path(found.parent, name)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
-from samovar.errors import DefinitionError, Problem, unknown
+from samovar.errors import DefinitionError, unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.check_values import setting_parameters
 from samovar.experiment.checks.part_values import RECIPE_KINDS, PartToCheck, is_setting, setters_of
@@ -61,16 +61,15 @@ class Explainer:
         if key.startswith("parts."):
             named, _, key = key.removeprefix("parts.").partition(".")
             if named not in self.experiment.parts:
-                raise self._refusal(unknown("part", named, self.experiment.parts))
+                raise DefinitionError.at(self.experiment.name, unknown("part", named, self.experiment.parts))
         key = key.removeprefix("settings.").removeprefix("factors.")
         names = [name for name in self.experiment.parts if name in (named or part or name)]
         found = [one for name in names for one in self._explain_in_part(name, key, levels)]
         if not found:
-            raise self._refusal(unknown("key", key, set[str]().union(*map(self.known_keys, names))))
+            raise DefinitionError.at(
+                self.experiment.name, unknown("key", key, set[str]().union(*map(self.known_keys, names)))
+            )
         return found
-
-    def _refusal(self, message: str) -> DefinitionError:
-        return DefinitionError([Problem(self.experiment.name, 0, 0, message)])
 
     def _explain_in_part(
         self, name: str, key: str, levels: Mapping[str, str] | None

@@ -90,7 +90,7 @@ def load_experiment(
         problems += check_site(testbed, options.config, catalogue)
     _raise(problems)
     if experiment is None or testbed is None or merged is None:
-        raise DefinitionError([Problem(str(path), 0, 0, "cannot be read as an experiment")])
+        raise DefinitionError.at(path, "cannot be read as an experiment")
     return replace(resolve_experiment(experiment, testbed, options), files=campaign_files(merged, testbed))
 
 

@@ -158,7 +158,7 @@ def project_outputs(root: Path) -> Outputs:
         for need in metric.needs:
             if need not in merged["quantities"]:
                 message = unknown("quantity", need, merged["quantities"])
-                raise DefinitionError([Problem(str(path), 0, 0, f"metrics.{name}.needs: {message}")])
+                raise DefinitionError.at(path, f"metrics.{name}.needs: {message}")
     return Outputs(**merged)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from samovar.errors import DefinitionError, Problem, unknown
+from samovar.errors import DefinitionError, unknown
 from samovar.experiment.keys.value_types import NAME
 from samovar.experiment.yaml_tree import from_here, yaml_names
 from samovar.units import UnitError
@@ -27,14 +27,14 @@ def write_starter(
     try:
         NAME.parse(name)
     except UnitError as error:
-        raise _error(f"fab new {name}", str(error)) from error
+        raise DefinitionError.at(f"fab new {name}", str(error)) from error
     if name in RESERVED or name.endswith((".yaml", ".yml")):
         advice = "leave out the ending" if "." in name else "choose another name"
-        raise _error(f"fab new {name}", f"'{name}' cannot be the name of an experiment; {advice}")
+        raise DefinitionError.at(f"fab new {name}", f"'{name}' cannot be the name of an experiment; {advice}")
     path = from_here(experiments / f"{name}.yaml")
     known = yaml_names(experiments)
     if base and base not in known:
-        raise _error(f"--from {base}", unknown("experiment", base, known))
+        raise DefinitionError.at(f"--from {base}", unknown("experiment", base, known))
     template = templates / "starter" / ("extension.yaml" if base else "experiment.yaml")
     text = template.read_text(encoding="utf-8").replace("BASE", base).replace("NAME", name)
     text = text.replace(SCHEMA_FOLDER, schema)
@@ -42,12 +42,8 @@ def write_starter(
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise _error(str(path), "exists already; choose another name") from None
+        raise DefinitionError.at(path, "exists already; choose another name") from None
     except OSError as error:
         reason = (error.strerror or "cannot be written").lower()
-        raise _error(str(path), f"{reason}; the folder must be writable") from error
+        raise DefinitionError.at(path, f"{reason}; the folder must be writable") from error
     return path
-
-
-def _error(where: str, message: str) -> DefinitionError:
-    return DefinitionError([Problem(where, 0, 0, message)])

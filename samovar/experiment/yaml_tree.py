@@ -219,7 +219,7 @@ def read_text(path: Path, what: str = "a YAML file") -> str:
         raise _unreadable(path, error, what) from error
     if len(data) > LARGEST_FILE_BYTES:
         message = f"the file is larger than {LARGEST_FILE_BYTES // 1024} KiB; this is not a definition file"
-        raise DefinitionError([Problem(str(path), 0, 0, message)])
+        raise DefinitionError.at(path, message)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -246,7 +246,7 @@ def _open_file(path: str, flags: int) -> int:
 def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
     reason = error.strerror or "cannot be read"
     reason = reason if error.errno == 0 else reason.lower()
-    return DefinitionError([Problem(str(path), 0, 0, f"{reason}; it must be {what}")])
+    return DefinitionError.at(path, f"{reason}; it must be {what}")
 
 
 class _Parser:

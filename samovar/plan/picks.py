@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from samovar.errors import DefinitionError, PlanError, Problem, unknown
+from samovar.errors import DefinitionError, PlanError, unknown
 from samovar.plan.model import Trial
 from samovar.plan.plan import Plan
 from samovar.plan.shards import Shard
@@ -92,11 +92,7 @@ def _find(plan: Plan, name: str) -> str:
     try:
         return plan.find(name).id
     except PlanError as error:
-        raise _error(f"--trial {name}", str(error)) from None
-
-
-def _error(place: str, message: str) -> DefinitionError:
-    return DefinitionError([Problem(place, 0, 0, message)])
+        raise DefinitionError.at(f"--trial {name}", str(error)) from None
 
 
 def _label(trial: Trial, name: str) -> str | None:
@@ -127,19 +123,21 @@ def _conditions(only: Sequence[str], plan: Plan) -> Iterator[tuple[str, frozense
         try:
             words = shlex.split(text)
         except ValueError as error:
-            raise _error(place, f"{str(error).lower()}; write FACTOR=LEVEL, such as cc=cubic") from None
+            raise DefinitionError.at(
+                place, f"{str(error).lower()}; write FACTOR=LEVEL, such as cc=cubic"
+            ) from None
         if not words:
-            raise _error(place, "it is empty; write FACTOR=LEVEL, such as cc=cubic")
+            raise DefinitionError.at(place, "it is empty; write FACTOR=LEVEL, such as cc=cubic")
         for word in words:
             name, separator, level = word.partition("=")
             if not separator:
-                raise _error(place, f"`{word}` is not FACTOR=LEVEL, such as {_example(known)}")
+                raise DefinitionError.at(place, f"`{word}` is not FACTOR=LEVEL, such as {_example(known)}")
             if name not in known:
-                raise _error(place, unknown("factor", name, known))
+                raise DefinitionError.at(place, unknown("factor", name, known))
             levels = [level] if level in known[name] else level.split(",")
             for one in levels:
                 if one not in known[name]:
-                    raise _error(place, unknown(f"level of {name}", one, known[name]))
+                    raise DefinitionError.at(place, unknown(f"level of {name}", one, known[name]))
             yield name, frozenset(levels)
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from itertools import accumulate
 
-from samovar.errors import DefinitionError, PlanError, Problem
+from samovar.errors import DefinitionError, PlanError
 from samovar.plan.plan import Plan
 from samovar.units import counted
 
@@ -31,7 +31,7 @@ class Shard:
         if match and int(match[1]) <= int(match[2]):
             return cls(int(match[2]), int(match[1]))
         message = "not a shard; must be NUMBER/SHARDS, counted from 1, such as 2/4"
-        raise DefinitionError([Problem(f"--shard {text}", 0, 0, message)])
+        raise DefinitionError.at(f"--shard {text}", message)
 
     def ids(self, plan: Plan) -> tuple[str, ...]:
         """Return the ids of the shard's trials in the plan's order.

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
-from samovar.errors import DefinitionError, Problem
+from samovar.errors import DefinitionError
 from samovar.teacup.convert_values import number
 from samovar.teacup.parameters import Names, NoCounterpartError, Parameter
 from samovar.teacup.static_python import Module, evaluate, parse
@@ -87,7 +87,7 @@ class Configuration:
 
     def refuse(self, message: str) -> DefinitionError:
         """Return the error for a configuration from which nothing can be written."""
-        return DefinitionError([Problem(str(self.path), 0, 0, message)])
+        return DefinitionError.at(self.path, message)
 
     # Hosts
 

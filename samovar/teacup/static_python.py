@@ -89,13 +89,15 @@ class _Reader:
 
     def read_file(self, path: Path) -> None:
         if not path.is_file():
-            raise _refused(path, "no such file; give the config.py of TEACUP")
+            raise DefinitionError.at(path, "no such file; give the config.py of TEACUP")
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise _refused(path, (error.strerror or "cannot be read").lower()) from None
+            raise DefinitionError.at(path, (error.strerror or "cannot be read").lower()) from None
         if len(data) > LARGEST_FILE_BYTES:
-            raise _refused(path, f"{len(data)} bytes; a configuration has at most {LARGEST_FILE_BYTES}")
+            raise DefinitionError.at(
+                path, f"{len(data)} bytes; a configuration has at most {LARGEST_FILE_BYTES}"
+            )
         self._files += 1
         self._run(parse(data.decode("utf-8", "replace"), str(path)).body, str(path))
 
@@ -103,7 +105,7 @@ class _Reader:
         for statement in body:
             self._statements += 1
             if self._statements > MOST_STATEMENTS:
-                raise _refused(Path(file), f"runs more than {MOST_STATEMENTS} statements")
+                raise DefinitionError.at(Path(file), f"runs more than {MOST_STATEMENTS} statements")
             try:
                 self._statement(statement, file)
             except UnreadableError as error:
@@ -164,10 +166,6 @@ class _Reader:
             accepted = f"at most {MOST_FILES} files below the configuration's folder"
             raise UnreadableError(f"execfile: not one of {accepted}")
         self.read_file(path)
-
-
-def _refused(path: Path, why: str) -> DefinitionError:
-    return DefinitionError([Problem(str(path), 0, 0, why)])
 
 
 def _listed(value: Value) -> list[Value]:

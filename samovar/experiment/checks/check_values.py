@@ -63,7 +63,7 @@ def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     recipes = part.recipes_of(one.owner) if one.of_recipe else []
     if one.factor is not None and not keys.is_target(one.target, part.model):
         yield *one.key_place, _unknown_factor(part, one.target)
-    elif recipes and not part.may_take(one):
+    elif recipes and not any(one.key in known for known in part.recipes_of(one.owner, of_kind=True)):
         own = keys.keys_of(one.model) if one.model and one.level is None else keys.varied_keys(one.owner)
         refused = keys.ROUTER_ONLY if part.device_link and one.model is keys.NetworkPath else ()
         known = {*own}.difference(refused).union(*recipes)

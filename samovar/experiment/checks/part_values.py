@@ -124,8 +124,12 @@ class PartToCheck:
         found = [factor for target in targets for factor in self.setters.get(target, ())]
         return [factor for factor in self.model.factors.values() if factor in found]
 
-    def recipes_of(self, owner: str) -> list[Parameters]:
-        """Return the parameters of each recipe of a path, flow or logger, including recipes of levels."""
+    def recipes_of(self, owner: str, *, of_kind: bool = False) -> list[Parameters]:
+        """Return the parameters of each recipe of a path, flow or logger, including recipes of levels.
+
+        With `of_kind`, return those of all queue disciplines or generators. Whether the recipe of a treatment
+        has a parameter is checked when the treatment is planned.
+        """
         kind = RECIPE_KINDS[owner.partition(".")[0]]
         if kind == "aqm" and self.device_link:
             return [keys.DEVICE_PARAMETERS]
@@ -133,28 +137,13 @@ class PartToCheck:
             name = owner.partition(".")[2]
             takes = (logger_parameters(self.catalogue, name, os) for os in self.systems_of(owner))
             return [parameters for parameters in takes if parameters is not None]
-        names = {str(one.value) for one in self.values.get(f"{owner}.{kind}", ())}
+        chosen = {str(one.value) for one in self.values.get(f"{owner}.{kind}", ())}
         return [
             keys.settable(self.catalogue, kind, name, system)
             for system in self.systems_of(owner)
-            for name in self.catalogue.names(kind, system) & names
+            for name in self.catalogue.names(kind, system)
+            if of_kind or name in chosen
         ]
-
-    def may_take(self, one: PartValue) -> bool:
-        """Return whether a recipe has the parameter of a value.
-
-        For a queue discipline or generator, any recipe of this kind counts, as a level may choose another
-        recipe. Whether the recipe of a treatment has the parameter is checked when the treatment is planned.
-        """
-        kind = RECIPE_KINDS[one.owner.partition(".")[0]]
-        known = self.recipes_of(one.owner)
-        if kind != "logger" and not (kind == "aqm" and self.device_link):
-            known += [
-                keys.settable(self.catalogue, kind, name, system)
-                for system in self.systems_of(one.owner)
-                for name in self.catalogue.names(kind, system)
-            ]
-        return any(one.key in parameters for parameters in known)
 
     def systems_of(self, owner: str, *, receivers: bool = False) -> list[str]:
         """Return the systems on which the recipes of a path, flow or logger run.
