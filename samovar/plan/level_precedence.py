@@ -28,6 +28,7 @@ from samovar.units import UnitError, format_duration
 
 Row = tuple[int, ...]
 """A treatment: for each factor, the index of its level."""
+OFF = "off"  # a switch that is off may be left out for a recipe without this switch
 QUEUE = ("buffer", "aqm")
 """Keys of the path whose single value applies to both directions if the rate is given for both."""
 DELAYS = ("delay", "rtt")
@@ -305,14 +306,14 @@ class TreatmentValues:
         for key, text in texts.items():
             try:
                 known = declared.get(key)
-                if known is None and recipe is not None and not keys.is_off(text):
+                if known is None and recipe is not None and text != OFF:
                     advice = "; exclude the combination, or choose another of them"
                     raise UnitError(self.not_taken(*recipe[:2], key, recipe[2]) + advice)
                 amount = keys.parse_parameter(known, text, formulas=True) if known else text
                 texts[key] = formula_text(amount, self._scope) if isinstance(amount, Formula) else text
             except UnitError as error:
                 raise self._formula_error(f"{owner}.{key}", text, error) from error
-        return {key: text for key, text in texts.items() if key in declared or not keys.is_off(text)}
+        return {key: text for key, text in texts.items() if key in declared or text != OFF}
 
     # Settings of hosts
 

@@ -44,10 +44,12 @@ def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
         part.checked.report(where, f"factor '{factor.name}' has no levels; give at least one")
     for index, end in enumerate(factor.at):
         part.checked.check_name((*where, "at", index), "host or role", end, part.end_names)
+    seen = set[str]()
     for index, label in enumerate(factor.labels):
-        if label in factor.labels[:index]:
+        if label in seen:
             message = f"{factor.name}: another level is named '{label}' already; remove one or label it"
             part.checked.report((*where, "levels", index), message)
+        seen.add(label)
 
 
 def _check_conflicts(part: PartToCheck) -> None:

@@ -43,7 +43,6 @@ from samovar.experiment.keys.levels import Level as Level
 from samovar.experiment.keys.levels import included_level as included_level
 from samovar.experiment.keys.levels import included_treatments as included_treatments
 from samovar.experiment.keys.levels import is_free as is_free
-from samovar.experiment.keys.levels import matches as matches
 from samovar.experiment.keys.levels import texts_of as texts_of
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS as OPERATING_SYSTEMS
 from samovar.experiment.keys.operating_systems import canonical_cc as canonical_cc
@@ -51,7 +50,6 @@ from samovar.experiment.keys.recipe_parameters import PARAMETER_TYPES as PARAMET
 from samovar.experiment.keys.recipe_parameters import ParameterInfo as ParameterInfo
 from samovar.experiment.keys.recipe_parameters import RecipeCatalogue as RecipeCatalogue
 from samovar.experiment.keys.recipe_parameters import below_least as below_least
-from samovar.experiment.keys.recipe_parameters import is_off as is_off
 from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_parameter
 from samovar.experiment.keys.recipe_parameters import settable as settable
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS

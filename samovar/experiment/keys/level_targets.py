@@ -48,6 +48,7 @@ SETTINGS: Mapping[str, Parser] = {
 """Parsers of cc, rwnd, mtu and txd. Each is also the name of the setting recipe that applies it."""
 
 
+@cache
 def varied_keys(owner: str) -> Mapping[str, Key]:
     """Return the keys of an owner that levels may set.
 

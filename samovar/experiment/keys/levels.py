@@ -268,11 +268,6 @@ def _range_end(text: object) -> tuple[Fraction, str, int, units.Kind | None]:
 Treatment = Mapping[str, Level]
 
 
-def matches(line: Mapping[str, tuple[str, ...]], treatment: Treatment) -> bool:
-    """Return whether, for each factor in a line of `exclude`, a treatment has one of the line's levels."""
-    return all(name in treatment and treatment[name].label in wanted for name, wanted in line.items())
-
-
 def included_treatments(part: Part) -> Iterator[Treatment]:
     """Yield the treatments that a part's include lines add, in the order of its factors."""
     for line in part.include:

@@ -111,14 +111,6 @@ def below_least(info: ParameterInfo, value: object) -> bool:
     return isinstance(least, int | float) and value < least
 
 
-def is_off(text: object) -> bool:
-    """Return whether a parameter is `off`.
-
-    Such a parameter may be left out for a recipe that does not have it.
-    """
-    return text == "off"
-
-
 def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[str, ParameterInfo]:
     """Return the parameters of a recipe that an experiment may set; empty if there is no such recipe."""
     internal = _INTERNAL | _INTERNAL_OF.get(kind, frozenset())

@@ -2,7 +2,6 @@
 
 import re
 from decimal import Decimal
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -26,10 +25,11 @@ from samovar.experiment import (
 from samovar.experiment.keys import Level, value_types
 from samovar.experiment.keys.experiment_file import number_of
 from samovar.experiment.keys.level_targets import read_target
-from samovar.experiment.keys.levels import Treatment, included_treatments, matches, read_range
+from samovar.experiment.keys.levels import Treatment, read_range
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import make_plan
+from samovar.plan.resolve import matrix_of
 from samovar.recipes import Catalogue
 from samovar.units import split_quantity
 from tests.unit.plans import CATALOGUE
@@ -48,10 +48,11 @@ def part_of(text: str = "", flow: str = FLOW) -> keys.Part:
 
 def treatments(part: keys.Part) -> list[Treatment]:
     """Return the combinations of levels that are not excluded, and those that are included."""
-    levels = product(*(factor.levels for factor in part.factors.values()))
-    combined = [dict(zip(part.factors, one, strict=True)) for one in levels]
-    left = (one for one in combined if not any(matches(line, one) for line in part.exclude))
-    return [*left, *included_treatments(part)]
+    factors, rows = matrix_of("main", part)
+    return [
+        {factor.name: factor.levels[level] for factor, level in zip(factors, row, strict=True)}
+        for row in rows
+    ]
 
 
 def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
