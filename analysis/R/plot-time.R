@@ -102,7 +102,7 @@ time_figure <- function(results, trials, show, title, what, of = NULL, overlay =
   name_panels(data, chosen)
   dropped <- drop_curves(data)
   data <- data[curve %in% dropped$kept][, curve := droplevels(curve)]
-  setorder(data, panel)
+  setorder(data, panel, column)
   limits <- queue_limits(campaign, chosen, data)
   reductions <- if (events) reductions_of(results, chosen, data, of)
   stacked <- nlevels(data$panel) > 1

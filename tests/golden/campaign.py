@@ -141,7 +141,8 @@ def table_differences(expected: Path, found: Path) -> Iterator[str]:
     """Yield the cells in which two tables differ: texts must be equal, numbers to a relative error.
 
     Rows of metrics that the expected table does not have are new since it was made, and left out. So are columns
-    of intervals that were withdrawn or added since, and rates, whose interval has changed since.
+    of intervals that were withdrawn or added since, and rates, whose interval has changed since. The rows of figures
+    are in another order than they were then.
     """
     if expected.name.startswith("throughput-"):
         return
@@ -157,11 +158,17 @@ def table_differences(expected: Path, found: Path) -> Iterator[str]:
         column = rows[0].index("metric")
         known = {row[column] for row in rows}
         others = [row for row in others if row[column : column + 1] != [] and row[column] in known]
+    rows, others = ([table[0], *sorted(table[1:], key=_texts_then_numbers)] for table in (rows, others))
     if len(rows) != len(others):
         yield f"{len(rows)} rows, found {len(others)}"
     for number, (row, other) in enumerate(zip(rows, others, strict=False), 1):
         if len(row) != len(other) or not all(map(equal, row, other)):
             yield f"row {number}: {row}, found {other}"
+
+
+def _texts_then_numbers(row: list[str]) -> tuple[list[str], list[float]]:
+    numbers = [cell for cell in row if re.fullmatch(r"-?[0-9.]+(e[-+]?[0-9]+)?", cell)]
+    return [cell for cell in row if cell not in numbers], list(map(float, numbers))
 
 
 RATES = {

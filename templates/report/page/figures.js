@@ -455,7 +455,7 @@
     if (min > max) [min, max] = figure.log.x ? [1, 10] : [0, 1];
     if (figure.log.x) [min, max] = [min * (min / max) ** margin, max * (max / min) ** margin];
     else [min, max] = [min - margin * (max - min), max + margin * (max - min)];
-    if (figure.kind === "step" && !figure.log.x) min = Math.min(0, min);
+    if (figure.kind === "step" && !figure.log.x && min < 0.8 * max) min = Math.min(0, min); // otherwise the steps would be in one place
     if (min === max) [min, max] = [min - 0.5, max + 0.5];
     if (["bars", "boxes"].includes(figure.kind)) [min, max] = [-0.5, figure.x.levels.length - 0.5];
     figure.whole = figure.view = [min, max];
