@@ -346,7 +346,6 @@ FREQUENCY = text_type(
     ("2/s",),
     r"(?!0+(?:\.0+)?/)[0-9]{1,18}(?:\.[0-9]{1,18})?/(?:s|min|h)",
     units.parse_frequency,
-    lambda per_s: f"{per_s:g}/s",
 )
 SIZE_OR_FORMULA = _computable(SIZE, "size", "1 BDP")
 RATE_OR_FORMULA = _computable(RATE, "rate", "path.rate / 2")
@@ -363,7 +362,6 @@ NUMBER = text_type(
     ("546", "0.98"),
     rf"-?{_NUMBER}",
     units.parse_number,
-    lambda number: f"{number:g}",
     type=["number", "string"],
     expected="expected digits such as 546 or 0.98, without a unit",
 )

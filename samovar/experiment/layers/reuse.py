@@ -35,7 +35,7 @@ class MergedExperiment:
 def merge_reused(tree: Map, path: Path, problems: list[Problem]) -> MergedExperiment:
     """Merge an experiment over its base and its fragments. Errors are added to `problems`."""
     reuse = _Reuse(path, problems)
-    merged = reuse.merge_file(tree, path, (path.stem,))
+    merged = reuse.merge_file(tree, (path.stem,))
     return MergedExperiment(merged, tuple(dict.fromkeys(reuse.sources)), not reuse.missing)
 
 
@@ -48,7 +48,7 @@ class _Reuse:
         """Fragments of the files merged so far. Fragments in the folder fragments/ are read when used."""
         self._open: list[str] = []
 
-    def merge_file(self, tree: Map, path: Path, trail: tuple[str, ...]) -> Map:
+    def merge_file(self, tree: Map, trail: tuple[str, ...]) -> Map:
         """Return a file's tree merged over its base and the fragments that it uses."""
         base = self._read_base(tree, trail)
         self._add_fragments(tree)
@@ -85,9 +85,8 @@ class _Reuse:
         elif name not in known:
             self._refuse(name.position, unknown("experiment", name, known))
         else:
-            path = yaml_path(self.folder, name)
-            base = self._read(path)
-            return None if base is None else self.merge_file(base, path, (*trail, str(name)))
+            base = self._read(yaml_path(self.folder, name))
+            return None if base is None else self.merge_file(base, (*trail, str(name)))
         return None
 
     def _check_new_parts(self, base: Map, layer: Map) -> None:
