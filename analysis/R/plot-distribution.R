@@ -96,7 +96,7 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
   other <- switch(kind, box = , violin = ggplot2::scale_x_discrete(title, labels = \(words) gsub(", ", "\n", words, fixed = TRUE)),
                   histogram = ggplot2::scale_y_continuous("Share of the samples", labels = format_plain, expand = ggplot2::expansion(c(0, 0.05))),
                   cdf_axis(if (kind == "ccdf") "Share of greater values" else "Cumulative share"))
-  ggplot2::ggplot(data, base) + shapes + mark_buffer(buffer_packets, flat) +
+  ggplot2::ggplot(data, base) + shapes + mark_buffer(buffer_packets, flat, data$value) +
     scale_levels(curves, title, if (kind %in% c("cdf", "ccdf")) c("colour", "linetype") else c("colour", "fill")) +
     axis + other + panel_facets(panels) + theme_samovar() +
     ggplot2::theme(legend.position = if (flat || length(curves) == 1) "none" else "top")
@@ -104,13 +104,15 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
 
 cdf_axis <- function(title) ggplot2::scale_y_continuous(title, limits = c(0, 1), breaks = seq(0, 1, 0.25), expand = c(0.01, 0.01))
 
-mark_buffer <- function(packets, flat) {
+# The label stands on the side of the line that has more room.
+mark_buffer <- function(packets, flat, values) {
   if (!is.finite(packets %||% NA)) return(NULL)
-  label <- paste0(" configured: ", format_plain(packets))
+  label <- paste0(" configured: ", format_plain(packets), " ")
+  hjust <- if (!flat && packets > mean(buffer_limits(values, packets))) 1 else 0
   line <- if (flat) ggplot2::geom_hline(yintercept = packets, colour = "grey40", linewidth = 0.4, linetype = "dotted") else
     ggplot2::geom_vline(xintercept = packets, colour = "grey40", linewidth = 0.4, linetype = "dotted")
   at <- if (flat) list(x = -Inf, y = packets, vjust = -0.3) else list(x = packets, y = 0, vjust = -0.3)
-  list(line, do.call(ggplot2::annotate, c(list("text", label = label, hjust = 0, size = 2.8, colour = "grey30"), at)))
+  list(line, do.call(ggplot2::annotate, c(list("text", label = label, hjust = hjust, size = 2.8, colour = "grey30"), at)))
 }
 
 # At least 4 % of the buffer to each side: a spread of half a packet must not look like a wide one.
