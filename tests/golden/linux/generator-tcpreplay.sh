@@ -118,7 +118,7 @@ listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 read -r device <late-client.device
-launch late-client 17.5 late-client.out sh -c 'timeout --foreground "$0" "$@"; [ $? = 124 ]' 6 tcpreplay -i "$device" --loop=0 --multiplier=1.0 late-client.replay.pcap
+launch late-client 17.5 late-client.out sh -c 'timeout --foreground "$0" "$@"; [ $? = 124 ]' 6 tcpreplay -i "$device" --timer=nano --loop=0 --multiplier=1.0 late-client.replay.pcap
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
@@ -369,7 +369,7 @@ listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 read -r device <late-client.device
-launch late-client 17.5 late-client.out tcpreplay -i "$device" --loop=1 --multiplier=1.0 late-client.replay.pcap
+launch late-client 17.5 late-client.out tcpreplay -i "$device" --timer=nano --loop=1 --multiplier=1.0 late-client.replay.pcap
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
