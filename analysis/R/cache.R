@@ -233,8 +233,11 @@ trial_paths <- function(manifest) sprintf("trials/%s/%s", manifest$id, vapply(ma
 #' @return Keys by trial id, of the trials that are in the cache.
 #' @noRd
 known_keys <- function(campaign, version) {
-  sums <- stats::setNames(known_sums(campaign$seen, campaign$index), campaign$seen$path)
-  keys <- vapply(campaign$manifests, \(m) cache_key(version, sums[c(manifest_path(m$id), trial_paths(m))]), "")
+  paths <- lapply(campaign$manifests, \(m) c(manifest_path(m$id), trial_paths(m)))
+  # One search for all trials: each search by name sorts all names first.
+  sums <- known_sums(campaign$seen, campaign$index)[match(unlist(paths), campaign$seen$path)]
+  keys <- vapply(split(sums, rep(seq_along(paths), lengths(paths))), \(of_trial) cache_key(version, of_trial), "")
+  keys <- stats::setNames(keys, names(paths))
   keys <- keys[!is.na(keys)]
   keys[file.exists(entry_path(campaign$folder, keys))]
 }
