@@ -206,7 +206,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _format(count: int, kind: Kind, units: str, digits: int | None) -> str:
-    """Format a count of a kind's smallest unit, in the largest of `units` that does not exceed the count."""
+    """Format a quantity, given in the smallest of `units`, in the largest unit that is not larger than it."""
     fitting = (unit for unit in units.split() if abs(count) >= kind.scales[unit])
     unit = next(fitting, units.split()[-1])
     value = Decimal(count) / kind.scales[unit]

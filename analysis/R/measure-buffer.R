@@ -94,8 +94,8 @@ collapse_cause <- function(i, j, x) {
 #'   per second, whatever the link adds to each packet. Counting frame bytes would give 14 / MTU more (0.9 % at 1500, 2.3 % at 600); counting both
 #'   directions, as tcpstat does, would add the acknowledgements (1.7 % and 4.3 %).
 #' - Packets are counted in the receiver's capture, after the queue. A capture before the queue would also count packets that the queue drops, and
-#'   packets that fill the queue: half a buffer per cycle, whereas a Reno cycle with a buffer of B packets carries some 3/8 B^2.
-#' - Windows are whole seconds counted back from the reduction, so that no window contains part of another cycle. A cycle shorter than one second is
+#'   those that fill it: B/2 packets per cycle if the buffer has B packets. This is little, because a Reno cycle carries some 3/8 B^2 packets.
+#' - Time windows are whole seconds counted back from the reduction, so that no window contains part of another cycle. A cycle shorter than one second is
 #'   one window. At the receiver a cycle is bounded by packets instead of times, so that the clocks need not agree: it starts with the arrival of the
 #'   last packet that was answered before the previous reduction, and ends with the arrival of the last of the ten packets of RTT_max.
 #'

@@ -1,4 +1,4 @@
-# Draw the distribution of any metric or quantity over time.
+# Draw the distribution of a metric, or of the values of a time series.
 
 figure_distribution <- function(results, trials, show, kind = "cdf", of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, window = NULL,
                                 axis = NULL) {

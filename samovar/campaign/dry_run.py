@@ -42,7 +42,11 @@ RECORDERS = (Phase("offer", "offer"), Phase("arm", "arm"))
 CLOCKS = (Phase("clock", "clock", "several times"),)
 TRAFFIC = (Phase("traffic", "traffic"), Phase("restore", "finish"), Phase("stop", "stop"))
 AFTER_BOOT = (
-    Phase("restore lasting", "restore lasting", "after the last trial with these settings, then a reboot"),
+    Phase(
+        "restore lasting",
+        "restore lasting",
+        "once after the last trial with these settings, followed by a reboot",
+    ),
 )
 
 

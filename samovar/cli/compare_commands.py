@@ -1,4 +1,4 @@
-"""The command `compare`: the changes of metrics between two campaigns, as benchstat shows them."""
+"""The command `compare`: a table of the changes of metrics between two campaigns, each with its interval."""
 
 from __future__ import annotations
 

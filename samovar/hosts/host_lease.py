@@ -86,7 +86,7 @@ def parse_answer(host: str, text: str) -> Lease | None:
     values = dict(pairs)
     if not _TOKEN.fullmatch(values.get("token", "")):
         raise TestbedError(
-            f"{host}: samovar did not write its lease file; remove the file if no campaign uses the host"
+            f"{host}: its lease file was not written by samovar; remove the file if no campaign uses the host"
         )
     left: Literal["", "restored", "changed"] = ""
     for key, value in pairs:

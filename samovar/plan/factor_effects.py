@@ -239,7 +239,7 @@ def _class_reasons(
                 entry, key
             )
             if node is not None:
-                text = f"a class of the path sets the {key} of flow '{flow.group}'"
+                text = f"flow '{flow.group}' has its {key} from a traffic class of the path"
                 yield Reason(text, node.position)
 
 

@@ -1,4 +1,4 @@
-"""Place flows and recorders on a testbed: find hosts by name, routes, interfaces, addresses and ports."""
+"""Place flows and recorders on a testbed: find hosts, and their routes, interfaces, addresses and ports."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class SudoCommand:
 
 
 def checked_pattern(text: str) -> str:
-    """Return a `root` pattern of a recipe's header. Raises ValueError if sudoers(5) cannot express it."""
+    """Return a header's pattern of root commands; raises ValueError if sudoers(5) cannot express it."""
     unknown = [token for token in re.findall("<([^>]*)>", text) if token not in _TOKENS]
     if unknown:
         raise ValueError(f"unknown <{unknown[0]}>; expected <{'>, <'.join(_TOKENS[:-1])}> or <{_TOKENS[-1]}>")

@@ -101,7 +101,7 @@ class Definitions:
         return self.refer("-".join([slug(value_type.name), *bounds]), lambda: whole)
 
     def object(self, model: type[keys.Strict], partial: bool = False) -> Json:
-        """Return the schema of a model, which allows no other keys. `partial` makes every key optional."""
+        """Return the schema of a model, which allows only its keys. `partial` makes every key optional."""
         rules = [at_most_one(*group) for group in model.EXCLUSIVE]
         rules += [
             {"if": {"required": [key]}, "then": {"required": [companion]}}

@@ -1,4 +1,4 @@
-"""Values as TEACUP writes them, in samovar's notation."""
+"""Convert values from TEACUP's notation to samovar's."""
 
 from __future__ import annotations
 

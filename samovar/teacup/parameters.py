@@ -1,4 +1,4 @@
-"""The V_ variables of TEACUP as factors of linked levels: which values of an experiment they change.
+"""Convert TEACUP's V_ variables to factors, and find which values of the experiment each of them changes.
 
 Every value is computed for each combination of the parameters that it depends on, so any arithmetic with
 variables is translated. Values that depend on one parameter become the levels of a factor of that name. If a
@@ -77,7 +77,7 @@ class Table:
 
 
 def spread(targets: Iterable[Target], parameters: Sequence[Parameter], names: Names) -> Spread:
-    """Divide targets into constant ones and levels of factors; raises PlanError for too many combinations."""
+    """Separate constant keys from keys that vary as factors; raises PlanError for too many combinations."""
     found, tables = Spread(), dict[str, Table]()
     for target in targets:
         table = _table(target, parameters, names)

@@ -1,4 +1,4 @@
-"""The variables of TEACUP 1.1 and of its mirror of 2021: the counterpart of each, and a remark.
+"""The variables of TEACUP 1.1 and of its mirror repository (2021), with their counterparts and remarks.
 
 docs/how-to/come-from-teacup.md has the same table.
 """

@@ -131,7 +131,7 @@ def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
 
 
 def streams_from(address: str, capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
-    """Return the streams of a flow's transport protocol and data port that an address has sent."""
+    """Return the streams that an address has sent with a flow's transport protocol and data port."""
     protocol, port = PROTOCOLS[ends.recipe.header.transport], ends.flow.port
     streams = (one for one in capture if (one.source, one.protocol) == (address, protocol))
     on_port = (one for one in streams if protocol == ICMP or port in one.ports or one.ports == (0, 0))

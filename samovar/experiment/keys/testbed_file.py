@@ -92,7 +92,9 @@ def _command_word(word: str) -> str:
     try:
         names = [name for _, name, _, _ in Formatter().parse(word) if name is not None]
     except ValueError:
-        raise UnitError(f"{quoted(word)} has a single brace; double braces that are literal") from None
+        raise UnitError(
+            f"{quoted(word)} has a single brace; write {{{{ or }}}} for a literal brace"
+        ) from None
     for name in names:
         if name not in PLACEHOLDERS:
             raise UnitError(unknown("placeholder", name, PLACEHOLDERS))

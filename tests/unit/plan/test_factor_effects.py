@@ -123,21 +123,21 @@ MISTAKES = {
         f"[{BULK}]",
         ", classes: [{flow: bulk, rtt: 40ms}]",
         "main: factor path.rtt has no effect: 10ms and 30ms give the same trials, "
-        "as a class of the path sets the rtt of flow 'bulk' (study.yaml:3:81)",
+        "as flow 'bulk' has its rtt from a traffic class of the path (study.yaml:3:81)",
     ),
     "rtt under a factor that sets that of a class": (
         "{path.rtt: [10ms, 30ms], path.classes.far.rtt: [40ms, 80ms]}",
         f"[{BULK}]",
         ", classes: [{name: far, flow: bulk, rtt: 40ms}]",
         "main: factor path.rtt has no effect: 10ms and 30ms give the same trials, "
-        "as a class of the path sets the rtt of flow 'bulk' (study.yaml:9:57)",
+        "as flow 'bulk' has its rtt from a traffic class of the path (study.yaml:9:57)",
     ),
     "loss under that of a class": (
         "{path.loss: [1%, 2%]}",
         f"[{BULK}]",
         ", classes: [{flow: bulk, loss: 3%}]",
         "main: factor path.loss has no effect: 1% and 2% give the same trials, "
-        "as a class of the path sets the loss of flow 'bulk' (study.yaml:3:82)",
+        "as flow 'bulk' has its loss from a traffic class of the path (study.yaml:3:82)",
     ),
     "one value in two units": (
         "{path.target: [5ms, 0.005s]}",
