@@ -100,11 +100,13 @@ subject_of_flow <- function(flow, traces, manifest) {
   x
 }
 
-# Time windows for counts, each `width_s` long. An infinite end of the span stands for the start of traffic, or for the end of the trial.
+# Time windows for counts, each `width_s` long. An infinite end of the span stands for the start of traffic, or for the end of the trial. Rates end at
+# `rates_to_s`: unless the figure has an end of its own, the time at which the last flow stops sending, as in rate_series().
 series_frame <- function(traces, manifest, from_s, to_s) {
   ends_s <- if (is.finite(to_s)) to_s else end_of_trial_s(traces, manifest)
   starts_s <- if (is.finite(from_s)) from_s else 0
-  list(from_s = starts_s, to_s = ends_s, width_s = rate_window_s(max(ends_s - starts_s, 0)))
+  rates_to_s <- if (is.finite(to_s)) to_s else min(ends_s, sending_ends_s(manifest))
+  list(from_s = starts_s, to_s = ends_s, rates_to_s = rates_to_s, width_s = rate_window_s(max(ends_s - starts_s, 0)))
 }
 
 end_of_trial_s <- function(traces, manifest) {
@@ -126,7 +128,7 @@ per_window <- function(frame, t_s, weight = rep(1, length(t_s))) {
 }
 
 rate_mbps <- function(frame, t_s, bytes) {
-  windows <- per_window(frame, t_s, bytes)
+  windows <- per_window(replace(frame, "to_s", frame$rates_to_s), t_s, bytes)
   if (is.null(windows)) NULL else windows[, value := 8e-6 * value / frame$width_s][]
 }
 

@@ -242,6 +242,31 @@ test_that("metrics of a flow are rates while its generator sends, and of a flow 
   expect_equal(unname(measured(flow, 2)$rates), levels(2))
 })
 
+test_that("rates over time end when the last flow stops sending, so that a tail of retransmissions is not in their distribution, unless the figure has its own end", {
+  x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
+  start_s <- attr(x, "epoch_s") + 1
+  flow <- list(label = "bulk", generator = "iperf3", from = "a", to = "b", from_address = "172.16.10.2", to_address = "172.16.11.2", port = 5201L,
+               start_s = 0, duration_s = 3)
+  traces <- list(t_start_s = start_s, capture = \(of) if (of == "b") x, path = \(...) character())
+  samples <- function(name, flow, to_s = Inf) {
+    manifest <- list(resolved = list(mtu_bytes = 1500, hosts = list(a = list(role = "sender"), b = list(role = "receiver")), flows = list(flow)),
+                     t_start_s = start_s, t_end_s = start_s + 5)
+    entry <- outputs_of("series")[[name]]
+    rows_of_series(name, entry, series_subjects(entry$scope %||% "flow", traces, manifest, -Inf, to_s), -Inf, to_s)
+  }
+  for (name in c("throughput", "throughput-payload", "throughput-link", "goodput", "throughput-total")) {
+    sent <- samples(name, flow)
+    expect_true(max(sent$series$t_s) > 2.8 && max(sent$series$t_s) < 3, info = name)
+    # The path was cut for the last 0.1 s of the traffic and 0.9 s of the tail.
+    expect_lt(mean(sent$quantiles$value == 0), 0.1)
+    expect_gt(max(samples(name, flow, to_s = 4.5)$series$t_s), 4.4)
+    expect_gt(max(samples(name, flow[names(flow) != "duration_s"])$series$t_s), 4.4)
+  }
+  # Counts have no such end: a retransmission after the traffic is one as well.
+  counted <- series_frame(traces, list(resolved = list(hosts = list(b = list()), flows = list(flow)), t_start_s = start_s, t_end_s = start_s + 5), -Inf, Inf)
+  expect_gt(counted$to_s, 4.5)
+})
+
 test_that("rates over a duration are taken up to the last packet of a capture that ends sooner", {
   x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
   name <- data_flows(x)$flow[1]
