@@ -58,7 +58,7 @@ test_that("every quantity that the campaign recorded has a value, and the others
   found <- measure_series(results$campaign$folder, results$campaign$manifests[[id]], every)
   recorded <- every[!vapply(found, \(one) is.null(one$series), TRUE)]
   of_programs <- names(Filter(\(s) identical(s$scope, "application"), outputs_of("series")))
-  absent <- c("receive-window", "pacing-rate", "delivery-rate", "owd", "cpu", "interrupts", "frames-sent", "frames-received", "pause-to-drop", of_programs)
+  absent <- c("receive-window", "pacing-rate", "delivery-rate", "owd", "queue-marks", "cpu", "interrupts", "frames-sent", "frames-received", "pause-to-drop", of_programs)
   expect_setequal(setdiff(every, recorded), setdiff(absent, recorded))
   for (name in recorded) expect_true(all(found[[name]]$series$low <= found[[name]]$series$high), info = name)
 })
