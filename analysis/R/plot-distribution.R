@@ -94,7 +94,7 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
     ggplot2::geom_step(stat = StatThin, linewidth = 0.6)
   )
   other <- switch(kind, box = , violin = ggplot2::scale_x_discrete(title, labels = \(words) gsub(", ", "\n", words, fixed = TRUE)),
-                  histogram = ggplot2::scale_y_continuous("Share of the samples", labels = format_plain, expand = ggplot2::expansion(c(0, 0.05))),
+                  histogram = ggplot2::scale_y_continuous("Share of the samples", labels = label_axis, expand = ggplot2::expansion(c(0, 0.05))),
                   cdf_axis(if (kind == "ccdf") "Share of greater values" else "Cumulative share"))
   ggplot2::ggplot(data, base) + shapes + mark_buffer(buffer_packets, flat, data$value) +
     scale_levels(curves, title, if (kind %in% c("cdf", "ccdf")) c("colour", "linetype") else c("colour", "fill")) +

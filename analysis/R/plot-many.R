@@ -141,7 +141,7 @@ plot_samples <- function(data, y_title, form = c("points", "line", "step"), titl
   )
   ggplot2::ggplot(shown, ggplot2::aes(t_s, value, colour = flow)) + layer +
     scale_levels(flows, title, "colour") +
-    ggplot2::scale_x_continuous("Time (s)", expand = ggplot2::expansion(c(0.01, 0.02)), labels = format_plain) +
+    ggplot2::scale_x_continuous("Time (s)", expand = ggplot2::expansion(c(0.01, 0.02)), labels = label_axis) +
     # Only negative values are outside the limits, and these are clipped, so checking a million values would waste time.
     ggplot2::scale_y_continuous(y_title, limits = c(0, NA), oob = \(x, ...) x, expand = ggplot2::expansion(c(0, 0.05))) +
     theme_samovar() +

@@ -119,7 +119,7 @@ plot_by_factor <- function(data, x_title, y_title, title = "Congestion control",
   x <- if (sizes) {
     size_axis(x_title, unique(data$level))
   } else if (is.numeric(data$level)) {
-    ggplot2::scale_x_continuous(x_title, labels = format_plain, expand = ggplot2::expansion(0.03))
+    ggplot2::scale_x_continuous(x_title, labels = label_axis, expand = ggplot2::expansion(0.03))
   } else {
     ggplot2::scale_x_discrete(x_title)
   }
@@ -168,7 +168,7 @@ figure_cwnd_by_rwnd <- function(results, trials) {
   if (length(mtu_bytes) != 1) abort_nothing("the trials have different MTUs, so that cwnd in packets cannot be converted to bytes")
   by_rwnd(results, trials, "cwnd_median_packets", "Median cwnd against receive window", \(found) {
     found$values[, value := value * (mtu_bytes - tcp_header_bytes) / 1e3]
-    replace(found, "title", "Cwnd median (KB)")
+    replace(found, "title", metric_title("cwnd_median_packets", "KB"))
   })
 }
 

@@ -120,8 +120,8 @@ plot_time_sequence <- function(data) {
     ggplot2::geom_linerange(ggplot2::aes(ymin = low_kb, ymax = high_kb), drawn, linewidth = 0.5) +
     ggplot2::geom_point(ggplot2::aes(y = low_kb), drawn[event == "retransmission"], size = 0.8) +
     ggplot2::scale_colour_manual("", values = colours, breaks = intersect(sequence_names, as.character(data$event))) +
-    ggplot2::scale_x_continuous("Time since the start of traffic (s)", labels = format_plain, expand = ggplot2::expansion(c(0.01, 0.02))) +
-    ggplot2::scale_y_continuous("Sequence number (KB)", labels = format_plain, expand = ggplot2::expansion(c(0.02, 0.05))) +
+    ggplot2::scale_x_continuous("Time since the start of traffic (s)", labels = label_axis, expand = ggplot2::expansion(c(0.01, 0.02))) +
+    ggplot2::scale_y_continuous("Sequence number (KB)", labels = label_axis, expand = ggplot2::expansion(c(0.02, 0.05))) +
     (if (nlevels(data$panel) > 1) ggplot2::facet_wrap(~panel, ncol = 1, scales = "free_y")) +
     theme_samovar()
 }

@@ -35,7 +35,7 @@ plot_heatmap <- function(data, x_title, y_title, title, panels = character()) {
     ggplot2::geom_tile(colour = "white", linewidth = 0.5) +
     ggplot2::geom_text(ggplot2::aes(label = label, colour = dark), size = 2.5, lineheight = 0.9, show.legend = FALSE) +
     ggplot2::scale_colour_manual(values = c("FALSE" = "grey15", "TRUE" = "white")) +
-    ggplot2::scale_fill_gradient(title, low = "#E8F1F8", high = okabe_ito[1], labels = format_plain, na.value = "white") +
+    ggplot2::scale_fill_gradient(title, low = "#E8F1F8", high = okabe_ito[1], labels = label_axis, na.value = "white") +
     ggplot2::scale_x_discrete(x_title, expand = c(0, 0)) +
     ggplot2::scale_y_discrete(y_title, limits = rev, expand = c(0, 0)) +
     panel_facets(panels) + theme_samovar() +
@@ -121,8 +121,8 @@ plot_two_metrics <- function(data, x_title, y_title, title = "Congestion control
     ggplot2::geom_point(size = if (delay) 1.1 else 1.8, alpha = if (delay) 0.6 else 1) +
     (if (delay) ggplot2::geom_point(data = means, size = 2.6)) +
     scale_levels(curves, title, c("colour", "shape", "fill")) +
-    ggplot2::scale_x_continuous(x_title, labels = format_plain, expand = ggplot2::expansion(0.08), trans = if (delay) "reverse" else "identity") +
-    ggplot2::scale_y_continuous(y_title, labels = format_plain, expand = ggplot2::expansion(0.08)) +
+    ggplot2::scale_x_continuous(x_title, labels = label_axis, expand = ggplot2::expansion(0.08), trans = if (delay) "reverse" else "identity") +
+    ggplot2::scale_y_continuous(y_title, labels = label_axis, expand = ggplot2::expansion(0.08)) +
     panel_facets(panels) + theme_samovar() +
     ggplot2::theme(legend.position = if (length(curves) > 1) "top" else "none")
 }

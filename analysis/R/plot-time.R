@@ -28,7 +28,7 @@ plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_t
     panels +
     scale_levels(curves, title, c("colour", "fill")) +
     ggplot2::scale_x_continuous("Time since the start of traffic (s)", expand = ggplot2::expansion(c(0.01, 0.02)), n.breaks = 4,
-                                labels = format_plain) +
+                                labels = label_axis) +
     ggplot2::scale_y_continuous(y_title, limits = \(range) c(min(0, range[1]), max(range[2], 1e-9)), expand = ggplot2::expansion(c(0, 0.08)), n.breaks = 4) +
     theme_samovar() +
     ggplot2::theme(strip.text.y.left = ggplot2::element_text(angle = 90, hjust = 0.5), panel.spacing.x = ggplot2::unit(14, "pt"),
@@ -342,7 +342,7 @@ plot_cwnd_pause <- function(data) {
     ggplot2::geom_text(ggplot2::aes(y = top * 0.97), words, label = "cwnd", hjust = 0, vjust = 1, size = 2.8, colour = colours[1]) +
     ggplot2::geom_text(ggplot2::aes(y = -0.1 * top), words, label = "PAUSE", hjust = 0, size = 2.8, colour = colours[2]) +
     ggplot2::facet_wrap(~column, ncol = 1, scales = "free_x") +
-    ggplot2::scale_x_continuous("Time since the start of traffic (s)", n.breaks = 6, labels = format_plain) +
+    ggplot2::scale_x_continuous("Time since the start of traffic (s)", n.breaks = 6, labels = label_axis) +
     ggplot2::scale_y_continuous("cwnd (packets)", limits = c(-0.18 * top, 1.14 * top), breaks = \(range) Filter(\(b) b >= 0, pretty(c(0, top), 4))) +
     theme_samovar()
 }

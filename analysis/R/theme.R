@@ -93,6 +93,9 @@ label_bytes <- function(bytes) {
          ifelse(big, paste(format_plain(bytes / 1e6), "MB"), paste(format_plain(bytes / 1e3), "KB")))
 }
 
+# Labels of a linear axis have the same number of decimals: 1.979 and 1.980, not 1.979 and 1.98.
+label_axis <- function(x) ifelse(is.na(x), NA_character_, format(x, trim = TRUE, scientific = FALSE, digits = 6))
+
 format_plain <- function(x) vapply(x, \(v) format(v, trim = TRUE, scientific = FALSE, digits = 6), "")
 
 # The kinds of quantities that levels of factors can be, with the size of each unit in multiples of the smallest one, as in samovar/units.py.

@@ -20,6 +20,16 @@ test_that("figures against receive windows are medians by the factor rwnd, with 
   expect_equal(in_kb$median, in_packets$median * (1500 - tcp_header_bytes) / 1e3)
 })
 
+test_that("labels of an axis have the same number of decimals", {
+  expect_equal(label_axis(c(NA, 1.978, 1.979, 1.98, 0.1 + 0.2 + 1.681)), c(NA, "1.978", "1.979", "1.980", "1.981"))
+  expect_equal(label_axis(c(40, 60, 1e6)), c("40", "60", "1000000"))
+  data <- data.table::data.table(x = c(1.9774, 1.9815), y = c(40, 110), curve = factor("a"))
+  shown <- ggplot2::ggplot_build(plot_two_metrics(data, "Throughput (Mbit/s)", "RTT (ms)"))$layout$panel_params[[1]]$x$get_labels()
+  shown <- shown[!is.na(shown)]
+  expect_gt(length(shown), 2)
+  expect_equal(unique(nchar(sub("^[^.]*", "", shown))), 4L)
+})
+
 test_that("an axis of medians includes negative values", {
   data <- data.table::data.table(level = c(1, 2), curve = factor("a"), median = c(-3, 4), lo = c(-4, 3), hi = c(-2, 5))
   range <- ggplot2::layer_scales(plot_by_factor(data, "x", "y", y_from = y_start(data)))$y$get_limits()
