@@ -45,6 +45,7 @@ def mixed_testbed(name: str, freebsd: Set[str], folder: Path) -> Testbed:
     """Return the testbed of an experiment with hosts of some roles on FreeBSD 14, and no longer a lab."""
     made: Any = yaml_tree.plain(yaml_tree.read_yaml(own_testbed(name))[0])
     del made["lab"]
+    made.pop("settings", None)  # of the WLAN that the lab simulates
     for host in made["hosts"].values():
         host |= {"os": "freebsd", "release": "14.0"} if host["role"] in freebsd else {}
         host["interfaces"] = {key.replace("eth", "em"): one for key, one in host["interfaces"].items()}
