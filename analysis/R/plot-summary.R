@@ -87,7 +87,7 @@ ellipse_words <- function(data) {
   share <- paste(round(100 * ellipse_share(enough)), "%")
   sentences(
     if (length(enough) > 0) {
-      c(paste("Ellipse: one standard deviation around the mean, by the covariance of", span_words(enough), "trials"),
+      c(paste("Ellipse: one standard deviation around the mean, by the covariance of", range_words(enough), "trials"),
         paste("Another trial lies inside with a probability of", if (length(enough) > 1) paste(share[1], "to", share[length(share)]) else share,
               "if both metrics are normal"))
     },
@@ -95,7 +95,7 @@ ellipse_words <- function(data) {
   )
 }
 
-span_words <- function(n) if (n[1] == n[length(n)]) n[1] else paste(n[1], "to", n[length(n)])
+range_words <- function(n) if (n[1] == n[length(n)]) n[1] else paste(n[1], "to", n[length(n)])
 
 # Probability that one more bivariate normal point is within Mahalanobis distance 1 of the mean of n points, by their covariance (Hotelling's T-squared):
 # 15 % for 3 points, 39 % for many.
