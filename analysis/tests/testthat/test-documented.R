@@ -68,3 +68,11 @@ test_that("the row of each reader says what it reads, its columns and the source
   expect_true(all(lengths(cells) == 4))
   expect_true(all(nzchar(gsub("[| ]", "", unlist(cells)))))
 })
+
+test_that("no two files of the package define the same function", {
+  names <- unlist(lapply(list.files(repository("analysis", "R"), "[.]R$", full.names = TRUE), \(file) {
+    assigned <- Filter(\(one) is.call(one) && identical(one[[1]], as.name("<-")) && is.name(one[[2]]), as.list(parse(file)))
+    vapply(assigned, \(one) as.character(one[[2]]), "")
+  }))
+  expect_equal(names[duplicated(names)], character())
+})
