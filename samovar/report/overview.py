@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from samovar.campaign.journal import is_open
+from samovar.campaign.verdict import short_reasons
 from samovar.plan import DirectionPlan, FlowPlan, PartPlan, Trial
 from samovar.report.campaign_data import NOT_PICKED, NOT_RUN, Campaign, Json
 from samovar.report.number_format import listed, moment, quantity
@@ -28,6 +29,8 @@ ORDERS = {
     "shuffled": "in random order",
     "blocked": "in random order within blocks; each block has one replicate of every treatment",
 }
+MOST_ALIKE = 4
+"""At most this many flows of a group, captures, or loggers of a kind are listed."""
 MOST_LISTED = 6
 """Of trials in the same state for the same reason, at most this many ids are listed; others are counted."""
 
@@ -161,9 +164,23 @@ def _part(part: PartPlan, campaign: Campaign) -> Json:
         "factors": [{"name": factor, "levels": list(levels)} for factor, levels in part.factors.items()],
         "summary": f"{design}, {counted(len(trials), 'trial')}",
         "path": ", ".join(path_settings(trials)),
-        "flows": list(dict.fromkeys(_flow_text(flow) for trial in trials for flow in trial.resolved.flows)),
-        "recorded": listed(list(dict.fromkeys(text for trial in trials for text in _recorded(trial)))),
+        "flows": shortened(
+            (flow.group, _flow_text(flow)) for trial in trials for flow in trial.resolved.flows
+        ),
+        "recorded": listed(shortened(one for trial in trials for one in _recorded(trial))),
     }
+
+
+def shortened(texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Return each text, given with its kind, once; of more than MOST_ALIKE of a kind the first and last."""
+    kinds: dict[str, dict[str, None]] = {}
+    for kind, text in texts:
+        kinds.setdefault(kind, {})[text] = None
+    shown: list[str] = []
+    for found in map(list, kinds.values()):
+        more = len(found) - 2
+        shown += found if len(found) <= MOST_ALIKE else [found[0], f"… ({more} more like these)", found[-1]]
+    return shown
 
 
 def _flow_text(flow: FlowPlan) -> str:
@@ -180,13 +197,14 @@ def _flow_text(flow: FlowPlan) -> str:
     return ", ".join(texts)
 
 
-def _recorded(trial: Trial) -> Iterator[str]:
-    """Yield a text for each capture and logger of a trial, with its host."""
+def _recorded(trial: Trial) -> Iterator[tuple[str, str]]:
+    """Yield the kind and a text of each capture and logger of a trial."""
     for capture in trial.resolved.captures:
-        yield f"packets at {capture.host} {capture.interface} (first {capture.snaplen_bytes} B of each)"
+        text = f"packets at {capture.host} {capture.interface} (first {capture.snaplen_bytes} B of each)"
+        yield "packets", text
     for logger in trial.resolved.loggers:
         interval = f" every {quantity(logger.interval_s, 's')}" if logger.interval_s else ""
-        yield f"{logger.logger} at {logger.host}{interval}"
+        yield logger.logger, f"{logger.logger} at {logger.host}{interval}"
 
 
 def omissions(campaign: Campaign) -> Json:
@@ -223,7 +241,7 @@ def reasons(campaign: Campaign, trial: str) -> list[str]:
     """
     manifest = campaign.manifests.get(trial)
     if manifest is not None:
-        return [str(reason) for reason in manifest.get("reasons") or []]
+        return short_reasons(str(reason) for reason in manifest.get("reasons") or [])
     if trial in campaign.state.blocked:
         return [f"not possible on the testbed: {reason}" for reason in campaign.state.blocked[trial]]
     journaled = campaign.state.trials.get(trial)

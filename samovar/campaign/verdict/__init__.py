@@ -5,6 +5,7 @@ from samovar.campaign.verdict.all_checks import run_checks_without_traffic as ru
 from samovar.campaign.verdict.all_checks import verdict_of as verdict_of
 from samovar.campaign.verdict.check_result import Check as Check
 from samovar.campaign.verdict.check_result import Verdict as Verdict
+from samovar.campaign.verdict.check_result import short_reasons as short_reasons
 from samovar.campaign.verdict.evidence import MTU_AND_ROUTES as MTU_AND_ROUTES
 from samovar.campaign.verdict.evidence import NOT_OVERHEAD as NOT_OVERHEAD
 from samovar.campaign.verdict.evidence import CounterSpan as CounterSpan

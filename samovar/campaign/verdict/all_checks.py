@@ -18,7 +18,7 @@ from samovar.campaign.verdict import (
     siftr_checks,
     socket_checks,
 )
-from samovar.campaign.verdict.check_result import Check, Verdict
+from samovar.campaign.verdict.check_result import Check, Verdict, short_reasons
 from samovar.campaign.verdict.evidence import Evidence
 
 CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
@@ -81,4 +81,4 @@ def verdict_of(checks: Iterable[Check]) -> tuple[Verdict, tuple[str, ...]]:
     verdict: Verdict = "valid"
     if failed:
         verdict = "invalid" if any(check.severity == "invalid" for check in failed) else "suspect"
-    return verdict, tuple(check.reason for check in failed)
+    return verdict, tuple(short_reasons(check.reason for check in failed))

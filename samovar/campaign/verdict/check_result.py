@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 Verdict = Literal["valid", "suspect", "invalid"]
+REASON = re.compile(r"(?P<name>.+?) at \S+: requested (?P<requested>.+), observed .+", re.DOTALL)
+MOST_ALIKE = 3
+"""Failed checks are alike if they differ only in host, numbers of their name, and what was observed. If more
+than this many are alike, only the first is a reason of the verdict."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,20 @@ class Check:
         return cls(
             value["check"], *(value[key] for key in ("host", "requested", "observed", "ok", "severity"))
         )
+
+
+def short_reasons(reasons: Iterable[str]) -> list[str]:
+    """Return reasons; of more than MOST_ALIKE that are alike, the first with the number of the others."""
+    alike: dict[object, list[str]] = {}
+    for reason in reasons:
+        found = REASON.fullmatch(reason)
+        key = (re.sub(r"\d+", "", found["name"]), found["requested"]) if found else reason
+        alike.setdefault(key, []).append(reason)
+    found_all = []
+    for first, *others in alike.values():
+        many = len(others) >= MOST_ALIKE
+        found_all += [f"{first} ({len(others)} more checks like this failed)"] if many else [first, *others]
+    return found_all
 
 
 def unreadable(trace: Path, host: str, error: Exception) -> Check:

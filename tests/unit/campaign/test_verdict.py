@@ -17,7 +17,7 @@ from samovar.campaign.calibration.path_calibration import Endpoints, endpoints_o
 from samovar.campaign.clocks import ClockOffset, Drift
 from samovar.campaign.journal import Entry, fold, is_open
 from samovar.campaign.policy import Policy, policy_of
-from samovar.campaign.verdict import Check, CounterSpan, Evidence, run_checks, verdict_of
+from samovar.campaign.verdict import Check, CounterSpan, Evidence, run_checks, short_reasons, verdict_of
 from samovar.campaign.verdict.capture_checks import (
     check_captures_complete,
     check_competing_traffic,
@@ -899,3 +899,20 @@ def test_a_time_in_whole_seconds_counts_as_the_next_second() -> None:
     evidence = evidence_of()
     evidence.add_program_endings({"src": stopped("src", "order-stop 1795271606.000000000\n")})
     assert evidence.traffic_over == {"src": 1795271607.0}
+
+
+@pytest.mark.parametrize(("hosts", "listed"), [(3, 3), (4, 1), (25, 1)])
+def test_of_many_failed_checks_that_are_alike_one_is_a_reason_and_the_others_are_counted(
+    hosts: int, listed: int
+) -> None:
+    busy = [
+        Check("CPU", f"sta{number}", "at most 95%", f"CPU 0 {95.5 + number / 10:.1f}%", False, "suspect")
+        for number in range(hosts)
+    ]
+    other = Check("link of flow bulk-1", "src", "up", "down", False, "suspect")
+    verdict, reasons = verdict_of([*busy, other])
+    assert verdict == "suspect"
+    assert len(reasons) == listed + 1
+    assert reasons[0].startswith("CPU at sta0: requested at most 95%, observed CPU 0 95.5%")
+    assert reasons[0].endswith(f" ({hosts - 1} more checks like this failed)") == (listed == 1)
+    assert short_reasons(reasons) == list(reasons)

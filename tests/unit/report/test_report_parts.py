@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from samovar.report.number_format import listed, moment, number, quantity, span
+from samovar.report.overview import shortened
 from samovar.report.path_drawing import draw_path
 from samovar.report.provenance import MOST_COLUMNS, MOST_LINES, one_line, read_script
 from tests.unit.report.report_sample import THREE_HOSTS, dumbbell
@@ -158,3 +159,13 @@ def test_a_long_script_is_shortened_in_the_middle(tmp_path: Path) -> None:
     assert (kept[0], kept[-1], len(kept)) == ("line 0", "line 499", MOST_LINES + 1)
     assert f"  … {500 - MOST_LINES} lines left out …" in kept
     assert listing(tmp_path, "\n".join(lines[:MOST_LINES])) == lines[:MOST_LINES]
+
+
+@pytest.mark.parametrize(
+    ("flows", "shown"),
+    [(4, "1 2 3 4"), (5, "1 … (3 more like these) 5"), (12, "1 … (10 more like these) 12")],
+)
+def test_of_many_flows_of_a_group_the_first_and_the_last_are_shown(flows: int, shown: str) -> None:
+    texts = [("bulk", str(number)) for number in range(1, flows + 1)]
+    assert shortened([("voip", "a"), *texts, *texts]) == ["a", *shortened(texts)]
+    assert " ".join(shortened(texts)) == shown
