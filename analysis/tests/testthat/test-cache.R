@@ -13,9 +13,13 @@ count_measured <- function(code) {
 
 analysed <- function(folder, ...) count_measured(quietly(analyse_campaign(folder, cores = 1L, ...)))
 
-# A campaign whose files are old enough for their states to be stored in the index.
+# A campaign whose files are old enough for their states to be stored in the index. All copies are made at once, so
+# that the later ones need not be waited for.
+unused <- new.env()
+unused$campaigns <- replicate(11, small_campaign())
 settled_campaign <- function() {
-  folder <- small_campaign()
+  folder <- unused$campaigns[1]
+  unused$campaigns <- unused$campaigns[-1]
   changed <- max(file.info(list.files(folder, recursive = TRUE, full.names = TRUE))$ctime)
   until <- Sys.time() + 30
   while (difftime(Sys.time(), changed, units = "secs") <= settled_s && Sys.time() < until) Sys.sleep(0.1)
