@@ -84,8 +84,7 @@ class Page:
             "tables": lambda _: output_lines("table", self._outputs.tables),
             "metrics": lambda _: metric_lines(self._outputs.metrics),
             "series": lambda _: series_lines(self._outputs),
-            "gallery": lambda _: gallery_lines(self._outputs.figures),
-            "options": lambda name: option_lines(self._outputs.figures[name]),
+            "options": lambda _: option_lines([self._outputs.figures, self._outputs.tables]),
             "events": lambda _: table(("event", "when", "keys"), event_rows()),
         }
         if what not in makers:
@@ -162,10 +161,13 @@ def models_below(model: type[keys.Strict]) -> Iterator[tuple[str, type[keys.Stri
 
 
 def output_lines(kind: str, known: Mapping[str, Output]) -> Iterator[str]:
-    """Yield the table of the figures or tables of the analysis, with the options that each has of its own."""
-    options = {name: ", ".join(f"`{option}`" for option in one.options) for name, one in known.items()}
-    rows = [(f"`{name}`", options[name], one.what) for name, one in known.items()]
-    yield from table((kind, "options", "what"), rows)
+    """Yield the table of the figures or tables of the analysis, with their options and pictures."""
+    rows = []
+    for name, one in known.items():
+        picture = f"images/figures/{name}.png"
+        shown = f"![{name}](../{picture})" if (SHIPPED / "docs" / picture).is_file() else ""
+        rows.append((f"`{name}`", ", ".join(f"`{option}`" for option in one.options), one.what, shown))
+    yield from table((kind, "options", "what", "picture"), rows)
 
 
 def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
@@ -184,23 +186,22 @@ def series_lines(outputs: Outputs) -> Iterator[str]:
     yield from table(("quantity", "unit", "what", "sources, the best first"), rows)
 
 
-def option_lines(figure: Output) -> Iterator[str]:
-    """Yield the table of the options of one figure."""
+def option_lines(groups: Sequence[Mapping[str, Output]]) -> Iterator[str]:
+    """Yield the table of the options of all figures and tables. Equal options of several figures share a row.
+
+    The column `of` names the figures and tables only if options of one name differ.
+    """
+    owners: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for name, output in (pair for group in groups for pair in group.items()):
+        for option, one in output.options.items():
+            value = ", ".join(f"`{value}`" for value in one.values) or one.type
+            owners.setdefault(option, {}).setdefault((value, one.what), []).append(f"`{name}`")
     rows = [
-        (f"`{name}`", ", ".join(f"`{value}`" for value in one.values) or one.type, one.what)
-        for name, one in figure.options.items()
+        (f"`{option}`", ", ".join(names) if len(variants) > 1 else "", value, what)
+        for option, variants in sorted(owners.items())
+        for (value, what), names in variants.items()
     ]
-    yield from table(("option", "value", "what"), rows)
-
-
-def gallery_lines(figures: Mapping[str, Output]) -> Iterator[str]:
-    """Yield a table of all figures, with the picture of each that has one."""
-    rows = []
-    for name, one in figures.items():
-        picture = f"images/figures/{name}.png"
-        shown = f"![{name}](../{picture})" if (SHIPPED / "docs" / picture).is_file() else ""
-        rows.append((f"`{name}`", one.what, shown))
-    yield from table(("figure", "what", "picture"), rows)
+    yield from table(("option", "of", "value", "what"), rows)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
