@@ -93,7 +93,7 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
                                         position = "identity"),
     ggplot2::geom_step(stat = StatThin, linewidth = 0.6)
   )
-  other <- switch(kind, box = , violin = ggplot2::scale_x_discrete(title, labels = \(words) gsub(", ", "\n", words, fixed = TRUE)),
+  other <- switch(kind, box = , violin = word_axis(title, curves, panels_across(data, panels)),
                   histogram = ggplot2::scale_y_continuous("Share of the samples", labels = label_axis, expand = ggplot2::expansion(c(0, 0.05))),
                   cdf_axis(if (kind == "ccdf") "Share of greater values" else "Cumulative share"))
   ggplot2::ggplot(data, base) + shapes + mark_buffer(buffer_packets, flat, data$value) +
@@ -250,6 +250,11 @@ panel_facets <- function(panels) {
   columns <- lapply(panels, \(name) ggplot2::vars(.data[[!!name]]))
   if (length(panels) == 1) return(ggplot2::facet_wrap(columns[[1]], labeller = do.call(ggplot2::labeller, titled)))
   ggplot2::facet_grid(rows = columns[[1]], cols = columns[[2]], labeller = do.call(ggplot2::labeller, titled))
+}
+
+# How many panels are beside each other.
+panels_across <- function(data, panels) {
+  switch(length(panels) + 1, 1, ggplot2::wrap_dims(uniqueN(data[[panels[1]]]))[2], uniqueN(data[[panels[2]]]))
 }
 
 # Height of a figure whose panels are in a grid.

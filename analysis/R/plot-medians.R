@@ -88,7 +88,7 @@ plot_bars <- function(data, x_title, y_title, title = "Congestion control", pane
   ggplot2::ggplot(data, ggplot2::aes(level, median, colour = curve, fill = curve)) +
     ggplot2::geom_col(position = beside, width = 0.7, alpha = 0.45, linewidth = 0.3) +
     ggplot2::geom_linerange(ggplot2::aes(ymin = lo, ymax = hi), linewidth = 0.7, position = beside, na.rm = TRUE, show.legend = FALSE) +
-    scale_levels(curves, title, c("colour", "fill")) + ggplot2::scale_x_discrete(x_title) + y + panel_facets(panels) + theme_samovar() +
+    scale_levels(curves, title, c("colour", "fill")) + word_axis(x_title, levels(droplevels(data$level)), panels_across(data, panels)) + y + panel_facets(panels) + theme_samovar() +
     ggplot2::theme(legend.position = if (length(curves) > 1) "top" else "none")
 }
 
@@ -121,7 +121,7 @@ plot_by_factor <- function(data, x_title, y_title, title = "Congestion control",
   } else if (is.numeric(data$level)) {
     ggplot2::scale_x_continuous(x_title, labels = label_axis, expand = ggplot2::expansion(0.03))
   } else {
-    ggplot2::scale_x_discrete(x_title)
+    word_axis(x_title, levels(droplevels(data$level)), panels_across(data, panels))
   }
   ggplot2::ggplot(data, ggplot2::aes(level, median, colour = curve, linetype = curve, shape = curve, group = curve)) +
     (if (!is.null(theory)) ggplot2::geom_line(ggplot2::aes(level, value), theory, inherit.aes = FALSE, colour = "grey60", linewidth = 1.6, alpha = 0.5)) +

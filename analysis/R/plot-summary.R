@@ -36,7 +36,7 @@ plot_heatmap <- function(data, x_title, y_title, title, panels = character()) {
     ggplot2::geom_text(ggplot2::aes(label = label, colour = dark), size = 2.5, lineheight = 0.9, show.legend = FALSE) +
     ggplot2::scale_colour_manual(values = c("FALSE" = "grey15", "TRUE" = "white")) +
     ggplot2::scale_fill_gradient(title, low = "#E8F1F8", high = okabe_ito[1], labels = label_axis, na.value = "white") +
-    ggplot2::scale_x_discrete(x_title, expand = c(0, 0)) +
+    word_axis(x_title, levels(droplevels(data$column)), panels_across(data, panels), expand = c(0, 0)) +
     ggplot2::scale_y_discrete(y_title, limits = rev, expand = c(0, 0)) +
     panel_facets(panels) + theme_samovar() +
     ggplot2::theme(panel.grid.major = ggplot2::element_blank(), legend.position = "right", legend.key.height = ggplot2::unit(14, "pt"),

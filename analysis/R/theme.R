@@ -86,6 +86,16 @@ legend_entry_pt <- 18 + 2 * 5.5 # of each entry: the key, and the space on both 
 # only while a figure is written.
 text_width_pt <- function(text) 8 * 0.64 * nchar(text)
 
+# An axis of words over panels of which `across` are beside each other. Labels are broken at spaces where one line is too narrow for them, and are turned
+# where a single word is too long.
+word_axis <- function(title, levels, across = 1, ...) {
+  room_pt <- legend_width_pt / across / max(1, length(levels)) - 2
+  broken <- \(most) vapply(levels, \(text) paste(strwrap(text, most + 1), collapse = "\n"), "") # strwrap() makes lines shorter than its width
+  labels <- broken(floor(room_pt / text_width_pt("0")))
+  turned <- any(text_width_pt(unlist(strsplit(labels, "\n", fixed = TRUE))) > room_pt)
+  ggplot2::scale_x_discrete(title, labels = if (turned) broken(18) else labels, guide = ggplot2::guide_axis(angle = if (turned) 35), ...)
+}
+
 # Sizes as users write them: 50000 is "50 KB" and 9999000 is "9999 KB", not rounded to "10 MB".
 label_bytes <- function(bytes) {
   big <- bytes >= 1e6 & bytes %% 1e5 == 0

@@ -86,6 +86,30 @@ legend_edge_pt <- function(levels, title) {
   c(edge = panel_left + grid::convertWidth(sum(legend$grobs[[1]]$widths), "pt", valueOnly = TRUE), page = 6.3 * 72)
 }
 
+# Widths of the labels of the x axis in lines of text, and the room that each has, in the first of two panels or the only one.
+labels_pt <- function(levels, panels) {
+  grDevices::pdf(NULL, width = 6.3, height = 2.6)
+  on.exit(grDevices::dev.off())
+  data <- data.table::CJ(level = factor(levels, levels = levels), panel = seq_len(panels))[, c("curve", "median", "lo", "hi") := list(factor("a"), 2, 1, 3)]
+  plot <- plot_bars(data, "Changed", "Share", panels = if (panels > 1) "panel" else character())
+  axis <- ggplot2::ggplot_build(plot)$layout$panel_params[[1]]$x$get_labels()
+  grobs <- ggplot2::ggplotGrob(plot)
+  taken <- grid::convertWidth(sum(grobs$widths[-grobs$layout$l[grepl("^panel", grobs$layout$name)]]), "pt", valueOnly = TRUE)
+  wide <- vapply(strsplit(axis, "\n", fixed = TRUE), \(lines) max(grid::convertWidth(grid::stringWidth(lines), "pt", valueOnly = TRUE)), 0) * 8 / 12 # pdf() starts with 12 pt
+  list(wide = wide, room = (6.3 * 72 - taken) / panels / length(levels), lines = lengths(strsplit(axis, "\n", fixed = TRUE)))
+}
+
+test_that("labels of bars are broken where they would overlap, and are turned where a word is too long", {
+  causes <- c("nothing", "no SACK", "no RACK", "small TSQ", "80 packets", "320 packets", "starts at once", "starts every 20 s", "CUBIC", "no HyStart")
+  for (found in list(labels_pt(causes, 1), labels_pt(c("down and up", "down only", "voice beside"), 3))) {
+    expect_true(all(found$wide < found$room))
+    expect_gt(max(found$lines), 1)
+  }
+  expect_equal(labels_pt(c("9 KB", "15 KB"), 1)$lines, c(1, 1))
+  turned <- word_axis("Changed", strrep(letters[1:10], 15))
+  expect_equal(turned$guide$angle, 35)
+})
+
 test_that("a legend of two factors with eight levels stays within the page, whatever the words", {
   pairs <- \(cc, mtu) as.vector(outer(cc, mtu, paste, sep = ", "))
   for (levels in list(pairs(c("cubic", "newreno", "cdg", "vegas"), c(600, 1500)), pairs("newreno", c(600, 900, 1200, 1500)),
