@@ -29,8 +29,8 @@ ORDERS = {
     "shuffled": "in random order",
     "blocked": "in random order within blocks; each block has one replicate of every treatment",
 }
-MOST_ALIKE = 4
-"""At most this many flows of a group, captures, or loggers of a kind are listed."""
+MOST_OF_A_KIND = 4
+"""At most this many flows of a group, captures, or loggers of a kind are listed one by one."""
 MOST_LISTED = 6
 """Of trials in the same state for the same reason, at most this many ids are listed; others are counted."""
 
@@ -172,14 +172,19 @@ def _part(part: PartPlan, campaign: Campaign) -> Json:
 
 
 def shortened(texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return each text, given with its kind, once; of more than MOST_ALIKE of a kind the first and last."""
+    """Return each text once. `texts` has pairs of a kind and a text.
+
+    Of more than MOST_OF_A_KIND texts of a kind, only the first, the number of those left out, and the last
+    are returned.
+    """
     kinds: dict[str, dict[str, None]] = {}
     for kind, text in texts:
         kinds.setdefault(kind, {})[text] = None
     shown: list[str] = []
     for found in map(list, kinds.values()):
         more = len(found) - 2
-        shown += found if len(found) <= MOST_ALIKE else [found[0], f"… ({more} more like these)", found[-1]]
+        many = len(found) > MOST_OF_A_KIND
+        shown += [found[0], f"… ({more} more like these)", found[-1]] if many else found
     return shown
 
 

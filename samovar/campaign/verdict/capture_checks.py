@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 
-from samovar.campaign.verdict.check_result import Check, Verdict
+from samovar.campaign.verdict.check_result import Check, graded
 from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.pcap_reader import (
     ETHERNET_HEADER_BYTES,
@@ -27,6 +27,9 @@ INITIAL_TTLS = (32, 64, 128, 255)
 """Common initial TTLs. They are assumed if no capture at the sender shows the initial TTL."""
 HOUSEKEEPING_PORTS = frozenset({53, 67, 68, 123, 319, 320, 5353})
 """Ports of DNS, DHCP, NTP, PTP and mDNS, whose packets do not count as competing traffic."""
+INVALID_COMPETING_LIMITS = 10
+"""If competing traffic exceeds this many times its limit, the trial is invalid; if it exceeds the limit by
+less, the trial is suspect."""
 SLACK_BYTES = 65_536
 """Two byte counts may differ by this much, because of packets in flight or packets without flow data."""
 FULL_FRAME_BYTES = 1514
@@ -102,9 +105,9 @@ def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
         if other_bytes:
             worst = max(others, key=lambda stream: stream.frame_bytes)
             observed += f", most of it {worst} ({worst.packets} packets, {worst.frame_bytes} B)"
-        severity: Verdict = "invalid" if other_bytes > 10 * most else "suspect"
-        name, ok = f"competing traffic at {plan.interface}", other_bytes <= most
-        yield Check(name, plan.host, f"at most {most} B", observed, ok, severity)
+        within = graded(other_bytes, most, INVALID_COMPETING_LIMITS)
+        name, requested = f"competing traffic at {plan.interface}", f"at most {most} B"
+        yield Check(name, plan.host, requested, observed, *within)
 
 
 def _is_expected(stream: PacketStream, evidence: Evidence) -> bool:
@@ -206,11 +209,8 @@ def _listed(values: Iterable[int | None]) -> str:
 
 def check_flow_bytes(evidence: Evidence) -> Iterator[Check]:
     """Check the bytes that each generator counted, and the flow's requested size, against captures."""
-    if not evidence.is_ipv4:
-        return
-    for ends in evidence.completed_flows:
-        counts = ends.recipe.header.counts
-        counted = counts.read(evidence.client_output(ends)) if counts is not None else None
+    for ends in evidence.completed_flows if evidence.is_ipv4 else ():
+        counted = evidence.counted_bytes(ends)
         if counted is not None:
             yield from compare_flow_bytes(evidence, ends, counted)
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 Verdict = Literal["valid", "suspect", "invalid"]
 REASON = re.compile(r"(?P<name>.+?) at \S+: requested (?P<requested>.+), observed .+", re.DOTALL)
-MOST_ALIKE = 3
-"""Failed checks are alike if they differ only in host, numbers of their name, and what was observed. If more
-than this many are alike, only the first is a reason of the verdict."""
+MOST_SIMILAR_REASONS = 3
+"""Failed checks are similar if they have the same requested value, and the same name apart from numbers in
+it. A verdict has at most this many reasons from similar failed checks; of more, it has only the first."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,29 @@ class Check:
 
 
 def short_reasons(reasons: Iterable[str]) -> list[str]:
-    """Return reasons; of more than MOST_ALIKE that are alike, the first with the number of the others."""
-    alike: dict[object, list[str]] = {}
+    """Return the reasons of a verdict without those that say nearly the same as another one.
+
+    If more than MOST_SIMILAR_REASONS come from similar failed checks, only the first of these is returned,
+    with the number of the others.
+    """
+    similar: dict[object, list[str]] = {}
     for reason in reasons:
         found = REASON.fullmatch(reason)
         key = (re.sub(r"\d+", "", found["name"]), found["requested"]) if found else reason
-        alike.setdefault(key, []).append(reason)
-    found_all = []
-    for first, *others in alike.values():
-        many = len(others) >= MOST_ALIKE
-        found_all += [f"{first} ({len(others)} more checks like this failed)"] if many else [first, *others]
-    return found_all
+        similar.setdefault(key, []).append(reason)
+    shown: list[str] = []
+    for first, *others in similar.values():
+        many = len(others) >= MOST_SIMILAR_REASONS
+        shown += [f"{first} ({len(others)} more checks like this failed)"] if many else [first, *others]
+    return shown
+
+
+def graded(deviation: float, allowed: float, invalid_above: float) -> tuple[bool, Verdict]:
+    """Return whether a deviation is within the allowed one, and the verdict if it is not.
+
+    It is invalid if the deviation exceeds `invalid_above` times the allowed one, otherwise suspect.
+    """
+    return deviation <= allowed, "invalid" if deviation > invalid_above * allowed else "suspect"
 
 
 def unreadable(trace: Path, host: str, error: Exception) -> Check:

@@ -18,7 +18,7 @@ from samovar.campaign.verdict.pcap_reader import CaptureSummary, read_capture
 from samovar.campaign.verdict.traces import UNREADABLE, read_text
 from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan, Resolved
-from samovar.recipes import FlowEnds, Program, TrialScripts
+from samovar.recipes import ByteCounts, FlowEnds, Program, TrialScripts
 
 State = Mapping[str, str]
 """The state of a host: keys and values that a script printed."""
@@ -194,6 +194,11 @@ class Evidence:
             return read_text(self.folder / "logs" / f"{ends.name('client')}.out.gz")
         except UNREADABLE:
             return ""
+
+    def counted_bytes(self, ends: FlowEnds) -> ByteCounts | None:
+        """Return the bytes that a flow's generator counted, or None if it printed no count."""
+        counts = ends.recipe.header.counts
+        return counts.read(self.client_output(ends)) if counts is not None else None
 
     @cached_property
     def captures(self) -> tuple[tuple[CapturePlan, CaptureSummary], ...]:

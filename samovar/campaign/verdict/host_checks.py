@@ -161,8 +161,7 @@ def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool,
         return False, "its effect is unknown: no capture shows all that passed the bottleneck"
     (plan,) = captures
     try:
-        file = evidence.folder / "traces" / f"{plan.host}-{plan.interface}.pcap.gz"
-        seconds = bytes_by_second(file, behind)
+        seconds = bytes_by_second(evidence.capture_file(plan), behind)
     except UNREADABLE as error:
         return False, f"its effect is unknown: {type(error).__name__}: {error}"
     if len(seconds) < LEAST_SECONDS:

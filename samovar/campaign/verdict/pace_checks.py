@@ -8,7 +8,7 @@ from statistics import median
 from typing import NamedTuple
 
 from samovar.campaign.verdict.capture_checks import block_bytes, data_streams, streams_from
-from samovar.campaign.verdict.check_result import Check, Verdict
+from samovar.campaign.verdict.check_result import Check, graded
 from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.pcap_reader import CaptureSummary, SentPackets, read_sent_packets
 from samovar.campaign.verdict.traces import UNREADABLE
@@ -66,9 +66,7 @@ def _limited(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
     """Check that a TCP flow sent at most as many bytes as the rate limit of its generator allows."""
     flow, share = ends.flow, evidence.policy.thresholds.offered
     name, requested = f"rate sent in flow {flow.label}", f"at most {_text(pace, pace.per_s)}"
-    counts = ends.recipe.header.counts
-    counted = counts.read(evidence.client_output(ends)) if counts is not None else None
-    captures = evidence.captures_at(flow.from_host, whole=True)
+    counted, captures = evidence.counted_bytes(ends), evidence.captures_at(flow.from_host, whole=True)
     if flow.duration_s is None or ends.name("client") in evidence.halted:
         observed = "unknown: the flow has no duration, or was stopped early"
         yield Check(name, flow.from_host, requested, observed, True)
@@ -82,7 +80,7 @@ def _limited(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
         observed = _text(pace, 8 * sent_bytes / flow.duration_s)
         excess = (8 * sent_bytes - block_bits) / flow.duration_s / pace.per_s - 1
         tolerance = f"+ {share:.1%} plus one block"
-        yield Check(name, flow.from_host, requested, observed, *_graded(excess, share), tolerance)
+        yield Check(name, flow.from_host, requested, observed, *graded(excess, share, FAR), tolerance)
 
 
 def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
@@ -97,20 +95,18 @@ def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
     name, requested = f"rate sent in flow {flow.label}{back}", _text(pace, pace.per_s)
     sending = _captured(evidence, ends, pace, host)
     if sending is None:
-        yield _by_count(evidence, ends, pace, Check(name, host, requested, "", True))
+        yield _by_count(evidence, ends, pace, name, host, requested)
         return
     share, observed = limits.offered, _text(pace, sending.mean)
     deviation = sending.mean / pace.per_s - 1
     holder = _holder(evidence, host)
     if holder:
-        ok, severity = _graded(deviation, share)
-        yield Check(
-            name, host, f"at most {requested}", f"{observed}; {holder}", ok, severity, f"+ {share:.1%}"
-        )
+        within, observed = graded(deviation, share, FAR), f"{observed}; {holder}"
+        yield Check(name, host, f"at most {requested}", observed, *within, f"+ {share:.1%}")
         return
     packet = max(sending.amounts) / sending.life_s / pace.per_s
-    graded = _graded(abs(deviation) - packet, share)
-    yield Check(name, host, requested, observed, *graded, f"± {share:.1%} plus one packet")
+    within = graded(abs(deviation) - packet, share, FAR)
+    yield Check(name, host, requested, observed, *within, f"± {share:.1%} plus one packet")
     seconds = int(sending.life_s)
     amounts = [0] * seconds
     for t_s, amount in zip(sending.t_s, sending.amounts, strict=True):
@@ -133,11 +129,6 @@ def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
     )
 
 
-def _graded(excess: float, share: float) -> tuple[bool, Verdict]:
-    """Return whether a deviation is within the tolerance `share`, and the verdict if it is not."""
-    return excess <= share, "invalid" if excess > FAR * share else "suspect"
-
-
 def _text(pace: Pace, per_s: float) -> str:
     return f"{per_s / 1e6:.4g} Mbit/s" if pace.in_bits else f"{per_s:.4g} packets/s"
 
@@ -154,22 +145,20 @@ def _holder(evidence: Evidence, host: str) -> str:
     return "the setting `shaper` limits the sender" if "shaper" in settings else ""
 
 
-def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, unknown: Check) -> Check:
+def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, name: str, host: str, requested: str) -> Check:
     """Return the check of a flow's mean rate by the bytes that its generator counted.
 
-    Without such a count, return a check that passes: `unknown` with an explanation.
+    Without such a count, return a check that passes, with an explanation.
     """
-    flow, share, counts = ends.flow, evidence.policy.thresholds.offered, ends.recipe.header.counts
-    counted = None
-    if pace.in_bits and pace.end == "from" and counts is not None and ends in evidence.completed_flows:
-        counted = counts.read(evidence.client_output(ends))
-    name, host, requested = unknown.name, unknown.host, unknown.requested
+    flow, share = ends.flow, evidence.policy.thresholds.offered
+    is_counted = pace.in_bits and pace.end == "from" and ends in evidence.completed_flows
+    counted = evidence.counted_bytes(ends) if is_counted else None
     if counted is None or flow.duration_s is None:
         return Check(name, host, requested, f"unknown: {host} has no capture of this flow", True)
     mean = 8 * counted.sent_bytes / flow.duration_s
     observed = f"{_text(pace, mean)} by the generator's count"
-    graded = _graded(abs(mean / pace.per_s - 1), share)
-    return Check(name, host, requested, observed, *graded, f"± {share:.1%}")
+    within = graded(abs(mean / pace.per_s - 1), share, FAR)
+    return Check(name, host, requested, observed, *within, f"± {share:.1%}")
 
 
 def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Sending | None:

@@ -8,7 +8,7 @@ from math import exp, lgamma, log
 from pathlib import Path
 
 from samovar.campaign.verdict.capture_checks import FULL_FRAME_BYTES, SLACK_BYTES
-from samovar.campaign.verdict.check_result import Check, Verdict, unreadable
+from samovar.campaign.verdict.check_result import Check, graded, unreadable
 from samovar.campaign.verdict.evidence import QUEUE, STAGE, Evidence
 from samovar.campaign.verdict.path_measurement import DirectionMeasurement
 from samovar.campaign.verdict.traces import (
@@ -65,7 +65,8 @@ def check_direction(
         else:
             most_s = DELAY_S + DELAY_SHARE * path.rtt_s + path.down.jitter_s + path.up.jitter_s
             tolerances, tolerance = abs(rtt_s - path.rtt_s) / most_s, f"± {most_s * 1e3:.2g} ms"
-            yield _close("base RTT", router, requested, f"{rtt_s * 1e3:.2f} ms", tolerances, tolerance)
+            within = graded(tolerances, 1, INVALID_TOLERANCES)
+            yield Check("base RTT", router, requested, f"{rtt_s * 1e3:.2f} ms", *within, tolerance)
     if probe.burst_packets:
         name, asked_bps, rate_bps = f"rate at {interface}", direction.rate_bps or 0, measured.rate_bps
         requested = f"{asked_bps / 1e6:g} Mbit/s"
@@ -73,8 +74,8 @@ def check_direction(
             yield Check(name, router, requested, "no packets arrived", False)
         else:
             tolerances = abs(rate_bps - asked_bps) / (RATE_SHARE * asked_bps)
-            observed = f"{rate_bps / 1e6:.4g} Mbit/s"
-            yield _close(name, router, requested, observed, tolerances, f"± {RATE_SHARE:.0%}")
+            observed, within = f"{rate_bps / 1e6:.4g} Mbit/s", graded(tolerances, 1, INVALID_TOLERANCES)
+            yield Check(name, router, requested, observed, *within, f"± {RATE_SHARE:.0%}")
         if fills or measured.sampled_packets is not None:  # ipfw(8) does not show the queues of fq_codel
             yield _check_buffer(path, direction, probe, measured, fills)
     if measured.sent_paced:
@@ -82,15 +83,6 @@ def check_direction(
         ok = plausible_losses(measured.lost, measured.sent_paced, direction.loss, states)
         requested, observed = f"{direction.loss:.4%}", f"{measured.lost} of {measured.sent_paced}"
         yield Check(f"loss towards {interface}", router, requested, observed, ok, "suspect")
-
-
-def _close(name: str, host: str, requested: str, observed: str, tolerances: float, tolerance: str) -> Check:
-    """Return a check that passes if the deviation is at most one tolerance.
-
-    If the deviation exceeds one tolerance, the verdict is suspect; if it exceeds INVALID_TOLERANCES, invalid.
-    """
-    severity: Verdict = "invalid" if tolerances > INVALID_TOLERANCES else "suspect"
-    return Check(name, host, requested, observed, tolerances <= 1, severity, tolerance)
 
 
 def _check_buffer(
@@ -146,10 +138,9 @@ def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
     """Compare the counter of the bottleneck's queue in each direction with captures downstream of the queue.
 
     Bytes are compared. If an access point of a lab's WLAN is downstream, packets are compared instead,
-    because its logger counts dropped frames, not their bytes.
-
-    Not checked if offloads are on, because a queue counts a super-packet as one packet. Packets that are
-    still queued when the queue's counter is read arrive later, so captures may have more bytes.
+    because its logger counts dropped frames, not their bytes. Not checked if offloads are on, because a
+    queue counts a super-packet as one packet. Packets that are still queued when the queue's counter is read
+    arrive later, so captures may have more of them.
     """
     resolved, path, share = evidence.resolved, evidence.resolved.path, evidence.policy.thresholds.bottleneck
     span = evidence.counters.get(path.router) if path is not None else None
@@ -170,29 +161,26 @@ def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
             for stream in capture
             if stream.destination in behind and stream.source not in behind
         ]
-        points, dropped_frames = [*_access_points(evidence, hosts)], 0
-        for host, trace in points:
+        dropped: list[int] = []
+        for host, trace in _access_points(evidence, hosts):
             try:
                 with open_lines(trace) as file:
-                    dropped_frames += read_frames_dropped(file, host)
+                    dropped.append(read_frames_dropped(file, host))
             except UNREADABLE as error:
                 yield unreadable(trace, host, error)
                 return
-        if points:
-            quantity, unit, sent, slack = "packets", "packets", counted.sent_packets, SLACK_PACKETS
-            captured = sum(stream.packets for stream in arrived)
-            received = captured + dropped_frames
-            requested = f"{captured} packets captured downstream, {dropped_frames} dropped by access points"
-        else:
-            quantity, unit, sent, slack = "bytes", "B", counted.sent_bytes, SLACK_BYTES
-            received = sum(stream.frame_bytes for stream in arrived)
-            requested = f"{received} B captured downstream"
-        most = share * sent + slack
+        unit, sent, slack = "B", counted.sent_bytes, SLACK_BYTES
+        if dropped:
+            unit, sent, slack = "packets", counted.sent_packets, SLACK_PACKETS
+        captured = sum(stream.packets if dropped else stream.frame_bytes for stream in arrived)
+        requested = f"{captured} {unit} captured downstream"
+        requested += f", {sum(dropped)} dropped by access points" if dropped else ""
         observed = f"{sent} {unit} sent by the queue"
         if counted.waiting_packets:
             observed += f", in which {counted.waiting_packets} packets still waited"
-        ok = sent - received <= most and (sent - received >= -most or counted.waiting_packets > 0)
-        label = f"{quantity} through the bottleneck, {name}"
+        missing, most = sent - captured - sum(dropped), share * sent + slack
+        ok = missing <= most and (missing >= -most or counted.waiting_packets > 0)
+        label = f"{'packets' if dropped else 'bytes'} through the bottleneck, {name}"
         yield Check(label, path.router, requested, observed, ok, "suspect", f"± {share:.1%}")
 
 
@@ -207,14 +195,10 @@ def _access_points(evidence: Evidence, receivers: Collection[str]) -> Iterator[t
 def check_bottleneck_rate(evidence: Evidence) -> Iterator[Check]:
     """Check the rate of each direction while packets waited, from samples of the logger `queue`."""
     path = evidence.resolved.path
-    if path is None:
-        return
-    loggers = (one for one in evidence.resolved.loggers if (one.logger, one.host) == ("queue", path.router))
-    sampled = {one.interface for one in loggers}
-    for direction in (path.down, path.up):
-        if direction.interface in sampled:
-            trace = evidence.folder / "traces" / f"{path.router}-queue.csv.gz"
-            yield from compare_rate(evidence, path.router, direction, trace)
+    for host, program in evidence.programs("logger", "queue"):
+        for direction in (path.down, path.up) if path is not None and path.router == host else ():
+            if direction.interface == program.interface:
+                yield from compare_rate(evidence, host, direction, evidence.trace(program))
 
 
 def check_queue_gaps(evidence: Evidence) -> Iterator[Check]:
@@ -277,10 +261,9 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
         yield Check(name, router, requested, observed, True, "suspect", f"± {share:.1%}")
         return
     rate_bps = sent_bytes * 8 / busy_s
-    off = abs(rate_bps / direction.rate_bps - 1)
-    severity: Verdict = "invalid" if off > INVALID_BUSY_TOLERANCES * share else "suspect"
+    within = graded(abs(rate_bps / direction.rate_bps - 1), share, INVALID_BUSY_TOLERANCES)
     observed = f"{rate_bps / 1e6:.4g} Mbit/s over {busy_s:.1f} s"
-    yield Check(name, router, requested, observed, off <= share, severity, f"± {share:.1%}")
+    yield Check(name, router, requested, observed, *within, f"± {share:.1%}")
 
 
 def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSample, QueueSample]]) -> float:

@@ -8,21 +8,22 @@ from __future__ import annotations
 import gzip
 import struct
 from array import array
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 BLOCK_BYTES = 1 << 20
 LARGEST_PACKET_BYTES = 262_144
 GLOBAL_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
-BYTE_ORDERS = {
-    b"\x4d\x3c\xb2\xa1": "<",
-    b"\xd4\xc3\xb2\xa1": "<",
-    b"\xa1\xb2\x3c\x4d": ">",
-    b"\xa1\xb2\xc3\xd4": ">",
+FORMATS = {
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
 }
-"""Byte order by the magic number of a capture, for time stamps in ns and in µs (pcap-savefile(5))."""
-NANOSECONDS = (b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d")
+"""Byte order, and unit of the time stamps in ns, by the magic number of a capture (pcap-savefile(5))."""
 FIRST_BYTES = 42
 """The total size of the headers of Ethernet, IPv4, and UDP or ICMP."""
 ETHERNET_HEADER_BYTES = 14
@@ -101,7 +102,8 @@ def read_capture(file: Path, most_packets: int) -> CaptureSummary:
     """
     capture, data = CaptureSummary(), b""
     with gzip.open(file, "rb") as source:
-        record = struct.Struct(f"{_byte_order(source.read(GLOBAL_HEADER_BYTES))}II")
+        byte_order, _ = _format(source.read(GLOBAL_HEADER_BYTES))
+        record = struct.Struct(f"{byte_order}II")
         while capture.whole and (block := source.read(BLOCK_BYTES)):
             data += block
             try:
@@ -118,19 +120,11 @@ def bytes_by_second(file: Path, destinations: Iterable[str]) -> list[int]:
     The first and the last second in which such packets were captured are left out, because they are
     incomplete. Raises the same errors as read_capture().
     """
-    wanted, found = {bytes(map(int, one.split("."))) for one in destinations}, dict[int, int]()
-    with gzip.open(file, "rb") as source:
-        record = struct.Struct(f"{_byte_order(source.read(GLOBAL_HEADER_BYTES))}IIII")
-        while len(head := source.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
-            second, _, kept, _ = record.unpack(head)
-            if kept > LARGEST_PACKET_BYTES:
-                raise ValueError(f"a packet of {kept} bytes; at most {LARGEST_PACKET_BYTES} are possible")
-            data = source.read(kept)
-            if data[12:15] == PLAIN_IPV4 and data[30:34] in wanted:
-                found[second] = found.get(second, 0) + int.from_bytes(data[16:18], "big")
-    if not found:
-        return []
-    return [found.get(second, 0) for second in range(min(found) + 1, max(found))]
+    wanted, found = {bytes(map(int, one.split("."))) for one in destinations}, Counter[int]()
+    for t_ns, data in _packets(file):
+        if data[12:15] == PLAIN_IPV4 and data[30:34] in wanted:
+            found[t_ns // 1_000_000_000] += int.from_bytes(data[16:18], "big")
+    return [found[second] for second in range(min(found) + 1, max(found))] if found else []
 
 
 @dataclass
@@ -148,41 +142,43 @@ def read_sent_packets(file: Path, keys: Collection[Key], most_packets: int) -> S
     payload. Raises the same errors as read_capture().
     """
     sent = SentPackets()
+    for t_ns, data in islice(_packets(file), most_packets):
+        if len(data) < FIRST_BYTES or data[12:15] != PLAIN_IPV4 or data[20] & 0x1F or data[21]:
+            continue
+        protocol = data[23]
+        if (protocol, data[26:38]) in keys if protocol == UDP else _is_request(data, keys):
+            sent.t_ns.append(t_ns)
+            length = data[38:40] if protocol == UDP else data[16:18]
+            headers_bytes = 8 if protocol == UDP else 28
+            sent.payload_bytes.append(max(0, int.from_bytes(length, "big") - headers_bytes))
+    return sent
+
+
+def _packets(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield each packet of a capture: its time in ns since the epoch, and as much as was captured of it."""
     with gzip.open(file, "rb") as source:
-        head = source.read(GLOBAL_HEADER_BYTES)
-        record = struct.Struct(f"{_byte_order(head)}IIII")
-        unit_ns = 1 if head[:4] in NANOSECONDS else 1000
-        for _ in range(most_packets):
-            size = source.read(RECORD_HEADER_BYTES)
-            if len(size) < RECORD_HEADER_BYTES:
-                break
-            second, fraction, kept, _ = record.unpack(size)
+        byte_order, unit_ns = _format(source.read(GLOBAL_HEADER_BYTES))
+        record = struct.Struct(f"{byte_order}IIII")
+        while len(head := source.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
+            second, fraction, kept, _ = record.unpack(head)
             if kept > LARGEST_PACKET_BYTES:
                 raise ValueError(f"a packet of {kept} bytes; at most {LARGEST_PACKET_BYTES} are possible")
-            data = source.read(kept)
-            if len(data) < FIRST_BYTES or data[12:15] != PLAIN_IPV4 or data[20] & 0x1F or data[21]:
-                continue
-            protocol = data[23]
-            if (protocol, data[26:38]) in keys if protocol == UDP else _is_request(data, keys):
-                sent.t_ns.append(second * 1_000_000_000 + fraction * unit_ns)
-                length = data[38:40] if protocol == UDP else data[16:18]
-                headers_bytes = 8 if protocol == UDP else 28
-                sent.payload_bytes.append(max(0, int.from_bytes(length, "big") - headers_bytes))
-    return sent
+            yield second * 1_000_000_000 + fraction * unit_ns, source.read(kept)
 
 
 def _is_request(data: bytes, keys: Collection[Key]) -> bool:
     return data[23] == ICMP and data[34] == ECHO_REQUEST and (ICMP, data[26:34] + bytes(4)) in keys
 
 
-def _byte_order(head: bytes) -> str:
-    order = BYTE_ORDERS.get(head[:4])
-    if order is None or len(head) < GLOBAL_HEADER_BYTES:
+def _format(head: bytes) -> tuple[str, int]:
+    """Return byte order and time unit of a capture that has this global header."""
+    if head[:4] not in FORMATS or len(head) < GLOBAL_HEADER_BYTES:
         raise ValueError("not a capture in the format of tcpdump -w")
-    (link,) = struct.unpack_from(f"{order}I", head, 20)
+    byte_order, unit_ns = FORMATS[head[:4]]
+    (link,) = struct.unpack_from(f"{byte_order}I", head, 20)
     if link & 0xFFFF != 1:
         raise ValueError(f"a capture of link type {link & 0xFFFF}; it must be 1, Ethernet")
-    return order
+    return byte_order, unit_ns
 
 
 def _count_packets(capture: CaptureSummary, data: bytes, record: struct.Struct, most_packets: int) -> int:

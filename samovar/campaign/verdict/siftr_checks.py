@@ -101,10 +101,8 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
 def check_siftr_logs(evidence: Evidence) -> Iterator[Check]:
     """Check every SIFTR log of a trial, and the largest window of each flow in it."""
     for host, program in evidence.programs("logger", "siftr"):
-        loggers = evidence.resolved.loggers
-        given = next(one for one in loggers if (one.host, one.logger) == (host, "siftr")).parameters
         recipe = evidence.scripts.recipe_of(host, program)
-        values: dict[str, Any] = {**recipe.defaults, **recipe.parse_values(given)}
+        values: dict[str, Any] = {**recipe.defaults, **recipe.parse_values(program.parameters)}
         per_line, port = values["packets_per_line"], values["port_filter"]
         yield from check_siftr_log(evidence, host, evidence.trace(program), per_line, port)
 

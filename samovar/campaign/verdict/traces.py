@@ -25,17 +25,17 @@ DUMMYNET = "dummynet"
 
 
 @contextmanager
-def open_lines(file: Path, encoding: str = "ascii") -> Iterator[Iterator[str]]:
+def open_lines(file: Path) -> Iterator[Iterator[str]]:
     """Open a compressed text, and yield an iterator over its lines with their line endings.
 
     Reading may raise the exceptions in UNREADABLE. It raises ValueError if a line or the text is too long.
     """
     most_bytes = LARGEST_RATIO * file.stat().st_size + SLACK_BYTES
     with gzip.open(file, "rb") as packed:
-        yield _lines(packed, encoding, most_bytes)
+        yield _lines(packed, most_bytes)
 
 
-def _lines(packed: gzip.GzipFile, encoding: str, most_bytes: int) -> Iterator[str]:
+def _lines(packed: gzip.GzipFile, most_bytes: int) -> Iterator[str]:
     count = 0
     while line := packed.readline(LONGEST_LINE_BYTES + 1):
         count += len(line)
@@ -43,7 +43,7 @@ def _lines(packed: gzip.GzipFile, encoding: str, most_bytes: int) -> Iterator[st
             raise ValueError(f"has a line of more than {LONGEST_LINE_BYTES} bytes, the limit for a trace")
         if count > most_bytes:
             raise ValueError(f"unpacks to more than {LARGEST_RATIO} times its size, the limit for a trace")
-        yield line.decode(encoding, "replace")
+        yield line.decode("ascii", "replace")
 
 
 def read_text(file: Path) -> str:

@@ -902,7 +902,7 @@ def test_a_time_in_whole_seconds_counts_as_the_next_second() -> None:
 
 
 @pytest.mark.parametrize(("hosts", "listed"), [(3, 3), (4, 1), (25, 1)])
-def test_of_many_failed_checks_that_are_alike_one_is_a_reason_and_the_others_are_counted(
+def test_of_many_similar_failed_checks_one_is_a_reason_and_the_others_are_counted(
     hosts: int, listed: int
 ) -> None:
     busy = [
