@@ -16,40 +16,6 @@ from samovar.recipes import Catalogue, TrialScripts, host_phases
 CAMPAIGN = "<campaign>"
 
 
-class Phase(NamedTuple):
-    """A phase of a trial: its name, the key of its script in host_phases(), and a note on when it runs.
-
-    `note` is empty if the phase runs in every trial.
-    """
-
-    name: str
-    script: str
-    note: str = ""
-
-
-BEFORE_BOOT = (
-    Phase("read lasting", "read lasting", "settings that need a reboot"),
-    Phase("set lasting", "set lasting", "unless the host has them already"),
-    Phase("reboot", "reboot", "after these settings have changed"),
-)
-SETTINGS = (
-    Phase("read", "read"),
-    Phase("guard", "restore without a controller", "the host runs it if its controller disappears"),
-    Phase("set", "set"),
-)
-FIT = Phase("fit", "", "where the kernel derives windows from the buffer (Linux 6.7 and later)")
-RECORDERS = (Phase("offer", "offer"), Phase("arm", "arm"))
-CLOCKS = (Phase("clock", "clock", "several times"),)
-TRAFFIC = (Phase("traffic", "traffic"), Phase("restore", "finish"), Phase("stop", "stop"))
-AFTER_BOOT = (
-    Phase(
-        "restore lasting",
-        "restore lasting",
-        "once after the last trial with these settings, followed by a reboot",
-    ),
-)
-
-
 class HostScript(NamedTuple):
     """One script of a trial; `note` says when it runs, and is empty if it runs in every trial.
 
@@ -125,23 +91,34 @@ def render_trial(trial: Trial, catalogue: Catalogue, policy: Policy) -> Iterator
         )
         for host in hosts
     }
+
+    def rendered(
+        phase: str, key: str = "", note: str = "", on: Sequence[str] = hosts
+    ) -> Iterator[HostScript]:
+        """Yield the scripts of one phase. `key` is that of host_phases(), the phase's name if empty."""
+        for host in on:
+            text = phases[host][key or phase]()
+            expected = phases[host]["expected state"]() if phase == "set" else ""
+            if text is not None:
+                yield HostScript(trial.id, phase, host, note, text, expected or "")
+
     lasting = [host for host in hosts if scripts.settings(host, True)]
-
-    def rendered(some: Sequence[Phase], on: Sequence[str] = hosts) -> Iterator[HostScript]:
-        for phase in some:
-            for host in on:
-                text = phases[host][phase.script]()
-                expected = phases[host]["expected state"]() if phase.script == "set" else ""
-                if text is not None:
-                    yield HostScript(trial.id, phase.name, host, phase.note, text, expected or "")
-
-    ends = [host for host in hosts if any(one.end for one in scripts.processes(host))]
-    yield from rendered(BEFORE_BOOT, lasting)
-    yield from rendered(SETTINGS)
+    yield from rendered("read lasting", note="settings that need a reboot", on=lasting)
+    yield from rendered("set lasting", note="unless the host has them already", on=lasting)
+    yield from rendered("reboot", note="after these settings have changed", on=lasting)
+    yield from rendered("read")
+    alone = "the host runs it if its controller disappears"
+    yield from rendered("guard", "restore without a controller", alone)
+    yield from rendered("set")
     for host in dict.fromkeys(probe.receiver for probe in window_probes(scripts)):
-        text = render_fit(scripts, host, FittedBuffer())
-        yield HostScript(trial.id, FIT.name, host, FIT.note, text)
-    yield from rendered(RECORDERS)
-    yield from rendered(CLOCKS, ends)
-    yield from rendered(TRAFFIC)
-    yield from rendered(AFTER_BOOT, lasting)
+        note = "where the kernel derives windows from the buffer (Linux 6.7 and later)"
+        yield HostScript(trial.id, "fit", host, note, render_fit(scripts, host, FittedBuffer()))
+    yield from rendered("offer")
+    yield from rendered("arm")
+    ends = [host for host in hosts if any(one.end for one in scripts.processes(host))]
+    yield from rendered("clock", note="several times", on=ends)
+    yield from rendered("traffic")
+    yield from rendered("restore", "finish")
+    yield from rendered("stop")
+    once = "once after the last trial with these settings, followed by a reboot"
+    yield from rendered("restore lasting", note=once, on=lasting)

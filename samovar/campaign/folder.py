@@ -76,14 +76,11 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick |
 
 def find_campaign(plan: Plan, results: Path) -> Path | None:
     """Return the newest campaign of the same experiment, profile, testbed, overrides and shard, or None."""
-    identity = (
-        *(plan.schema_version, plan.experiment, plan.profile, plan.testbed),
-        *(dict(plan.overrides), plan.shard),
-    )
+    own = plan.head()
     folders = (results / plan.experiment).glob(f"{plan.profile or 'full'}-*/")
     for folder in sorted(folders, key=lambda one: one.name[-len("YYYYMMDD-HHMMSS") :], reverse=True):
         head = read_head(folder / PLAN)
-        if [head.get(key) or None for key in IDENTITY] == [value or None for value in identity]:
+        if all((head.get(key) or None) == (own.get(key) or None) for key in IDENTITY):
             return folder
     return None
 
@@ -118,12 +115,9 @@ def begin_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit
 
 def new_folder(plan: Plan, results: Path) -> Path:
     """Return the path of the folder of a campaign that starts now."""
-    shard = f"{plan.shard.replace('/', 'of')}-" if plan.shard else ""
-    return (
-        results
-        / plan.experiment
-        / f"{plan.profile or 'full'}-{shard}{datetime.now(UTC).astimezone():{TIME_FORMAT}}"
-    )
+    time = f"{datetime.now(UTC).astimezone():{TIME_FORMAT}}"
+    parts = plan.profile or "full", plan.shard.replace("/", "of"), time
+    return results / plan.experiment / "-".join(filter(None, parts))
 
 
 def point_latest(folder: Path) -> None:
@@ -205,9 +199,8 @@ def trial_statuses(state: CampaignState) -> dict[str, str]:
 
     A trial is DONE if it completed and its verdict is not invalid.
     """
-    status = {"completed": "invalid", "in flight": "interrupted"}
     return {
-        id_: status.get(trial.status, trial.status) if is_open(trial) else DONE
+        id_: ("interrupted" if trial.status == "in flight" else trial.result) if is_open(trial) else DONE
         for id_, trial in state.trials.items()
     }
 

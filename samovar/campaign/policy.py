@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from samovar import units
 from samovar.experiment import Config, Experiment, Testbed, keys
 
 DEFAULT_THRESHOLDS = keys.Thresholds()
@@ -43,24 +42,13 @@ class Policy:
         for key, one in keys.keys_of(keys.Thresholds).items():
             bound, default = (getattr(own, one.attribute) for own in (self.thresholds, DEFAULT_THRESHOLDS))
             if key != "profile" and (bound < default if one.attribute in LOOSER_BELOW else bound > default):
-                bounds[key] = {"bound": _text(one.attribute, bound), "default": _text(one.attribute, default)}
+                bounds[key] = {"bound": one.type.write(bound) if one.type else bound, "default": one.default}
         profile = {"profile": self.thresholds.profile} if self.thresholds.profile else {}
         return {**profile, "loosened": bounds} if profile or bounds else {}
 
     def pause_s(self, attempts: int) -> float:
         """Return the pause in seconds before the next attempt; it doubles with each attempt up to a limit."""
         return min(self.config.backoff_most_s, self.config.backoff_s * 2.0 ** min(attempts - 1, 62))
-
-
-def _text(attribute: str, bound: float) -> str:
-    """Return the value of a threshold as text with its unit, as a YAML file states it."""
-    if attribute.endswith("_s"):
-        return units.format_duration(bound)
-    if attribute.endswith("_ppm"):
-        return units.format_drift(bound)
-    if attribute.endswith("_bytes"):
-        return units.format_bytes(int(bound))
-    return str(bound) if attribute == "capture_packets" else units.format_share(bound)
 
 
 DEFAULT_POLICY = Policy()

@@ -108,11 +108,9 @@ class Preflight:
         self, planned: PlannedExperiment, facts: Mapping[str, HostFacts], cost: Cost
     ) -> Sequence[Finding]:
         """Return what hosts and the controller's disk lack for a plan, and what recipes do not support."""
-        plan, catalogue, config = planned.plan, self._project.catalogue, self._project.config
-        policy = policy_of(planned.experiment, planned.testbed, config, {})
-        found = availability.find_missing(
-            plan, catalogue, facts, config.clock_tolerance_s, policy.calibrate, config.free_space
-        )
+        plan, catalogue = planned.plan, self._project.catalogue
+        policy = policy_of(planned.experiment, planned.testbed, self._project.config, {})
+        found = availability.find_missing(plan, catalogue, facts, policy)
         return [*self._disk_space(cost), *availability.unsupported_paths(plan, catalogue), *found]
 
     def _disk_space(self, cost: Cost) -> Sequence[Finding]:

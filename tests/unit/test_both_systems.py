@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from samovar.campaign.availability import find_missing, unsupported_paths
+from samovar.campaign.policy import Policy
 from samovar.experiment import LoadOptions, Testbed, load_experiment, load_testbed, package_outputs, yaml_tree
 from samovar.hosts import HostFacts
 from samovar.hosts.fact_parsers import parse_cc_available, parse_cc_parameters, parse_dmesg_rings
@@ -124,7 +125,7 @@ def test_what_freebsd_lacks_for_a_shipped_experiment_is_a_generator_with_a_repla
 ) -> None:
     plan = planned(name, "FreeBSD", tmp_path)
     facts = {host: facts_of_freebsd(plan, host) for host in plan.trials[0].resolved.hosts}
-    for finding in find_missing(plan, CATALOGUE, facts, 1.0, calibrates=True):
+    for finding in find_missing(plan, CATALOGUE, facts, Policy(calibrate=True)):
         if name.startswith("cdg-wlan") and finding.what.startswith(LINUX_ONLY):
             continue
         program = finding.what.removeprefix("no program ")

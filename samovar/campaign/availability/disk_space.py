@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -56,10 +57,9 @@ def free_here(folder: Path) -> int:
     Raises CampaignError if the free space cannot be read.
     """
     try:
-        disk = os.statvfs(nearest_folder(folder))
+        return shutil.disk_usage(nearest_folder(folder)).free
     except OSError as error:
         raise CampaignError(f"{folder}: free space cannot be read: {error.strerror}") from error
-    return disk.f_bavail * disk.f_frsize
 
 
 def full_disks(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from samovar.campaign.availability.disk_space import full_disks
 from samovar.campaign.availability.findings import Finding
-from samovar.campaign.availability.mtu_limits import mtus_beyond_limits
 from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, refusal, root_needs
+from samovar.campaign.policy import Policy
 from samovar.experiment import keys
 from samovar.hosts import LINUX_CC_NAMES, HostFacts, linux_cc
 from samovar.plan import Group, HostPlan, Plan, Trial, View
@@ -71,8 +72,18 @@ def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> di
 
     With `calibrates`, the result includes what the recipes that calibrate paths need.
     """
-    hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
-    return {host: _host_needs(plan, host, catalogue, calibrates) for host in hosts}
+    return {host: _host_needs(plan, host, catalogue, calibrates) for host in _hosts(plan)}
+
+
+def _hosts(plan: Plan) -> Mapping[str, HostPlan]:
+    return plan.trials[0].resolved.hosts if len(plan.trials) else {}
+
+
+def _examples(plan: Plan, host: str, catalogue: Catalogue) -> Iterator[tuple[Group, TrialScripts]]:
+    """Yield each group of trials that need the same on a host, with the scripts of one such trial."""
+    for group in plan.groups(recipes_view(host)):
+        example = Trial(id="", part=group.part, treatment={}, replicate=1, block=1, source=group.resolved)
+        yield group, TrialScripts(example, catalogue, "preflight")
 
 
 def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -> HostNeeds:
@@ -80,11 +91,8 @@ def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -
     notes: dict[Need, str] = {}
     alternatives: dict[Need, dict[Alternative, None]] = {}
     interfaces: Sequence[str] = ()
-    for number, group in enumerate(plan.groups(recipes_view(host))):
-        resolved = group.resolved
-        interfaces = interfaces or resolved.hosts[host].interfaces
-        example = Trial(id="", part=group.part, treatment={}, replicate=1, block=1, source=resolved)
-        scripts = TrialScripts(example, catalogue, "preflight")
+    for number, (group, scripts) in enumerate(_examples(plan, host, catalogue)):
+        interfaces = interfaces or scripts.resolved.hosts[host].interfaces
         for need in _needs(scripts, host):
             found.setdefault(need, {})[number] = group
         for header in (recipe.header for recipe in recipes_at(scripts, host)):
@@ -93,11 +101,10 @@ def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -
             )
         for need, other in _alternatives(scripts, host):
             alternatives.setdefault(need, {})[other] = None
-        for name in calibration_needs(resolved, host, catalogue) if calibrates else ():
+        for name in calibration_needs(scripts.resolved, host, catalogue) if calibrates else ():
             found.setdefault(Need("program", name), {})[number] = group
     trials = {need: plan.trials_of(groups.values()) for need, groups in found.items()}
-    system = plan.trials[0].resolved.hosts[host].system
-    return HostNeeds(system, interfaces, trials, notes, alternatives)
+    return HostNeeds(_hosts(plan)[host].system, interfaces, trials, notes, alternatives)
 
 
 def recipes_view(host: str) -> View:
@@ -176,19 +183,16 @@ def used_recipes(plan: Plan, catalogue: Catalogue) -> Iterator[Recipe]:
 
     Raises RecipeError, DefinitionError.
     """
-    hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
-    for host in hosts:
-        for group in plan.groups(recipes_view(host)):
-            example = Trial(id="", part="", treatment={}, replicate=1, block=1, source=group.resolved)
-            yield from recipes_at(TrialScripts(example, catalogue, "recipes"), host)
+    for host in _hosts(plan):
+        for _, scripts in _examples(plan, host, catalogue):
+            yield from recipes_at(scripts, host)
 
 
 def check_recipes(plan: Plan, catalogue: Catalogue) -> None:
     """Read every recipe that a run of a plan may use. Raises RecipeError, DefinitionError."""
     for _ in used_recipes(plan, catalogue):
         pass
-    hosts = plan.trials[0].resolved.hosts.values() if len(plan.trials) else ()
-    for system in {host.system for host in hosts}:
+    for system in {host.system for host in _hosts(plan).values()}:
         for kind in ("step", "fact"):
             for name in sorted(catalogue.names(kind, system)):
                 catalogue.recipe(kind, name, system)
@@ -204,27 +208,34 @@ def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozense
 
 
 def find_missing(
-    plan: Plan,
-    catalogue: Catalogue,
-    facts: Mapping[str, HostFacts],
-    clock_tolerance_s: float,
-    calibrates: bool = False,
-    floor_bytes: int = 0,
+    plan: Plan, catalogue: Catalogue, facts: Mapping[str, HostFacts], policy: Policy
 ) -> Sequence[Finding]:
     """Return a finding for everything that a host lacks for a plan; findings that stop trials come first.
 
-    A clock that differs from the controller's by more than `clock_tolerance_s` is a finding too.
-    `floor_bytes` of each disk must stay free.
+    A clock that differs too much from the controller's is a finding too.
     """
     found = [
         finding
-        for host, needs in host_needs(plan, catalogue, calibrates).items()
+        for host, needs in host_needs(plan, catalogue, policy.calibrate).items()
         if host in facts
-        for finding in _missing_on(host, needs, facts[host], clock_tolerance_s)
+        for finding in _missing_on(host, needs, facts[host], policy.config.clock_tolerance_s)
     ]
     found += mtus_beyond_limits(plan, facts)
-    found += full_disks(plan, catalogue, facts, floor_bytes)
+    found += full_disks(plan, catalogue, facts, policy.config.free_space)
     return sorted(found, key=lambda finding: not finding.stops)
+
+
+def mtus_beyond_limits(plan: Plan, facts: Mapping[str, HostFacts]) -> Iterator[Finding]:
+    """Yield a finding for each MTU that an interface's driver refuses, with the trials that set the MTU."""
+    for host, known in facts.items():
+        limits = {one.name: one.max_mtu_bytes for one in known.interfaces if one.max_mtu_bytes is not None}
+        for group in plan.groups({f"hosts.{host}": attrgetter("mtu_bytes", "interfaces")}):
+            own = group.resolved.hosts.get(host)
+            mtu_bytes = (own.mtu_bytes if own is not None else None) or 0
+            for name in own.interfaces if own is not None else ():
+                if mtu_bytes > limits.get(name, mtu_bytes):
+                    what = f"mtu {mtu_bytes} is more than {name} accepts"
+                    yield Finding(host, what, f"use {limits[name]} or less", True, tuple(group.trials))
 
 
 def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: float) -> Iterator[Finding]:

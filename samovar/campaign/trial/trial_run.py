@@ -18,8 +18,7 @@ from samovar.campaign.context import CampaignContext
 from samovar.campaign.disk_reserve import is_disk_error
 from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
 from samovar.campaign.trial.boot_settings import BootSettings
-from samovar.campaign.trial.throughput_monitor import throughput_reports
-from samovar.campaign.trial.traffic import Traffic
+from samovar.campaign.trial.traffic import Traffic, throughput_reports
 from samovar.campaign.verdict import (
     MTU_AND_ROUTES,
     NOT_OVERHEAD,

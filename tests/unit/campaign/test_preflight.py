@@ -21,6 +21,7 @@ from samovar.campaign.availability.requirements import (
     needs_of,
     recipes_view,
 )
+from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.errors import TestbedError
 from samovar.hosts import HostFacts, Interface
 from samovar.plan import Cost, LoggerPlan, Plan
@@ -70,7 +71,7 @@ def test_the_control_of_a_single_flow_is_needed_too() -> None:
 
 
 def test_a_testbed_that_has_everything_gives_no_finding() -> None:
-    assert find_missing(PLAN, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0) == []
+    assert find_missing(PLAN, CATALOGUE, dict.fromkeys(HOSTS, _facts()), Policy()) == []
 
 
 @pytest.mark.parametrize(
@@ -89,24 +90,24 @@ def test_a_testbed_that_has_everything_gives_no_finding() -> None:
     ],
 )
 def test_what_is_missing_is_named_and_stops_the_trials(facts: dict[str, object], said: str) -> None:
-    findings = find_missing(PLAN, CATALOGUE, {"src": _facts(**facts)}, 1.0)
+    findings = find_missing(PLAN, CATALOGUE, {"src": _facts(**facts)}, Policy())
     assert any(str(finding).startswith(said) for finding in findings), [str(f) for f in findings]
     assert list(blocked_trials(findings)) == [one.id for one in PLAN.trials]
 
 
 def test_a_clock_that_is_off_is_reported_but_stops_nothing() -> None:
-    findings = find_missing(PLAN, CATALOGUE, {"src": _facts(clock_offset_s=-2.5)}, 1.0)
+    findings = find_missing(PLAN, CATALOGUE, {"src": _facts(clock_offset_s=-2.5)}, Policy())
     assert [finding.stops for finding in findings] == [False]
     assert "-2.500 s" in str(findings[0])
 
 
 def test_only_the_trials_that_ask_for_what_is_missing_are_blocked() -> None:
-    blocked = blocked_trials(find_missing(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0))
+    blocked = blocked_trials(find_missing(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), Policy()))
     assert blocked == {key: ["src: no congestion control cdg"] for key in ("cdg-r1-6", "cdg-r2-6")}
 
 
 def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() -> None:
-    findings = find_missing(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0)
+    findings = find_missing(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), Policy())
     with pytest.raises(TestbedError, match="the other 2 of 4 trials can run: --allow-partial runs them"):
         require_runnable(TWO_CCS, {"lab": findings}, allow_partial=False)
     assert list(require_runnable(TWO_CCS, {"lab": findings}, allow_partial=True)[0]) == [
@@ -116,7 +117,7 @@ def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() 
 
 
 def test_allow_partial_is_refused_when_no_trial_can_run() -> None:
-    findings = find_missing(PLAN, CATALOGUE, {"src": _facts(cc_offered=())}, 1.0)
+    findings = find_missing(PLAN, CATALOGUE, {"src": _facts(cc_offered=())}, Policy())
     with pytest.raises(TestbedError, match=r"^lab cannot run x:\nsrc: no congestion control newreno"):
         require_runnable(PLAN, {"lab": findings}, allow_partial=True)
 
@@ -130,7 +131,8 @@ def test_reserved_disk_space_is_not_available_to_trials(tmp_path: Path) -> None:
     assert finding.what.endswith(" free, of which free_space reserves 1000000TB")
     assert _space(tmp_path, 0, floor_bytes=10**18) == [], "what is whole leaves nothing"
     facts = dict.fromkeys(HOSTS, _facts())
-    found = find_missing(PLAN, CATALOGUE, facts, 1.0, floor_bytes=facts["src"].disk_free_bytes)
+    policy = Policy(ONE_ATTEMPT.model_copy(update={"free_space": facts["src"].disk_free_bytes}))
+    found = find_missing(PLAN, CATALOGUE, facts, policy)
     assert {finding.host for finding in found} == {"src", "rtr", "dst"}
     assert all(finding.what.endswith(" free, of which free_space reserves 1GB") for finding in found)
 
@@ -188,7 +190,7 @@ OFFERED = HostFacts(
 
 def _said(**lacking: object) -> list[str]:
     facts = HostFacts(**{**OFFERED.__dict__, **lacking})
-    return [str(finding) for finding in find_missing(DEMANDING, CATALOGUE, {"src": facts}, 1.0)]
+    return [str(finding) for finding in find_missing(DEMANDING, CATALOGUE, {"src": facts}, Policy())]
 
 
 def test_a_host_that_offers_all_that_recipes_ask_by_their_headers_gives_no_finding() -> None:
@@ -226,7 +228,7 @@ def test_a_freebsd_host_without_siftr_is_found_before_a_trial_that_logs_with_it(
     known = HostFacts(
         "src", tools=dict.fromkeys(programs, ""), cc_offered=("newreno",), disk_free_bytes=10**9
     )
-    said = [str(finding) for finding in find_missing(plan, CATALOGUE, {"src": known}, 1.0)]
+    said = [str(finding) for finding in find_missing(plan, CATALOGUE, {"src": known}, Policy())]
     assert "src: no kernel feature siftr (1 trial); it has: none" in said
     assert not any("congestion control" in one for one in said)
 
@@ -239,13 +241,15 @@ def test_a_router_whose_fq_pie_drops_forwarded_packets_is_refused_with_the_reaso
     resolved = RESOLVED.model_copy(update={"hosts": FREEBSD, "path": path, "loggers": ()})
     plan = plan_of([trial("newreno", 1, resolved)])
     known = HostFacts("rtr", qdiscs=("codel", "dummynet", "ipfw"), disk_free_bytes=10**9)
-    said = [str(finding) for finding in find_missing(plan, CATALOGUE, {"rtr": known}, 1.0)]
+    said = [str(finding) for finding in find_missing(plan, CATALOGUE, {"rtr": known}, Policy())]
     assert (
         "rtr: no kernel feature fq_pie (1 trial); fq_pie of FreeBSD 14.0 and later drops every packet that a router "
         "forwards, so it is not used there; use fq_codel or pie; it has: codel, dummynet, ipfw"
     ) in said
     known = replace(known, qdiscs=(*known.qdiscs, "fq_pie"))
-    assert not any("fq_pie" in str(finding) for finding in find_missing(plan, CATALOGUE, {"rtr": known}, 1.0))
+    assert not any(
+        "fq_pie" in str(finding) for finding in find_missing(plan, CATALOGUE, {"rtr": known}, Policy())
+    )
 
 
 def test_trials_that_another_testbed_can_run_are_not_stopped() -> None:

@@ -7,6 +7,7 @@ import pytest
 from samovar.campaign.availability.findings import Finding
 from samovar.campaign.availability.requirements import find_missing, host_needs
 from samovar.campaign.availability.unsupported_paths import unsupported_paths
+from samovar.campaign.policy import Policy
 from samovar.experiment import load_testbed
 from samovar.experiment.keys.testbed_file import Testbed
 from samovar.hosts import HostFacts
@@ -117,7 +118,7 @@ def test_a_router_without_intermediate_devices_is_named() -> None:
     plan = plan_of("rtt: 4ms", LAB)
     tools = dict.fromkeys(host_needs(plan, CATALOGUE)["rtr"].names("program"), "")
     facts = {"rtr": HostFacts("rtr", tools=tools, qdiscs=("netem", "pfifo", "tbf"), disk_free_bytes=10**12)}
-    said = [str(finding) for finding in find_missing(plan, CATALOGUE, facts, 1.0)]
+    said = [str(finding) for finding in find_missing(plan, CATALOGUE, facts, Policy())]
     assert len(said) == 1
     assert said[0].startswith("rtr: no kernel feature ifb (")
 
