@@ -65,7 +65,7 @@ r-check: install-dev ## R CMD build, with the vignette, and R CMD check of the R
 unit: install-dev ## tests that need no lab
 	@python -m pytest tests/unit tests/faults -m "not lab"
 
-sshd: install-dev ## tests that need an sshd and no lab: they wait more than they work
+sshd: install-dev ## tests that need an sshd or Slurm and no lab: they wait more than they work
 	@python -m pytest tests/lab -m "not lab"
 
 proofs: install-dev ## the tests that take long: reboots, campaigns that go on, traffic of many hosts

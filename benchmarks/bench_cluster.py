@@ -100,11 +100,9 @@ def rows(trials: int) -> Iterator[str]:
     analysed = [measuring(None, 1, trials)]
     for nodes in (2, 4):
         slurm.NODES = tuple(f"n{number + 1}" for number in range(nodes))
-        with TemporaryDirectory(prefix="slurm-") as name:
-            Path(name).chmod(0o755)
-            with slurm.cluster(Path(name) / "cluster") as made:
-                yield sleeping(made, nodes)
-                analysed.append(measuring(made, nodes, trials))
+        with slurm.new_cluster() as made:
+            yield sleeping(made, nodes)
+            analysed.append(measuring(made, nodes, trials))
     yield from ("", f"`fab analyse` of {trials} trials of a recorded campaign, measured in jobs.", "")
     yield from ("| measured by | took (s) | again, nothing changed (s) |", "|---|---|---|", *analysed)
 

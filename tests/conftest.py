@@ -12,8 +12,15 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 ROOT = Path(__file__).parent.parent
-WITHOUT_LAB = {"test_clock_drift.py", "test_collect.py", "test_lease.py", "test_silence.py", "test_ssh.py"}
-"""Files of tests/lab that start an sshd of their own on this machine and boot nothing."""
+WITHOUT_LAB = {
+    "test_clock_drift.py",
+    "test_collect.py",
+    "test_lease.py",
+    "test_silence.py",
+    "test_slurm.py",
+    "test_ssh.py",
+}
+"""Files of tests/lab that boot nothing: they start an sshd or Slurm of their own on this machine."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

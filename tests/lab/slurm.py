@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
 NODES: tuple[str, ...] = ("n1", "n2")
@@ -172,29 +173,34 @@ def free_ports(number: int) -> list[int]:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
-    """Start a cluster with two nodes of one job each in a folder, and end it with the context."""
-    folder.mkdir(parents=True)
-    folder.chmod(0o755)
-    (folder / "state").mkdir()
-    key = folder / "munge.key"
-    key.write_bytes(os.urandom(128))
-    key.chmod(0o400)
-    shutil.chown(key, "munge", "munge")
-    shutil.chown(folder, "munge")  # munged wants to own the folder of its socket
-    host, ports = socket.gethostname(), free_ports(1 + len(NODES))
-    nodes = "\n".join(
-        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=4000 State=UNKNOWN"
-        for name, port in zip(NODES, ports[1:], strict=True)
-    )
-    text = CONFIGURATION.format(
-        host=host, folder=folder, controller_port=ports[0], nodes=nodes, names=",".join(NODES)
-    )
-    (folder / "etc").mkdir()
-    (folder / "etc" / "slurm.conf").write_text(text)
-    made = Cluster(folder)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
+def new_cluster() -> Iterator[Cluster]:
+    """Start a cluster whose nodes run one job at a time, and end it with the context.
+
+    Its folder is not one of pytest's, which only root can enter: munged has a user of its own.
+    """
+    with TemporaryDirectory(prefix="slurm-") as name:
+        Path(name).chmod(0o755)
+        folder = Path(name) / "cluster"
+        folder.mkdir(mode=0o755)
+        (folder / "state").mkdir()
+        key = folder / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o400)
+        shutil.chown(key, "munge", "munge")
+        shutil.chown(folder, "munge")  # munged wants to own the folder of its socket
+        host, ports = socket.gethostname(), free_ports(1 + len(NODES))
+        nodes = "\n".join(
+            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=4000 State=UNKNOWN"
+            for node, port in zip(NODES, ports[1:], strict=True)
+        )
+        text = CONFIGURATION.format(
+            host=host, folder=folder, controller_port=ports[0], nodes=nodes, names=",".join(NODES)
+        )
+        (folder / "etc").mkdir()
+        (folder / "etc" / "slurm.conf").write_text(text)
+        made = Cluster(folder)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()

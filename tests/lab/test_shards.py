@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -21,7 +17,7 @@ from samovar.campaign import read_state
 from samovar.campaign.collection import verify
 from samovar.campaign.journal import read_journal
 from tests.lab.campaigns import SAMOVAR, Checkout, make_checkout
-from tests.lab.slurm import Cluster, cluster
+from tests.lab.slurm import Cluster, new_cluster
 
 pytestmark = pytest.mark.proof  # boots several labs at the same time
 
@@ -41,11 +37,8 @@ def checkout(tmp_path: Path) -> Checkout:
 @pytest.fixture
 def slurm() -> Iterator[Cluster]:
     pytest.importorskip("snakemake", reason="needs .venv/bin/pip install '.[cluster]'")
-    # Not in tmp_path, which only root can enter, but munged has a user of its own.
-    with TemporaryDirectory(prefix="slurm-") as name:
-        Path(name).chmod(0o755)
-        with cluster(Path(name) / "cluster") as made:
-            yield made
+    with new_cluster() as made:
+        yield made
 
 
 def started(checkout: Checkout) -> Counter[str]:
@@ -185,45 +178,3 @@ def assert_same_within_spread(
                 f"{metric} {cc}: {min(of_cc):g} to {max(of_cc):g} in one lab, trials of shards within {apart:g}"
             )
             assert apart <= 2 * spread, metric
-
-
-FAILING = (
-    "sleep 600",
-    "scancel $SLURM_JOB_ID; sleep 600",
-    """python3 -c 'b = b"x" * 1_500_000_000; import time; time.sleep(20)'""",
-    "head -c 9M /dev/zero >full/file",
-)
-RUN = "import json, sys; from samovar.cli.cluster_jobs import Jobs, run_jobs; from pathlib import Path"
-RUN += "; print('failed', run_jobs(Jobs('shard', json.loads(sys.argv[1]), 1000, 4, {}), 'slurm', Path(sys.argv[2]), ''))"
-
-
-def run_in_slurm(slurm: Cluster, results: Path, commands: list[str], *before: str) -> str:
-    """Run commands as jobs with a time limit of four minutes and 1000 MB; return what is printed, and which failed."""
-    process = start([*slurm.inside, *before, sys.executable, "-c", RUN, json.dumps(commands), str(results)])
-    said, _ = process.communicate(timeout=900)
-    return said
-
-
-def test_nodes_that_do_not_share_the_results_folder_are_reported(slurm: Cluster) -> None:
-    results = slurm.folder / "results"
-    results.mkdir()
-    mount = f'mount -t tmpfs none {results} && exec "$@"'
-    said = run_in_slurm(slurm, results, ["true"], "unshare", "--mount", "sh", "-c", mount, "sh")
-    assert (
-        f"1/1  the job has not run, or its node does not have {results}, which all nodes must share" in said
-    ), said
-    assert "failed [1]" in said, said
-
-
-def test_jobs_that_slurm_ends_or_whose_disk_is_full_are_named(slurm: Cluster) -> None:
-    """The time limit, a cancelled job, too much memory, and a full disk, beside jobs that end well."""
-    full = slurm.folder / "full"
-    full.mkdir()
-    subprocess.run([*slurm.inside, "mount", "-t", "tmpfs", "-o", "size=1m", "none", full], check=True)
-    results = slurm.folder / "results"
-    commands = ["true", *(one.replace("full/", f"{full}/") for one in FAILING), "true"]
-    said = run_in_slurm(slurm, results, commands)
-    assert "failed [2, 3, 4, 5]" in said, said
-    assert f"2/6  on {socket.gethostname()}" in said
-    assert "5/6  head: error writing 'standard output': No space left on device" in said
-    assert list(results.iterdir()) == []
