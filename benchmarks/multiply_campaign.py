@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from samovar.campaign.collection.checksums import write_sums
 from samovar.campaign.collection.commit import digests, sums_digest
-from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import JOURNAL
 from samovar.campaign.journal.journal_file import Entry, journal_bytes
 
 Row = tuple[str, int, int, int]

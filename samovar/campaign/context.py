@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -51,6 +51,10 @@ class CampaignContext:
     def state(self) -> CampaignState:
         """Return the state of the campaign according to its journal, with the hosts of this testbed only."""
         return fold(self.entries()).on(self.mark)
+
+    def unrestored_hosts(self) -> Collection[str]:
+        """Return the hosts of this testbed that trials have changed and that are not restored yet."""
+        return self.state().unrestored.keys()
 
     @property
     def mark(self) -> str:

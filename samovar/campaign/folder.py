@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from samovar.atomic_files import write_whole
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import CampaignState, Note, fold, is_open, read_journal
+from samovar.campaign.journal import JOURNAL, CampaignState, Note, fold, is_open, read_journal
 from samovar.errors import CampaignError, PlanError
 from samovar.events import Emit, Event
 from samovar.plan import DONE, Comparison, Pick, Picked, Plan, compare

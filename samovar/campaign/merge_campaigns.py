@@ -17,8 +17,8 @@ from typing import Any
 from samovar.atomic_files import sync, write_whole
 from samovar.campaign.collection import ARCHIVE, digests, sums_digest
 from samovar.campaign.folder import PLAN, find_campaign, new_folder, point_latest, read_head, read_plan
-from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import (
+    JOURNAL,
     STARTS,
     TRIAL_EVENTS,
     CampaignState,
@@ -304,6 +304,6 @@ def _merged_journal(folder: Path, plan: Plan, shards: Sequence[_ShardCampaign]) 
     state = fold(entries)
     entries.append(Entry(t_end_s, "files-recorded", {"files": dict(digests(folder, *OWN_FILES))}))
     failed = sorted(id_ for id_, trial in state.trials.items() if is_open(trial))
-    completed = sum(not is_open(state.trials.get(id_)) for id_ in plan.ids)
-    entries.append(Entry(t_end_s, "campaign-finished", {"completed": completed, "failed": failed}))
+    counts = {"completed": state.number_done(plan.ids), "failed": failed}
+    entries.append(Entry(t_end_s, "campaign-finished", counts))
     return entries

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from math import inf
 from pathlib import Path
 from statistics import median
 
 from samovar.campaign.folder import LATEST, PLAN, read_plan, testbeds_in
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import fold, is_open, read_journal
+from samovar.campaign.journal import JOURNAL, fold, is_open, read_journal
 from samovar.errors import CampaignError
 from samovar.plan import MeasuredTimes, Repeats, StepTime
 
@@ -32,14 +32,14 @@ class Archive:
 
         Older campaigns are ignored, because they may have been run with other versions of samovar.
         """
-        found = _Durations()
+        times_s = defaultdict[str, list[float]](list)
         for plan in islice(self._plans_on(testbed), LATEST_CAMPAIGNS):
-            found.add(plan.parent, testbed)
-
-        steps = {"overhead": found.overheads_s, "boot": found.boots_s, "path": found.paths_s}
+            for kind, seconds in _durations(plan.parent, testbed):
+                times_s[kind].append(seconds)
+        lost_s, done_s = times_s.pop("lost", []), times_s.pop("done", [])
         return MeasuredTimes(
-            **{step: StepTime(median(times), len(times)) for step, times in steps.items() if times},
-            repeats=Repeats(len(found.lost_s), len(found.done_s), sum(found.lost_s), sum(found.done_s)),
+            **{step: StepTime(median(seconds), len(seconds)) for step, seconds in times_s.items()},
+            repeats=Repeats(len(lost_s), len(done_s), sum(lost_s), sum(done_s)),
         )
 
     def _plans_on(self, testbed: str) -> Iterator[Path]:
@@ -77,46 +77,33 @@ class Archive:
         return plans[-1].parent
 
 
-@dataclass
-class _Durations:
-    """Durations in seconds from the journals of campaigns.
+def _durations(folder: Path, testbed: str) -> Iterator[tuple[str, float]]:
+    """Yield the durations on a testbed from a campaign's journal: the kind of each, and the seconds.
 
-    `overheads_s` has the overhead of each completed trial, `boots_s` the duration of each reboot, and
-    `paths_s` the duration of each path calibration. For trials that are not open any more, `done_s` has the
-    duration of the last attempt, and `lost_s` the durations of the attempts before it.
+    `overhead` is that of a completed trial; the time by which its traffic exceeded the planned duration
+    counts as overhead. `boot` is the duration of a reboot, `path` that of a path calibration. For a trial
+    that is not open any more, `done` is the duration of the last attempt, and `lost` that of each attempt
+    before it.
     """
-
-    overheads_s: list[float] = field(default_factory=list)
-    boots_s: list[float] = field(default_factory=list)
-    paths_s: list[float] = field(default_factory=list)
-    lost_s: list[float] = field(default_factory=list)
-    done_s: list[float] = field(default_factory=list)
-
-    def add(self, folder: Path, testbed: str) -> None:
-        """Add the durations on a testbed from a campaign's journal.
-
-        The time by which traffic exceeds its planned duration counts as overhead.
-        """
-        entries = read_journal(folder / JOURNAL)
-        planned_s = {trial.id: trial.resolved.duration_s for trial in read_plan(folder).trials}
-        trials = {id_: one for id_, one in fold(entries).trials.items() if one.testbed in ("", testbed)}
-        self.overheads_s += [
-            one.overhead_s + max(0.0, one.phases.get(TRAFFIC, 0.0) - planned_s.get(id_, inf))
-            for id_, one in trials.items()
-            if one.status == "completed" and one.overhead_s is not None
-        ]
-        started_s: dict[str, float] = {}
-        attempts_s: dict[str, list[float]] = {id_: [] for id_, one in trials.items() if not is_open(one)}
-        for entry in entries:
-            values, id_ = entry.values, str(entry.values.get("id"))
-            if entry.event == "host-rebooted" and values.get("testbed", testbed) == testbed:
-                self.boots_s.append(values["seconds"])
-            elif entry.event == "path-measured" and values["trial"] in trials:
-                self.paths_s.append(values["seconds"])
-            elif entry.event == "trial-started":
-                started_s[id_] = entry.t_s
-            elif entry.event == "trial-finished" and id_ in started_s:
-                attempts_s.get(id_, []).append(entry.t_s - started_s.pop(id_))
-        for *lost_s, last_s in filter(None, attempts_s.values()):
-            self.lost_s += lost_s
-            self.done_s.append(last_s)
+    entries = read_journal(folder / JOURNAL)
+    planned_s = {trial.id: trial.resolved.duration_s for trial in read_plan(folder).trials}
+    trials = {id_: one for id_, one in fold(entries).trials.items() if one.testbed in ("", testbed)}
+    for id_, one in trials.items():
+        if one.status == "completed" and one.overhead_s is not None:
+            excess_s = max(0.0, one.phases.get(TRAFFIC, 0.0) - planned_s.get(id_, inf))
+            yield "overhead", one.overhead_s + excess_s
+    started_s: dict[str, float] = {}
+    attempts_s: dict[str, list[float]] = {id_: [] for id_, one in trials.items() if not is_open(one)}
+    for entry in entries:
+        values, id_ = entry.values, str(entry.values.get("id"))
+        if entry.event == "host-rebooted" and values.get("testbed", testbed) == testbed:
+            yield "boot", values["seconds"]
+        elif entry.event == "path-measured" and values["trial"] in trials:
+            yield "path", values["seconds"]
+        elif entry.event == "trial-started":
+            started_s[id_] = entry.t_s
+        elif entry.event == "trial-finished" and id_ in started_s:
+            attempts_s.get(id_, []).append(entry.t_s - started_s.pop(id_))
+    for *lost_s, last_s in filter(None, attempts_s.values()):
+        yield from (("lost", seconds) for seconds in lost_s)
+        yield "done", last_s

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from samovar.campaign.availability import LeaseRequest, Leases, Reboots
+from samovar.campaign.availability import LeaseRequest, Leases
 from samovar.campaign.collection import set_aside, sums_digest
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.folder import read_plans, read_state, testbeds_in
 from samovar.campaign.host_state import changed, parse_state
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import CampaignState, Journal, SavedState
+from samovar.campaign.journal import JOURNAL, CampaignState, Journal, SavedState
 from samovar.campaign.past_campaigns import Archive
 from samovar.campaign.trial import BootSettings, TrialResult, read_result
 from samovar.errors import CampaignError, TestbedError
@@ -165,13 +164,12 @@ class Restorer:
         hosts: list[str] = []
         for host, saved in state.unrestored.items():
             try:
-                with leases.held([host], lambda: context.state().unrestored):
+                with leases.held([host], context.unrestored_hosts):
                     Recovery(context, scripts_of).restore_host(state, host)
                     if lasting := [one for one in saved if one.lasting]:
                         planned = scripts_of(lasting[0].id).resolved.hosts
                         systems = {name: one.system for name, one in planned.items()}
-                        reboots = Reboots(context, systems, self.machines)
-                        boot_settings = BootSettings(context, reboots, scripts_of)
+                        boot_settings = BootSettings(context, systems, self.machines, scripts_of)
                         boot_settings.adopt(lasting)
                         boot_settings.restore()
                 hosts.append(host)

@@ -56,9 +56,7 @@ class TestbedRunner:
         self._needed_hosts = availability.needed_hosts_by_trial(setup.plan)
         self._own_trials = {trial.id: trial for trial in setup.plan.trials} if context.shared else {}
         systems = {name: host.system for name, host in setup.plan.trials[0].resolved.hosts.items()}
-        self.boot_settings = BootSettings(
-            context, availability.Reboots(context, systems, setup.machines), self._scripts
-        )
+        self.boot_settings = BootSettings(context, systems, setup.machines, self._scripts)
         self.recovery = Recovery(context, self._scripts)
         treatments = sum(setup.plan.treatments().values())
         self.hosts = HostPool(context, self.recovery, self.boot_settings, systems, setup.machines, treatments)

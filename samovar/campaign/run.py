@@ -16,8 +16,7 @@ from samovar.campaign.context import CampaignContext
 from samovar.campaign.disk_reserve import DiskReserve
 from samovar.campaign.folder import point_latest, replace_plan, testbeds_of
 from samovar.campaign.interrupts import run_in_threads
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import CampaignState, Journal, Note, fold, is_open
+from samovar.campaign.journal import JOURNAL, CampaignState, Journal, Note, fold, is_open
 from samovar.campaign.provenance_json import this_node
 from samovar.campaign.retries import TestbedRunner, TestbedSetup
 from samovar.campaign.trial_queue import TrialQueue
@@ -93,7 +92,7 @@ class CampaignRun:
                     request = LeaseRequest(self.folder, setup.testbed, force=self.force)
                     leases = Leases(setup.sessions, request, journal.note, self.emit)
                     hosts = [host for host in setup.sessions.hosts if host not in setup.unreachable]
-                    stack.enter_context(leases.held(hosts, partial(_changed_hosts, context)))
+                    stack.enter_context(leases.held(hosts, context.unrestored_hosts))
                 self.disk.hold(self.folder)
                 return self._run(journal, contexts, provenance)
         except OSError as error:
@@ -144,7 +143,7 @@ class CampaignRun:
             self.emit(Event("campaign-stopped", {"reason": queue.stopped}))
         state = fold(journal.entries)
         summary = summarise(self.folder, self.plan, state, self.picked)
-        note("campaign-finished", completed=_completed(self.plan, state), failed=sorted(summary.failed))
+        note("campaign-finished", completed=state.number_done(self.plan.ids), failed=sorted(summary.failed))
         return summary
 
     def _context(self, journal: Journal, setup: TestbedSetup) -> CampaignContext:
@@ -202,10 +201,6 @@ class CampaignRun:
         return queue
 
 
-def _changed_hosts(context: CampaignContext) -> Collection[str]:
-    return context.state().unrestored.keys()
-
-
 def note_pick(picked: Picked | None, state: CampaignState, note: Note) -> None:
     """Record in the journal which trials a run is about, if this differs from what the journal says.
 
@@ -225,10 +220,6 @@ def _picked_trials(plan: Plan, picked: Picked | None) -> Sequence[Trial]:
     return [trial for trial in plan.trials if trial.id in ids]
 
 
-def _completed(plan: Plan, state: CampaignState) -> int:
-    return sum(not is_open(state.trials.get(id_)) for id_ in plan.ids)
-
-
 def adopt_plan(
     folder: Path, plan: Plan, sources: Mapping[str, bytes], picked: Picked | None = None
 ) -> Summary:
@@ -238,7 +229,7 @@ def adopt_plan(
         note_pick(picked, state, journal.note)
         if replace_plan(folder, plan, sources, journal.note, state):
             journal.note("files-recorded", files=digests(folder, *OWN_FILES))
-            journal.note("campaign-finished", completed=_completed(plan, state), failed=[])
+            journal.note("campaign-finished", completed=state.number_done(plan.ids), failed=[])
         state = fold(journal.entries)
     point_latest(folder)
     return summarise(folder, plan, state, picked)
@@ -249,17 +240,14 @@ def summarise(folder: Path, plan: Plan, state: CampaignState, picked: Picked | N
     trials = _picked_trials(plan, picked)
     missing = [trial for trial in trials if is_open(state.trials.get(trial.id))]
     blocked = {trial.id: state.blocked[trial.id] for trial in missing if trial.id in state.blocked}
-    needs = needed_hosts_by_trial(plan) if state.quarantined else None
+    needs = needed_hosts_by_trial(plan) if state.quarantined else {}
     failed: dict[str, tuple[str, ...]] = {}
-    for trial in missing:
-        if trial.id in blocked:
-            continue
-        attempted = state.trials.get(trial.id)
-        if attempted:
-            failed[trial.id] = attempted.reasons
+    for id_ in (trial.id for trial in missing if trial.id not in blocked):
+        if attempted := state.trials.get(id_):
+            failed[id_] = attempted.reasons
         else:
-            lost = needs[trial.id] & state.quarantined.keys() if needs else ()
-            failed[trial.id] = (f"not run: it needs {', '.join(sorted(lost))}",) if lost else ()
+            lost = sorted(needs.get(id_, frozenset()) & state.quarantined.keys())
+            failed[id_] = (f"not run: it needs {', '.join(lost)}",) if lost else ()
     return Summary(
         folder=folder,
         trials=len(trials),

@@ -15,8 +15,7 @@ from samovar.analyse import analyse as run_analysis
 from samovar.campaign import Archive, Restored, Summary, adopt_plan, read_plan, read_state, run_command
 from samovar.campaign.collection import ARCHIVE, archive_traces, restore_traces
 from samovar.campaign.collection import verify as verify_campaign
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import holder
+from samovar.campaign.journal import JOURNAL, holder
 from samovar.cli.cluster_jobs import LOCAL
 from samovar.cli.measure_jobs import measure_in_jobs
 from samovar.cli.program import command, event_display, open_controller, show, show_json

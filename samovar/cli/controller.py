@@ -9,8 +9,7 @@ from pathlib import Path
 
 from samovar import campaign, lab
 from samovar.campaign import availability
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Journal, holder
+from samovar.campaign.journal import JOURNAL, Journal, holder
 from samovar.cli.connections import Connections
 from samovar.cli.preflight import Preflight
 from samovar.cli.project import PlannedExperiment, Project, RunRequest

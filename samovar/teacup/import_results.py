@@ -22,8 +22,7 @@ from samovar import __version__
 from samovar.atomic_files import write_json, write_whole
 from samovar.campaign import PLAN, point_latest
 from samovar.campaign.collection import commit_trial, digests, sha256_of, sums_digest
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Journal
+from samovar.campaign.journal import JOURNAL, Journal
 from samovar.campaign.verdict import Check
 from samovar.errors import CampaignError
 from samovar.plan import (

@@ -15,8 +15,7 @@ from pathlib import Path
 import yaml
 
 from samovar import lab
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Entry, read_journal
+from samovar.campaign.journal import JOURNAL, Entry, read_journal
 from samovar.experiment import load_testbed
 from tests.faults.hosts import Lab, state_of, wait_for
 from tests.faults.moment import Moment

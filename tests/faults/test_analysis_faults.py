@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Journal, fold, read_journal
+from samovar.campaign.journal import JOURNAL, Journal, fold, read_journal
 from tests.faults import judge
 from tests.faults.moment import Moment
 from tests.faults.scene import Bench, Scene, bench

@@ -15,8 +15,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from samovar import lab
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Entry, read_journal
+from samovar.campaign.journal import JOURNAL, Entry, read_journal
 from samovar.campaign.policy import Policy
 from samovar.campaign.trial import TrialResult
 from samovar.cli.controller import Controller

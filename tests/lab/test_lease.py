@@ -19,7 +19,7 @@ import pytest
 
 from samovar.campaign.availability import LeaseRequest, Leases
 from samovar.campaign.availability.leases import FORCED, leases_of, require_free, require_idle
-from samovar.campaign.journal import NAME, Journal
+from samovar.campaign.journal import JOURNAL, Journal
 from samovar.errors import TestbedError
 from samovar.events import silent
 from samovar.hosts import LeaseError, Session, Sessions, SshTarget
@@ -80,7 +80,7 @@ def leases(target: SshTarget, folder: Path, noted: Noted | None = None, force: b
 def campaign(tmp_path: Path, name: str) -> Path:
     folder = tmp_path / "results" / "demo" / name
     folder.mkdir(parents=True)
-    Journal(folder / NAME).close()
+    Journal(folder / JOURNAL).close()
     return folder
 
 
@@ -169,13 +169,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from samovar.events import silent
-from samovar.campaign.journal import NAME, Journal
+from samovar.campaign.journal import JOURNAL, Journal
 from samovar.campaign.availability.leases import LeaseRequest, Leases
 from samovar.hosts import Sessions, SshTarget
 folder, port, user, host, lease, campaign, on_loss = sys.argv[1:]
 files = Path(folder)
 target = SshTarget(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts", lease=lease)
-with Journal(Path(campaign) / NAME) as journal, Sessions([target]) as sessions:
+with Journal(Path(campaign) / JOURNAL) as journal, Sessions([target]) as sessions:
     leases = Leases(sessions, LeaseRequest(Path(campaign), "bench"), lambda *a, **k: None, silent)
     with leases.held():
         if on_loss:

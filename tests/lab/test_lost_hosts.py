@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_pool import POWER_CYCLES, HostPool
 from samovar.campaign.policy import ONE_ATTEMPT, Policy
@@ -72,7 +71,7 @@ class Case:
             policy=Policy(ONE_ATTEMPT.model_copy(update={"host_wait_s": self.wait_s})),
         )
         systems, machines = {"one": "linux"}, {"one": self.machine}
-        lasting = BootSettings(context, Reboots(context, systems, machines), none)
+        lasting = BootSettings(context, systems, machines, none)
         self.hosts = HostPool(context, Recovery(context, none), lasting, systems, machines)
 
     def lose(self) -> list[str]:

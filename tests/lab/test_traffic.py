@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from samovar import lab
-from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.calibration import Calibration
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
@@ -104,7 +103,7 @@ class Dumbbell:
         catalogue = Catalogue(self.checkout.folder / "templates")
         who = ("lab-tests", campaign, self.sessions, catalogue)
         context = CampaignContext(*who, lambda *_, **__: None, self.events.append, policy=LENIENT)
-        boot_settings = BootSettings(context, Reboots(context, {}, {}), _no_trial)
+        boot_settings = BootSettings(context, {}, {}, _no_trial)
         finished = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
         folder = next(
             path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()

@@ -16,11 +16,9 @@ import pytest
 from samovar import lab
 from samovar.atomic_files import write_whole
 from samovar.campaign import TestbedSetup
-from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.calibration import Calibration
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Entry, read_journal
+from samovar.campaign.journal import JOURNAL, Entry, read_journal
 from samovar.campaign.policy import Policy, policy_of
 from samovar.campaign.run import CampaignRun, Summary
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
@@ -103,7 +101,7 @@ class Judge:
         context = CampaignContext(
             *who, lambda *_, **__: None, self._hook(orders, beside), policy=policy or self.policy
         )
-        boot_settings = BootSettings(context, Reboots(context, {}, {}), _no_trial)
+        boot_settings = BootSettings(context, {}, {}, _no_trial)
         finished = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
         for thread in beside:
             thread.join()

@@ -1,4 +1,4 @@
-"""Check whether hosts can be used for a plan: what they lack, leases, disk space, reboots."""
+"""Check whether hosts can be used for a plan: what they lack, leases, disk space, power."""
 
 from samovar.campaign.availability.disk_space import free_here as free_here
 from samovar.campaign.availability.disk_space import needed_here as needed_here
@@ -19,7 +19,6 @@ from samovar.campaign.availability.needed_hosts import blamed as blamed
 from samovar.campaign.availability.needed_hosts import errors_by_host as errors_by_host
 from samovar.campaign.availability.needed_hosts import needed_hosts_by_trial as needed_hosts_by_trial
 from samovar.campaign.availability.needed_hosts import without_hosts as without_hosts
-from samovar.campaign.availability.reboot import Reboots as Reboots
 from samovar.campaign.availability.requirements import FEATURE as FEATURE
 from samovar.campaign.availability.requirements import HostNeeds as HostNeeds
 from samovar.campaign.availability.requirements import check_recipes as check_recipes

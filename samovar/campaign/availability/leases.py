@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Note, fold, read_journal
+from samovar.campaign.journal import JOURNAL, Note, fold, read_journal
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import Claim, Lease, LeaseError, Session, Sessions, raise_host_errors

@@ -20,8 +20,7 @@ from typing import NamedTuple
 from samovar.atomic_files import sync
 from samovar.campaign.collection.checksums import SUMS, content_of, read_sums, sha256_of
 from samovar.campaign.collection.verify import ARCHIVE, TRACE, verify
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Journal
+from samovar.campaign.journal import JOURNAL, Journal
 from samovar.errors import CampaignError
 from samovar.events import Emit
 from samovar.units import counted

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.campaign.collection.checksums import SUMS, content_of, names_in, read_sums, sha256_of
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Entry, broken_seals, read_journal
+from samovar.campaign.journal import JOURNAL, Entry, broken_seals, read_journal
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event, silent
 from samovar.units import counted

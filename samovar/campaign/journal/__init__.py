@@ -7,7 +7,7 @@ from samovar.campaign.journal.campaign_state import SavedState as SavedState
 from samovar.campaign.journal.campaign_state import TrialState as TrialState
 from samovar.campaign.journal.campaign_state import fold as fold
 from samovar.campaign.journal.campaign_state import is_open as is_open
-from samovar.campaign.journal.journal_file import NAME as NAME
+from samovar.campaign.journal.journal_file import JOURNAL as JOURNAL
 from samovar.campaign.journal.journal_file import Entry as Entry
 from samovar.campaign.journal.journal_file import Journal as Journal
 from samovar.campaign.journal.journal_file import Note as Note

@@ -127,6 +127,10 @@ class CampaignState:
         number = sum(id_ in self.trials for id_ in ids)
         return f"{number} of {counted(len(ids), 'trial')} were run (picked: {'; '.join(self.picks)})"
 
+    def number_done(self, ids: Iterable[str]) -> int:
+        """Return how many of the trials in `ids` are complete, with a verdict other than invalid."""
+        return sum(not is_open(self.trials.get(id_)) for id_ in ids)
+
     def on(self, testbed: str) -> CampaignState:
         """Return the state with only the hosts of one testbed, named without `@TESTBED`."""
         if not testbed:
@@ -221,15 +225,13 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
     trial = state.trials.get(id_, TrialState(id_))
     match entry.event:
         case "trial-started":
-            testbed, attempt = str(values.get("testbed") or ""), int(values["attempt"])
-            earlier, aside = trial.last_result, trial.set_aside
             trial = TrialState(
                 id_,
-                attempt,
+                int(values["attempt"]),
                 t_start_s=entry.t_s,
-                set_aside=aside,
-                testbed=testbed,
-                earlier=earlier,
+                set_aside=trial.set_aside,
+                testbed=str(values.get("testbed") or ""),
+                earlier=trial.last_result,
                 node=str(values.get("node") or state.node),
             )
         case "phase":

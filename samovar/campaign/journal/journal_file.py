@@ -16,7 +16,7 @@ from typing import Any
 from samovar.atomic_files import sync, write_whole
 from samovar.errors import CampaignError
 
-NAME = "journal.jsonl"
+JOURNAL = "journal.jsonl"
 SEALING = frozenset({"trial-finished", "files-recorded", "campaign-finished", "campaign-interrupted"})
 """Events that are written with a value `before`: the SHA-256 of all bytes of the journal before their
 line."""

@@ -7,30 +7,40 @@ must be rebooted if the planned value is the wanted one and the current value is
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from samovar.campaign.availability import Reboots
+from samovar.campaign.availability import power_on_silent
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_state import StateComparison, changed, parse_state, unmet
 from samovar.campaign.journal import SavedState
 from samovar.errors import TestbedError
+from samovar.hosts import Machine, Session, read_boot_id
 from samovar.recipes import TrialScripts
 
 PLANNED = "planned."
+REBOOT_DEADLINE_S = 20.0
+POLL_S = 0.5
 
 
 class BootSettings:
     """Applies and restores the boot settings of the hosts of a campaign.
 
-    `scripts_of` returns the scripts of the trial with a given id. `_saved` maps each changed host to its
-    states from before each change, oldest first.
+    `systems` maps hosts to their operating systems. `scripts_of` returns the scripts of the trial with a
+    given id. `_saved` maps each changed host to its states from before each change, oldest first.
     """
 
     def __init__(
-        self, context: CampaignContext, reboots: Reboots, scripts_of: Callable[[str], TrialScripts]
+        self,
+        context: CampaignContext,
+        systems: Mapping[str, str],
+        machines: Mapping[str, Machine],
+        scripts_of: Callable[[str], TrialScripts],
     ) -> None:
-        self._context, self._reboots, self._scripts_of = context, reboots, scripts_of
+        self._context, self._scripts_of = context, scripts_of
+        self._reboots = _Reboots(context, systems, machines)
         self._saved: dict[str, list[SavedState]] = {}
 
     @property
@@ -148,3 +158,93 @@ class BootSettings:
 
 def _message(host: str, problem: str, differences: Iterable[StateComparison]) -> str:
     return f"{host}: settings that need a reboot {problem}:\n" + "\n".join(map(str, differences))
+
+
+class _Reboots:
+    """Reboots hosts, waits until each has a new boot id, and power-cycles those that do not come back."""
+
+    def __init__(
+        self, context: CampaignContext, systems: Mapping[str, str], machines: Mapping[str, Machine]
+    ) -> None:
+        self._context, self._systems, self._machines = context, systems, machines
+        self._last_errors: dict[str, str] = {}
+        self._given_up = threading.Event()
+
+    def run(self, script: Callable[[str], str], hosts: Sequence[str]) -> None:
+        """Reboot hosts at the same time and wait until each answers with a new boot id.
+
+        All other hosts of the testbed are reconnected too, because in some testbeds all hosts boot together.
+        A host that is off is switched on first. Raises TestbedError if a host does not come back, even after
+        a power cycle.
+        """
+        context, sessions = self._context, self._context.sessions
+        power_on_silent(sessions, self._machines, context.emit)
+        before = sessions.map(self._boot_id, hosts)
+        # While a host shuts down, it must not run its script for the loss of the controller.
+        sessions.map(lambda session: session.set_on_loss(None))
+        sessions.map(lambda s: s.run(script(s.host), step="reboot", deadline_s=REBOOT_DEADLINE_S), hosts)
+        started_s = time.monotonic()
+        sessions.close()
+        for host in hosts:
+            context.report("host-rebooting", host=host, boot_id=before[host])
+        context.last_states.clear()
+        context.clocks.forget()
+        self._given_up.clear()
+
+        def await_reboot(session: Session) -> None:
+            host = session.host
+            context.boots[host] = boot_id = self._await_boot(session, before[host])
+            seconds = round(time.monotonic() - started_s, 1)
+            context.report("host-rebooted", host=host, boot_id=boot_id, seconds=seconds)
+
+        def await_answer(session: Session) -> None:
+            context.boots[session.host] = self._await_boot(session, "")
+
+        try:
+            sessions.map(await_reboot, hosts)
+            sessions.map(await_answer, [host for host in sessions.hosts if host not in before])
+        except BaseException:  # Ctrl-C: end the waiting in the threads of the hosts too
+            self._given_up.set()
+            raise
+
+    def _await_boot(self, session: Session, before: str) -> str:
+        """Wait for a boot id other than `before`, if need be with a power cycle, and return it."""
+        host = session.host
+        machine = self._machine(host)
+        boot_id = self._new_boot_id(session, before)
+        if boot_id is None and machine.power is not None and not self._given_up.is_set():
+            self._context.report("host-power-cycled", host=host)
+            machine.switch("cycle")
+            boot_id = self._new_boot_id(session, before)
+        if boot_id is None:
+            helped = (
+                ", even after a power cycle"
+                if machine.power
+                else "; `power:` in the testbed file makes power cycles possible"
+            )
+            state = self._last_errors.get(host, "it answers, but has not rebooted")
+            timeout = f"{machine.boot_timeout_s:g} s (its boot_timeout)"
+            raise TestbedError(f"{host}: not back {timeout} after a reboot{helped}; {state}")
+        return boot_id
+
+    def _new_boot_id(self, session: Session, before: str) -> str | None:
+        """Return the boot id once it differs from `before`, or None after the host's boot_timeout."""
+        until_s = time.monotonic() + self._machine(session.host).boot_timeout_s
+        while time.monotonic() < until_s and not self._given_up.is_set():
+            try:
+                now = self._boot_id(session)
+                self._last_errors.pop(session.host, None)
+            except TestbedError as error:  # shutting down, booting, or dead: only the timeout can tell
+                now, self._last_errors[session.host] = before, str(error)
+            if now != before:
+                return now
+            session.close()
+            self._given_up.wait(POLL_S)
+        return None
+
+    def _boot_id(self, session: Session) -> str:
+        system = self._systems[session.host]
+        return read_boot_id(session, self._context.catalogue, system, REBOOT_DEADLINE_S)
+
+    def _machine(self, host: str) -> Machine:
+        return self._machines.get(host) or Machine(host, host)

@@ -252,13 +252,15 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
     name = f"rate at {direction.interface} while packets wait"
     share, requested = evidence.policy.thresholds.rate, f"{direction.rate_bps / 1e6:g} Mbit/s"
     uncertain_s = _uncertain_s(samples, busy)
-    if busy_s < BUSY_S or uncertain_s > share * busy_s:
-        observed = f"unknown: packets waited for {known_s:.1f} s, {BUSY_S:g} s are needed"
-        if known_s >= BUSY_S:
-            observed = f"unknown: the queue was certainly busy for only {busy_s:.1f} s between samples"
-        if busy_s >= BUSY_S:
-            observed = f"unknown: packets waited for {busy_s:.1f} s, uncertain by {uncertain_s:.2f} s"
-        yield Check(name, router, requested, observed, True, "suspect", f"± {share:.1%}")
+    unknown = ""
+    if known_s < BUSY_S:
+        unknown = f"packets waited for {known_s:.1f} s, {BUSY_S:g} s are needed"
+    elif busy_s < BUSY_S:
+        unknown = f"the queue was certainly busy for only {busy_s:.1f} s between samples"
+    elif uncertain_s > share * busy_s:
+        unknown = f"packets waited for {busy_s:.1f} s, uncertain by {uncertain_s:.2f} s"
+    if unknown:
+        yield Check(name, router, requested, f"unknown: {unknown}", True, "suspect", f"± {share:.1%}")
         return
     rate_bps = sent_bytes * 8 / busy_s
     within = graded(abs(rate_bps / direction.rate_bps - 1), share, INVALID_BUSY_TOLERANCES)

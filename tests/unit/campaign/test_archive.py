@@ -11,8 +11,7 @@ import pytest
 
 from samovar.campaign.collection import ARCHIVE, archive_traces, restore_traces, sha256_of, verify
 from samovar.campaign.collection.checksums import names_in
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Journal
+from samovar.campaign.journal import JOURNAL, Journal
 from samovar.errors import CampaignError
 from samovar.events import silent
 from tests.golden.campaign import unpack

@@ -16,7 +16,7 @@ from samovar.campaign.folder import (
     read_state,
     replace_plan,
 )
-from samovar.campaign.journal import NAME, Journal, fold, read_journal
+from samovar.campaign.journal import JOURNAL, Journal, fold, read_journal
 from samovar.campaign.run import adopt_plan
 from samovar.errors import CampaignError, PlanError
 from samovar.events import Event, silent
@@ -35,14 +35,14 @@ def _begin(results: Path, plan: Plan = FIRST, stamp: str = "20260101-000000") ->
 
 
 def _run(folder: Path, *ids: str, verdict: str = "valid", outcome: str = "completed") -> None:
-    with Journal(folder / NAME) as journal:
+    with Journal(folder / JOURNAL) as journal:
         for id_ in ids:
             journal.append("trial-started", 1.0, id=id_, attempt=1)
             journal.append("trial-finished", 2.0, id=id_, outcome=outcome, verdict=verdict, reasons=[])
 
 
 def _take(folder: Path, plan: Plan, sources: dict[str, bytes] | None = None) -> bool:
-    with Journal(folder / NAME) as journal:
+    with Journal(folder / JOURNAL) as journal:
 
         def note(event: str, **values: object) -> None:
             journal.append(event, 3.0, **values)
@@ -102,7 +102,7 @@ def test_there_is_nothing_to_do_when_all_trials_are_done_and_all_hosts_restored(
     assert not find_resume_point(FIRST, tmp_path).nothing_to_do
     _run(folder, "cubic-r1-6", "cdg-r1-6")
     assert find_resume_point(FIRST, tmp_path).nothing_to_do
-    with Journal(folder / NAME) as journal:
+    with Journal(folder / JOURNAL) as journal:
         journal.append("state-read", 3.0, id="cubic-r1-6", host="src", state={})
     assert not find_resume_point(FIRST, tmp_path).nothing_to_do
 
@@ -129,7 +129,7 @@ def test_a_changed_plan_replaces_the_earlier_one_which_is_kept_and_journalled(tm
     assert _take(folder, LONGER)
     assert (folder / "plans" / "1" / "plan.json").read_bytes() == before
     assert read_plan(folder).to_json() == LONGER.to_json()
-    (told,) = (entry for entry in read_journal(folder / NAME) if entry.event == "plan-changed")
+    (told,) = (entry for entry in read_journal(folder / JOURNAL) if entry.event == "plan-changed")
     assert told.values["kept"] == "plans/1"
     assert told.values["runs"] == {"stale": 2}
     assert told.values["stale"] == [
@@ -174,9 +174,9 @@ def test_an_edited_comment_is_adopted_without_running_a_trial(tmp_path: Path) ->
 def test_adopting_an_unchanged_plan_writes_nothing(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
     _run(folder, "cubic-r1-6", "cdg-r1-6")
-    before = (folder / NAME).read_bytes()
+    before = (folder / JOURNAL).read_bytes()
     assert adopt_plan(folder, FIRST, {}).done == 2
-    assert (folder / NAME).read_bytes() == before
+    assert (folder / JOURNAL).read_bytes() == before
 
 
 def test_an_incomplete_plan_file_is_refused(tmp_path: Path) -> None:

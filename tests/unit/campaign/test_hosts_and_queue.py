@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from samovar.campaign.availability import Reboots
 from samovar.campaign.availability.disk_space import shortage
 from samovar.campaign.availability.needed_hosts import (
     blamed,
@@ -66,7 +65,7 @@ def pool(bound: int, treatments: int, *probation: str) -> HostPool:
     def none(id_: str) -> TrialScripts:
         raise AssertionError(id_)
 
-    boot_settings = BootSettings(context, Reboots(context, {}, {}), none)
+    boot_settings = BootSettings(context, {}, {}, none)
     hosts = HostPool(context, Recovery(context, none), boot_settings, {}, {}, treatments)
     hosts.restore_all({})
     return hosts

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.journal import NAME, Entry, Journal, SavedState, broken_seals, fold, read_journal
+from samovar.campaign.journal import JOURNAL, Entry, Journal, SavedState, broken_seals, fold, read_journal
 from samovar.errors import CampaignError
 
 BEGUN = Entry(1.0, "campaign-started", {"plan": "abc"})
@@ -33,7 +33,7 @@ FINISHED = Entry(
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return tmp_path / NAME
+    return tmp_path / JOURNAL
 
 
 def write(file: Path, *entries: Entry) -> None:
@@ -90,7 +90,7 @@ def test_a_record_cut_at_any_byte_leaves_those_before_it_and_is_kept_beside(tmp_
     for cut in range(len(last)):
         folder = tmp_path / str(cut)
         folder.mkdir()
-        file = folder / NAME
+        file = folder / JOURNAL
         file.write_bytes(whole + last[:cut])
         assert read_journal(file) == [BEGUN, STARTED]
         assert file.read_bytes() == whole + last[:cut], "reading changes nothing"
@@ -125,16 +125,16 @@ def test_each_torn_record_is_kept_under_a_number_of_its_own(file: Path) -> None:
 )
 def test_a_corrupt_line_in_the_middle_is_named(file: Path, line: bytes) -> None:
     file.write_bytes(BEGUN.line() + line + b"\n" + STARTED.line())
-    with pytest.raises(CampaignError, match=rf"{NAME}:2: not an event"):
+    with pytest.raises(CampaignError, match=rf"{JOURNAL}:2: not an event"):
         read_journal(file)
-    with pytest.raises(CampaignError, match=rf"{NAME}:2: not an event"):
+    with pytest.raises(CampaignError, match=rf"{JOURNAL}:2: not an event"):
         Journal(file)
     assert list(file.parent.glob("journal.torn-*")) == []
 
 
 def test_a_corrupt_line_before_a_torn_one_is_named(file: Path) -> None:
     file.write_bytes(BEGUN.line() + b"nonsense\n" + STARTED.line()[:5])
-    with pytest.raises(CampaignError, match=rf"{NAME}:2: not an event"):
+    with pytest.raises(CampaignError, match=rf"{JOURNAL}:2: not an event"):
         read_journal(file)
 
 
@@ -192,7 +192,7 @@ def test_a_journal_that_is_not_there_is_an_error(file: Path) -> None:
     with pytest.raises(CampaignError, match=r"journal.jsonl: cannot be read: No such file"):
         read_journal(file)
     with pytest.raises(CampaignError, match="cannot be opened: No such file"):
-        Journal(file.parent / "gone" / NAME)
+        Journal(file.parent / "gone" / JOURNAL)
 
 
 def test_a_finished_trial_has_its_duration_overhead_phases_and_verdict() -> None:

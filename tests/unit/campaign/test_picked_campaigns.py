@@ -8,7 +8,7 @@ import pytest
 
 from samovar.campaign.availability.findings import Finding, findings_of, require_runnable
 from samovar.campaign.folder import begin_campaign, find_resume_point, read_state
-from samovar.campaign.journal import NAME, Journal, fold, is_open, read_journal
+from samovar.campaign.journal import JOURNAL, Journal, fold, is_open, read_journal
 from samovar.campaign.run import adopt_plan, note_pick, summarise
 from samovar.cli.show_status import CampaignStatus, status_json, status_lines, trial_states
 from samovar.errors import CampaignError, TestbedError
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, pick: Pick | None, *ids: str, verdict: str = "valid") -> None:
     """Write the journal of a run that was about picked trials and completed some."""
     picked = find_resume_point(PLAN, folder.parent.parent, pick=pick).picked
-    with Journal(folder / NAME) as journal:
+    with Journal(folder / JOURNAL) as journal:
         state = fold(journal.entries)
         journal.append("campaign-resumed" if state.controllers else "campaign-started", 1.0, trials=6)
         note_pick(picked, state, journal.note)
@@ -90,11 +90,11 @@ def test_a_run_of_the_whole_plan_makes_the_rest_missing_again(folder: Path) -> N
 def test_the_same_pick_is_recorded_once(folder: Path) -> None:
     for _ in range(2):
         run(folder, ONLY_CUBIC, *CUBIC)
-    picks = [entry.values for entry in read_journal(folder / NAME) if entry.event == "trials-picked"]
+    picks = [entry.values for entry in read_journal(folder / JOURNAL) if entry.event == "trials-picked"]
     assert picks == [{"pick": "cc=cubic", "trials": list(CUBIC)}]
-    before = (folder / NAME).read_bytes()
+    before = (folder / JOURNAL).read_bytes()
     adopt_plan(folder, PLAN, {}, ONLY_CUBIC.of(PLAN))
-    assert (folder / NAME).read_bytes() == before
+    assert (folder / JOURNAL).read_bytes() == before
 
 
 def test_suspect_trials_run_again_although_they_are_done(folder: Path) -> None:
@@ -112,7 +112,7 @@ def test_suspect_trials_run_again_although_they_are_done(folder: Path) -> None:
 def test_an_interrupted_repetition_is_resumed_by_the_same_pick(folder: Path, end: str) -> None:
     run(folder, None, *PLAN.ids[2:])
     run(folder, None, *PLAN.ids[:2], verdict="suspect")
-    with Journal(folder / NAME) as journal:
+    with Journal(folder / JOURNAL) as journal:
         journal.append("trial-reopened", 4.0, id=PLAN.ids[0])
         journal.append("trial-set-aside", 4.0, id=PLAN.ids[0], folder="set-aside/x")
         journal.append("trial-started", 4.0, id=PLAN.ids[0], attempt=2)
@@ -129,7 +129,7 @@ def test_an_interrupted_repetition_is_resumed_by_the_same_pick(folder: Path, end
 
 def test_a_trial_is_open_from_the_moment_in_which_its_result_is_given_up(folder: Path) -> None:
     run(folder, None, *PLAN.ids)
-    with Journal(folder / NAME) as journal:
+    with Journal(folder / JOURNAL) as journal:
         journal.append("trial-reopened", 4.0, id=PLAN.ids[0])
     state = read_state(folder)
     assert is_open(state.trials[PLAN.ids[0]])

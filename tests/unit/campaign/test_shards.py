@@ -13,8 +13,7 @@ import pytest
 from samovar.atomic_files import write_json
 from samovar.campaign.collection import ARCHIVE, commit_trial, digests, set_aside, sums_digest, verify
 from samovar.campaign.folder import begin_campaign, find_campaign, find_resume_point, read_plan, read_state
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Journal
+from samovar.campaign.journal import JOURNAL, Journal
 from samovar.campaign.merge_campaigns import Merged, latest_shards, merge_shards
 from samovar.campaign.run import OWN_FILES, note_pick, summarise
 from samovar.cli.show_status import CampaignStatus, status_json, status_lines

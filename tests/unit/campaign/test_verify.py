@@ -15,8 +15,7 @@ import pytest
 from samovar.campaign.collection import commit_trial, digests, set_aside, sums_digest, verify
 from samovar.campaign.collection.checksums import SUMS, names_in, read_sums, sha256_of, write_sums
 from samovar.campaign.collection.verify import printable
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Journal
+from samovar.campaign.journal import JOURNAL, Journal
 from samovar.errors import CampaignError
 from samovar.events import Event
 

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from samovar.campaign.folder import ResumePoint
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Journal, fold
+from samovar.campaign.journal import JOURNAL, Journal, fold
 from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
 from samovar.campaign.run import Summary
 from samovar.cli import campaign_commands

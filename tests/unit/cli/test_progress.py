@@ -23,8 +23,7 @@ from rich.cells import cell_len
 from rich.console import Console, Group
 
 from samovar.campaign.collection.verify import FileProblem, Verification
-from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Entry, Journal, fold, holder
+from samovar.campaign.journal import JOURNAL, Entry, Journal, fold, holder
 from samovar.cli.progress import CampaignProgress, EventDisplay, open_event_stream, styled
 from samovar.cli.show_status import (
     CampaignStatus,

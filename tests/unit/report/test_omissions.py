@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from samovar.campaign.journal import NAME, Journal
+from samovar.campaign.journal import JOURNAL, Journal
 from samovar.report.campaign_data import Campaign, read_campaign
 from samovar.report.document import compose
 from samovar.report.overview import omissions, overview
@@ -15,7 +15,7 @@ from tests.unit.report.report_sample import Sample, write_campaign
 
 def _campaign(folder: Path, *events: tuple[str, Mapping[str, object]], not_run: int = 0) -> Campaign:
     campaign = write_campaign(folder, Sample(not_run=not_run))
-    with Journal(campaign / NAME) as journal:
+    with Journal(campaign / JOURNAL) as journal:
         for event, values in events:
             journal.append(event, 1795272000.0, **values)
     return read_campaign(campaign)
