@@ -24,7 +24,7 @@ PACKAGES = {
     "sshd": "openssh-server",
     "ssh-keygen": "openssh-client",
 }
-UML_PACKAGES = {"ethtool": "ethtool", "modprobe": "kmod"}
+UML_PACKAGES = {"ethtool": "ethtool", "modprobe": "kmod", "setsid": "util-linux"}
 SBIN = "/usr/sbin:/sbin"
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 MAP_ROOT = ("--user", "--map-root-user")

@@ -64,6 +64,19 @@ def test_every_host_has_the_name_addresses_and_interfaces_of_the_file(
         assert set(found) <= set(lines), "the host's /sys shows its own interfaces"
 
 
+AUTOGROUP = Path("/proc/self/autogroup")
+
+
+@pytest.mark.skipif(
+    not AUTOGROUP.exists() or os.geteuid() != 0,
+    reason="without root or without sessions' priorities the lab's kernel has that of other programs",
+)
+def test_the_kernel_of_a_lab_has_priority_over_other_sessions(access: lab.Access) -> None:
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in footprint(access).processes}
+    (kernel,) = [pid for pid, command in commands.items() if b"uml_dir=" in command and os.getsid(pid) == pid]
+    assert Path(f"/proc/{kernel}/autogroup").read_text().endswith(" nice -10\n")
+
+
 def test_a_packet_to_the_other_side_crosses_one_router(access: lab.Access) -> None:
     assert " ttl=63 " in on_host(access, "src", "ping -c 1 -W 2 172.16.11.2")
 
