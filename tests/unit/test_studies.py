@@ -199,13 +199,13 @@ def test_the_quick_copy_is_limited_to_a_quarter_of_what_it_is_called(part: str) 
         assert 4 * parse_rate(str(limit)) == parse_rate(trial.treatment["limit"])
 
 
-def test_calls_are_replayed_in_ethernet_frames_of_200_bytes() -> None:
+def test_calls_have_ethernet_frames_of_200_bytes() -> None:
     calls = [
         flow
         for name in ("cdg-wlan", "cdg-wlan-direction")
         for trial in plan(name, "full").trials
         for flow in trial.resolved.flows
-        if flow.generator == "tcpreplay"
+        if flow.generator == "voip"
     ]
     assert {parse_size(flow.parameters["length"]) + 8 + 20 + 14 for flow in calls} == {200}
 
