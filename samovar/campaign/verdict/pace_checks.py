@@ -13,6 +13,7 @@ from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.pcap_reader import CaptureSummary, SentPackets, read_sent_packets
 from samovar.campaign.verdict.traces import UNREADABLE
 from samovar.errors import RecipeError
+from samovar.plan import FlowPlan
 from samovar.recipes import FlowEnds, Pace
 
 FAR = 3
@@ -183,12 +184,10 @@ def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Send
         return None
     sent, capture = max(sendings, key=lambda one: len(one[0].t_ns))
     lasts = pace.end == "from" and capture.whole and not capture.torn and ends in evidence.completed_flows
-    return _sending(sent, pace, flow.duration_s if flow.size_bytes is None else None, lasts, flow.size_bytes)
+    return _sending(sent, pace, flow, lasts)
 
 
-def _sending(
-    sent: SentPackets, pace: Pace, duration_s: float | None, lasts: bool, size_bytes: int | None
-) -> Sending | None:
+def _sending(sent: SentPackets, pace: Pace, flow: FlowPlan, lasts: bool) -> Sending | None:
     """Return the packets that a flow sent during its life; None if there are too few for a rate.
 
     The life begins with the first packet of at least half the median size; shorter packets before it belong
@@ -196,6 +195,8 @@ def _sending(
     sending earlier. Otherwise it ends with the last packet. In a flow with a requested size, the last packet
     is the one that completes this size; packets after it only announce the end.
     """
+    size_bytes = flow.size_bytes
+    duration_s = flow.duration_s if size_bytes is None else None
     if not sent.t_ns:
         return Sending([0.0], [0], duration_s) if lasts and duration_s else None
     usual = median(sent.payload_bytes)

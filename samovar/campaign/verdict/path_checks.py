@@ -19,7 +19,7 @@ from samovar.campaign.verdict.traces import (
     read_queue_samples,
 )
 from samovar.plan import DirectionPlan, PathPlan
-from samovar.recipes import PathProbe, loss_states
+from samovar.recipes import PathProbe, Program, loss_states
 
 RATE_SHARE = 0.02
 DELAY_SHARE, DELAY_S = 0.05, 0.001
@@ -192,35 +192,40 @@ def _access_points(evidence: Evidence, receivers: Collection[str]) -> Iterator[t
                 yield host, evidence.trace(program)
 
 
-def check_bottleneck_rate(evidence: Evidence) -> Iterator[Check]:
-    """Check the rate of each direction while packets waited, from samples of the logger `queue`."""
+def check_queue_samples(evidence: Evidence) -> Iterator[Check]:
+    """Check the samples of the logger `queue`: the rate of the bottleneck, and the gaps between samples."""
     path = evidence.resolved.path
     for host, program in evidence.programs("logger", "queue"):
-        for direction in (path.down, path.up) if path is not None and path.router == host else ():
-            if direction.interface == program.interface:
-                yield from compare_rate(evidence, host, direction, evidence.trace(program))
-
-
-def check_queue_gaps(evidence: Evidence) -> Iterator[Check]:
-    """Check that no two samples of a queue are far apart, because such gaps show in figures."""
-    for host, program in evidence.programs("logger", "queue"):
-        interval_s = program.values.get("interval_s")
+        of_router = (path.down, path.up) if path is not None and path.router == host else ()
+        directions = [one for one in of_router if one.interface == program.interface]
+        trace = evidence.trace(program)
         try:
-            with open_lines(evidence.trace(program)) as file:
-                times_ns = [sample.t_ns for sample in read_queue_samples(file, program.interface or "")]
-        except UNREADABLE:
-            continue  # compare_rate() reports it
-        if len(times_ns) > 1:
-            most_s = evidence.policy.thresholds.gap_s
-            if isinstance(interval_s, float):
-                most_s = max(most_s, 3 * interval_s)
-            gap_s = max(late - early for early, late in pairwise(times_ns)) / 1e9
-            requested, observed = f"at most {most_s:g} s", f"{gap_s:.2f} s"
-            name = f"longest gap in the samples of the queue at {program.interface}"
-            yield Check(name, host, requested, observed, gap_s <= most_s, "suspect")
+            with open_lines(trace) as file:
+                samples = list(read_queue_samples(file, program.interface or ""))
+        except UNREADABLE as error:
+            if directions:
+                yield unreadable(trace, host, error)
+            continue
+        for direction in directions:
+            if direction.rate_bps:
+                yield _check_rate(evidence, host, direction, direction.rate_bps, samples)
+        if len(samples) > 1:
+            yield _check_gaps(evidence, host, program, samples)
 
 
-def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trace: Path) -> Iterator[Check]:
+def _check_gaps(evidence: Evidence, host: str, program: Program, samples: Sequence[QueueSample]) -> Check:
+    """Check that no two samples of a queue are far apart, because such gaps show in figures."""
+    most_s, interval_s = evidence.policy.thresholds.gap_s, program.values.get("interval_s")
+    if isinstance(interval_s, float):
+        most_s = max(most_s, 3 * interval_s)
+    gap_s = max(late.t_ns - early.t_ns for early, late in pairwise(samples)) / 1e9
+    name = f"longest gap in the samples of the queue at {program.interface}"
+    return Check(name, host, f"at most {most_s:g} s", f"{gap_s:.2f} s", gap_s <= most_s, "suspect")
+
+
+def _check_rate(
+    evidence: Evidence, router: str, direction: DirectionPlan, asked_bps: int, samples: Sequence[QueueSample]
+) -> Check:
     """Compare the requested rate of a bottleneck with its rate while packets waited in its queue.
 
     The rate is measured between successive samples if the queue cannot have been empty in between: sending
@@ -228,14 +233,6 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
     requested rate. If there are too few such pairs, or if reading a sample takes so long that the rate is too
     uncertain, the check passes with the rate reported as unknown.
     """
-    try:
-        with open_lines(trace) as file:
-            samples = list(read_queue_samples(file, direction.interface))
-    except UNREADABLE as error:
-        yield unreadable(trace, router, error)
-        return
-    if not direction.rate_bps:
-        return
     pairs = [
         (early, late)
         for early, late in pairwise(samples)
@@ -245,12 +242,12 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
     busy = [
         (early, late)
         for early, late in pairs
-        if (early.backlog_bytes + late.backlog_bytes) * 8e9 >= direction.rate_bps * (late.t_ns - early.t_ns)
+        if (early.backlog_bytes + late.backlog_bytes) * 8e9 >= asked_bps * (late.t_ns - early.t_ns)
     ]
     known_s, busy_s = (sum(late.t_ns - early.t_ns for early, late in some) / 1e9 for some in (pairs, busy))
     sent_bytes = sum(late.sent_bytes - early.sent_bytes for early, late in busy)
     name = f"rate at {direction.interface} while packets wait"
-    share, requested = evidence.policy.thresholds.rate, f"{direction.rate_bps / 1e6:g} Mbit/s"
+    share, requested = evidence.policy.thresholds.rate, f"{asked_bps / 1e6:g} Mbit/s"
     uncertain_s = _uncertain_s(samples, busy)
     unknown = ""
     if known_s < BUSY_S:
@@ -260,12 +257,11 @@ def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trac
     elif uncertain_s > share * busy_s:
         unknown = f"packets waited for {busy_s:.1f} s, uncertain by {uncertain_s:.2f} s"
     if unknown:
-        yield Check(name, router, requested, f"unknown: {unknown}", True, "suspect", f"± {share:.1%}")
-        return
+        return Check(name, router, requested, f"unknown: {unknown}", True, "suspect", f"± {share:.1%}")
     rate_bps = sent_bytes * 8 / busy_s
-    within = graded(abs(rate_bps / direction.rate_bps - 1), share, INVALID_BUSY_TOLERANCES)
+    within = graded(abs(rate_bps / asked_bps - 1), share, INVALID_BUSY_TOLERANCES)
     observed = f"{rate_bps / 1e6:.4g} Mbit/s over {busy_s:.1f} s"
-    yield Check(name, router, requested, observed, *within, f"± {share:.1%}")
+    return Check(name, router, requested, observed, *within, f"± {share:.1%}")
 
 
 def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSample, QueueSample]]) -> float:

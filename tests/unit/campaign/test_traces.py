@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.verdict.path_checks import compare_rate
+from samovar.campaign.verdict.path_checks import check_queue_samples
 from samovar.campaign.verdict.pcap_reader import read_capture
 from samovar.campaign.verdict.traces import (
     LARGEST_RATIO,
@@ -17,7 +17,6 @@ from samovar.campaign.verdict.traces import (
     open_lines,
     read_text,
 )
-from samovar.plan import DirectionPlan
 from tests.unit.campaign.evidence_sample import evidence_of
 
 ROW = b"1767225600000000000,eth1,pfifo,10:,1:1,0,0,0,0,0,0\n"
@@ -64,13 +63,13 @@ def test_too_long_an_output_of_a_generator_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_trace_that_unpacks_to_too_much_fails_a_check(tmp_path: Path) -> None:
-    file = tmp_path / "rtr-queue.csv.gz"
+    file = tmp_path / "traces" / "rtr-queue.csv.gz"
+    file.parent.mkdir()
     header = (
         b"t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,o\n"
     )
     file.write_bytes(gzip.compress(header + bytes(10 * LONGEST_LINE_BYTES), 9))
-    direction = DirectionPlan(interface="eth1", rate_bps=1000)
-    (check,) = compare_rate(evidence_of(), "rtr", direction, file)
+    (check,) = check_queue_samples(evidence_of(tmp_path))
     assert not check.ok
     assert "a line of more than" in check.observed
 

@@ -39,9 +39,8 @@ from samovar.campaign.verdict.host_checks import (
 )
 from samovar.campaign.verdict.path_checks import (
     check_bottleneck_bytes,
-    check_bottleneck_rate,
     check_delay_drops,
-    check_queue_gaps,
+    check_queue_samples,
 )
 from samovar.campaign.verdict.pcap_reader import TCP, CaptureSummary, PacketStream, read_capture
 from samovar.campaign.verdict.program_checks import check_start_times
@@ -482,7 +481,8 @@ def test_gaps_in_the_samples_of_a_queue_are_judged_by_their_length(
     times = [1, 1 + round(gap_s * 1e9), 2 + round(gap_s * 1e9)]
     write_queue(tmp_path, *(f"{t},eth2,pfifo,10:,1:1,0,0,{t}" for t in times))
     thresholds = keys.Thresholds.model_validate({"profile": profile} if profile else {}).with_profile()
-    (check,) = check_queue_gaps(evidence_of(tmp_path, policy=Policy(thresholds=thresholds)))
+    evidence = evidence_of(tmp_path, policy=Policy(thresholds=thresholds))
+    (check,) = (one for one in check_queue_samples(evidence) if one.name.startswith("longest gap"))
     assert (check.ok, check.severity, check.observed) == (ok, "suspect", f"{gap_s:.2f} s")
 
 
@@ -546,7 +546,7 @@ def test_the_rate_while_packets_wait_is_compared_with_the_requested_one(
         for n in range(200)
     ]
     write_queue(tmp_path, *rows)
-    assert verdict_of(check_bottleneck_rate(evidence_of(tmp_path)))[0] == verdict
+    assert verdict_of(rate_checks(evidence_of(tmp_path)))[0] == verdict
 
 
 def test_a_rate_that_slow_samples_show_because_packets_waited_long_is_compared(tmp_path: Path) -> None:
@@ -555,9 +555,14 @@ def test_a_rate_that_slow_samples_show_because_packets_waited_long_is_compared(t
         for n in range(60)
     ]
     write_queue(tmp_path, *rows)
-    verdict, failed = verdict_of(check_bottleneck_rate(evidence_of(tmp_path)))
+    verdict, failed = verdict_of(rate_checks(evidence_of(tmp_path)))
     assert verdict == "invalid"
     assert "6.4 Mbit/s over 5.8 s" in str(failed)
+
+
+def rate_checks(evidence: Evidence) -> list[Check]:
+    """Return the checks of the bottleneck's rate, without those of gaps between samples of its queue."""
+    return [check for check in check_queue_samples(evidence) if check.name.startswith("rate at ")]
 
 
 def write_queue(folder: Path, *rows: str) -> None:
@@ -620,7 +625,7 @@ def test_a_rate_that_samples_are_too_far_apart_to_show_is_reported_as_unknown(
         tmp_path,
         *(f"{t},eth2,dummynet,20999:,root,{size},{packets},{sent}" for t, size, packets, sent in samples),
     )
-    (check,) = check_bottleneck_rate(evidence_of(tmp_path, resolved))
+    (check,) = rate_checks(evidence_of(tmp_path, resolved))
     assert (check.ok, check.observed) == (True, observed)
 
 
