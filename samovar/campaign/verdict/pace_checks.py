@@ -108,6 +108,17 @@ def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
     packet = max(sending.amounts) / sending.life_s / pace.per_s
     within = graded(abs(deviation) - packet, share, FAR)
     yield Check(name, host, requested, observed, *within, f"± {share:.1%} plus one packet")
+    if sending.life_s >= 2:
+        yield _check_evenness(sending, f"even seconds of flow {flow.label}{back}", host, share)
+    packet_s = sum(sending.amounts) / len(sending.amounts) / pace.per_s
+    pause_s = max(late - early for early, late in pairwise([*sending.t_s, sending.life_s]))
+    name, most_s = f"longest pause of flow {flow.label}{back}", packet_s + limits.stall_s
+    ok = pause_s <= most_s
+    yield Check(name, host, f"at most {most_s:.3g} s", f"{pause_s:.3g} s", ok, "suspect")
+
+
+def _check_evenness(sending: Sending, name: str, host: str, share: float) -> Check:
+    """Check that in nearly all seconds a flow sent at about its mean rate."""
     seconds = int(sending.life_s)
     amounts = [0] * seconds
     for t_s, amount in zip(sending.t_s, sending.amounts, strict=True):
@@ -116,18 +127,9 @@ def _paced(evidence: Evidence, ends: FlowEnds, pace: Pace) -> Iterator[Check]:
     most = FAR * share * sending.mean + max(sending.amounts)
     even = sum(abs(amount - sending.mean) <= most for amount in amounts)
     least = seconds - max(1, int(UNEVEN * seconds))
-    if seconds > 1:
-        name = f"even seconds of flow {flow.label}{back}"
-        tolerance = f"{FAR * share:.1%} plus one packet"
-        requested = f"at least {least} of {seconds} that differ from the mean by at most {tolerance}"
-        yield Check(name, host, requested, str(even), even >= least, "suspect")
-    packet_s = sum(sending.amounts) / len(sending.amounts) / pace.per_s
-    pause_s = max(late - early for early, late in pairwise([*sending.t_s, sending.life_s]))
-    most_s = packet_s + limits.stall_s
-    name = f"longest pause of flow {flow.label}{back}"
-    yield Check(
-        name, host, f"at most {most_s:.3g} s", f"{pause_s:.3g} s", pause_s <= most_s, severity="suspect"
-    )
+    tolerance = f"{FAR * share:.1%} plus one packet"
+    requested = f"at least {least} of {seconds} that differ from the mean by at most {tolerance}"
+    return Check(name, host, requested, str(even), even >= least, "suspect")
 
 
 def _text(pace: Pace, per_s: float) -> str:
