@@ -1,9 +1,9 @@
-# Draw the pictures of docs/reference/figures.md from recorded campaigns: Rscript tools/draw-gallery.R FOLDER [--lib LIBRARY]
+# Draw the pictures of docs/reference/figures.md from recorded campaigns: Rscript tools/draw-gallery.R FOLDER RESULTS
 #
-# FOLDER is the campaign of tests/campaigns, unpacked; the other pictures are of analysis/tests/traces/campaign-small. Needs pdftoppm.
+# FOLDER is the campaign of tests/campaigns, unpacked. RESULTS is a folder of results with the quick profiles of netgear-buffer, netgear-cycles and
+# netgear-txd. The other pictures are of analysis/tests/traces/campaign-small. Needs pdftoppm.
 
 arguments <- commandArgs(TRUE)
-if (length(arguments) == 3) .libPaths(c(arguments[3], .libPaths()))
 library(samovar)
 
 pictures <- list(
@@ -21,7 +21,10 @@ pictures <- list(
   recorded = list(
     list(figure = "distribution", show = "rtt", kind = "box"), list(figure = "tradeoff", of = "bulk"), list(figure = "rtt-cdf", part = "mixed"),
     list(figure = "rtt-time", part = "mixed"), list(figure = "jitter-cdf", part = "mixed", flow = "call"), list(figure = "design")
-  )
+  ),
+  cycles = list(list(figure = "cwnd-pause", cc = "newreno")),
+  buffer = list(list(figure = "pause-buffer-cdf", method = "1")),
+  txd = list(list(figure = "pause-to-drop"))
 )
 
 copy_of <- function(folder) {
@@ -32,7 +35,8 @@ copy_of <- function(folder) {
   to
 }
 
-folders <- c(small = "analysis/tests/traces/campaign-small", recorded = arguments[1])
+folders <- c(small = "analysis/tests/traces/campaign-small", recorded = arguments[1],
+             vapply(c(cycles = "netgear-cycles", buffer = "netgear-buffer", txd = "netgear-txd"), \(name) file.path(arguments[2], name, "latest"), ""))
 dir.create("docs/images/figures", recursive = TRUE, showWarnings = FALSE)
 for (name in names(pictures)) {
   folder <- copy_of(folders[[name]])
