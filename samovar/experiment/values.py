@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import InitErrorDetails
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from samovar.errors import unknown
 from samovar.units import UnitError
@@ -46,9 +46,8 @@ Written = str | Mapping[str, Any]
 """A level's value as the file has it: text, {down: 1Mbit, up: 1Mbit}, {sender: cdg}, {uniform: [0s, 5s]}."""
 
 
-# Last item of the place of an error that concerns the key, not its value. Such a message does not begin with
-# the key.
-_AT_KEY = ("[key]", 10**9)
+UNKNOWN_KEY = "unknown_key"
+"""Type of an error about a key that is not accepted at all; other errors are about the key's value."""
 
 
 def errors_of(error: ValueError) -> Iterator[tuple[tuple[int | str, ...], str, bool]]:
@@ -57,41 +56,35 @@ def errors_of(error: ValueError) -> Iterator[tuple[tuple[int | str, ...], str, b
         yield (), str(error), False
         return
     for one in error.errors(include_url=False):
-        at_key = "[key]" in one["loc"]
-        loc = one["loc"][: one["loc"].index("[key]")] if at_key else one["loc"]
-        yield loc, str(one.get("ctx", {}).get("error", one["msg"])), at_key
+        yield one["loc"], str(one.get("ctx", {}).get("error", one["msg"])), one["type"] == UNKNOWN_KEY
 
 
-class ErrorCollector:
-    """Collects the errors within one value, to raise them together."""
+def read_each(
+    written: Mapping[Any, Any], read: Callable[[Any], T], what: str = "", known: Collection[str] | None = None
+) -> dict[Any, T]:
+    """Return what `read` makes of each value of a mapping. If `known` is given, other keys are refused.
 
-    def __init__(self) -> None:
-        self._details: list[InitErrorDetails] = []
+    `what` says what a key is. Raises ValidationError with all errors; pydantic puts the place of the mapping
+    before their places.
+    """
+    found, details = {}, list[InitErrorDetails]()
 
-    def add(self, loc: tuple[int | str, ...], message: str, *, key: bool = False) -> None:
-        """Add an error about the value at a place or, if `key` is true, about the key at that place."""
-        place = (*loc, *_AT_KEY) if key else loc
-        error: Any = ValueError(message)
-        self._details.append(
-            InitErrorDetails(type="value_error", loc=place, input=None, ctx={"error": error})
-        )
+    def add(place: tuple[int | str, ...], kind: str, message: str) -> None:
+        error = PydanticCustomError(kind, "{message}", {"message": message})
+        details.append(InitErrorDetails(type=error, loc=place, input=None))
 
-    def within(self, loc: tuple[int | str, ...], read: Callable[..., Any], *arguments: object) -> Any:
-        """Return read(*arguments).
-
-        If this raises ValueError, add its errors at places within `loc`, and return None.
-        """
+    for key, value in written.items():
+        if known is not None and key not in known:
+            add((key,), UNKNOWN_KEY, unknown(what, key, known))
+            continue
         try:
-            return read(*arguments)
+            found[key] = read(value)
         except ValueError as error:
             for place, message, at_key in errors_of(error):
-                self.add((*loc, *place), message, key=at_key)
-        return None
-
-    def raise_any(self) -> None:
-        """Raise the errors, if there are any; pydantic puts the place of the value before their places."""
-        if self._details:
-            raise ValidationError.from_exception_data("value", self._details)
+                add((key, *place), UNKNOWN_KEY if at_key else "value_error", message)
+    if details:
+        raise ValidationError.from_exception_data("value", details)
+    return found
 
 
 DISTRIBUTIONS = ("uniform", "exponential")
@@ -134,26 +127,22 @@ class Distribution:
 
 def read_distribution(written: Mapping[str, object], parse: Parse) -> Distribution:
     """Read a distribution such as {uniform: [LOW, HIGH]}; `parse` reads its amounts. Raises ValueError."""
-    errors = ErrorCollector()
-    for key in written:
-        if key not in DISTRIBUTIONS:
-            errors.add((key,), unknown("key of a random amount", key, DISTRIBUTIONS), key=True)
-    errors.raise_any()
-    if len(written) != 1:
-        raise ValueError("expected one distribution, such as {uniform: [LOW, HIGH]}")
-    [(name, bounds)] = written.items()
 
     def amount(one: object) -> Any:
         if not isinstance(one, str):
             raise ValueError("expected one value")
         return parse(str(one))
 
-    if name == "exponential":
-        amounts = [errors.within((name,), amount, bounds)]
-    else:
-        places = enumerate(bounds if isinstance(bounds, list) else ())
-        amounts = [errors.within((name, index), amount, one) for index, one in places]
-        if len(amounts) != 2:
-            errors.add((name,), "expected two values, [LOW, HIGH]")
-    errors.raise_any()
-    return Distribution(name, tuple(amounts))
+    def amounts(distribution: tuple[str, object]) -> tuple[Any, ...]:
+        name, bounds = distribution
+        if name == "exponential":
+            return (amount(bounds),)
+        if not isinstance(bounds, list) or len(bounds) != 2:
+            raise ValueError("expected two values, [LOW, HIGH]")
+        return tuple(read_each(dict(enumerate(bounds)), amount).values())
+
+    named = {name: (name, bounds) for name, bounds in written.items()}
+    found = read_each(named, amounts, "key of a random amount", DISTRIBUTIONS)
+    if len(found) != 1:
+        raise ValueError("expected one distribution, such as {uniform: [LOW, HIGH]}")
+    return Distribution(*found.popitem())

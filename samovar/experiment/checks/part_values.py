@@ -10,7 +10,7 @@ from functools import cached_property
 from samovar.experiment import keys
 from samovar.experiment.checks.validate import Loc, Validation
 from samovar.experiment.logger_recipes import logger_parameters
-from samovar.experiment.values import Directional, PerHost, Written
+from samovar.experiment.values import Directional, PerHost
 
 Parameters = Mapping[str, keys.ParameterInfo]
 RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}
@@ -191,8 +191,7 @@ def part_values(part: keys.Part) -> Iterator[PartValue]:
         yield from _values_in(keys.NetworkPath(), "path.", ("path",))
     yield from setting_values(part.settings)
     for factor, level, place in part_levels(part):
-        for target, text in level.texts.items():
-            value = level.values[target] if target in level.values else _typed(target, text)
+        for target, value in level.values.items():
             at = (*place, target) if factor.linked and target != factor.name else place
             model = keys.model_of(target.rpartition(".")[0])
             yield from PartValue(target, value, at, model=model, factor=factor, level=level).split()
@@ -201,7 +200,7 @@ def part_values(part: keys.Part) -> Iterator[PartValue]:
 def setting_values(settings: Mapping[str, str | PerHost[str]]) -> Iterator[PartValue]:
     """Yield the values of settings of hosts."""
     for key, text in settings.items():
-        yield from PartValue(key, _typed(key, text), ("settings", key)).split()
+        yield from PartValue(key, keys.read_target(key, text), ("settings", key)).split()
 
 
 def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue]:
@@ -220,13 +219,6 @@ def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue
                 yield from PartValue(f"{owner}{name}", one, at, model=type(model)).split()
     for name, text in getattr(model, "parameters", {}).items():
         yield PartValue(f"{owner}{name}", text, (*place, name), model=type(model))
-
-
-def _typed(target: str, text: Written | PerHost[str]) -> object:
-    try:
-        return keys.read_target(target, text)
-    except ValueError as error:
-        return error
 
 
 def part_levels(part: keys.Part) -> Iterator[tuple[keys.Factor, keys.Level, Loc]]:

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from samovar.errors import Problem, nearest, unknown
 from samovar.experiment.keys import Strict, bare, is_union, keys_of
+from samovar.experiment.values import UNKNOWN_KEY
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq
 from samovar.units import quoted
 
@@ -27,7 +28,6 @@ _MUST_BE = {
     ),
 }
 """The message for each type of error that pydantic reports."""
-_MOST_ROUNDS = 50
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Validation(Generic[M]):
 def validate(model: type[M], tree: Map) -> Validation[M]:
     """Validate a tree until it is valid, each time without the values that were invalid before."""
     checked: Validation[M] = Validation(None, tree, [])
-    for _ in range(_MOST_ROUNDS):
+    while True:
         try:
             checked.model = model.model_validate(checked.tree)
             return checked
@@ -93,7 +93,6 @@ def validate(model: type[M], tree: Map) -> Validation[M]:
             checked.problems += [_problem(one, model, checked.tree) for one in own]
             if not _leave_out(checked, every):
                 return checked
-    return checked
 
 
 def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
@@ -173,6 +172,8 @@ def _problem(error: ErrorDetails, model: type[Strict], tree: Map) -> Problem:
     """Convert an error of pydantic to a problem with a position in the file."""
     kind, loc = error["type"], error["loc"]
     name = next((str(step) for step in reversed(loc) if isinstance(step, str) and step != "[key]"), "")
+    if kind == UNKNOWN_KEY:
+        return position_at(tree, loc, key=True).problem(error["msg"])
     if kind == "extra_forbidden":
         message = unknown("key", name, _keys_at(model, loc[:-1]))
         return position_at(tree, loc, key=True).problem(message)

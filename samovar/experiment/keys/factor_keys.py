@@ -27,6 +27,10 @@ VariedTime = Annotated[Real, types.TIME_OR_FORMULA, VARIES]
 FlowCount = Annotated[int, types.FLOW_COUNT, VARIES]
 FLOW_ENDS = ("size", "duration", "until")
 """Keys that determine when a flow ends. A flow may have at most one of them."""
+INTERFACE_TO_RECORD = (
+    "Name of the interface; at the bottleneck's router also `down` or `up`, for the interface with the queue "
+    "of that direction. By default the interface that faces the traffic."
+)
 
 
 class PlainFactors(Strict):
@@ -198,11 +202,7 @@ class Capture(Strict):
     """One entry of `captures`: packet captures at one or more hosts."""
 
     at: Places = entry("Where to capture: hosts or roles, such as senders.")
-    interface: Interface | None = entry(
-        "Name of the interface; at the bottleneck's router also `down` or `up`, for the interface with the "
-        "queue of that direction. By default the interface that faces the traffic.",
-        None,
-    )
+    interface: Interface | None = entry(INTERFACE_TO_RECORD, None)
     snaplen_bytes: Annotated[int, types.SNAPLEN] = entry("Bytes recorded of each packet.", 96)
 
 
@@ -211,10 +211,6 @@ class Logger(WithParameters):
 
     logger: Name = entry("Quantity to record, or a recipe; keys not listed here are its parameters.")
     at: Places = entry("Where to log: hosts or roles, such as senders.")
-    interface: Interface | None = entry(
-        "Name of the interface; at the bottleneck's router also `down` or `up`, for the interface with the "
-        "queue of that direction. By default the interface that faces the traffic.",
-        None,
-    )
+    interface: Interface | None = entry(INTERFACE_TO_RECORD, None)
     interval_s: VariedTime | None = entry("Time between samples; by default the recipe's interval.", None)
     prefer: Names = entry("Recipes to prefer on hosts where several recipes record the quantity.", ())

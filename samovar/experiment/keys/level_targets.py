@@ -108,10 +108,13 @@ def owners_of(part: Part) -> Iterator[str]:
 def read_target(target: str, written: Written | PerHost[str]) -> object:
     """Convert the value of a level or setting from text to the type of its target.
 
-    Values may be Formula, Distribution, Directional or PerHost. Raises ValueError. If this is pydantic's
-    ValidationError, a subclass, it tells where in the value each error is.
+    Values may be Formula, Distribution, Directional or PerHost. If the text cannot be read, return the
+    ValueError. If this is pydantic's ValidationError, a subclass, it tells where in the value each error is.
     """
     found = type_of(target)
     if found is None:
-        raise UnitError(f"unknown factor {target}")
-    return found.read(dict(written.hosts) if isinstance(written, PerHost) else written)
+        return UnitError(f"unknown factor {target}")
+    try:
+        return found.read(dict(written.hosts) if isinstance(written, PerHost) else written)
+    except ValueError as error:
+        return error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -12,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, PlainValidator
 
 from samovar import units
-from samovar.errors import unknown
 from samovar.experiment.keys.key_table import Strict, entry, keys_of
 from samovar.experiment.keys.level_targets import PLAIN_FACTORS, read_target
 from samovar.experiment.keys.value_types import LIST, PER_HOST, WORD, Places, Word
-from samovar.experiment.values import DISTRIBUTIONS, ErrorCollector, PerHost, Written
+from samovar.experiment.values import DISTRIBUTIONS, PerHost, Written, read_each
 from samovar.experiment.yaml_tree import plain
 from samovar.units import UnitError
 
@@ -34,8 +32,8 @@ class Level:
     """One level of a factor.
 
     `label` is its name in tables, trial ids and figures. `texts` maps targets (path.rate, cc) to text from
-    the file, `values` maps them to typed values. A target whose text cannot be read is missing from `values`;
-    the checks report it.
+    the file, `values` maps them to typed values, or to the error if the text cannot be read. The checks
+    report these errors.
     """
 
     label: str
@@ -45,11 +43,7 @@ class Level:
     @classmethod
     def of(cls, label: str, texts: Mapping[str, Written]) -> Level:
         """Return a level with these texts, and with the values that can be read from them."""
-        values: dict[str, object] = {}
-        for target, text in texts.items():
-            with suppress(ValueError):
-                values[target] = read_target(target, text)
-        return cls(label, texts, values)
+        return cls(label, texts, {target: read_target(target, text) for target, text in texts.items()})
 
 
 @dataclass(frozen=True)
@@ -80,6 +74,22 @@ class Factor:
         """Return the level with this label, or None."""
         return next((level for level in self.levels if level.label == label), None)
 
+    def read_levels(self, written: object) -> tuple[Level, ...]:
+        """Read the levels of this factor: one level, a list, or a range.
+
+        Raises ValueError, or its subclass ValidationError, which tells where in the levels each error is.
+        """
+        if isinstance(written, str):
+            return (self.read(written),)
+        if isinstance(written, list) and len(written) > MOST_LEVELS:
+            raise ValueError(f"{len(written)} levels; expected at most {MOST_LEVELS}")
+        if isinstance(written, list):
+            return tuple(read_each(dict(enumerate(written)), self.read).values())
+        if isinstance(written, Mapping) and is_range(written):
+            return tuple(map(self.read, read_range(written)))
+        raise ValueError("expected a level, a list such as [50KB, 1MB], {from: ..., to: ..., step: ...} "
+                         "or {levels: ...}; one level that is a mapping must be in a list")  # fmt: skip
+
     def read(self, written: object) -> Level:
         """Read a level of this factor.
 
@@ -97,9 +107,7 @@ class Factor:
         if not values:
             raise ValueError(A_LEVEL)
         if self.linked:
-            errors = ErrorCollector()
-            texts = {key: errors.within((key,), read_value, value) for key, value in values.items()}
-            errors.raise_any()
+            texts = read_each(values, read_value)
         else:
             texts = dict.fromkeys(self.targets, read_value(values))
         label = "-".join(texts_of(texts if self.linked else values))
@@ -156,51 +164,18 @@ def read_value(written: object) -> Written:
 def _read_factors(written: object) -> Mapping[str, Factor]:
     if not isinstance(written, Mapping):
         raise ValueError("expected a mapping such as {cc: [cubic, cdg], rwnd: [50KB, 1MB]}")
-    errors = ErrorCollector()
-    factors = {
-        str(name): errors.within((name,), read_factor, str(name), one) for name, one in written.items()
-    }
-    errors.raise_any()
-    return factors
+    named = {str(name): (str(name), one) for name, one in written.items()}
+    return read_each(named, lambda factor: _read_factor(*factor))
 
 
-def read_factor(name: str, written: object) -> Factor:
-    """Read a factor.
-
-    Raises ValueError, or its subclass ValidationError, which tells where in the factor each error is.
-    """
-    errors = ErrorCollector()
-    factor, levels = Factor(name, ()), written
-    loc: tuple[str, ...] = ()
-    if isinstance(written, Mapping) and "levels" in written:
-        levels, loc = written["levels"], ("levels",)
-        known = keys_of(FactorKeys).keys()
-        for key in written.keys() - known:
-            errors.add((key,), unknown("key of a factor", key, known), key=True)
-        own = {key: value for key, value in written.items() if key in known}
-        keys = errors.within((), FactorKeys.model_validate, own)
-        if keys is not None:
-            factor = Factor(name, (), keys.at, keys.sets)
-    found: list[Level] = []
-    for at, one in errors.within(loc, _listed, levels) or ():
-        level = errors.within((*loc, *at), factor.read, one)
-        found += [level] if level is not None else []
-    errors.raise_any()
-    return replace(factor, levels=tuple(found))
-
-
-def _listed(levels: object) -> list[tuple[tuple[int, ...], object]]:
-    """Return the levels as in the file, each with its place: the index in a list, or ()."""
-    if isinstance(levels, str):
-        return [((), levels)]
-    if isinstance(levels, list) and len(levels) > MOST_LEVELS:
-        raise ValueError(f"{len(levels)} levels; expected at most {MOST_LEVELS}")
-    if isinstance(levels, list):
-        return [((index,), one) for index, one in enumerate(levels)]
-    if isinstance(levels, Mapping) and is_range(levels):
-        return [((), text) for text in read_range(levels)]
-    raise ValueError("expected a level, a list such as [50KB, 1MB], {from: ..., to: ..., step: ...} "
-                     "or {levels: ...}; one level that is a mapping must be in a list")  # fmt: skip
+def _read_factor(name: str, written: object) -> Factor:
+    factor = Factor(name, ())
+    if not isinstance(written, Mapping) or "levels" not in written:
+        return replace(factor, levels=factor.read_levels(written))
+    known = read_each(written, lambda value: value, "key of a factor", keys_of(FactorKeys))
+    own = FactorKeys.model_validate(known)
+    factor = Factor(name, (), own.at, own.sets)
+    return replace(factor, levels=read_each({"levels": own.levels}, factor.read_levels)["levels"])
 
 
 LEVELS = replace(WORD, meaning="a level", form=LIST)
@@ -225,18 +200,12 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
 
     Raises ValueError, or its subclass ValidationError, which tells where in the range each error is.
     """
-    errors = ErrorCollector()
-    for key in written:
-        if key not in RANGE_KEYS:
-            errors.add((key,), unknown("key of a range", key, RANGE_KEYS), key=True)
-    errors.raise_any()
-    missing = next((key for key in RANGE_KEYS if key not in written), None)
+    ends = read_each(written, _range_end, "key of a range", RANGE_KEYS)
+    missing = next((key for key in RANGE_KEYS if key not in ends), None)
     if missing:
         raise ValueError(f"key '{missing}' is missing; expected a range such as {A_RANGE}")
-    ends = [errors.within((key,), _range_end, written[key]) for key in RANGE_KEYS]
-    errors.raise_any()
-    start, stop, step = (number * scale for number, _, scale, _ in ends)
-    if len({kind for *_, kind in ends}) > 1 or start >= stop or step <= 0:
+    start, stop, step = (ends[key][0] * ends[key][2] for key in RANGE_KEYS)
+    if len({kind for *_, kind in ends.values()}) > 1 or start >= stop or step <= 0:
         raise ValueError(
             f"expected `to` above `from`, `step` above zero and units of one kind, such as {A_RANGE}"
         )
@@ -246,7 +215,7 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
         raise ValueError(f"steps of {written['step']} from {written['from']} do not end at {reached}")
     if count >= MOST_LEVELS:
         raise ValueError(f"the range has {int(count) + 1} levels; expected at most {MOST_LEVELS}")
-    _, unit, scale, _ = ends[0]
+    _, unit, scale, _ = ends["from"]
     numbers = [(start + index * step) / scale for index in range(int(count) + 1)]
     texts = (f"{Decimal(one.numerator) / one.denominator:f}" for one in numbers)
     return tuple((text.rstrip("0").rstrip(".") if "." in text else text) + unit for text in texts)

@@ -28,6 +28,10 @@ class OperatingSystem:
     cc_parameters: frozenset[str]
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _PACKAGES = {name: name for name in ("iperf", "iperf3", "nuttcp", "python3", "tcpreplay")}
 _PACKAGES["tcprewrite"] = "tcpreplay"
 
@@ -37,25 +41,18 @@ OPERATING_SYSTEMS: Mapping[str, OperatingSystem] = {
         ("linux", "posix"),
         _PACKAGES,
         "apt install",
-        ccs=frozenset(
-            [
-                *("bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv"),
-                *("reno", "scalable", "vegas", "veno", "westwood", "yeah"),
-            ]
+        ccs=_words(
+            "bic cdg cubic dctcp highspeed htcp hybla illinois lp nv reno scalable vegas veno westwood yeah"
         ),
-        cc_parameters=frozenset(
-            [  # of bic and cubic
-                *("beta", "fast_convergence", "initial_ssthresh", "low_window", "max_increment"),
-                *("smooth_part", "bic_scale", "tcp_friendliness", "hystart", "hystart_ack_delta"),
-                *("hystart_ack_delta_us", "hystart_low_window"),
-                # of cdg
-                *("backoff_beta", "backoff_factor", "window", "hystart_detect", "use_ineff", "use_shadow"),
-                "use_tolerance",
-                # of dctcp, htcp, hybla, nv and vegas
-                *("dctcp_alpha_on_init", "dctcp_clamp_alpha_on_loss", "dctcp_shift_g", "rtt0", "alpha"),
-                *("use_bandwidth_switch", "use_rtt_scaling", "nv_min_cwnd", "nv_pad", "nv_reset_period"),
-                "gamma",
-            ]
+        cc_parameters=_words(
+            # of bic and cubic
+            "beta fast_convergence initial_ssthresh low_window max_increment smooth_part bic_scale "
+            "tcp_friendliness hystart hystart_ack_delta hystart_ack_delta_us hystart_low_window "
+            # of cdg
+            "backoff_beta backoff_factor window hystart_detect use_ineff use_shadow use_tolerance "
+            # of dctcp, htcp, hybla, nv and vegas
+            "dctcp_alpha_on_init dctcp_clamp_alpha_on_loss dctcp_shift_g rtt0 alpha "
+            "use_bandwidth_switch use_rtt_scaling nv_min_cwnd nv_pad nv_reset_period gamma"
         ),
     ),
     "freebsd": OperatingSystem(
@@ -63,15 +60,14 @@ OPERATING_SYSTEMS: Mapping[str, OperatingSystem] = {
         ("freebsd", "posix"),
         {**_PACKAGES, "nttcp": "nttcp"},
         "pkg install",
-        ccs=frozenset(["cdg", "chd", "cubic", "dctcp", "hd", "htcp", "reno", "vegas"]),
-        cc_parameters=frozenset(
-            [  # of cdg
-                *("alpha_inc", "beta_delay", "beta_loss", "exp_backoff_scale", "smoothing_factor"),
-                *("loss_compete_consec_cong", "loss_compete_hold_backoff"),
-                # of chd, hd, dctcp, htcp, newreno and vegas
-                *("loss_fair", "pmax", "queue_min", "queue_threshold", "use_max", "alpha", "ect1", "shift_g"),
-                *("slowstart", "adaptive_backoff", "rtt_scaling", "beta", "beta_ecn"),
-            ]
+        ccs=_words("cdg chd cubic dctcp hd htcp reno vegas"),
+        cc_parameters=_words(
+            # of cdg
+            "alpha_inc beta_delay beta_loss exp_backoff_scale smoothing_factor "
+            "loss_compete_consec_cong loss_compete_hold_backoff "
+            # of chd, hd, dctcp, htcp, newreno and vegas
+            "loss_fair pmax queue_min queue_threshold use_max alpha ect1 shift_g slowstart "
+            "adaptive_backoff rtt_scaling beta beta_ecn"
         ),
     ),
 }

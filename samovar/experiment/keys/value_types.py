@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 from samovar import units
 from samovar.errors import unknown
 from samovar.experiment.formula import NAMES, read_amount
-from samovar.experiment.values import Buffer, Directional, ErrorCollector, PerHost, read_distribution
+from samovar.experiment.values import Buffer, Directional, PerHost, read_distribution, read_each
 from samovar.units import UnitError, quoted
 
 SCALAR = ("string", "number")
@@ -112,22 +112,12 @@ class ValueType:
     def _read_hosts(self, written: Mapping[Any, object]) -> PerHost[Any]:
         if written.keys() <= {"down", "up"}:
             raise ValueError("a host has no directions; expected one value, or one per host or role")
-        errors = ErrorCollector()
-        hosts = {str(host): errors.within((host,), self._read_one, one) for host, one in written.items()}
-        errors.raise_any()
-        return PerHost(hosts)
+        return PerHost(read_each(written, self._read_one))
 
     def _read_directions(self, written: object) -> Directional[Any]:
         if not isinstance(written, dict):
             raise ValueError(EACH_DIRECTION)
-        errors = ErrorCollector()
-        found = {}
-        for key, value in written.items():
-            if key in ("down", "up"):
-                found[key] = errors.within((key,), self._read_one, value)
-            else:
-                errors.add((key,), unknown("direction", key, ("down", "up")), key=True)
-        errors.raise_any()
+        found = read_each(written, self._read_one, "direction", ("down", "up"))
         if self.form is Form.BOTH_DIRECTIONS and len(found) < 2:
             raise ValueError(EACH_DIRECTION)
         if not found:
