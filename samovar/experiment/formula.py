@@ -141,7 +141,6 @@ ValueOf = Callable[[str], Fraction]
 class Term(NamedTuple):
     """A subexpression of a formula: its dimension, and a function that computes its number.
 
-
     Numbers are in bytes, seconds, bytes per second or packets; shares are fractions.
     """
 

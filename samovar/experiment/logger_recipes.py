@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from samovar.experiment.keys.factor_keys import Logger
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
@@ -43,12 +43,7 @@ def logger_parameters(catalogue: RecipeCatalogue, name: str, os: str) -> dict[st
     if name in catalogue.names("logger", os):
         return settable(catalogue, "logger", name, os)
     recorders = recorders_by_system(catalogue, name, [os])
-    return dict(_parameters(catalogue, recorders)) if recorders else None
-
-
-def _parameters(
-    catalogue: RecipeCatalogue, recorders: Mapping[str, Iterable[str]]
-) -> Iterator[tuple[str, ParameterInfo]]:
-    for os, recipes in recorders.items():
-        for recipe in recipes:
-            yield from settable(catalogue, "logger", recipe, os).items()
+    if not recorders:
+        return None
+    own = [settable(catalogue, "logger", one, on) for on, recipes in recorders.items() for one in recipes]
+    return {parameter: info for known in own for parameter, info in known.items()}

@@ -89,8 +89,6 @@ def read_each(
 
 DISTRIBUTIONS = ("uniform", "exponential")
 
-Parse = Callable[[str], Any]
-
 
 @dataclass(frozen=True)
 class Distribution:
@@ -125,7 +123,7 @@ class Distribution:
         return math.fsum(self.amounts) / len(self.amounts)
 
 
-def read_distribution(written: Mapping[str, object], parse: Parse) -> Distribution:
+def read_distribution(written: Mapping[str, object], parse: Callable[[str], Any]) -> Distribution:
     """Read a distribution such as {uniform: [LOW, HIGH]}; `parse` reads its amounts. Raises ValueError."""
 
     def amount(one: object) -> Any:

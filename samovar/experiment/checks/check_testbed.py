@@ -7,23 +7,15 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 
 from samovar.errors import nearest
+from samovar.experiment import keys
 from samovar.experiment.checks.validate import Loc, Validation
-from samovar.experiment.keys import (
-    MOST_STATIONS,
-    WLAN_RATES_BPS,
-    NetworkInterface,
-    Testbed,
-    Wlan,
-    access_point,
-    hosts_at,
-)
 from samovar.units import counted, format_rate
 
-Interfaces = Sequence[tuple[str, str, NetworkInterface]]
+Interfaces = Sequence[tuple[str, str, keys.NetworkInterface]]
 """The interfaces of a testbed as (host, name, interface)."""
 
 
-def check_testbed(checked: Validation[Testbed], testbed: Testbed) -> None:
+def check_testbed(checked: Validation[keys.Testbed], testbed: keys.Testbed) -> None:
     """Report values of a testbed that contradict each other, such as duplicate addresses."""
     interfaces = [
         (host, name, interface)
@@ -40,7 +32,7 @@ def check_testbed(checked: Validation[Testbed], testbed: Testbed) -> None:
                     _check_wlan(checked, testbed, name, link.wlan)
 
 
-def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
+def _check_links(checked: Validation[keys.Testbed], testbed: keys.Testbed, interfaces: Interfaces) -> None:
     """Report links without interfaces, misspelt links, and a bottleneck link without a device."""
     ends = Counter(interface.link for _, _, interface in interfaces)
     for name in testbed.links:
@@ -62,32 +54,34 @@ def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Int
         checked.report(where, f"link '{device}' has {ends[device]} ends; a pair of adapters needs two")
 
 
-def _check_wlan(checked: Validation[Testbed], testbed: Testbed, name: str, wlan: Wlan) -> None:
+def _check_wlan(checked: Validation[keys.Testbed], testbed: keys.Testbed, name: str, wlan: keys.Wlan) -> None:
     """Report WLANs that a lab cannot simulate: an unsupported standard or rate, or too many stations.
 
     A missing or unknown access point is reported as well.
     """
-    where, hosts = ("links", name, "wlan"), hosts_at(testbed, name)
-    rates = WLAN_RATES_BPS.get(wlan.standard)
+    where, hosts = ("links", name, "wlan"), keys.hosts_at(testbed, name)
+    rates = keys.WLAN_RATES_BPS.get(wlan.standard)
     if rates is None:
-        message = f"a lab cannot simulate {wlan.standard}; choose one of {', '.join(WLAN_RATES_BPS)}"
+        message = f"a lab cannot simulate {wlan.standard}; choose one of {', '.join(keys.WLAN_RATES_BPS)}"
         checked.report((*where, "standard"), message)
     elif wlan.rate_bps and wlan.rate_bps not in rates:
         known = ", ".join(map(format_rate, rates))
         message = f"{wlan.standard} has no rate of {format_rate(wlan.rate_bps)}; choose one of {known}"
         checked.report((*where, "rate"), message)
-    if len(hosts) > MOST_STATIONS + 1:
-        message = f"link '{name}' has {len(hosts) - 1} stations; a lab simulates at most {MOST_STATIONS}"
+    if len(hosts) > keys.MOST_STATIONS + 1:
+        message = f"link '{name}' has {len(hosts) - 1} stations; a lab simulates at most {keys.MOST_STATIONS}"
         checked.report(where, message)
     if wlan.access_point:
         checked.check_name((*where, "access_point"), "host at this link", wlan.access_point, hosts)
-    elif access_point(testbed, name) is None:
+    elif keys.access_point(testbed, name) is None:
         routers = sum(testbed.hosts[host].role == "router" for host in hosts)
         message = f"link '{name}' has {counted(routers, 'router')}; add access_point: with one of its hosts"
         checked.report(where, message)
 
 
-def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
+def _check_addresses(
+    checked: Validation[keys.Testbed], testbed: keys.Testbed, interfaces: Interfaces
+) -> None:
     """Report errors in addresses and images.
 
     Addresses must be unique and within their link's subnet; hosts of labs need an address, not a name. Only
@@ -124,7 +118,7 @@ def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces:
                 checked.report(("hosts", name, "address"), message)
 
 
-def _check_bottleneck(checked: Validation[Testbed], testbed: Testbed) -> None:
+def _check_bottleneck(checked: Validation[keys.Testbed], testbed: keys.Testbed) -> None:
     """Report an unknown router or interface of the bottleneck, and equal interfaces."""
     bottleneck = testbed.bottleneck
     routers = [name for name, one in testbed.hosts.items() if one.role == "router"]

@@ -21,12 +21,7 @@ from samovar.units import quoted
 
 Loc = tuple[int | str, ...]
 M = TypeVar("M", bound=Strict)
-_MUST_BE = {
-    "tuple_type": "must be a list",
-    **dict.fromkeys(
-        ("model_type", "mapping_type", "dict_type", "model_attributes_type"), "must be a mapping"
-    ),
-}
+_MUST_BE = {"tuple_type": "must be a list"} | dict.fromkeys(("model_type", "dict_type"), "must be a mapping")
 """The message for each type of error that pydantic reports."""
 
 

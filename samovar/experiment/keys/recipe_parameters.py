@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 from samovar.errors import nearest, unknown
 from samovar.experiment.keys import value_types as types
-from samovar.experiment.keys.key_table import Strict
+from samovar.experiment.keys.key_table import Key, Strict
 from samovar.experiment.keys.value_types import Sentence, Word
 from samovar.units import UnitError
 
@@ -59,6 +59,14 @@ class ParameterInfo(Strict):
     default: Word | None = None
     least: Word | None = None  # the smallest value that the recipe accepts
     choices: tuple[Word, ...] = ()  # the accepted texts; empty if all texts of the type are accepted
+
+
+def as_parameter(key: Key) -> ParameterInfo:
+    """Return a key of a model as the parameter of a recipe; a key of another type is a text."""
+    types_by_name = {(one.plain or one).name: name for name, one in PARAMETER_TYPES.items()}
+    type_ = types_by_name.get(key.type.name) if key.type else None
+    choices = key.type.choices if key.type and not type_ else ()
+    return ParameterInfo.model_construct(type=type_ or "text", description=key.description, choices=choices)
 
 
 class RecipeCatalogue(Protocol):

@@ -21,7 +21,7 @@ from samovar.experiment.keys.factor_keys import NetworkPath
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
-from samovar.experiment.keys.recipe_parameters import ParameterInfo
+from samovar.experiment.keys.recipe_parameters import ParameterInfo, as_parameter
 from samovar.experiment.keys.thresholds import Thresholds
 from samovar.experiment.keys.value_types import Duration, Interface, Name, Port, Sentence, Share, Word
 from samovar.experiment.values import Buffer, Directional
@@ -221,6 +221,9 @@ class Ipmi(Strict):
 class Power(Strict):
     """How to switch a machine on and off: commands that the controller runs without a shell, or IPMI."""
 
+    EXCLUSIVE = tuple(("ipmi", command) for command in ("on", "off", "cycle", "status"))
+    NEEDED = (("cycle", "on", "ipmi"), ("cycle", "off", "ipmi"))
+
     on: Command | None = entry("Command that switches the machine on.", None)
     off: Command | None = entry("Command that switches the machine off.", None)
     cycle: Command | None = entry(
@@ -231,16 +234,9 @@ class Power(Strict):
     ipmi: Ipmi | None = entry("Management controller, instead of commands.", None)
 
     @model_validator(mode="after")
-    def _is_complete(self) -> Power:
-        commands = {name: getattr(self, name) for name in ("on", "off", "cycle", "status")}
-        given = [name for name, command in commands.items() if command is not None]
-        if self.ipmi is not None and given:
-            raise ValueError(f"has ipmi and {', '.join(given)}; expected ipmi or commands")
-        if self.ipmi is None and self.cycle is None and (self.on is None or self.off is None):
-            raise ValueError(
-                "cannot switch the machine off and on; needs `cycle`, or `on` and `off`, or `ipmi`"
-            )
-        if self.outlet is None and any("{outlet}" in word for name in given for word in commands[name]):
+    def _has_outlet(self) -> Power:
+        commands = [command or () for command in (self.on, self.off, self.cycle, self.status)]
+        if self.outlet is None and any("{outlet}" in word for command in commands for word in command):
             raise ValueError("a command uses {outlet}; expected outlet: ... beside it")
         return self
 
@@ -413,17 +409,7 @@ class Testbed(SourceFile):
 
 
 DEVICE_PARAMETERS: Mapping[str, ParameterInfo] = {
-    name: ParameterInfo.model_construct(
-        type=type_, description=keys_of(Adapter)[name].description, choices=choices
-    )
-    for name, type_, choices in (
-        ("medium", "text", MEDIA),
-        ("access", "duration", ()),
-        ("burst", "duration", ()),
-        ("flow_control", "switch", ()),
-        ("pause_quanta", "integer", ()),
-        ("drift", "share", ()),
-    )
+    name: as_parameter(key) for name, key in keys_of(Adapter).items() if name not in keys_of(NetworkPath)
 }
 """Keys that `path` accepts if the bottleneck is a device, besides rate, rtt, delay, buffer and loss."""
 

@@ -101,13 +101,13 @@ def test_a_host_without_power_names_the_missing_key() -> None:
 @pytest.mark.parametrize(
     ("power", "said"),
     [
-        ("{on: true}", "cannot switch the machine off and on; needs `cycle`, or `on` and `off`, or `ipmi`"),
+        ("{on: true}", "expected the key `cycle`, `off` or `ipmi`"),
         ("{cycle: 'a {adress}'}", "unknown placeholder 'adress'; did you mean 'address'?"),
         ("{cycle: 'a {'}", "'{' has a single brace"),
         ("{cycle: []}", "is empty; expected a program and its arguments"),
         ('{cycle: "a \'b"}', "no closing quotation; expected a program and its arguments"),
         ("{cycle: 'a {outlet}'}", "a command uses {outlet}; expected outlet: ... beside it"),
-        ("{cycle: a, ipmi: {address: b, user: c, password_file: d}}", "has ipmi and cycle; expected ipmi or"),
+        ("{cycle: a, ipmi: {address: b, user: c, password_file: d}}", "`ipmi` and `cycle` exclude each other"),
         ("{ipmi: {address: -b, user: c, password_file: d}}", "'-b' is not an address"),
         (
             "{ipmi: {address: b, user: c, password: d}}",
