@@ -6,7 +6,7 @@ errors elsewhere in the file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast, get_args
 
@@ -86,22 +86,11 @@ def validate(model: type[M], tree: Map) -> Validation[M]:
             new = [one for one in every if checked.intact(*_place_of(one))]  # others are consequences
             own = [one for one in new if not _is_explained(one, every)]
             checked.problems += [_problem(one, model, checked.tree) for one in own]
-            if not _leave_out(checked, every):
+            invalid = {tuple(step for step, _, _ in _walk(checked.tree, _place_of(one))) for one in every}
+            if () in invalid:  # the tree as a whole
                 return checked
-
-
-def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
-    """Remove invalid values from the tree. Return False if the tree as a whole is invalid."""
-    invalid = {tuple(step for step, _, _ in _walk(checked.tree, _place_of(one))) for one in errors}
-    outermost = [loc for loc in invalid if not any(loc[:size] in invalid for size in range(len(loc)))]
-    if () in outermost:
-        return False
-    checked.left_out += outermost
-    # later items of a list go first, so that the indices of earlier ones stay valid
-    outermost.sort(key=lambda loc: [step for step in loc if isinstance(step, int)], reverse=True)
-    for place in outermost:
-        checked.tree = cast(Map, _without(checked.tree, place))
-    return True
+            checked.left_out += invalid
+            checked.tree = cast(Map, _without(checked.tree, invalid))
 
 
 def _place_of(error: ErrorDetails) -> Loc:
@@ -121,14 +110,20 @@ def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
     return kind == "missing" and nearest(str(loc[-1]), [str(one[-1]) for one in beside]) is not None
 
 
-def _without(node: Node, loc: Loc) -> Node:
-    """Return a copy of a tree without the value at nested keys; the copy shares all unchanged nodes."""
-    changed: Any = node.copied() if isinstance(node, Map) else Seq(list(cast(Seq, node)), node.position)
-    if len(loc) == 1:
-        del changed[loc[0]]
-    else:
-        changed[loc[0]] = _without(changed[loc[0]], loc[1:])
-    return cast(Node, changed)
+def _without(node: Node, places: Set[Loc], here: Loc = ()) -> Node:
+    """Return a copy of a tree without the values at these places. The tree itself is at `here`."""
+    if isinstance(node, Seq):
+        items = ((one, (*here, index)) for index, one in enumerate(node))
+        return Seq([_without(one, places, at) for one, at in items if at not in places], node.position)
+    if not isinstance(node, Map):
+        return node
+    copy = node.copied()
+    for key, value in node.items():
+        if (*here, key) in places:
+            del copy[key]
+        else:
+            copy[key] = _without(value, places, (*here, key))
+    return copy
 
 
 def position_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Position:

@@ -107,7 +107,10 @@ def test_a_host_without_power_names_the_missing_key() -> None:
         ("{cycle: []}", "is empty; expected a program and its arguments"),
         ('{cycle: "a \'b"}', "no closing quotation; expected a program and its arguments"),
         ("{cycle: 'a {outlet}'}", "a command uses {outlet}; expected outlet: ... beside it"),
-        ("{cycle: a, ipmi: {address: b, user: c, password_file: d}}", "`ipmi` and `cycle` exclude each other"),
+        (
+            "{cycle: a, ipmi: {address: b, user: c, password_file: d}}",
+            "`ipmi` and `cycle` exclude each other",
+        ),
         ("{ipmi: {address: -b, user: c, password_file: d}}", "'-b' is not an address"),
         (
             "{ipmi: {address: b, user: c, password: d}}",
