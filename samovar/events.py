@@ -283,7 +283,7 @@ def line_schema(title: str, events: Events) -> dict[str, Any]:
 
 
 def event_rows() -> list[tuple[str, str, str]]:
-    """Return a row for each event of the stream: its name, when it happens, and its keys.
+    """Return a row for each type of event in the stream: its name, when it is emitted, and its keys.
 
     The keys are described, except those in EVERYDAY_KEYS.
     """

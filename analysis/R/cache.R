@@ -1,4 +1,4 @@
-# Cache the results of an analysis below tables/cache: measurements of trials, tables over all trials, states of files.
+# Cache the results of an analysis below tables/cache: measurements of trials, tables over all trials, checksums of files.
 
 # SHA-256 of texts and files by OpenSSL, which uses the processor's instructions for SHA.
 

@@ -1,4 +1,4 @@
-# Export tables of measures to other programs.
+# Write the tables that samovar export converts to other formats: a CSV file per table, and the types of its columns.
 
 #' Write tables of measures for other programs
 #'

@@ -1,4 +1,4 @@
-# Draw figures of very many points, whose files contain no more detail than can be printed.
+# Draw very many points as a picture at print resolution, so that the size of a figure's file is limited.
 
 #' A layer of points for any number of points
 #'

@@ -52,7 +52,8 @@ sequence_of_trial <- function(from, id, of, from_s, to_s) {
 
 #' Sequence numbers of a flow over time, as a time-sequence graph shows them
 #'
-#' @param capture A table of [read_pcap()], best from the sender's host; with the columns `sack_left` and `sack_right` there are rows for SACK.
+#' @param capture A table of [read_pcap()], preferably of a capture at the sender. With the columns `sack_left` and `sack_right`, the result has rows for
+#'   SACK.
 #' @param flow Name of the flow that carries the data.
 #' @return A data.table in order of time: `t_ns` (since the capture's `epoch_s`), `event` (factor "segment", "retransmission", "SACK", "ACK", "window"), `low`
 #'   and `high` (bytes since the first data; equal for ACK and window, which is the end of the window that the receiver offers).

@@ -83,7 +83,8 @@ mark_totals <- function(x) {
 #' `--json-stream` and of text is ignored, so that the log of a killed test can be read up to that point. The whole object that
 #' `--json-stream-full-output` appends repeats the events and is not read. Each line may begin with a time stamp, as `--timestamps` and `ts` write it.
 #'
-#' Text has rounded units, and no `snd_wnd_bytes`, `rtt_us`, `rttvar_us` and `pmtu_bytes`; a row is `omitted` if the line says so.
+#' In text output, iperf3 rounds the values and does not print `snd_wnd_bytes`, `rtt_us`, `rttvar_us` and `pmtu_bytes`. A row is `omitted` if its line is
+#' marked "(omitted)".
 #'
 #' @param path One file, plain or gzip-compressed.
 #' @param test Number of the test in a file of several tests, as servers write it: 1 for the first test that has an interval.

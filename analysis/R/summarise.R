@@ -69,8 +69,8 @@ summarise_metrics <- function(metrics, factors) {
 
 #' Summary of the metrics of each flow: one row per part, treatment, flow and metric
 #'
-#' A flow with a `count` has a row for each of its single flows, and under its label a row for all of them together, whose value in a trial is the
-#' median of the single flows.
+#' If an entry in `traffic` has a `count`, each of its flows (voip-1, voip-2) has rows, and so has the entry's label (voip). A trial's value for the label is
+#' the median over these flows.
 #'
 #' @inheritParams summarise_metrics
 #' @return A data.table: `part`, factors, `flow`, `metric`, `unit`, `median`, `mean`, `lo`, `hi`, `n`, `confidence`.

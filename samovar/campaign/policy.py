@@ -1,7 +1,7 @@
-"""Campaign policy: verdict thresholds, retry limits, path calibration, and where hosts are in the network.
+"""Campaign policy: verdict thresholds, retry limits and path calibration, and the testbed's network.
 
-Checks of the verdict need the number of routers between two addresses, and the addresses on each side of the
-bottleneck.
+From the testbed's links, the verdict needs the number of routers between two addresses, and the addresses on
+each side of the bottleneck.
 """
 
 from __future__ import annotations

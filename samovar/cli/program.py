@@ -86,9 +86,9 @@ def event_display(
 ) -> Iterator[EventDisplay]:
     """Show events while the context is active.
 
-    The first Ctrl-C ends the command in good order, a second one ends it at once. Every event is also passed
-    to `also`. If a campaign runs, `resume` is the command that resumes the campaign; this command is printed
-    after Ctrl-C.
+    The first Ctrl-C ends the command in good order, a second one ends it at once. Each event that is shown is
+    also passed to the function `also`. If a campaign runs, `resume` is the command that resumes the campaign;
+    this command is printed after Ctrl-C.
     """
     from samovar.cli.progress import EventDisplay
 

@@ -313,9 +313,9 @@ def styled(line: str) -> Text:
 def open_event_stream(where: str, now: Callable[[], float] = time.time) -> Iterator[Emit]:
     """Yield a function that appends events to a file as JSON; `-` is standard output.
 
-    If `where` is empty, the function does nothing. Each event is written at once. Raises CampaignError if the
-    file cannot be opened. A later write error ends the stream, but not the campaign. Only one thread at a
-    time may call the function; EventDisplay takes care of this.
+    If `where` is empty, the function does nothing. Events are written without buffering. Raises CampaignError
+    if the file cannot be opened. A later write error ends the stream, but not the campaign. Only one thread
+    at a time may call the function; EventDisplay takes care of this.
     """
     if not where:
         yield silent

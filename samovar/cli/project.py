@@ -184,7 +184,7 @@ class Project:
     def origin(self, path: Path) -> str:
         """Return whether a file belongs to the `project` or to `samovar`.
 
-        Returns an empty string in samovar's checkout, where the two are the same.
+        Returns an empty string if the project's folder is samovar's own checkout.
         """
         if self.root == SHIPPED:
             return ""

@@ -283,7 +283,7 @@ class _Parser:
         return Position(self._file, line + 1, column + 1, self._lines[line], within)
 
     def _position_at(self, index: int) -> Position:
-        """Return the position of a character by its index in the text."""
+        """Return the file, line and column of the character at an index of the text."""
         before = self._content[:index]
         return self.position(before.count("\n"), index - (before.rfind("\n") + 1))
 

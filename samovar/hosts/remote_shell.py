@@ -174,7 +174,7 @@ class RemoteShell:
             self._channel.sendall(text.encode())
 
     def keep_on_loss(self, script: str, deadline_s: float) -> None:
-        """Store on the host the script that it runs if it loses the controller. Raises TestbedError."""
+        """Store a script that the host runs if its controller is lost. Raises TestbedError."""
         code = self._request(lambda mark: on_loss_text(script, mark), deadline_s, "on-loss")
         if code != "0":
             raise TestbedError(
@@ -189,7 +189,7 @@ class RemoteShell:
         self._request(lambda mark: take_over_text(before, mark), deadline_s, "take-over")
 
     def bye(self) -> None:
-        """End the shell without running the script that is stored for the loss of the controller."""
+        """End the shell. The host does not run the script stored by `keep_on_loss`."""
         until = time.monotonic() + KILL_GRACE_S
         with suppress(TimeoutError, ConnectionLostError):  # the shell is gone already
             self._send(BYE_TEXT, until)

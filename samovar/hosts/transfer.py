@@ -141,8 +141,8 @@ def _fetch(sftp: Any, host: str, file: RemoteFile, deadline: TransferDeadline) -
     if arrived != expected:
         file.part.unlink()
         raise TestbedError(
-            f"{host}: {file.remote}: arrived as {arrived[0]} bytes with SHA-256 {arrived[1]}; "
-            f"the host counted {file.size_bytes} bytes with {file.sha256}"
+            f"{host}: {file.remote}: received {arrived[0]} bytes with SHA-256 {arrived[1]}, "
+            f"but the host reported {file.size_bytes} bytes with SHA-256 {file.sha256}"
         )
     file.part.rename(file.local)
 

@@ -1,4 +1,4 @@
-"""Plan an experiment on a testbed: trials in order, cost, warnings. Equal input gives equal bytes."""
+"""Plan an experiment on a testbed: trials in order, cost, warnings. The same input gives the same plan."""
 
 from samovar.plan.cost import Cost as Cost
 from samovar.plan.cost import MeasuredTimes as MeasuredTimes

@@ -47,7 +47,7 @@ class StepTime:
     measured: int = 0
 
     def __str__(self) -> str:
-        """Return the time and its source."""
+        """Return the time of one step, and whether it was measured or assumed."""
         source = f"median of {self.measured} measured on this testbed"
         assumed = "assumed, none measured on this testbed yet"
         return f"{round(self.seconds, 1):g} s each ({source if self.measured else assumed})"
@@ -72,7 +72,7 @@ class Repeats:
         return self.lost_s / self.counted_s if self.counted_s else 0.0
 
     def __str__(self) -> str:
-        """Return the share and its source."""
+        """Return how much time repeated attempts add, and the counts that this share was derived from."""
         attempts = self.trials + self.attempts
         return f"{self.share:.0%} more: {self.trials} earlier trials took {attempts} attempts"
 

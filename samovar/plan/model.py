@@ -75,9 +75,9 @@ class DevicePlan(PlanValue):
     """A pair of adapters that joins two hosts.
 
     A transmission on the medium takes `access_s` and the time of its frames, which is at most `burst_s`.
-    `drift` is a share of the rate. `pause_quanta` counts quanta of 512 bit times. `host` is the host where
-    `down` begins. Adapters of a lab are `settable`. Real adapters cannot be queried, so their values are
-    assumptions. `seed` is the seed of the drift.
+    The medium's rate varies randomly by at most the share `drift`; `seed` seeds these random numbers.
+    `pause_quanta` counts quanta of 512 bit times. `host` is the host where `down` begins. Adapters of a lab
+    are `settable`. Real adapters cannot be queried, so their values are assumptions.
     """
 
     host: str

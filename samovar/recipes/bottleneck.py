@@ -75,7 +75,7 @@ def _direction(
 def _stages(
     name: str, path: PathPlan, plan: DirectionPlan, back: DirectionPlan, frame_bytes: int
 ) -> Iterator[DelayStage]:
-    """Yield a stage for each class of the path, and if needed one for all other packets."""
+    """Yield a delay stage for each class, and one for all other packets if the path delays or drops them."""
     # A direction without a rate carries the answers to the packets of the other direction.
     shaped = plan if plan.rate_bps else back
     rate_bps = shaped.rate_bps or 0

@@ -327,7 +327,7 @@ def _parameter_type(info: keys.ParameterInfo) -> str:
 
 
 def _per_system(texts: Mapping[str, str]) -> str:
-    """Return the text if it is equal for all systems, otherwise the text of each system."""
+    """Return a table cell from its text for each system: the text alone if it is the same for all systems."""
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
     return "; ".join(f"{system}: {text or 'none'}" for system, text in texts.items())

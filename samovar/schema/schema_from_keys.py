@@ -48,12 +48,12 @@ def at_least_one(*names: str) -> Json:
 
 
 def several(item: Json, **more: Any) -> Json:
-    """Return the schema of a list with at least one item."""
+    """Return the schema of a list with at least one item. `more` adds keywords such as maxItems."""
     return {"type": "array", "items": item, "minItems": 1, **more}
 
 
 def directions(value: Json, **more: Json) -> Json:
-    """Return the schema of {down: ..., up: ...} with values of a schema. `more` are further keys."""
+    """Return the schema of {down: VALUE, up: VALUE}. `more` maps optional other keys to their schemas."""
     return closed({**dict.fromkeys(DIRECTIONS, value), **more})
 
 
@@ -168,7 +168,7 @@ class Definitions:
 
 
 def random(one: Json, **more: Json) -> Json:
-    """Return the schema of a distribution of values. `more` are further keys."""
+    """Return the schema of a distribution of values. `more` maps optional other keys to their schemas."""
     pair = {"type": "array", "items": one, "minItems": 2, "maxItems": 2}
     amounts = {
         "uniform": {**pair, "description": "Equally likely anywhere between two amounts."},

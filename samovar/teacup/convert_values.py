@@ -38,7 +38,7 @@ kilobits = _scaled(1000, lambda value: format_rate(round(value)))
 
 
 def rate(value: Any) -> str:
-    """Return a rate of tc, dummynet or iperf: 8mbit, 512kbit, 10M, or bit/s."""
+    """Convert a rate in the notation of tc, dummynet or iperf: 8mbit, 512kbit, 10M, or a number in bit/s."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([kmg]?)(?:bits?|bps|bits/s)?", str(value).strip().lower())
     if match is None:
         raise NoCounterpartError(f"{str(value)[:40]!r} is not a rate")
@@ -46,7 +46,7 @@ def rate(value: Any) -> str:
 
 
 def size(value: Any) -> str:
-    """Return a size of iperf, in units of 1024: 64k, 2m, or bytes."""
+    """Convert a size in iperf's notation: bytes, or with k, m or g for powers of 1024, such as 64k."""
     match = re.fullmatch(r"([0-9]+) *([kmg]?)", str(value).strip().lower())
     if match is None:
         raise NoCounterpartError(f"{str(value)[:40]!r} is not a size")
@@ -54,12 +54,12 @@ def size(value: Any) -> str:
 
 
 def interval(value: Any) -> str:
-    """Return the interval that corresponds to a number per second."""
+    """Convert a frequency in 1/s to an interval."""
     return format_duration(round(1 / (number(value) or 1), 9))
 
 
 def algorithm(value: Any) -> str:
-    """Return a congestion control; raises NoCounterpartError."""
+    """Return samovar's name of a congestion control; raises NoCounterpartError."""
     name = str(value)
     if name.lower() in ("compound", ""):
         raise NoCounterpartError(f"{name or 'an empty name'} is not a congestion control of Linux or FreeBSD")

@@ -57,7 +57,10 @@ LOGS = {
     "web10g.log.gz": ("tcp-info", web10g_as_tcp_info),
     "ttprobe.log.gz": ("tcp-probe", ttprobe_as_tcp_probe),
 }
-"""TEACUP's logs of TCP: the logger whose trace each becomes, and its conversion; SIFTR's log needs none."""
+"""TEACUP's logs of TCP's state: the samovar logger whose format each is converted to, and the converter.
+
+SIFTR's log is copied as it is.
+"""
 CAPTURE, UNAME, IFCONFIG = "dmp.gz", "uname.log.gz", "ifconfig.log.gz"
 GENERATOR_LOG = re.compile("[0-9]+_.*")
 FIGURES = ("throughput-cdf", "rtt-cdf", "sender-cdf", "trial-time-series")
@@ -107,7 +110,7 @@ class OldTrial:
 
     @property
     def tcp_logs(self) -> Iterator[tuple[str, str, Path]]:
-        """The logs of TCP: host, name and file."""
+        """The logs of TCP's state (SIFTR, Web10G, ttprobe): host, name in LOGS, and file."""
         for host, files in self.files.hosts.items():
             yield from ((host, name, files[name]) for name in files.keys() & LOGS.keys())
 
@@ -392,7 +395,7 @@ def _components(
 
 
 def _write_trial(old: OldTrial, planned: dict[str, Any], testbed: str, folder: Path) -> None:
-    """Copy the files of a trial, convert its logs of TCP, and write its manifest."""
+    """Copy the files of a trial, convert its logs of TCP's state, and write its manifest."""
     place = folder / "in-progress" / old.files.id
     traces, logs = place / "traces", place / "logs"
     traces.mkdir(parents=True)

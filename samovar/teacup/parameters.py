@@ -67,7 +67,7 @@ class Table:
     values: Mapping[Row, Value]
 
     def without(self, number: int) -> Table:
-        """Return the table without a parameter if that makes no difference, otherwise this table."""
+        """Return the table without a parameter if no value depends on it, otherwise this table."""
         at = self.numbers.index(number)
         values: dict[Row, Value] = {}
         for row, value in self.values.items():
@@ -95,7 +95,7 @@ def spread(targets: Iterable[Target], parameters: Sequence[Parameter], names: Na
 
 
 def _table(target: Target, parameters: Sequence[Parameter], names: Names) -> Table:
-    """Return the values of a target for each combination of the parameters that make a difference to it."""
+    """Return a target's value for each combination of the parameters that it depends on."""
     numbers = tuple(n for n, one in enumerate(parameters) if one.variables & target.variables)
     combinations = prod(len(parameters[number].levels) for number in numbers)
     if combinations > MOST_COMBINATIONS:

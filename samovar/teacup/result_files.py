@@ -63,7 +63,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class TrialFiles:
-    """The files of one trial, by host and then by the rest of the name; files of no host are under ''."""
+    """The files of one trial, by host ('' if the name has no host) and by their name without id and host."""
 
     id: str
     hosts: dict[str, dict[str, Path]] = field(default_factory=dict)

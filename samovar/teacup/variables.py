@@ -21,7 +21,7 @@ _OF_CONFIG: Mapping[str, Counterpart] = {
     "script_path": (NOTHING, "samovar is installed, not put on a path"),
     "debug_level": (NOTHING, "R's messages are always shown when R fails"),
     "router": ("hosts: role: router", "its queues are at the egress of the interface to each side"),
-    "hosts": ("hosts: role: sender, receiver", "senders are on the side of the first queue's source"),
+    "hosts": ("hosts: role: sender, receiver", "senders are the hosts on the source side of the first queue"),
     "host_internal_ip": ("hosts: interfaces: address", "with /24, as TEACUP assumes; name the interfaces"),
     "host_os": ("hosts: os", "linux or freebsd; Windows and macOS have no recipes"),
     "linux_kern_router": NO_BOOT,

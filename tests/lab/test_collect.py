@@ -110,7 +110,7 @@ def test_a_file_that_changes_on_its_way_is_refused_and_stays_on_the_host(
                 file.write(b"\xff")
 
     session = Session(sshd.target(f"test-{secrets.token_hex(6)}"), record=write_on)
-    with pytest.raises(TestbedError, match=r"src-eth1.pcap.gz: arrived as \d+ bytes with SHA-256"):
+    with pytest.raises(TestbedError, match=r"src-eth1.pcap.gz: received \d+ bytes with SHA-256"):
         collect(session, str(remote), FILES, tmp_path / "trial")
     session.close()
     assert (remote / CAPTURE.output).exists()
@@ -219,7 +219,7 @@ def test_a_file_that_becomes_another_thing_once_it_is_counted_is_refused(
             file.write_bytes(data[:-1] if becomes == "shorter" else data + data)
 
     session = Session(sshd.target(f"test-{secrets.token_hex(6)}"), record=exchange)
-    with pytest.raises(TestbedError, match=r"src-eth1.pcap.gz: (arrived as|cannot be copied)"):
+    with pytest.raises(TestbedError, match=r"src-eth1.pcap.gz: (received|cannot be copied)"):
         collect(session, str(remote), FILES, tmp_path / "trial")
     session.close()
     assert remote.exists(), "what could not be had whole is not removed"

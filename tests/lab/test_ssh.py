@@ -639,7 +639,7 @@ def test_a_file_that_is_not_what_the_host_said_is_refused(
     file = wanted(data, tmp_path / "remote", tmp_path / "trial" / "local")
     changed = {"a bit": data[:-1] + bytes([data[-1] ^ 1]), "shorter": data[:-1], "longer": data + b"x"}
     (tmp_path / "remote").write_bytes(changed[change])
-    with pytest.raises(TestbedError, match=r"remote: arrived as \d+ bytes with SHA-256"):
+    with pytest.raises(TestbedError, match=r"remote: received \d+ bytes with SHA-256"):
         session.fetch_all([file])
     assert list((tmp_path / "trial").iterdir()) == []
     assert run(session, "echo usable").stdout == b"usable\n"

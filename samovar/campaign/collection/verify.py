@@ -231,7 +231,7 @@ class _Verifier:
             self._add(JOURNAL, f"line {number}: the lines before it have changed since they were written")
         copy = self._folder / "bundle" / "provenance" / JOURNAL
         if copy.is_file() and not copy.is_symlink() and not data.startswith(content_of(copy)):
-            self._add(JOURNAL, "does not begin with its copy in the bundle")
+            self._add(JOURNAL, "lines have changed or are missing since they were copied to the bundle")
 
     def compare_checksums(self, expected: Mapping[str, str], sizes: Mapping[str, int], emit: Emit) -> None:
         """Compare checksums on all CPUs.

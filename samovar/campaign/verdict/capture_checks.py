@@ -121,7 +121,7 @@ def _is_expected(stream: PacketStream, evidence: Evidence) -> bool:
 
 
 def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
-    """Return whether a stream has a flow's data or answers, on any port that its generator uses."""
+    """Return whether a stream belongs to a flow, in either direction, on any port that the generator uses."""
     flow, header = ends.flow, ends.recipe.header
     if {stream.source, stream.destination} != {flow.from_address, flow.to_address}:
         return False
@@ -147,7 +147,7 @@ def data_streams(capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
 
 
 def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream], list[PacketStream]]]:
-    """Yield each started TCP flow with the streams of its data and of its answers.
+    """Yield each started TCP flow with its packet streams: sender to receiver, and receiver to sender.
 
     The streams are from a capture at the receiver, or at the sender if the receiver has no capture.
     """

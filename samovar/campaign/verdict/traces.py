@@ -21,7 +21,7 @@ LEAF = "10:"
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error, zlib.error)
 """Exceptions that reading a damaged or hostile trace may raise."""
 DUMMYNET = "dummynet"
-"""The name in column `qdisc` for a queue of FreeBSD; its handle is the number of the dummynet pipe."""
+"""Column `qdisc` of a queue trace of FreeBSD, where column `handle` is the number of the dummynet pipe."""
 
 
 @contextmanager

@@ -95,7 +95,7 @@ class SourceFile(Strict):
         return self._complete
 
     def with_source(self, tree: Map, complete: Map | None = None) -> Self:
-        """Return a copy of this file that keeps these trees (see `written` and `complete`)."""
+        """Return a copy of this model whose properties `written` and `complete` return these trees."""
         copy = self.model_copy()
         copy._written, copy._complete = tree, complete
         return copy

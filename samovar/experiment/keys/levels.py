@@ -62,7 +62,7 @@ class Factor:
 
     @property
     def linked(self) -> bool:
-        """Whether levels are mappings from targets to values, because the factor's name is not a target."""
+        """Whether each level maps targets to values. If not, `sets` or the factor's name is the target."""
         return not self.sets and is_free(self.name)
 
     @property

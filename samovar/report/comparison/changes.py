@@ -1,4 +1,4 @@
-"""Changes of metrics from one campaign to another, and limits by which a comparison fails."""
+"""Changes of metrics between two campaigns, and the limits (--fail-if) that these changes must not exceed."""
 
 from __future__ import annotations
 

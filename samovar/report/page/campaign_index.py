@@ -67,6 +67,6 @@ def _row(folder: Path, results: Path) -> Json:
 
 
 def _reports(folder: Path, results: Path) -> list[Json]:
-    """Return links to the page and the PDF in a folder; none to those that are missing."""
+    """Return links to the report's page and to the PDFs that exist in a folder."""
     files = [("page", folder / PAGE), *(("PDF", pdf) for pdf in sorted(folder.glob("*.pdf")))]
     return [{"name": name, "link": _link(file, results)} for name, file in files if file.is_file()]

@@ -142,7 +142,7 @@ def _axis(figure: Json, name: str, column: str) -> Json:
 
 
 def _read_columns(file: Path) -> Columns:
-    """Return the columns of a CSV file by name; none if it has no row."""
+    """Return the columns of a CSV file by name, or an empty mapping if the file has no rows."""
     with file.open(newline="", encoding="utf-8", errors="replace") as lines:
         reader = csv.reader(lines)
         names = next(reader, [])
