@@ -25,8 +25,8 @@ class PartValue:
 
     `target` is the key as a factor names it. `place` has the nested keys that lead from the part to the
     value. If the value is for one direction or host, `step` is this direction or host. If the text cannot be
-    read, `value` is the error. `model` declares the key; if the key is a parameter of a recipe, `model`
-    declares the key that names the recipe. `model` is None for settings of hosts.
+    read, `value` is the error. `model` is the class that declares the key, or, for a recipe's parameter, the
+    class with the key that names the recipe. `model` is None for settings of hosts.
     """
 
     target: str
