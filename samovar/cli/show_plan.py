@@ -86,7 +86,7 @@ def plan_lines(preview: PlanPreview, every_trial: bool = False) -> Iterator[str]
 
 
 def override_lines(plan: Plan) -> Iterator[str]:
-    """Yield a line with the values set by --set on the command line; nothing if there are none."""
+    """Yield a line with the values set by --set on the command line, if there are any."""
     if plan.overrides:
         yield "set: " + ", ".join(f"{key}={value}" for key, value in plan.overrides.items())
 

@@ -348,7 +348,7 @@ class TreatmentValues:
         return next((one for one in known if isinstance(one, Formula)), None) or min(known, default=None)
 
     def setting_parameters(self, host: str) -> dict[str, dict[str, str]]:
-        """Return the parameters of settings of a host as text, by recipe; those of cc are under `cc`."""
+        """Return a host's setting parameters as text, by recipe; `cc` has those of the congestion control."""
         levels = (key for key in self.context.setters if key.partition(".")[0] not in keys.NOT_OF_HOSTS)
         found: dict[str, dict[str, str]] = {}
         for key in sorted({*levels, *self.context.settings[host]} - {*keys.SETTINGS, "duration"}):

@@ -83,8 +83,8 @@ class TrialScripts:
     def settings(self, host: str, lasting: bool | None = None) -> tuple[Setting, ...]:
         """Return the settings of a host in the order in which they are set.
 
-        Lasting settings take effect after a reboot. If `lasting` is True, only these are returned; if it is
-        False, only the others; if it is None, all settings.
+        Lasting settings take effect after a reboot. If `lasting` is True, only lasting settings are
+        returned; if it is False, only the other settings; if it is None, all settings.
         """
         return tuple(one for one in self._settings(host) if lasting is None or one.is_lasting is lasting)
 

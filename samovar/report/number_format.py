@@ -45,7 +45,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def span(low: float, high: float, unit: str) -> str:
-    """Return a range with its unit, such as 1.5–2.0 s; one value if both ends are equal as text."""
+    """Return a range with its unit, such as 1.5–2.0 s, or one value if both ends round to it."""
     divisor, symbol = scale((low, high), unit)
     first, last = number(low / divisor), number(high / divisor)
     decimals = max(len(text.partition(".")[2]) for text in (first, last))

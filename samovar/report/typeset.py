@@ -16,7 +16,7 @@ from samovar.report.campaign_data import Json
 
 TEMPLATES = installation.TEMPLATES / "report"
 LARGEST_SVG = 1_000_000
-"""Bytes; a picture of tens of thousands of points or cells is smaller as PNG."""
+"""Largest SVG picture in bytes. Larger ones, which have tens of thousands of points, become PNG pictures."""
 
 
 def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.typ") -> bytes:
@@ -45,7 +45,7 @@ def draw_pictures(document: Json, testbeds: Sequence[Json], bundle: Path) -> dic
 
 
 def _compile(document: Json, bundle: Path, template: str, **options: Any) -> list[bytes]:
-    """Return what Typst makes of a template: one PDF, or a picture of each page. Raises ReportError."""
+    """Typeset a template with Typst; return one PDF, or a picture of each page. Raises ReportError."""
     import typst
 
     with TemporaryDirectory(prefix="samovar-report-") as folder:

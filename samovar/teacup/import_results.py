@@ -310,7 +310,7 @@ def _link(address: str) -> str:
 
 
 def _plan(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str], labels: Mapping[Any, str]) -> Plan:
-    """Return the plan whose trials are those of TEACUP, under their test ids."""
+    """Return a plan that has TEACUP's trials, with their test ids as ids."""
     names = list(dict.fromkeys(key for one in trials for key in one.levels))
     rows = [tuple(one.levels.get(key, "") for key in names) for one in trials]
     treatments = list(dict.fromkeys(rows))
@@ -350,9 +350,9 @@ def _plan(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str], label
 def _components(
     old: OldTrial, roles: Mapping[str, str], labels: Mapping[Any, str]
 ) -> dict[str, PlanValue | tuple[PlanValue, ...] | None]:
-    """Return what is known of a trial.
+    """Return the components of a trial that its files show: flows, captures, loggers and hosts.
 
-    Its settings are not known, because its test id says only what they should have been.
+    The settings of hosts stay unknown, because the test id says only what they should have been.
     """
     duration_s = round(old.end_s - old.start_s, 3)
     unknown: dict[str, Any] = dict.fromkeys(("cc", "rwnd_bytes", "mtu_bytes", "txd"))

@@ -1,4 +1,4 @@
-"""TEACUP's traffic generators as flows: which generator, which end sends, and which argument is which key."""
+"""Convert TEACUP's traffic_gens to flows: the generator, the sending end, and the key for each argument."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SERVERS = {
 
 
 class Generator(NamedTuple):
-    """A generator of samovar, the arguments for its sender and receiver, and the keys of the others."""
+    """A samovar generator, TEACUP's arguments for its two ends, and the keys for TEACUP's other arguments."""
 
     name: str
     sender: str
@@ -159,7 +159,7 @@ def _ends(config: Configuration, entry: TeacupEntry, argument: str) -> list[tupl
 
 
 def _targets(config: Configuration, entry: TeacupEntry, kind: Generator, generator: str) -> Iterator[Target]:
-    """Yield the targets of an entry of traffic_gens; their keys are those of a flow."""
+    """Yield a target for each key of a flow that an entry of traffic_gens determines."""
     default = config.number("duration", 30)
 
     def duration(names: Names) -> str:

@@ -166,7 +166,7 @@ class PartToCheck:
 
     @property
     def systems(self) -> list[str]:
-        """The systems of all hosts; none without a testbed."""
+        """The operating systems of the testbed's hosts; empty if the testbed is unknown."""
         return sorted(self.systems_at(*self.testbed.hosts)) if self.testbed else []
 
     @cached_property

@@ -29,8 +29,8 @@ LEVEL_TEXTS = ("rwnd", "label", "level")
 class CurveForm(NamedTuple):
     """How the curves of a figure are drawn, and the columns of their data, as figures.json states.
 
-    `low` and `high` have the bounds of a band. Rows with the same value of `curve` are a curve; without this
-    column, rows of the same trial and flow are. Each combination of values of `facets` has a panel.
+    `low` and `high` have the bounds of a band. Rows with the same value in `curve` form a curve; without
+    this column, rows of the same trial and flow form one. Each combination of values of `facets` has a panel.
     """
 
     kind: str

@@ -18,7 +18,7 @@ Value = TypeVar("Value", bound=Hashable)
 
 
 class ListedCampaign(NamedTuple):
-    """A campaign, its name on the page, and the ids of those of its trials that the page lists."""
+    """A campaign, its name on the page, and the ids of its trials that the page lists."""
 
     name: str
     campaign: Campaign
@@ -95,7 +95,7 @@ def _script_text(file: Path) -> str:
 
 
 def _checks(manifest: Json) -> Iterator[tuple[str, ...]]:
-    """Yield result, check, host, requested and observed value of each check, those that failed first."""
+    """Yield result, check, host, requested and observed value of each check, failed checks first."""
     rows = []
     for one in manifest.get("checks") or []:
         result = "passed" if one.get("ok") else str(one.get("severity") or "failed")
