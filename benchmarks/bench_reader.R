@@ -7,12 +7,14 @@
 suppressMessages(library(samovar))
 source(file.path(dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))), "shared.R"))
 
-# The columns that matching and rates need.
+# The columns that rates need, and those that matching needs.
 few <- c("t_ns", "flow", "id", "ip_bytes")
+matching <- c("t_ns", "flow", "id", "proto", "src", "dst", "sport", "dport", "payload_bytes")
 
 read_once <- function(path, columns) {
-  if (columns == "one-thread") options(samovar.threads = 1)
-  wanted <- switch(columns, few = few, "one-thread" = "usual", columns)
+  if (grepl("-one-thread$", columns)) options(samovar.threads = 1)
+  columns <- sub("-one-thread$", "", columns)
+  wanted <- switch(columns, few = few, matching = matching, columns)
   spent <- spent_on(table <- read_pcap(path, wanted))
   say(c(packets = nrow(table), flows = nlevels(table$flow), spent, peak_mb = peak_mb()))
 }
@@ -25,7 +27,8 @@ source(file.path(dirname(this_file), "make_capture.R"))
 capture <- if (is.null(option("path"))) captures_of_lab() else list(paths = option("path"), made = "elsewhere")
 path <- capture$paths[1]
 times <- as.integer(option("times", "5"))
-cases <- c(usual = "usual", "one-thread" = "one-thread", few = "few", all = "all")
+cases <- c("usual", "few", "matching", "all")
+cases <- stats::setNames(nm = c(cases, paste0(cases[-4], "-one-thread")))
 plain <- list("usual-heap" = \() in_child("usual", "--path", path, heap = NULL), tcptrace = \() tcptrace_on(path))
 found <- medians_of_turns(c(lapply(cases, \(case) \() in_child(case, "--path", path)), plain), times)
 
@@ -40,6 +43,7 @@ report(c(
   sprintf("%s packets of %d flows, %.0f MB, made %s; medians of %d turns.", with_commas(packets), as.integer(found$usual[["flows"]]), file.size(path) / 1e6, capture$made, times), "",
   "| read by | wall (s) | CPU (s) | M packets/s | tcptrace = 1, wall | tcptrace = 1, CPU | peak (MB) |", "|---|---|---|---|---|---|---|",
   row("read_pcap(), usual columns", found$usual), row(paste("the same, R started without", roomy), found[["usual-heap"]]),
-  row("the same, one thread", found[["one-thread"]]), row("read_pcap(), t_ns, flow, id, ip_bytes", found$few),
-  row("read_pcap(), all columns", found$all), row("tcptrace -n -l", base)
+  row("the same, one thread", found[["usual-one-thread"]]), row("read_pcap(), t_ns, flow, id, ip_bytes", found$few),
+  row("the same, one thread", found[["few-one-thread"]]), row("read_pcap(), columns of matching", found$matching),
+  row("the same, one thread", found[["matching-one-thread"]]), row("read_pcap(), all columns", found$all), row("tcptrace -n -l", base)
 ))

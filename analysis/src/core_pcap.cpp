@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t file_header_bytes = 24;
 constexpr size_t record_header_bytes = 16;
+// Some records ahead: further than the processor itself prefetches. A prefetch of unmapped memory has no effect.
 constexpr size_t prefetched_bytes = 512;
 constexpr ptrdiff_t furthest_guess_bytes = 1 << 17;
 constexpr int enough_records = 32;
@@ -26,6 +27,11 @@ constexpr uint32_t magic_us = 0xA1B2C3D4, magic_ns = 0xA1B23C4D;
 constexpr const char* expected =
     "; expected a capture in pcap (magic a1b2c3d4 or a1b23c4d, either byte order) or pcapng format, plain, gzip- or "
     "zstd-compressed";
+
+void prefetch(const uint8_t* record) {
+  __builtin_prefetch(record + prefetched_bytes);
+  __builtin_prefetch(record + prefetched_bytes + 64);
+}
 
 [[noreturn]] void refuse(const char* what) { throw FormatError(std::string(what) + expected); }
 
@@ -60,6 +66,7 @@ class ClassicCapture final : public Capture {
   size_t pass(size_t limit) override {
     size_t passed = Capture::pass(std::min<size_t>(limit, 1));
     while (passed > 0 && passed < limit && source_.ensure(record_header_bytes)) {
+      prefetch(source_.cursor());
       const uint32_t captured = captured_bytes(source_.cursor());
       if (captured > longest_ || !source_.ensure(record_header_bytes + captured)) break;
       source_.skip(record_header_bytes + captured);
@@ -75,6 +82,8 @@ class ClassicCapture final : public Capture {
     return nullptr;
   }
 
+  [[gnu::flatten]] size_t take(Record* to, size_t limit) override { return take_from(*this, to, limit); }
+
   bool next(Record& record) override {
     if (!source_.ensure(record_header_bytes)) {
       if (source_.available() == 0 && source_.damage().empty()) return false;
@@ -85,9 +94,7 @@ class ClassicCapture final : public Capture {
       return stop("a record claims an impossible length of " + std::to_string(captured) + " bytes");
     if (!source_.ensure(record_header_bytes + captured)) return stop("the file ends inside a record");
     const uint8_t* at = source_.cursor();
-    // Prefetch some records ahead, further than the processor does; a prefetch of unmapped memory has no effect.
-    __builtin_prefetch(at + prefetched_bytes);
-    __builtin_prefetch(at + prefetched_bytes + 64);
+    prefetch(at);
     set_time(record, file32(at), int64_t{file32(at + 4)} * fraction_ns_);
     record.captured_bytes = captured;
     record.frame_bytes = frame_bytes(at);

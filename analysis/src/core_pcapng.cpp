@@ -34,6 +34,8 @@ class NgCapture final : public Capture {
   const char* format() const override { return "pcapng"; }
   std::unique_ptr<Capture> fork(Source& source) const override { return std::make_unique<NgCapture>(*this, source); }
 
+  size_t take(Record* to, size_t limit) override { return take_from(*this, to, limit); }
+
   bool next(Record& record) override {
     for (;;) {
       if (!source_.ensure(frame_bytes)) {

@@ -30,6 +30,8 @@ class Source {
   // Whether all bytes are present, so that going back is possible and counting ahead is cheap.
   virtual bool whole() const { return false; }
   virtual void rewind_to(const uint8_t*) {}
+  // Whether bytes before the cursor stay where they are.
+  virtual bool stays() const { return true; }
   // Announces bytes that are about to be read, or are no longer needed, to save page faults.
   virtual void map(const uint8_t*, const uint8_t*) const {}
   virtual void unmap(const uint8_t*, const uint8_t*) const {}

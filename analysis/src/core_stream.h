@@ -29,6 +29,7 @@ class Stream : public Source {
   // Reads up to `room` more bytes; returns 0 at the end, with the reason in damage_ if it is not the stream's own end.
   virtual size_t read_into(uint8_t* to, size_t room) = 0;
   bool fill(size_t wanted) override;
+  bool stays() const override { return false; }
 
  private:
   std::vector<uint8_t> buffer_;

@@ -89,12 +89,17 @@ void pass_share(const Capture& capture, Share& share, size_t part_rows) {
 
 size_t decode_rows(Capture& capture, Decoder& decoder, const Destination& to, size_t first, size_t limit) {
   Batch batch;
-  Record record;
+  std::array<Record, batch_rows> records;
   size_t done = 0;
   for (bool more = true; more && done < limit;) {
     const size_t room = std::min(batch_rows, limit - done);
     size_t n = 0;
-    while (n < room && (more = capture.next(record))) decoder.decode(record, batch[n++]);
+    while (n < room && more) {
+      const size_t taken = capture.take(records.data(), room - n);
+      decoder.decode(records.data(), taken, &batch[n]);
+      n += taken;
+      more = taken > 0;
+    }
     store(batch, n, to, first + done);
     done += n;
   }
