@@ -280,7 +280,9 @@ stacks_of <- function(campaign, keys) {
 # Enough for long runs of equal words, few enough for the memory of any computer: the tables of a trial take up to some MB.
 stack_trials <- 250L
 
-stack_groups <- function(keys) unname(split(keys, (seq_along(keys) - 1L) %/% stack_trials))
+stack_groups <- function(keys) in_groups_of(keys, stack_trials)
+
+in_groups_of <- function(x, size) unname(split(x, (seq_along(x) - 1L) %/% size))
 
 stack_digests <- function(keys) vapply(stack_groups(keys), stack_digest, "")
 
@@ -336,6 +338,8 @@ unfolded <- function(x) {
 with_identity <- function(rows, campaign) {
   if (nrow(rows) == 0) return(rows)
   columns <- c("part", campaign$factors, "replicate", "verdict")
-  identity <- campaign$trials[match(rows$trial, campaign$trials$id), columns, with = FALSE]
-  cbind(rows[, "trial"], identity, rows[, setdiff(names(rows), "trial"), with = FALSE])
+  at <- match(rows$trial, campaign$trials$id)
+  # In place: the metrics of 100,000 trials take 0.4 GB.
+  for (column in columns) set(rows, j = column, value = campaign$trials[[column]][at])
+  setcolorder(rows, c("trial", columns))
 }

@@ -181,11 +181,13 @@ quantiles_over_time <- function(results, ids, show, from = NULL, to = NULL) {
     jitter = rows_of(results, "jitter", ids),
     rows_of(results, "samples", ids, show)
   )
-  if (is.null(stored) || nrow(stored) == 0) stored <- no_samples
-  stored <- setnames(stored, c("rtt_ms", "jitter_ms"), c("value", "value"), skip_absent = TRUE)[, names(no_samples), with = FALSE]
+  if (is.null(stored) || nrow(stored) == 0) stored <- copy(no_samples)
+  # In place: 501 quantiles of each of 100,000 flows take 1.6 GB.
+  setnames(stored, c("rtt_ms", "jitter_ms"), c("value", "value"), skip_absent = TRUE)
+  for (column in setdiff(names(stored), names(no_samples))) set(stored, j = column, value = NULL)
   missing <- setdiff(ids, stored$trial)
   measured <- series_of_trials(results, lapply(missing, \(id) list(id = id, names = show, from_s = from %||% -Inf, to_s = to %||% Inf)))$quantiles
-  rbind(no_samples, stored, if (nrow(measured) > 0) measured[, .(trial, flow, share, value)])
+  if (nrow(measured) > 0) rbind(stored, measured[, names(stored), with = FALSE]) else stored
 }
 
 no_samples <- data.table(trial = character(), flow = character(), share = double(), value = double())

@@ -267,7 +267,8 @@ window_words <- function(data) {
 
 # "Recorded by tcp-info: cwnd; by captures at both ends: RTT. Nothing recorded loss, which needs captures at both ends of a flow."
 series_source_words <- function(campaign, data, show) {
-  rows <- unique(data[, .(trial = as.character(trial), quantity, source = if ("source" %in% names(data)) source else NA_character_)])
+  rows <- unique(data, by = intersect(c("trial", "quantity", "source"), names(data)))
+  rows <- rows[, .(trial = as.character(trial), quantity, source = if ("source" %in% names(data)) source else NA_character_)]
   rows[is.na(source), source := vapply(seq_len(.N), \(i) recorded_source(campaign$manifests[[trial[i]]], quantity[i]), "")]
   titles <- vapply(outputs_of("series"), \(s) s$title, "")
   rows[, source := sub("^captures?(-at-[a-z-]+)?", "captures", source)]

@@ -29,15 +29,13 @@ read_campaign <- function(folder) {
     folder = folder, plan = plan, factors = factors,
     trials = rbindlist(Map(trial_row, plan$trials[match(names(manifests), planned)], manifests, list(factors))),
     manifests = manifests,
-    phases = rbindlist(c(list(empty_phases), lapply(manifests, phase_rows))),
+    phases = phase_rows(manifests),
     left_out = data.table(id = planned, reason = unname(reasons))[!is.na(reason)],
     index = index, seen = seen$states, parsed = seen$parsed
   ), class = "samovar_campaign")
 }
 
 `%||%` <- function(a, b) if (is.null(a)) b else a
-
-empty_phases <- data.table(id = character(), phase = character(), seconds = numeric())
 
 read_plan <- function(folder) {
   if (!dir.exists(folder)) abort_campaign(folder, "no such folder")
@@ -77,9 +75,12 @@ read_manifests <- function(folder, ids, index) {
   known <- !is.na(known_sums(states, index)) & ids %in% names(index$manifests)
   manifests <- stats::setNames(vector("list", length(ids)), ids)
   manifests[known] <- index$manifests[ids[known]]
-  manifests[!known] <- lapply(ids[!known], \(id) read_manifest(folder, id))
+  manifests[!known] <- unlist(lapply(in_groups_of(ids[!known], stack_trials), \(some) {
+    # As parsed, each manifest has resolved values of its own, two thirds of its memory.
+    joined_manifests(divided_manifests(lapply(some, \(id) read_manifest(folder, id))))
+  }), recursive = FALSE)
   parsed <- Filter(\(m) is.null(m[["reason"]]), manifests)
-  parsed <- joined_manifests(divided_manifests(parsed))
+  if (!all(known)) parsed <- joined_manifests(divided_manifests(parsed))
   files <- file_states(folder, as.character(unlist(lapply(parsed, trial_paths))))
   archived <- file.exists(file.path(folder, "traces.tar.zst"))
   manifests[names(parsed)] <- fit_manifests(parsed, files$size, archived)
@@ -133,8 +134,14 @@ trial_row <- function(trial, manifest, factors) {
 
 factor_row <- function(treatment, factors) lapply(stats::setNames(nm = factors), \(f) treatment[[f]] %||% NA_character_)
 
-phase_rows <- function(manifest) {
-  rbindlist(lapply(manifest$phases, \(p) list(id = manifest$id, phase = p$phase, seconds = as.double(p$seconds))))
+# One table for all trials: a table per trial would take 17 kB for each, most of it room for further columns.
+phase_rows <- function(manifests) {
+  each <- lapply(unname(manifests), `[[`, "phases")
+  phases <- unlist(each, recursive = FALSE)
+  data.table(
+    id = rep(vapply(manifests, \(m) m$id, "", USE.NAMES = FALSE), lengths(each)),
+    phase = vapply(phases, \(p) p$phase, ""), seconds = vapply(phases, \(p) as.double(p$seconds), 0)
+  )
 }
 
 no_trial_message <- function(reasons) paste0("none of its ", length(reasons), " planned trials can be analysed: ", reason_counts(reasons))

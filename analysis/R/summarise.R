@@ -62,8 +62,9 @@ quantiles_of <- function(x, share) {
 #' summarise_metrics(metrics, campaign$factors)[metric == "rtt_median_ms", .(rwnd, median, n)]
 #' @export
 summarise_metrics <- function(metrics, factors) {
-  verdicts <- if ("verdict" %in% names(metrics)) metrics$verdict else rep(NA_character_, nrow(metrics))
-  per_trial <- copy(metrics)[, verdict := verdicts][, .(value = stats::median(value), verdict = verdict[1]), by = c("part", factors, "trial", "metric", "unit")]
+  if (!"verdict" %in% names(metrics)) metrics <- copy(metrics)[, verdict := NA_character_]
+  # data.table computes median(), but not stats::median(), for all groups at once.
+  per_trial <- metrics[, .(value = median(value), verdict = verdict[1]), by = c("part", factors, "trial", "metric", "unit")]
   per_trial[, c(median_interval(value), verdict_counts(verdict), spread_of(value)), by = c("part", factors, "metric", "unit")][]
 }
 
@@ -85,10 +86,13 @@ summarise_metrics <- function(metrics, factors) {
 #' summarise_flows(metrics, campaign$factors)[metric == "rtt_median_ms", .(rwnd, flow, median, n)]
 #' @export
 summarise_flows <- function(metrics, factors) {
-  alone <- metrics[flow != ""]
-  counted <- copy(alone[flow_label(flow) != flow])[, flow := flow_label(flow)]
   by <- c("part", factors, "flow", "metric", "unit")
-  per_trial <- rbind(alone, counted)[, .(value = stats::median(value)), by = c(by, "trial")]
+  columns <- c(by, "trial", "value")
+  alone <- metrics[flow != "", columns, with = FALSE]
+  single <- unique(alone$flow)
+  single <- single[flow_label(single) != single]
+  counted <- alone[flow %in% single][, flow := flow_label(flow)]
+  per_trial <- rbind(alone, counted)[, .(value = median(value)), by = c(by, "trial")]
   per_trial[, median_interval(value), by = by]
 }
 
