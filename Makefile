@@ -66,7 +66,7 @@ unit: install-dev ## tests that need no lab
 	@python -m pytest tests/unit tests/faults -m "not lab"
 
 sshd: install-dev ## tests that need an sshd or Slurm and no lab: they wait more than they work
-	@python -m pytest tests/lab -m "not lab"
+	@python -m pytest tests/lab -m "not lab and not proof"
 
 proofs: install-dev ## the tests that take long: reboots, campaigns that go on, traffic of many hosts
 	@python -m pytest tests/lab -m proof
