@@ -254,7 +254,7 @@ panel_facets <- function(panels) {
   ggplot2::facet_grid(rows = columns[[1]], cols = columns[[2]], labeller = do.call(ggplot2::labeller, titled))
 }
 
-# How many panels are beside each other.
+# Number of columns in which panel_facets() arranges the panels.
 panels_across <- function(data, panels) {
   switch(length(panels) + 1, 1, ggplot2::wrap_dims(uniqueN(data[[panels[1]]]))[2], uniqueN(data[[panels[2]]]))
 }

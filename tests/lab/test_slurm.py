@@ -15,6 +15,7 @@ import pytest
 
 from tests.lab.slurm import NODES, Cluster, new_cluster
 
+# The third job uses more memory than it may, and sleeps until Slurm, which samples memory every second, ends it.
 FAILING = (
     "sleep 600",
     "scancel $SLURM_JOB_ID; sleep 600",

@@ -86,7 +86,8 @@ legend_edge_pt <- function(levels, title) {
   c(edge = panel_left + grid::convertWidth(sum(legend$grobs[[1]]$widths), "pt", valueOnly = TRUE), page = 6.3 * 72)
 }
 
-# Widths of the labels of the x axis in lines of text, and the room that each has, in the first of two panels or the only one.
+# Draw bars with these levels in one or more panels. Return, for each label of the first x axis, its width in points and its number of lines, and the room in
+# points that a label has.
 labels_pt <- function(levels, panels) {
   grDevices::pdf(NULL, width = 6.3, height = 2.6)
   on.exit(grDevices::dev.off())
