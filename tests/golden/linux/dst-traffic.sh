@@ -1,14 +1,16 @@
 # The end of a generator, or an order of the controller, is a file in the trial's folder; a word in the named pipe
 # `events` only wakes the watch. So nothing is missed between two scripts.
 
-# at NS: wait until this time of the host's clock; SIGTERM ends the waiting process.
+# at NS: wait until this time of the host's clock; SIGTERM ends the waiting process. The last 60 ms are waited for apart,
+# since sleep(1) counts from when it has been loaded, which takes up to that long on a slow host.
 at() {
-  at_rest=$(($1 - $(now_ns)))
-  [ "$at_rest" -gt 0 ] || return 0
-  sleep "$((at_rest / 1000000000)).$(printf %09d $((at_rest % 1000000000)))" & at_pid=$!
-  trap 'kill "$at_pid"; exit 0' TERM
-  wait "$at_pid"
-  trap - TERM
+  while at_rest=$(($1 - $(now_ns))) && [ "$at_rest" -gt 10000000 ]; do
+    [ "$at_rest" -le 70000000 ] || at_rest=$((at_rest - 60000000))
+    sleep "$((at_rest / 1000000000)).$(printf %09d $((at_rest % 1000000000)))" & at_pid=$!
+    trap 'kill "$at_pid"; exit 0' TERM
+    wait "$at_pid"
+    trap - TERM
+  done
 }
 # finish CLIENT: end it on request; a client that has not started will not start.
 finish() {
@@ -16,12 +18,13 @@ finish() {
   : >"$1.finished"
   if [ -e "$1.pid" ]; then halt "$1"; else : >"$1.out"; echo unstarted >"$1.exit"; fi
 }
-# call_off: end all clients, and the processes that wait to start one.
+# call_off: end all clients, and the process that waits to start the next one.
 call_off() {
   for c_name in $clients; do finish "$c_name"; done
-  [ -e starters ] || return 0
-  while read -r c_pid; do kill "$c_pid" 2>/dev/null; done <starters
-  rm starters
+  [ -e starter ] || return 0
+  read -r c_pid <starter
+  kill "$c_pid" 2>/dev/null
+  rm starter
 }
 # heard CLIENT: handle its end once; 1 if it has failed: an exit code other than 0, or an end before its time.
 heard() {

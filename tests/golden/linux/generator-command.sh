@@ -1,12 +1,13 @@
 # ==== timed client ====
 listen
-( at 1000000002500000000
+(
+at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S=6 SIZE_BYTES='' LIMIT_S=17.5
 export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
 launch late-client 17.5 late-client.out sh -c 'echo the flow has no run >&2; exit 2'
 fi
-) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
   s_pid='' s_floor='' s_ceiling='' s_rest=1
@@ -135,13 +136,14 @@ each_line network_route "$n_output"
 exit 0
 # ==== sized client ====
 listen
-( at 1000000002500000000
+(
+at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S='' SIZE_BYTES=1000000 LIMIT_S=17.5
 export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
 launch late-client 17.5 late-client.out sh -c 'echo the flow has no run >&2; exit 2'
 fi
-) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
   s_pid='' s_floor='' s_ceiling='' s_rest=1

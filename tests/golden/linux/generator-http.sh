@@ -1,10 +1,11 @@
 # ==== timed client ====
 listen
-( at 1000000002500000000
+(
+at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 launch late-client 17.5 late-client.out python3 -IS -c <http.py> get 172.16.10.2 5001 172.16.11.2 6 - 1000000 1 0
 fi
-) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
   s_pid='' s_floor='' s_ceiling='' s_rest=1
@@ -132,11 +133,12 @@ each_line network_route "$n_output"
 exit 0
 # ==== sized client ====
 listen
-( at 1000000002500000000
+(
+at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 launch late-client 17.5 late-client.out python3 -IS -c <http.py> get 172.16.10.2 5001 172.16.11.2 - 1000000 1000000 1 0
 fi
-) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
   s_pid='' s_floor='' s_ceiling='' s_rest=1

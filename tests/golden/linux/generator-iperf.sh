@@ -1,10 +1,11 @@
 # ==== timed client ====
 listen
-( at 1000000002500000000
+(
+at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 launch late-client 17.5 late-client.out iperf -c 172.16.11.2 -B 172.16.10.2 -p 5001 -y C -i 1 -t 6
 fi
-) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
   s_pid='' s_floor='' s_ceiling='' s_rest=1
@@ -132,11 +133,12 @@ each_line network_route "$n_output"
 exit 0
 # ==== sized client ====
 listen
-( at 1000000002500000000
+(
+at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 launch late-client 17.5 late-client.out iperf -c 172.16.11.2 -B 172.16.10.2 -p 5001 -y C -i 1 -Z reno -S 184 -n 1000000
 fi
-) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
   s_pid='' s_floor='' s_ceiling='' s_rest=1

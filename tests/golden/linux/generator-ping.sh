@@ -1,11 +1,12 @@
 # ==== timed client ====
 listen
-( at 1000000002500000000
+(
+at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 launch late-client 17.5 late-client.out sh -c 'unanswered=$0 most=$1; shift; timeout --foreground -s INT "$most" ping "$@"; code=$?; [ "$code" = 0 ] || [ "$code" = "$unanswered" ] || [ "$code" = 124 ]' 1 9 \
   -n -c 7 -i 1 -s 56 -I 172.16.10.2 172.16.11.2
 fi
-) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
   s_pid='' s_floor='' s_ceiling='' s_rest=1
@@ -52,12 +53,13 @@ watch
 exit 0
 # ==== sized client ====
 listen
-( at 1000000002500000000
+(
+at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 launch late-client 17.5 late-client.out sh -c 'unanswered=$0 most=$1; shift; timeout --foreground -s INT "$most" ping "$@"; code=$?; [ "$code" = 0 ] || [ "$code" = "$unanswered" ] || [ "$code" = 124 ]' 1 17859 \
   -n -c 17857 -i 1 -s 56 -Q 184 -I 172.16.10.2 172.16.11.2
 fi
-) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
   s_pid='' s_floor='' s_ceiling='' s_rest=1

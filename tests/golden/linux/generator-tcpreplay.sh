@@ -115,12 +115,13 @@ n_output=$(
 each_line network_route "$n_output"
 exit 0
 listen
-( at 1000000002500000000
+(
+at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 read -r device <late-client.device
 launch late-client 17.5 late-client.out sh -c 'timeout --foreground "$0" "$@"; [ $? = 124 ]' 6 tcpreplay -i "$device" --timer=nano --loop=0 --multiplier=1.0 late-client.replay.pcap
 fi
-) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
   s_pid='' s_floor='' s_ceiling='' s_rest=1
@@ -366,12 +367,13 @@ n_output=$(
 each_line network_route "$n_output"
 exit 0
 listen
-( at 1000000002500000000
+(
+at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 read -r device <late-client.device
 launch late-client 17.5 late-client.out tcpreplay -i "$device" --timer=nano --loop=1 --multiplier=1.0 late-client.replay.pcap
 fi
-) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
   s_pid='' s_floor='' s_ceiling='' s_rest=1
