@@ -31,7 +31,7 @@ MIXES: Mapping[str, Set[str]] = {
     "FreeBSD router": {"router"},
 }
 """The roles whose hosts run FreeBSD; the others run Linux."""
-PORTS = {"iperf", "nttcp", "nuttcp", "python3", "tcpreplay", "tcprewrite"}
+PORTS = {"iperf", "nttcp", "nuttcp", "python3"}
 """Programs that are not in FreeBSD's base system, without iperf3, which the recorded hosts had."""
 LINUX_ONLY = "the congestion control cdg has no parameter backoff_"
 """What the WLAN studies set by the parameter's name in Linux."""

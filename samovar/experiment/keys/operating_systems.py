@@ -32,8 +32,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_PACKAGES = {name: name for name in ("iperf", "iperf3", "nuttcp", "python3", "tcpreplay")}
-_PACKAGES["tcprewrite"] = "tcpreplay"
+_PACKAGES = {name: name for name in ("iperf", "iperf3", "nuttcp", "python3")}
 
 OPERATING_SYSTEMS: Mapping[str, OperatingSystem] = {
     "linux": OperatingSystem(

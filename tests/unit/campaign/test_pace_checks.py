@@ -6,6 +6,7 @@ import gzip
 import struct
 import tarfile
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from samovar.campaign.verdict import Check, Evidence
 from samovar.campaign.verdict.pace_checks import check_offered_rates
 from samovar.errors import RecipeError
 from samovar.plan import DevicePlan, FlowPlan, Resolved
-from samovar.recipes import Pace, TrialScripts
+from samovar.recipes import Catalogue, Pace, TrialScripts
 from samovar.recipes.trial_programs import parse_paces
 from tests.unit.campaign.evidence_sample import evidence_of, with_flow
 from tests.unit.plans import CATALOGUE
@@ -233,11 +234,17 @@ def test_without_capture_and_count_the_rate_is_reported_as_unknown(tmp_path: Pat
     assert checks[0].observed == "unknown: src has no capture of this flow"
 
 
-def test_a_replayed_capture_of_the_users_own_has_no_known_pace(tmp_path: Path) -> None:
-    replay = flow(generator="tcpreplay").model_copy(update={"parameters": {"file": "/tmp/mine.pcap"}})
-    checks = judged(tmp_path, replay, steady(50))
-    assert [check.verdict for check in checks] == ["valid"]
-    assert checks[0].observed == "unknown: generator tcpreplay does not state the pace of its packets"
+def test_a_generator_of_the_users_own_may_leave_its_pace_unknown(tmp_path: Path) -> None:
+    recipe = tmp_path / "templates" / "posix" / "generator" / "own.sh.j2"
+    recipe.parent.mkdir(parents=True)
+    header = "{#---\nsummary: Own packets.\ntransport: udp\nneeds: [sh]\n---#}\n"
+    recipe.write_text(header + "{% block client %}{% endblock %}\n")
+    known = evidence_of(tmp_path, with_flow(flow(generator="own")))
+    catalogue = Catalogue(tmp_path / "templates", *CATALOGUE.folders)
+    scripts = TrialScripts(known.scripts.trial, catalogue, "verdicts")
+    checks = list(check_offered_rates(replace(known, scripts=scripts)))
+    assert verdicts(checks) == ["valid"]
+    assert checks[0].observed == "unknown: generator own does not state the pace of its packets"
 
 
 @pytest.mark.parametrize(

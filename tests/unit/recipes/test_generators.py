@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -95,21 +94,6 @@ def _with(generator: str, **parameters: object) -> str:
 def test_scp_uses_its_old_protocol_on_request() -> None:
     assert " -O late.file " not in _with("scp", limit="20Mbit")
     assert " -l 20000 -O late-client.file " in _with("scp", limit="20Mbit", legacy="on")
-
-
-def test_packets_of_a_replayed_call_have_the_requested_length(tmp_path: Path) -> None:
-    assert '"$capture" 158 ||' in _with("tcpreplay", length="158B")
-    program = ROOT / "templates" / "posix" / "program" / "call.py"
-    made = tmp_path / "call.pcap"
-    subprocess.run([sys.executable, program, made, "158"], check=True)
-    frames = made.read_bytes()[24:]
-    assert {int.from_bytes(frames[at + 8 : at + 12], "little") for at in range(0, len(frames), 16 + 200)} == {
-        200
-    }
-    refused = subprocess.run(
-        [sys.executable, program, made, "12"], capture_output=True, text=True, check=False
-    )
-    assert (refused.returncode, refused.stderr) == (1, "12 bytes hold no sound; expected more than 12\n")
 
 
 def test_freebsd_has_every_generator_and_by_the_same_recipe() -> None:
