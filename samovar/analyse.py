@@ -31,7 +31,7 @@ class AnalysedPart(NamedTuple):
 class Unmeasured(NamedTuple):
     """The trials of a campaign that are not measured yet, the largest first, and the size of each in bytes.
 
-    `code` and `versions` identify the code that measures.
+    `code` and `versions` identify the version of the code that measures them.
     """
 
     trials: Sequence[str]
@@ -82,8 +82,8 @@ def unmeasured(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None
 def measure_commands(campaign: Path, root: Path, files: Iterable[str]) -> list[str]:
     """Return for each file of JSON the shell command that measures the trials listed in it.
 
-    The measures are for a later analysis. A file has the keys `trials`, and `code` and `versions` of
-    Unmeasured.
+    A later analysis finds the measures in the cache. A file has the keys `trials`, and `code` and `versions`
+    of Unmeasured.
     """
     words, variables = _r_command("measure", [str(campaign)], root, silent)
     words = ["env", *(f"{name}={value}" for name, value in variables.items()), *words]

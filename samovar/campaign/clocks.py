@@ -192,7 +192,7 @@ def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
 
 
 def _even_drifts(readings: Sequence[Reading]) -> list[Drift]:
-    """Return, for each n, bounds of the drift over the first n readings, for a clock not set meanwhile.
+    """Return, for each n, bounds of the drift over the first n readings, if nobody set the clock meanwhile.
 
     It is enough to compare pairs of readings. If for every two of the offset intervals a line of a given
     slope passes through both, one line of that slope passes through all intervals (Helly's theorem).

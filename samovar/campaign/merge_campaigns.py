@@ -113,7 +113,7 @@ class _ShardCampaign:
 
 
 def shards_of(plan: Plan, results: Path, of: int) -> list[Path]:
-    """Return the newest campaign of each shard of a plan in `of` shards; shards without one are left out."""
+    """Return the newest campaign of each of a plan's `of` shards; shards without a campaign are left out."""
     shards = (str(Shard(of, number)) for number in range(1, of + 1))
     found = (find_campaign(plan.model_copy(update={"shard": one}), results) for one in shards)
     return [folder for folder in found if folder]

@@ -37,10 +37,10 @@ checksums."""
 class Summary:
     """What a campaign has achieved so far.
 
-    `trials` is the number of trials that the run was about, `done` how many of them are complete. `blocked`
-    has the trials that no testbed can run. `failed` maps the remaining trials to the reasons of their last
-    attempt. `quarantined` maps hosts to reasons. `stopped` is the reason why the run ended early, otherwise
-    empty. `part` states how much of the plan has run if only a part was picked.
+    `trials` is the number of trials that the run was to complete, `done` how many of them are complete.
+    `blocked` has the trials that no testbed can run. `failed` maps the remaining trials to the reasons of
+    their last attempt. `quarantined` maps hosts to reasons. `stopped` is the reason why the run ended early,
+    otherwise empty. `part` states how much of the plan has run if only a part was picked.
     """
 
     folder: Path
@@ -202,10 +202,10 @@ class CampaignRun:
 
 
 def note_pick(picked: Picked | None, state: CampaignState, note: Note) -> None:
-    """Record in the journal which trials a run is about, if this differs from what the journal says.
+    """Record in the journal the trials to which a run is limited, if the journal's last entry differs.
 
     `picked` is None for a run of the whole plan. Nothing is recorded if trials are run again
-    (`picked.again`), because an earlier run was about them.
+    (`picked.again`), because an earlier run has already run them.
     """
     text, ids = (picked.text, picked.ids) if picked else ("", ())
     known = text in state.picks and state.picked.issuperset(ids) if text else not state.picks

@@ -67,7 +67,7 @@ def _require_testbeds(planned: PlannedExperiment, of: int) -> None:
 
 
 def _lab_memory_bytes(planned: PlannedExperiment) -> int:
-    """Return how much memory the lab of any shard needs at most."""
+    """Return the memory in bytes that the largest lab of any shard needs."""
     return max(lab_memory_bytes(one.testbed) for one in planned.every)
 
 

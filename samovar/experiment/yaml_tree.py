@@ -250,7 +250,10 @@ def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
 
 
 class _Parser:
-    """Parses a file, or one value that begins at `start`. The tree lacks only what is wrong in `problems`."""
+    """Parses a file, or one value that begins at `start`.
+
+    The tree contains everything except what `problems` reports as wrong.
+    """
 
     def __init__(self, file: str, content: str, start: Position | None = None) -> None:
         self._file, self._content, self._start = file, content, start

@@ -282,7 +282,7 @@ def _plan_machine(
 
 
 def _cards(where: str, topology: Topology, node: Node) -> tuple[NetworkCard, ...]:
-    """Return the network cards of a machine in PCI order. FreeBSD numbers cards in this order."""
+    """Return the network cards of a machine in PCI order, in which FreeBSD numbers them."""
     number = next(index for index, one in enumerate(topology.nodes, start=1) if one is node)
     cards = []
     for index, port in enumerate(node.ports):

@@ -147,7 +147,7 @@ def read_topology(testbed: Testbed) -> Topology:
 def _ports(where: str, testbed: Testbed) -> Iterator[SegmentPort]:
     for host, entry in testbed.hosts.items():
         if entry.os != "linux" and entry.image is None:
-            what = f"os {entry.os} cannot be a namespace"
+            what = f"os {entry.os} cannot run in a namespace"
             raise LabError(f"{where}: host {host}: {what}; use linux, or give the image of a virtual machine")
         for interface, value in entry.interfaces.items():
             at = f"{where}: host {host}: interface {interface}"

@@ -107,7 +107,8 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
         first = windows.setdefault((flow.from_host, flow.to_host), flow)
         if first.rwnd_bytes != flow.rwnd_bytes:
             other = f"flow {first.label} from {flow.from_host} to {flow.to_host} has another rwnd, or none"
-            raise values.flow_error(flow, f"{other}; give both the same, because a window is set per peer")
+            advice = "give both the same rwnd, because a host has one window per peer"
+            raise values.flow_error(flow, f"{other}; {advice}")
     return flows
 
 

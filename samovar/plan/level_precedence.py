@@ -307,7 +307,7 @@ class TreatmentValues:
             try:
                 known = declared.get(key)
                 if known is None and recipe is not None and text != OFF:
-                    advice = "; exclude the combination, or choose another of them"
+                    advice = f"; choose another {recipe[0]}, or exclude the combination"
                     raise UnitError(self.not_taken(*recipe[:2], key, recipe[2]) + advice)
                 amount = keys.parse_parameter(known, text, formulas=True) if known else text
                 texts[key] = formula_text(amount, self._scope) if isinstance(amount, Formula) else text

@@ -324,7 +324,7 @@ def _speed(value: Any) -> dict[str, Any]:
 def _power(config: Configuration) -> Iterator[str]:
     """Yield comments that name the power controller's outlet of each host.
 
-    The controller's login is not copied.
+    The login of the power controller is not written to the testbed file.
     """
     kind = config.text("power_ctrl_type", "9258HP")[:20]
     for host, one in config.items("host_power_ctrlport"):

@@ -92,7 +92,7 @@ def test_a_queue_discipline_that_the_kernel_lacks_is_refused_and_leaves_nothing(
     path = of_aqm(name, {}, bench.catalogue)
     before = parse_state(bench.run("rtr", bench.setting("read", path)))
     said = bench.run("rtr", f"( {bench.setting('set', path)} ) 2>&1 || true")
-    assert "the bottleneck was refused by tc" in said
+    assert "tc refused the settings of the bottleneck" in said
     after = parse_state(bench.run("rtr", bench.setting("restore", path) + bench.setting("read", path)))
     assert changed(before, after) == ()
 

@@ -80,7 +80,7 @@ def _hosts(plan: Plan) -> Mapping[str, HostPlan]:
 
 
 def _examples(plan: Plan, host: str, catalogue: Catalogue) -> Iterator[tuple[Group, TrialScripts]]:
-    """Yield each group of trials that need the same on a host, with the scripts of one such trial."""
+    """Yield each group of trials with equal needs on a host, and the scripts of one trial of the group."""
     for group in plan.groups(recipes_view(host)):
         example = Trial(id="", part=group.part, treatment={}, replicate=1, block=1, source=group.resolved)
         yield group, TrialScripts(example, catalogue, "preflight")

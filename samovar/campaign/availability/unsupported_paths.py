@@ -63,11 +63,12 @@ def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
 
 
 def _radios(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Yield settings that a simulated WLAN does not support, and settings `air` without a simulated WLAN."""
+    """Yield settings that no simulated WLAN supports, and settings `air` without a simulated WLAN."""
     if not any(host.wlans for host in resolved.hosts.values()):
         for name, host in resolved.hosts.items():
             if "air" in host.settings:
-                yield name, "settings `air`, but the testbed has no simulated WLAN", "a lab with a wlan: link"
+                what = "settings `air`, but the testbed has no simulated WLAN"
+                yield name, what, "a lab with a link that has the key `wlan`"
     for name, host in resolved.hosts.items():
         for wlan in host.wlans:
             try:

@@ -97,8 +97,8 @@ class PathCalibration:
     def measure(self, scripts: recipes.TrialScripts) -> None:
         """Measure both directions of a trial's path, which must already be set up; store the result.
 
-        The round-trip time is measured together with `down`. `up` is not measured if it has neither a rate
-        limit nor loss. Raises TestbedError.
+        The round-trip time is measured together with the direction `down`. The direction `up` is not measured
+        if it has neither a rate limit nor loss. Raises TestbedError.
         """
         resolved, path = scripts.resolved, scripts.resolved.path
         assert path is not None  # is_due() is True

@@ -84,10 +84,10 @@ class CampaignState:
     at the last preflight. `quarantined` maps hosts to the reason why the last run stopped using them.
     `probation` has hosts that an earlier run quarantined and on which no trial has completed since. `stopped`
     is the reason why the last run ended early. `idle` has the testbeds that have no trial left to run.
-    `picks` describes the parts of the plan that runs were about, and `picked` has the trials of these parts;
-    both are empty after a run of the whole plan. `nodes` has the computers on which controllers ran, each
-    with its kernel and the version of samovar; `node` is that of the last run. If several testbeds share the
-    campaign, hosts are named HOST@TESTBED.
+    `picks` describes the parts of the plan to which runs were limited, and `picked` has the trials of these
+    parts; both are empty after a run of the whole plan. `nodes` has the computers on which controllers ran,
+    each with its kernel and the version of samovar; `node` is that of the last run. If several testbeds share
+    the campaign, hosts are named HOST@TESTBED.
     """
 
     trials: dict[str, TrialState] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class CampaignState:
     node: str = ""
 
     def pick(self, text: str, trials: Collection[str]) -> None:
-        """Note which part of the plan a run is about; with an empty text, the run is about the whole plan."""
+        """Note the part of the plan to which a run is limited; an empty text means the whole plan."""
         if text:
             self.picks = tuple(dict.fromkeys((*self.picks, text)))
             self.picked |= frozenset(trials)
@@ -114,7 +114,7 @@ class CampaignState:
             self.picks, self.picked = (), frozenset()
 
     def is_left_for_later(self, id_: str) -> bool:
-        """Return whether a trial has not run because all runs were about other parts of the plan."""
+        """Return whether a trial has not run because all runs were limited to other parts of the plan."""
         return bool(self.picks) and id_ not in self.picked and id_ not in self.trials
 
     def part_text(self, ids: Collection[str]) -> str:

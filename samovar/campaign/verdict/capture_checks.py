@@ -60,7 +60,7 @@ def check_capture_drops(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_captures_complete(evidence: Evidence) -> Iterator[Check]:
-    """Check that every capture can be read and does not end within a packet."""
+    """Check that every capture can be read and does not end in the middle of a packet."""
     for plan, capture in evidence.captures:
         name = f"capture {plan.host}-{plan.interface}"
         if capture.error:

@@ -155,7 +155,7 @@ def read_sent_packets(file: Path, keys: Collection[Key], most_packets: int) -> S
 
 
 def _packets(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield each packet of a capture: its time in ns since the epoch, and as much as was captured of it."""
+    """Yield each packet of a capture: its time in ns since the epoch, and its captured bytes."""
     with gzip.open(file, "rb") as source:
         byte_order, unit_ns = _format(source.read(GLOBAL_HEADER_BYTES))
         record = struct.Struct(f"{byte_order}IIII")

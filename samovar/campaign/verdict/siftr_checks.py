@@ -65,7 +65,8 @@ class SiftrLog:
         """The number of lines that the log must have if each packet has one line.
 
         This holds with a port filter too: the footer of version 1.3 does not count the packets that the
-        filter leaves out (siftr_chkpkt()). Version 1.2 counts them, so the recipe refuses a filter for it.
+        filter leaves out (siftr_chkpkt()). The footer of version 1.2 counts them, so the recipe refuses a
+        port filter on systems with version 1.2.
         """
         return int(self.footer.get("total_tcp_pkts", 0)) - int(self.footer.get("total_skipped_tcp_pkts", 0))
 

@@ -1,6 +1,6 @@
 """Check the traffic of a part, its captures and loggers, and the path that the traffic takes.
 
-What depends on the values of a treatment together is checked when the experiment is planned.
+Checks that compare several values of a treatment are made when the experiment is planned.
 """
 
 from __future__ import annotations

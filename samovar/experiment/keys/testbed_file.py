@@ -318,7 +318,8 @@ def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
 
 
 LARGEST_TAP_MTU = 65521
-"""The largest MTU of a TAP device, at adapters and virtual machines: 65535 bytes less Ethernet's header."""
+"""The largest MTU of adapters and virtual machines, which have TAP devices: 65535 bytes minus Ethernet's
+header."""
 LARGEST_WLAN_MTU = 2296
 """The largest MTU of a WLAN: IEEE 802.11-2007, clause 6.2.1.1.2, 2304 bytes with LLC and SNAP headers."""
 USER_MODE_MTU = 9000

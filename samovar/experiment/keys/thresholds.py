@@ -17,42 +17,47 @@ class Thresholds(Strict):
     """Limits of the verdict: outside them, a trial is suspect or invalid; see docs/explanation/verdict.md."""
 
     profile: Annotated[str, choice("profile", "emulated")] | None = entry(
-        "Named set of limits, which the other keys override. emulated: late 1s, gap 5s, cpu 100%.",
+        "Named set of limits, which the other keys override; emulated sets late 1s, gap 5s and cpu 100%.",
         None,
     )
-    late_s: Duration = entry("Largest delay of a flow's start; if larger, suspect.", 0.2)
+    late_s: Duration = entry("Largest delay of a flow's start; if larger, the trial is suspect.", 0.2)
     duration: Share = entry(
-        "Smallest share of its planned duration that a flow must last; if smaller, invalid.", 0.95
+        "Smallest share of its planned duration that a flow must last; if smaller, the trial is invalid.",
+        0.95,
     )
     window: Share = entry(
-        "Smallest share of rwnd that the largest advertised window must reach; if smaller, suspect.", 0.9
+        "Smallest share of rwnd that the largest advertised window must reach; "
+        "if smaller, the trial is suspect.",
+        0.9,
     )
     bytes_differ: Share = entry(
-        "Largest difference between a flow's captured bytes and its generator's count; if larger, invalid.",
+        "Largest difference between a flow's captured bytes and its generator's count; "
+        "if larger, the trial is invalid.",
         0.02,
         alias="bytes",
     )
     bottleneck: Share = entry(
         "Largest difference between the bytes that the bottleneck's queue sent and those captured downstream "
-        "of it; if larger, suspect.",
+        "of it; if larger, the trial is suspect.",
         0.01,
     )
     rate: Share = entry(
-        "Largest deviation of a full queue's rate from the plan; if larger, suspect; "
+        "Largest deviation of a full queue's rate from the plan; if larger, the trial is suspect; "
         "if 3 times as large, invalid.",
         0.04,
     )
     offered: Share = entry(
-        "Largest deviation of a flow's sent rate from its requested rate; if larger, suspect; "
+        "Largest deviation of a flow's sent rate from its requested rate; if larger, the trial is suspect; "
         "if 3 times as large, invalid.",
         0.05,
     )
     stall_s: Duration = entry(
-        "Longest pause of a paced flow, beyond the planned time between packets; if longer, suspect.",
+        "Longest pause of a paced flow, beyond the planned time between packets; "
+        "if longer, the trial is suspect.",
         0.2,
     )
     competing: Share = entry(
-        "Largest share of captured bytes that belong to no flow; if larger, suspect; "
+        "Largest share of captured bytes that belong to no flow; if larger, the trial is suspect; "
         "if 10 times as large, invalid.",
         0.001,
     )
@@ -62,11 +67,12 @@ class Thresholds(Strict):
         alias="competing_least",
     )
     cpu: Share = entry(
-        "Largest share of the time of the traffic in which a CPU is busy; if larger, suspect.", 0.95
+        "Largest share of the time of the traffic in which a CPU is busy; if larger, the trial is suspect.",
+        0.95,
     )
     gap_s: Duration = entry(
         "Longest time between two samples of the queue, or three intervals if that is longer; "
-        "if longer, suspect.",
+        "if longer, the trial is suspect.",
         2.0,
     )
     clock_step_s: Duration = entry(
@@ -74,7 +80,7 @@ class Thresholds(Strict):
     )
     clock_drift_ppm: Annotated[float, types.DRIFT] = entry(
         "Largest drift of a host's clock against this machine's; if larger by more than the measurement "
-        "error, suspect.",
+        "error, the trial is suspect.",
         50.0,
     )
     disk_bytes: Size = entry(

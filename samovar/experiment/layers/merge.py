@@ -235,7 +235,7 @@ def _with_lists(tree: Map, problems: list[Problem]) -> Map:
 
 
 def _with_main_part(tree: Map) -> Map:
-    """Return a layer unchanged or, if it has no parts, with its factors and treatments in the part `main`."""
+    """Return a layer with its factors and treatments moved to the part `main`."""
     result = _only(tree, [key for key in tree if key not in DESIGN])
     parts = result.get("parts", Map(tree.position))
     own = parts.get(MAIN, Map(tree.position)) if isinstance(parts, Map) else None

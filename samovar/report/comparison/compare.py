@@ -25,7 +25,7 @@ VOLATILE_FACTS = ("boot_id", "disk_free_bytes", "clock_offset_s", "clock_error_s
 
 @dataclass(frozen=True)
 class Side:
-    """One of two campaigns, or the part of its trials that was picked."""
+    """One of the two campaigns of a comparison, or a picked part of its trials."""
 
     folder: Path
     part: AnalysedPart | None

@@ -9,7 +9,7 @@ order() { # WORD KEY=VALUE...
   o_word=$1; shift
   o_number=$(($(state_of number) + 1))
   echo "$o_word $o_number $*" >{{ "/mnt/devices/%s/orders" | format(link) }}
-  await 5 obeyed "$o_number" || fail "the device of link "{{ link }}" does not answer"
+  await 5 obeyed "$o_number" || fail "the simulated device of link "{{ link }}" does not answer"
   o_why=$(state_of refused)
-  [ -z "$o_why" ] || fail "the device of link "{{ link }}" refuses $o_why"
+  [ -z "$o_why" ] || fail "the simulated device of link "{{ link }}" refuses $o_why"
 }

@@ -31,7 +31,7 @@ name=$1 group=$2 interval=$3 send=$4 interface=$5 reached=${6#::ffff:}
   /^[^ \t]/ { name = $1; sub(/:$/, "", name) }
   $1 == "inet" && $2 == address { print name; exit }'"'"')
 [ -n "$interface" ] && own=$(ifconfig "$interface" | awk '"'"'$1 == "inet" { print $2; exit }'"'"') && [ -n "$own" ] || {
-  echo "no interface of the control network was found; set control to an interface with an address" >&2; exit 1
+  echo "no interface of the control network was found; set the key control of the logger to an interface with an address" >&2; exit 1
 }
 rows() {
   exec awk -v own="$own" -v name="$name" '"'"'

@@ -1,7 +1,7 @@
 launch src-queue 21 src-queue.csv sh -c 'interval=$1 name=$2 interface=$3
 pipes=$(ipfw list | awk -v leaves="$interface" '"'"'
   ($1 + 0 == 43 || $1 + 0 == 48) && $(NF - 1) == "xmit" && $NF == leaves { printf "%s ", $3 }'"'"')
-[ -n "$pipes" ] || { echo "no queue of the path stands at $interface" >&2; exit 1; }
+[ -n "$pipes" ] || { echo "the path has no queue at $interface" >&2; exit 1; }
 sample() { echo >"$name.clock"; stat -f "t %Fm" "$name.clock"; ipfw -a list; ipfw pipe show; }
 trap '"'"': >"$name.stop"'"'"' TERM
 {

@@ -1,4 +1,4 @@
-[ 0 -le 65535 ] && [ 1 -ge 1 ] || fail "siftr: a port of 0 to 65535, and 1 or more packets a line"
+[ 0 -le 65535 ] && [ 1 -ge 1 ] || fail "siftr: port_filter must be 0 to 65535, and packets_per_line 1 or more"
 launch src-siftr 21 src-siftr.csv sh -c 'folder=$1 ready=$2 log=$1/$3 ppl=$4 port=$5 hashes=$6 failed=
 say() { echo "$*" >&2; exit 1; }
 now() { sysctl -n "net.inet.siftr.$1" 2>/dev/null; }

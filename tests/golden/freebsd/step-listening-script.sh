@@ -66,7 +66,7 @@ $1: $2$k_text"
     fi
     shift 2; s_left=$((s_left - 2))
   done
-  [ $# -eq 0 ] || sysctl "$@" >/dev/null || fail "$* was refused"
+  [ $# -eq 0 ] || sysctl "$@" >/dev/null || fail "the kernel refused $*"
 }
 # back OID VALUE...: restore them; an error does not prevent other values from being restored.
 back() {
@@ -217,7 +217,7 @@ reattach() {
   s_mtu=$(mtu "$1") s_fc=$(sysctl -n "dev.$(driver "$1").$(unit "$1").fc" 2>/dev/null)
   s_addresses=$(ifconfig "$1") s_routes=$(netstat -rn)
   if capable LRO "$s_addresses"; then s_lro=lro; else s_lro=-lro; fi
-  devctl disable "$1" && devctl enable "$1" || fail "$1 could not be attached anew"
+  devctl disable "$1" && devctl enable "$1" || fail "$1 could not be reattached"
   await 20 ifconfig "$1" >/dev/null || fail "$1 did not come back"
   ifconfig "$1" mtu "$s_mtu"
   if capable LRO "$(ifconfig "$1")"; then s_now=lro; else s_now=-lro; fi
@@ -238,7 +238,7 @@ addresses_back() { # INTERFACE, with the output of ifconfig(8) on standard input
       inet.*) ifconfig "$1" inet "$s_address" netmask "$s_mask" alias ;;
       inet6.fe80:*) ;;
       inet6.*) ifconfig "$1" inet6 "$s_address" prefixlen "$s_mask" alias ;;
-    esac || fail "$1 did not take its address $s_address back"
+    esac || fail "the address $s_address of $1 could not be restored"
   done
 }
 routes_back() { # INTERFACE, with the output of netstat -rn on standard input
@@ -250,6 +250,6 @@ routes_back() { # INTERFACE, with the output of netstat -rn on standard input
       *G*H*S*) route -q add "$s_family" -host "$s_to" "$s_gateway" ;;
       *G*S*) route -q add "$s_family" -net "$s_to" "$s_gateway" ;;
       *) continue ;;
-    esac >/dev/null 2>&1 || route -n get "$s_family" "${s_to%/*}" >/dev/null || fail "the route to $s_to could not be put back"
+    esac >/dev/null 2>&1 || route -n get "$s_family" "${s_to%/*}" >/dev/null || fail "the route to $s_to could not be restored"
   done
 }

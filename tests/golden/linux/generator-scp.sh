@@ -17,7 +17,7 @@ set -- 'root ssh-ed25519 BBBB'
 user=${1%% *} key=${1#* }
 printf '%s\n' "$user" >late-client.user
 printf 'samovar %s\n' "$key" >late-client.known
-dd if=/dev/null of=late-client.file bs=1 seek=1000000000 2>/dev/null || fail "no file could be made"
+dd if=/dev/null of=late-client.file bs=1 seek=1000000000 2>/dev/null || fail "the file to copy could not be created"
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
     cpu) ;;
@@ -257,7 +257,7 @@ set -- 'root ssh-ed25519 BBBB'
 user=${1%% *} key=${1#* }
 printf '%s\n' "$user" >late-client.user
 printf 'samovar %s\n' "$key" >late-client.known
-dd if=/dev/null of=late-client.file bs=1 seek=1000000 2>/dev/null || fail "no file could be made"
+dd if=/dev/null of=late-client.file bs=1 seek=1000000 2>/dev/null || fail "the file to copy could not be created"
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
     cpu) ;;

@@ -52,7 +52,7 @@ watch
 exit 0
 # ==== timed server ====
 launch late-server 80 late-server.out nice -n -10 python3 -IS -c <udp.py> serve 172.16.11.2 5001 172 0.02 0
-await 5 listening_udp 5001 || { cat late-server.err >&2; fail "nothing takes packets on UDP port "5001; }
+await 5 listening_udp 5001 || { cat late-server.err >&2; fail "no program receives packets on UDP port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
     cpu) ;;
@@ -184,7 +184,7 @@ watch
 exit 0
 # ==== sized server ====
 launch late-server 80 late-server.out nice -n -10 python3 -IS -c <udp.py> serve 172.16.11.2 5001 172 0.02 46
-await 5 listening_udp 5001 || { cat late-server.err >&2; fail "nothing takes packets on UDP port "5001; }
+await 5 listening_udp 5001 || { cat late-server.err >&2; fail "no program receives packets on UDP port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
     cpu) ;;

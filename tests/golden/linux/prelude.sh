@@ -6,7 +6,7 @@ base=${dir%/*/*}
 # Others can write to /tmp: a folder that they have created there could lead elsewhere.
 ours() {
   [ -O "$base" ] && [ ! -h "$base" ] && return
-  printf '%s\n' "$base belongs to another user; accepted: one of the user who logs in, or none" >&2
+  printf '%s\n' "$base belongs to another user; remove it, or log in as its owner" >&2
   exit 70
 }
 [ ! -e "$base" ] && [ ! -h "$base" ] || ours

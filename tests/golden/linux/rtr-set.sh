@@ -27,7 +27,7 @@ await 20 linked eth2 || fail eth2" has no link 20 s after its MTU was set"
 {
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-down sv-down
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-up sv-up
-} | batch ip || fail "no intermediate device (ifb) on this kernel"
+} | batch ip || fail "this kernel cannot create an intermediate device (ifb)"
 {
   printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 12000000 6000
   printf 'qdisc replace dev %s parent 1:1 handle 10: %s\n' eth2 'pfifo limit 137'
@@ -37,7 +37,7 @@ await 20 linked eth2 || fail eth2" has no link 20 s after its MTU was set"
   printf 'qdisc replace dev %s root handle 2: %s\n' sv-up 'netem limit 1928 delay 10000us'
   printf 'qdisc add dev %s handle ffff: ingress\n' eth2
   printf 'filter add dev %s parent ffff: prio 60000 protocol all u32 match u32 0 0 action mirred egress redirect dev %s\n' eth2 sv-up
-} | batch tc || fail "the bottleneck was refused by tc"
+} | batch tc || fail "tc refused the settings of the bottleneck"
 feature() { # FEATURE: VALUE, a line of ethtool -k
   case ${1-} in
     tcp-segmentation-offload:) echo "offload.$interface.tso=$2" ;;

@@ -16,9 +16,9 @@ order() { # WORD KEY=VALUE...
   o_word=$1; shift
   o_number=$(($(state_of number) + 1))
   echo "$o_word $o_number $*" >/mnt/devices/powerline/orders
-  await 5 obeyed "$o_number" || fail "the device of link "powerline" does not answer"
+  await 5 obeyed "$o_number" || fail "the simulated device of link "powerline" does not answer"
   o_why=$(state_of refused)
-  [ -z "$o_why" ] || fail "the device of link "powerline" refuses $o_why"
+  [ -z "$o_why" ] || fail "the simulated device of link "powerline" refuses $o_why"
 }
 order set rate_down_bps=40000000 buffer_down_frames=2720 simplex=1
 # ---- wanted
@@ -36,8 +36,8 @@ order() { # WORD KEY=VALUE...
   o_word=$1; shift
   o_number=$(($(state_of number) + 1))
   echo "$o_word $o_number $*" >/mnt/devices/powerline/orders
-  await 5 obeyed "$o_number" || fail "the device of link "powerline" does not answer"
+  await 5 obeyed "$o_number" || fail "the simulated device of link "powerline" does not answer"
   o_why=$(state_of refused)
-  [ -z "$o_why" ] || fail "the device of link "powerline" refuses $o_why"
+  [ -z "$o_why" ] || fail "the simulated device of link "powerline" refuses $o_why"
 }
 order set rate_down_bps=100000000 simplex=0

@@ -16,9 +16,9 @@ order() { # WORD KEY=VALUE...
   o_word=$1; shift
   o_number=$(($(state_of number) + 1))
   echo "$o_word $o_number $*" >/mnt/devices/air/orders
-  await 5 obeyed "$o_number" || fail "the device of link "air" does not answer"
+  await 5 obeyed "$o_number" || fail "the simulated device of link "air" does not answer"
   o_why=$(state_of refused)
-  [ -z "$o_why" ] || fail "the device of link "air" refuses $o_why"
+  [ -z "$o_why" ] || fail "the simulated device of link "air" refuses $o_why"
 }
 order set standard=1 snr_db@0=50 snr_db@1=21.5
 # ---- wanted
@@ -36,8 +36,8 @@ order() { # WORD KEY=VALUE...
   o_word=$1; shift
   o_number=$(($(state_of number) + 1))
   echo "$o_word $o_number $*" >/mnt/devices/air/orders
-  await 5 obeyed "$o_number" || fail "the device of link "air" does not answer"
+  await 5 obeyed "$o_number" || fail "the simulated device of link "air" does not answer"
   o_why=$(state_of refused)
-  [ -z "$o_why" ] || fail "the device of link "air" refuses $o_why"
+  [ -z "$o_why" ] || fail "the simulated device of link "air" refuses $o_why"
 }
 order set standard=0 snr_db@0=50

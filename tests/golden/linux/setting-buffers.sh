@@ -8,8 +8,8 @@ echo socket_receive_max"=${value:-absent}"
 # ---- set
 file=/proc/sys/net/core/rmem_max
 { can_put "$file" && put_in "$file" 400000; } 2>/dev/null || fail "$file belongs to the whole machine and cannot be set from this network namespace"
-put_in /proc/sys/net/ipv4/tcp_wmem 4096" "262144" "33554432 || fail tcp_wmem" was refused"
-put_in /proc/sys/net/ipv4/tcp_rmem 4096" "4096" "200000 || fail tcp_rmem" was refused"
+put_in /proc/sys/net/ipv4/tcp_wmem 4096" "262144" "33554432 || fail "the kernel refused net.ipv4."tcp_wmem
+put_in /proc/sys/net/ipv4/tcp_rmem 4096" "4096" "200000 || fail "the kernel refused net.ipv4."tcp_rmem
 # ---- wanted
 tcp_wmem.default=262144
 tcp_wmem.max=33554432

@@ -24,7 +24,7 @@ put() { # PARAMETER VALUE
 # A module that is reloaded must be allowed again, which only the first network namespace of a machine can do.
 reload() { # PARAMETER VALUE
   { can_put /proc/sys/net/ipv4/tcp_allowed_congestion_control && root "$helper" -r "tcp_$cc" && root "$helper" "tcp_$cc" "$1=$2"; } 2>/dev/null ||
-    fail "the congestion control $cc takes $1=$2 only when its module is loaded, and it cannot be loaded anew here"
+    fail "the congestion control $cc accepts $1=$2 only while its module is being loaded, and this host cannot reload the module"
 }
 put backoff_beta 512
 put use_shadow 0

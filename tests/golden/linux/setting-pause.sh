@@ -12,11 +12,11 @@ linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 set --
 set -- "$@" rx off
 set -- "$@" autoneg off
-[ $# -eq 0 ] || { root ethtool -A eth1 "$@" && await 20 linked eth1; } || fail eth1" refused its flow control ($*), or its link did not come back in 20 s"
+[ $# -eq 0 ] || { root ethtool -A eth1 "$@" && await 20 linked eth1; } || fail eth1" refused this flow control ($*), or its link did not come back within 20 s"
 set --
 set -- "$@" rx off
 set -- "$@" autoneg off
-[ $# -eq 0 ] || { root ethtool -A eth2 "$@" && await 20 linked eth2; } || fail eth2" refused its flow control ($*), or its link did not come back in 20 s"
+[ $# -eq 0 ] || { root ethtool -A eth2 "$@" && await 20 linked eth2; } || fail eth2" refused this flow control ($*), or its link did not come back within 20 s"
 # ---- wanted
 pause.eth1.rx=off
 pause.eth1.tx=on

@@ -4,7 +4,7 @@ for name in tcp_moderate_rcvbuf tcp_adv_win_scale tcp_rmem; do kernel_value "/pr
 [ $# != 5 ] || printf 'tcp_moderate_rcvbuf=%s\ntcp_adv_win_scale=%s\ntcp_rmem=%s %s %s\n' "$@"
 echo route.172.16.10.2"=$(ip -4 route show 172.16.10.2/32)"
 # ---- set
-put() { put_in /proc/sys/net/ipv4/"$1" "$2" || fail "$1=$2 was refused"; }
+put() { put_in /proc/sys/net/ipv4/"$1" "$2" || fail "the kernel refused net.ipv4.$1=$2"; }
 put tcp_moderate_rcvbuf 0
 put tcp_adv_win_scale -2
 put tcp_rmem '4096 67108864 67108864'
@@ -17,7 +17,7 @@ done
 [ -n "$device" ] || fail "no route to "172.16.10.2
 root ip -4 route replace 172.16.10.2/32 $via dev "$device" window 200000 || fail "no window could be set on the route to "172.16.10.2
 # ---- fit
-put_in /proc/sys/net/ipv4/tcp_rmem '4096 315948 315948' || fail "tcp_rmem was refused"
+put_in /proc/sys/net/ipv4/tcp_rmem '4096 315948 315948' || fail "the kernel refused the receive buffer (net.ipv4.tcp_rmem)"
 cat /proc/sys/net/ipv4/tcp_rmem
 # ---- wanted
 tcp_moderate_rcvbuf=0

@@ -5,7 +5,7 @@ done
 # ---- set
 put() {
   [ -e "/proc/sys/net/ipv4/$1" ] || fail "this kernel has no net.ipv4.$1"
-  put_in /proc/sys/net/ipv4/"$1" "$2" || fail "$1=$2 was refused"
+  put_in /proc/sys/net/ipv4/"$1" "$2" || fail "the kernel refused net.ipv4.$1=$2"
 }
 put tcp_ecn 2
 put tcp_sack 0

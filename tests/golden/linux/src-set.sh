@@ -10,10 +10,10 @@ fi
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 root ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
 await 20 linked eth1 || fail eth1" has no link 20 s after its MTU was set"
-put_in /proc/sys/net/ipv4/tcp_wmem 4096" "262144" "33554432 || fail tcp_wmem" was refused"
+put_in /proc/sys/net/ipv4/tcp_wmem 4096" "262144" "33554432 || fail "the kernel refused net.ipv4."tcp_wmem
 put() {
   [ -e "/proc/sys/net/ipv4/$1" ] || fail "this kernel has no net.ipv4.$1"
-  put_in /proc/sys/net/ipv4/"$1" "$2" || fail "$1=$2 was refused"
+  put_in /proc/sys/net/ipv4/"$1" "$2" || fail "the kernel refused net.ipv4.$1=$2"
 }
 put tcp_ecn 0
 put tcp_sack 1

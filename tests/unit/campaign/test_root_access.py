@@ -243,4 +243,4 @@ def test_root_makes_nothing_in_a_folder_of_another_account(tmp_path: Path) -> No
     )
     done = subprocess.run(["sh", "-c", prelude], capture_output=True, text=True, check=False)
     assert (done.returncode, list(folder.iterdir())) == (70, [])
-    assert f"{folder} belongs to another user; accepted:" in done.stderr
+    assert f"{folder} belongs to another user; remove it" in done.stderr

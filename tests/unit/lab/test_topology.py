@@ -124,7 +124,7 @@ def test_hosts_and_their_interfaces_have_names() -> None:
 @pytest.mark.parametrize(
     ("host", "changes", "message"),
     [
-        ("a", {"os": "freebsd"}, "host a: os freebsd cannot be a namespace; use linux"),
+        ("a", {"os": "freebsd"}, "host a: os freebsd cannot run in a namespace; use linux"),
         ("a", {"address": "a.example.org"}, "host a: address 'a.example.org'; give an IPv4 address"),
         ("a", {"address": "200.9.0.1"}, "accepted: all within one /8"),
         (

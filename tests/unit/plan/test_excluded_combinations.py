@@ -77,5 +77,5 @@ def test_a_combination_that_only_some_lines_exclude_is_refused(tmp_path: Path) -
     assert str(caught.value).replace(f"{tmp_path}/", "") == (
         "study.yaml:6:22: main: path.ecn: aqm pfifo does not take ecn; "
         "aqms that take it: choke, codel, fq_codel, fq_pie, pie, red; "
-        "exclude the combination, or choose another of them, where path.ecn is on, path.aqm is pfifo"
+        "choose another aqm, or exclude the combination, where path.ecn is on, path.aqm is pfifo"
     )

@@ -42,7 +42,7 @@ def test_an_undo_that_fails_makes_the_state_differ(tmp_path: Path) -> None:
 def test_a_command_without_an_undo_is_refused_before_it_runs(tmp_path: Path) -> None:
     done = run("set", tmp_path, run="touch f")
     assert done.returncode == 1
-    assert "command.run has no command.undo" in done.stderr
+    assert "command.run needs command.undo" in done.stderr
     assert not (tmp_path / "f").exists()
 
 
