@@ -154,7 +154,7 @@ STREAM_ONLY: Events = {
     "trials-open": ("The trials that will run are known.", "asked, open, seconds, testbeds?"),
     "trial-started": ("An attempt at a trial starts.", "id, attempt, seconds"),
     "phase": ("A trial enters a phase; [campaign folder](campaign-folder.md) lists the phases.", "id, phase"),
-    "throughput": ("Current throughput by the interface counters, while traffic runs.", "id, received_bps"),
+    "throughput": ("While traffic runs, the throughput is read from interface counters.", "id, received_bps"),
     "trial-finished": ("An attempt at a trial ends.", "id, outcome, verdict, reasons, overhead_s, phases"),
     "trial-failed": ("A trial has failed and is not repeated in this run.", "id, reason"),
     "host-switched-on": ("A host did not answer and is switched on.", "host"),

@@ -120,7 +120,7 @@ message_loss <- function(messages, late = double()) {
 #' with m the smallest difference in the packet's direction, and m_back that of the opposite direction.
 #'
 #' @param messages Packets that arrived at the flow's `to`, see [read_messages()].
-#' @param back Packets that arrived at its `from`.
+#' @param back Packets that arrived at the flow's `from`.
 #' @return A list of `there` and `back`: delays in ms in the order of arrival; NA if nothing arrived in the other direction.
 #' @source RFC 5905, section 8, for the assumption.
 #' @examples
@@ -147,8 +147,8 @@ message_delays <- function(messages, back) {
 #' @param ta_ms One-way delay from mouth to ear, ms; a vector, like all arguments.
 #' @param loss_share Share of lost packets, 0 to 1.
 #' @param burst_ratio BurstR: 1 for independent losses, more for bursts.
-#' @param ie,bpl Equipment impairment factor and packet-loss robustness factor of the codec. G.711 has 0 and 4.3, with loss concealment
-#'   (G.711 Appendix I) 0 and 25.1.
+#' @param ie,bpl Equipment impairment factor and packet-loss robustness factor of the codec. For G.711 they are 0 and 4.3,
+#'   or 0 and 25.1 with loss concealment (G.711 Appendix I).
 #' @param t_ms Mean one-way delay of the echo path, ms.
 #' @param tr_ms Round-trip delay of the four-wire loop, ms.
 #' @param a Advantage factor A.

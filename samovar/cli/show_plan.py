@@ -170,7 +170,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _cost_lines(preview: PlanPreview) -> Iterator[str]:
-    """Yield the time that all trials, the open ones and those that can run take, and the disk space."""
+    """Yield the time of all trials, of the open ones, and of those that can run; and the disk space."""
     cost, remaining, possible = preview.cost, preview.cost_remaining, preview.cost_possible
     yield _total("cost", cost)
     if 0 < remaining.trials < cost.trials:

@@ -152,7 +152,7 @@ class CampaignStatus:
 
     @property
     def open(self) -> list[Trial]:
-        """The trials that are still to run and can run, without those that were left for a later run."""
+        """The open trials that can run, without those that were left for a later run."""
         state = self.state
         return [
             trial

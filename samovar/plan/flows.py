@@ -176,7 +176,7 @@ def _starts_s(values: TreatmentValues, flow: keys.Flow) -> list[float]:
 
 
 def _fixed(values: TreatmentValues, amount: Any, label: str) -> Any:
-    """Return a quantity unchanged; for a distribution, return a random value from the stream of `label`."""
+    """Return a quantity unchanged; for a distribution, return a value from the random stream of `label`."""
     return stream_of(values, label).value(amount) if isinstance(amount, Distribution) else amount
 
 

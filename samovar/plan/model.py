@@ -124,7 +124,8 @@ class WlanPlan(PlanValue):
 class HostPlan(PlanValue):
     """Settings of one host. A value of None means that the trial does not change the setting.
 
-    `settings` maps setting recipes to their parameters as text. The host is the access point of `wlans`.
+    `settings` maps setting recipes to their parameters as text. `wlans` are the WLANs whose access point is
+    this host.
     """
 
     os: str

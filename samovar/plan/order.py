@@ -115,7 +115,7 @@ def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> tuple
 
 
 def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hashable]:
-    """Return the settings of a host that need a reboot, and all that need a reboot or an interface reset."""
+    """Return a host's settings that need a reboot, and those that need a reboot or an interface reset."""
     values: dict[str, object] = {
         "mtu": host.mtu_bytes,
         "txd": host.txd,
@@ -160,7 +160,7 @@ def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
 
 
 def together(hosts: States) -> States:
-    """Merge the states of all hosts into one, since hosts that reboot together cost one wait."""
+    """Merge the states of all hosts into one: a run waits only once for hosts that reboot together."""
     names = sorted(hosts)
     rows = zip(*(hosts[name] for name in names), strict=True)
     named = (zip(names, row, strict=True) for row in rows)

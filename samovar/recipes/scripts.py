@@ -148,7 +148,7 @@ class TrialScripts:
         return self.script(host, (*halts, *restoring, *deletion))
 
     def finish(self, host: str, was: Mapping[str, str]) -> str:
-        """Return the script to run after the traffic: print counters and state, restore and print the state.
+        """Return the script that prints counters and state after the traffic, and restores the host.
 
         split_finish_output() separates the parts. If nothing was recorded, the trial's folder is deleted.
         """

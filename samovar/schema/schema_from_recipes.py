@@ -120,7 +120,7 @@ def parameters_of_kind(definitions: Definitions, recipes: Recipes, kind: str) ->
 
 
 def recipe_choice(definitions: Definitions, recipes: Recipes, kind: str) -> Json:
-    """Return a reference to the names of a kind's recipes, with their summaries."""
+    """Return a reference to the schema that lists a kind's recipes by name, with their summaries."""
     names = recipes.names(kind)
     summaries = []
     for name in names:

@@ -16,7 +16,7 @@ def blamed(error: BaseException) -> dict[str, str]:
 
 
 def errors_by_host(error: BaseException) -> Mapping[str, TestbedError]:
-    """Return, by host, the errors of which an error consists; empty if the error names no host."""
+    """Return the errors that an error combines, by host; empty if the error names no host."""
     if isinstance(error, HostsError):
         return error.errors
     return {error.host: error} if isinstance(error, TestbedError) and error.host else {}

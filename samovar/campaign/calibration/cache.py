@@ -32,7 +32,7 @@ class CalibrationCache:
         return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]
 
     def boot_id(self, host: str) -> str:
-        """Return the id of a host's current boot, an input of keys, so that a reboot outdates results."""
+        """Return the id of a host's current boot. Keys depend on it, so a reboot outdates results."""
         return self._context.boots.get(host) or self._context.policy.boots.get(host, "")
 
     def read(self, name: str) -> Any:

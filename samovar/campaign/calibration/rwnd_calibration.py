@@ -31,7 +31,7 @@ REPORT = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
 WAITS = 4
 """Sender and receiver of a probe may wait for each other this many times within the time limit of a step."""
 ROUTE_WINDOW = 0
-"""The ratio stored for kernels that advertise the route's window, whatever the size of the buffer."""
+"""The ratio that is stored if the kernel advertises the window in the route, whatever the buffer's size."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _left_out(host: str, text: str) -> WindowResult:
 
 
 class WindowCalibration:
-    """Receive-window probes of a campaign. Trials with equal endpoints, settings and boot ids share one."""
+    """Receive-window probes. Trials with equal endpoints, settings and boot ids share a probe."""
 
     def __init__(self, context: CampaignContext) -> None:
         self._context, self._cache = context, CalibrationCache(context)

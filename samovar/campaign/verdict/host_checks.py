@@ -165,7 +165,10 @@ def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool,
     except UNREADABLE as error:
         return False, f"its effect is unknown: {type(error).__name__}: {error}"
     if len(seconds) < LEAST_SECONDS:
-        return False, f"its effect is unknown: {len(seconds)} s of traffic, {LEAST_SECONDS} s are needed"
+        return (
+            False,
+            f"its effect is unknown: {len(seconds)} s of traffic, but the check needs {LEAST_SECONDS} s",
+        )
     rate_bps = median(seconds) * 8
     text = f"median rate per second {rate_bps / 1e6:.4g} of {down.rate_bps / 1e6:g} Mbit/s"
     kept = abs(rate_bps / down.rate_bps - 1) <= evidence.policy.thresholds.rate

@@ -251,7 +251,7 @@ def _check_rate(
     uncertain_s = _uncertain_s(samples, busy)
     unknown = ""
     if known_s < BUSY_S:
-        unknown = f"packets waited for {known_s:.1f} s, {BUSY_S:g} s are needed"
+        unknown = f"packets waited for {known_s:.1f} s, but the check needs {BUSY_S:g} s"
     elif busy_s < BUSY_S:
         unknown = f"the queue was certainly busy for only {busy_s:.1f} s between samples"
     elif uncertain_s > share * busy_s:

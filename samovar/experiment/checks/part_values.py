@@ -67,7 +67,7 @@ class PartValue:
 
     @property
     def key_place(self) -> tuple[Loc, bool]:
-        """The place where the file names the target, and whether the target is a key (not a value) there."""
+        """The place where the file names the target, and whether this name is a key (not a value)."""
         factor = self.factor
         if factor is None or isinstance(self.place[-1], str):
             return self.place, True

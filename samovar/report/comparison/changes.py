@@ -81,7 +81,7 @@ class Limit:
         return change.text if self.relative else replace(change, ratio=None).text
 
     def judge(self, change: Change) -> str:
-        """Return `failed` if a treatment changed by more than the bound, `no data` without an interval."""
+        """Return `failed` if the change is beyond the bound, and `no data` if the change has no interval."""
         found = change.ratio if self.relative else change.difference
         if change.changed is None or found is None:
             return NO_DATA

@@ -457,7 +457,7 @@ def write_seconds(folder: Path, sizes: Sequence[int]) -> None:
             "suspect",
             "its effect is unknown: median rate per second 9.6 of 12 Mbit/s; the flows may have sent less than that",
         ),
-        ([1_500_000] * 5, "suspect", "its effect is unknown: 3 s of traffic, 4 s are needed"),
+        ([1_500_000] * 5, "suspect", "its effect is unknown: 3 s of traffic, but the check needs 4 s"),
     ],
 )
 def test_a_busy_router_is_judged_by_whether_it_forwarded_at_the_rate_of_its_bottleneck(
@@ -597,9 +597,9 @@ def write_queue(folder: Path, *rows: str) -> None:
         ),
         (
             [(1795376764095523000, 0, 0, 1658178), (1795376766373510000, 0, 0, 2280865)],
-            "unknown: packets waited for 0.0 s, 0.5 s are needed",
+            "unknown: packets waited for 0.0 s, but the check needs 0.5 s",
         ),
-        ([], "unknown: packets waited for 0.0 s, 0.5 s are needed"),
+        ([], "unknown: packets waited for 0.0 s, but the check needs 0.5 s"),
         # The same on FreeBSD 15.0 (4.94 Mbit/s, if each sample were read at its time): reading one took 0.15 to 0.5 s.
         (
             [
