@@ -198,7 +198,7 @@ def _total(name: str, cost: Cost) -> str:
 
 
 def _times(cost: Cost) -> list[tuple[str, float, str]]:
-    """Return the times besides traffic that are not 0: name, seconds, source of the estimate."""
+    """Return the times that are not 0, without the traffic: name, seconds, source of the estimate."""
     times = cost.times
     rows = (
         ("overhead", cost.overhead_s, str(times.overhead)),

@@ -156,7 +156,7 @@ def estimate_cost(
     """Estimate the cost of a plan, or only of the trials with the ids `only`.
 
     If `calibrates` is true, the cost includes the time to measure each path through a router once. `testbeds`
-    is the number of testbeds that share the trials; `times` are the measured times of the first of them.
+    is the number of testbeds that share the trials; `times` are the measured times of the first testbed.
     """
     chosen = set(plan.ids) if only is None else set(only)
     trials, traffic_s, here_bytes = 0, 0.0, 0

@@ -228,7 +228,7 @@ def _copy_outputs(reported: Sequence[ReportedCampaign], folder: Path) -> None:
 
 
 def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:
-    """Yield each section's deviation from the original study, and its results that differ from expected.
+    """Yield each section's deviation from the original study, and its results that differ from expectations.
 
     Sections with neither are left out.
     """
