@@ -33,7 +33,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first argument names. Like `fab`, accept `lab.up` for `lab up`."""
+        """Return the command that the first argument names. As with `fab`, `lab.up` means `lab up`."""
         first, dot, second = args[0].partition(".")
         if dot and isinstance(self.commands.get(first), click.Group):
             args = [first, second, *args[1:]]

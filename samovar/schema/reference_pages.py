@@ -310,7 +310,7 @@ def _facts(header: Header, kind: str) -> str:
 
 
 def _parameter_row(found: Mapping[str, keys.ParameterInfo], systems: int) -> tuple[str, str, str]:
-    """Return a parameter's type, default and description, per system where they differ."""
+    """Return a parameter's type, default and description; what differs between systems is given for each."""
     infos = {_title(system): info for system, info in found.items() if "-" not in system}
     only = f" ({next(iter(infos))})" if len(infos) == 1 and systems > 1 else ""
     type_words = {system: _parameter_type(info) for system, info in infos.items()}

@@ -171,7 +171,7 @@ def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Send
     same = (one for one in evidence.started_flows if one.recipe.header.transport == "icmp")
     pairs = [{one.flow.from_address, one.flow.to_address} for one in same]
     if pairs.count({flow.from_address, flow.to_address}) > 1 and ends.recipe.header.transport == "icmp":
-        return None  # echo requests have no ports, so two flows cannot be told apart
+        return None  # echo requests have no ports, so two flows cannot be distinguished
     captures = [(plan, one) for plan, one in evidence.captures if plan.host == host and not one.error]
     sendings: list[tuple[SentPackets, CaptureSummary]] = []
     for plan, capture in captures if evidence.is_ipv4 else ():

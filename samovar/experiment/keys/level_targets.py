@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from samovar.experiment.keys.experiment_file import Part
 
 NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
-"""First words of dotted targets that are not settings of hosts."""
+"""A dotted target that begins with one of these words is not a setting of hosts."""
 
 
 def _parameter(text: str) -> str:
