@@ -93,7 +93,7 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
     entries, used = Counter(flow.label for flow in values.part.traffic), Counter(ports)
     for flow in flows:
         if entries[flow.group] > 1 or (flow.label != flow.group and flow.label in entries):
-            raise values.flow_error(flow, "two flows have this label; give each its own")
+            raise values.flow_error(flow, "two flows have this label; give each flow its own label")
         if used[flow.port] > 1 or flow.port > LAST_PORT:
             why = f"above {LAST_PORT}" if flow.port > LAST_PORT else "taken by another flow"
             advice = "choose another port, because flows of one entry take consecutive ports"
@@ -199,7 +199,7 @@ def _flow(
     generator = values.flow_amount(flow, "generator")
     for key in GENERATOR_KEYS:
         if values.flow_amount(flow, key) is not None and not values.declares(flow, key, route.from_host):
-            per_host = "; or use settings: {cc: {HOST: ...}} for all flows of a host" if key == "cc" else ""
+            per_host = "; settings: {cc: {HOST: ...}} sets it for all flows of a host" if key == "cc" else ""
             message = values.not_taken("generator", generator, key, route.from_host) + per_host
             raise values.flow_error(member, message)
     return FlowPlan(

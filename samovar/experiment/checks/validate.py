@@ -187,7 +187,7 @@ def _sentence(error: ErrorDetails, model: type[Strict]) -> str:
         return "is empty; it needs at least one entry"
     given = "a mapping" if isinstance(value, Mapping) else "a list"
     if isinstance(value, str):
-        given = quoted(value) if value.strip() else "nothing"
+        given = quoted(value) if value.strip() else "an empty value"
     entry = (0,) if kind == "tuple_type" else ()
     keys = ", ".join(sorted(_keys_at(model, (*error["loc"], *entry))))
     must_be = _MUST_BE.get(kind, error["msg"].lower())

@@ -153,7 +153,7 @@ def read_value(written: object) -> Written:
     if isinstance(written, str):
         return str(written)
     if not isinstance(written, Mapping) or not written:
-        raise ValueError(f"{A_LEVEL}, not {'a list' if isinstance(written, list) else 'nothing'}")
+        raise ValueError(f"{A_LEVEL}, not {'a list' if isinstance(written, list) else 'an empty value'}")
     if is_range(written):
         raise ValueError(
             "a range cannot be in a list of levels; expected the range alone, or its levels listed"

@@ -12,7 +12,7 @@ CONFIG = {
     "unknown key": ("resuls: here\n", [f"1:1: unknown key 'resuls'; did you mean 'results'? known: {KEYS}"]),
     "no unit": ("ssh: {connect_timeout: 5}\n", ["1:24: connect_timeout: '5' has no unit; expected a time such as 5ms"]),
     "no mapping": ("ssh: 5s\n", ["1:6: ssh: must be a mapping with the keys connect_timeout, keepalive, not '5s'"]),
-    "nothing": ("verdict:\n", ["1:9: verdict: must be a mapping with the keys bottleneck, bytes, capture_packets, clock_drift, clock_step, competing, competing_least, cpu, disk, duration, gap, late, offered, profile, rate, stall, window, not nothing"]),
+    "nothing": ("verdict:\n", ["1:9: verdict: must be a mapping with the keys bottleneck, bytes, capture_packets, clock_drift, clock_step, competing, competing_least, cpu, disk, duration, gap, late, offered, profile, rate, stall, window, not an empty value"]),
     "system": ("os: {linx: {settings: {mtu: 1500}}, freebsd: 3}\n", ["1:6: linx: unknown os 'linx'; did you mean 'linux'? known: freebsd, linux", "1:46: freebsd: must be a mapping with the keys settings, not '3'"]),
     "system alone": ("os: {linx: 3}\n", ["1:6: linx: unknown os 'linx'; did you mean 'linux'? known: freebsd, linux"]),
     "choice": ("calibrate: no\n", ["1:12: calibrate: unknown calibrate 'no'; known: auto, off, on"]),
