@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,12 +63,11 @@ def flag(name: str, text: str) -> Callable[[Body], Body]:
     return click.option(*name.split("/"), is_flag=True, help=text)
 
 
-TESTBED = click.option(
-    *("--testbed", "-t"),
-    default="",
-    shell_complete=completion.testbeds,
-    help="Testbed file in hosts/ (default: `testbed` of config.yaml).",
-)
+def _testbed(text: str) -> Callable[[Body], Body]:
+    return click.option("--testbed", "-t", default="", shell_complete=completion.testbeds, help=text)
+
+
+TESTBED = _testbed("Testbed file in hosts/ (default: `testbed` of config.yaml).")
 FORCE = flag(
     "--force/-f",
     "Continue even if a campaign is using the hosts; results/forced.jsonl records that campaign.",
@@ -81,12 +81,7 @@ EXPERIMENT = options(
         shell_complete=completion.profiles,
         help="Profile of the experiment, such as quick.",
     ),
-    click.option(
-        *("--testbed", "-t"),
-        default="",
-        shell_complete=completion.testbeds,
-        help="Testbed files in hosts/, separated by commas (default: the experiment's own).",
-    ),
+    _testbed("Testbed files in hosts/, separated by commas (default: the experiment's own)."),
     click.option(
         *("--set", "-s", "overrides"),
         multiple=True,
@@ -151,36 +146,46 @@ PICK = options(
 
 
 def in_project(body: Body) -> Body:
-    """Pass the project folder to a command as its first argument.
+    """Pass a command the project folder, a Request made from the options of EXPERIMENT, and a Pick from PART.
 
-    The command raises ProjectError if it is called outside a project.
+    The other arguments are passed by name. The command raises ProjectError if it is called outside a project.
     """
 
     @wraps(body)
     def run_in_project(**arguments: Any) -> Any:
-        return body(click.get_current_context().obj or find_project(Path.cwd()), **arguments)
+        from samovar.cli.project import Request
+        from samovar.plan import Pick
+
+        root = click.get_current_context().obj or find_project(Path.cwd())
+        if "experiment" in arguments:
+            arguments["request"] = _taken(Request, Request._fields, arguments)
+        if "trials" in arguments:
+            arguments["pick"] = pick = _taken(Pick, ("only", "trials", "first", "again"), arguments)
+            if pick.again and arguments.get("new_campaign"):
+                raise click.UsageError(
+                    "--again runs trials of an existing campaign again, but --new begins a new one"
+                )
+        return body(root, **arguments)
 
     return run_in_project
 
 
-def request_of(arguments: dict[str, Any]) -> Request:
-    """Remove from a command's arguments those that EXPERIMENT declares, and return them as a Request."""
-    from samovar.cli.project import Request
-
-    return Request(**{name: arguments.pop(name) for name in Request._fields if name in arguments})
+def _taken(kind: Callable[..., Any], names: Sequence[str], arguments: dict[str, Any]) -> Any:
+    """Remove the arguments with these names, and return the object that is made from them."""
+    return kind(**{name: arguments.pop(name) for name in names if name in arguments})
 
 
-def pick_of(arguments: dict[str, Any]) -> Pick:
-    """Remove from a command's arguments those that PART or PICK declares, and return them as a Pick."""
-    from samovar.plan import Pick
+def implemented_in(module: str) -> Callable[[Body], Body]:
+    """Have a command call the function of the same name in a module of samovar.cli; see in_project()."""
 
-    names = [one for one in ("only", "trials", "first", "again") if one in arguments]
-    pick = Pick(**{name: arguments.pop(name) for name in names})
-    if pick.again and arguments.get("new_campaign"):
-        raise click.UsageError(
-            "--again runs trials of an existing campaign again, but --new begins a new one"
-        )
-    return pick
+    def decorate(declared: Body) -> Body:
+        @wraps(declared)
+        def run_implementation(root: Path, **arguments: Any) -> Any:
+            return getattr(import_module(f"samovar.cli.{module}"), declared.__name__)(root, **arguments)
+
+        return in_project(run_implementation)
+
+    return decorate
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["--help", "-h"]})
@@ -207,12 +212,9 @@ def init(folder: Path) -> int:
 
 
 @main.command("list")
-@in_project
-def list_all(root: Path) -> int:
+@implemented_in("plan_commands")
+def list_all() -> None:
     """List the experiments, testbeds, recipes, figures and tables, and where they come from."""
-    from samovar.cli import plan_commands
-
-    return plan_commands.list_all(root)
 
 
 @main.command()
@@ -223,12 +225,9 @@ def list_all(root: Path) -> int:
     shell_complete=completion.experiments,
     help="Experiment to extend (default: a commented starter).",
 )
-@in_project
-def new(root: Path, name: str, base: str) -> int:
+@implemented_in("plan_commands")
+def new() -> None:
     """Write experiments/NAME.yaml, a commented experiment that can be planned at once."""
-    from samovar.cli import plan_commands
-
-    return plan_commands.new(root, name, base)
 
 
 @main.command()
@@ -239,24 +238,18 @@ def new(root: Path, name: str, base: str) -> int:
 @NEW
 @SHARD
 @PICK
-@in_project
-def plan(root: Path, **arguments: Any) -> int:
+@implemented_in("plan_commands")
+def plan() -> None:
     """Show the trials of an experiment in order, their cost, and what the testbed cannot run."""
-    from samovar.cli import plan_commands
-
-    return plan_commands.plan(root, request_of(arguments), pick=pick_of(arguments), **arguments)
 
 
 @main.command()
 @EXPERIMENT
 @click.argument("key")
 @TRIAL
-@in_project
-def explain(root: Path, **arguments: Any) -> int:
+@implemented_in("plan_commands")
+def explain() -> None:
     """Show where the value of a key is set, and which other values it overrides."""
-    from samovar.cli import plan_commands
-
-    return plan_commands.explain(root, request_of(arguments), **arguments)
 
 
 @main.command()
@@ -271,32 +264,23 @@ def explain(root: Path, **arguments: Any) -> int:
     shell_complete=completion.hosts,
     help="Only this host; can be repeated.",
 )
-@in_project
-def render(root: Path, **arguments: Any) -> int:
+@implemented_in("plan_commands")
+def render() -> None:
     """Print the scripts that trials would run on each host, in order, without touching a host."""
-    from samovar.cli import plan_commands
-
-    return plan_commands.render(root, request_of(arguments), pick_of(arguments), arguments["hosts"])
 
 
 @main.command()
 @EXPERIMENT
-@in_project
-def check(root: Path, **arguments: Any) -> int:
+@implemented_in("plan_commands")
+def check() -> None:
     """Check that the hosts have what an experiment needs, without changing them."""
-    from samovar.cli import plan_commands
-
-    return plan_commands.check(root, request_of(arguments), **arguments)
 
 
 @main.command()
 @EXPERIMENT
-@in_project
-def sudoers(root: Path, **arguments: Any) -> int:
+@implemented_in("plan_commands")
+def sudoers() -> None:
     """Print the sudoers rules for running an experiment as a user other than root."""
-    from samovar.cli import plan_commands
-
-    return plan_commands.sudoers(root, request_of(arguments), **arguments)
 
 
 @main.command()
@@ -322,11 +306,12 @@ def sudoers(root: Path, **arguments: Any) -> int:
     help="Where the shards run: local (default), slurm, or the folder of a Snakemake profile.",
 )
 @in_project
-def run(root: Path, shards: int | None, on: str | None, **arguments: Any) -> int:
+def run(
+    root: Path, request: Request, pick: Pick, shards: int | None, on: str | None, **arguments: Any
+) -> int:
     """Run the trials of an experiment; after an interrupt or a change, run those that are missing."""
     from samovar.cli import campaign_commands, shard_commands
 
-    request, pick = request_of(arguments), pick_of(arguments)
     if shards is None:
         if on:
             raise click.UsageError("--on needs --shards, such as --shards 4")
@@ -344,61 +329,41 @@ def run(root: Path, shards: int | None, on: str | None, **arguments: Any) -> int
 @main.command()
 @click.argument("shards", nargs=-1, required=True, shell_complete=completion.campaigns)
 @flag("--force/-f", "Merge even if shards are missing or were run with different versions.")
-@in_project
-def merge(root: Path, shards: tuple[str, ...], force: bool) -> int:
+@implemented_in("shard_commands")
+def merge() -> None:
     """Merge shards into one campaign; SHARDS are their campaigns, or an experiment for its newest shards."""
-    from samovar.cli import shard_commands
-
-    return shard_commands.merge(root, shards, force)
 
 
 @main.command()
-@click.option(
-    *("--testbed", "-t"),
-    default="",
-    shell_complete=completion.testbeds,
-    help="Testbed file in hosts/ (default: all testbeds with hosts that were left changed).",
-)
+@_testbed("Testbed file in hosts/ (default: all testbeds with hosts that were left changed).")
 @flag("--force/-f", "Take over hosts that another campaign has reserved.")
-@in_project
-def restore(root: Path, testbed: str, force: bool) -> int:
+@implemented_in("campaign_commands")
+def restore() -> None:
     """Restore hosts that were left changed when a campaign was killed."""
-    from samovar.cli import campaign_commands
-
-    return campaign_commands.restore(root, testbed, force)
 
 
 @main.command()
 @CAMPAIGN
 @ALL
 @PRINT_JSON
-@in_project
-def status(root: Path, campaign: str, **shown: bool) -> int:
+@implemented_in("campaign_commands")
+def status() -> None:
     """Show the progress of a running or ended campaign."""
-    from samovar.cli import campaign_commands
-
-    return campaign_commands.status(root, campaign, **shown)
 
 
 @main.command()
 @CAMPAIGN
-@in_project
-def verify(root: Path, campaign: str) -> int:
+@implemented_in("campaign_commands")
+def verify() -> None:
     """Check every file of a campaign against its recorded checksum."""
-    from samovar.cli import campaign_commands
-
-    return campaign_commands.verify(root, campaign)
 
 
 @main.command()
 @CAMPAIGN
 @flag("--restore", "Restore the traces from the archive, and remove it.")
-@in_project
-def archive(root: Path, campaign: str, restore: bool) -> int:
+@implemented_in("campaign_commands")
+def archive() -> None:
     """Move the traces of a campaign to one smaller file; `--restore` restores them byte for byte."""
-    from samovar.cli import campaign_commands
-
-    return campaign_commands.archive(root, campaign, restore)
 
 
 @main.command()
@@ -423,13 +388,9 @@ def archive(root: Path, campaign: str, restore: bool) -> int:
     metavar="N",
     help="Measure in N processes (default: 2) or, on a cluster, in N jobs (default: 8).",
 )
-@in_project
-def analyse(root: Path, **arguments: Any) -> int:
+@implemented_in("campaign_commands")
+def analyse() -> None:
     """Measure the trials of a campaign and make its figures and tables (with R)."""
-    from samovar.cli import campaign_commands
-
-    pick = pick_of(arguments)
-    return campaign_commands.analyse(root, pick=pick, **arguments)
 
 
 @main.command()
@@ -445,13 +406,9 @@ def analyse(root: Path, **arguments: Any) -> int:
     "--to", type=click.Path(path_type=Path), help="Folder to write to (default: export/ of the campaign)."
 )
 @flag("--overwrite", "Replace files of an earlier export.")
-@in_project
-def export(root: Path, **arguments: Any) -> int:
+@implemented_in("campaign_commands")
+def export() -> None:
     """Export results for other programs: tables as CSV or Parquet, trials as data files of Flent."""
-    from samovar.cli import campaign_commands
-
-    pick = pick_of(arguments)
-    return campaign_commands.export(root, pick=pick, **arguments)
 
 
 @main.command()
@@ -508,11 +465,10 @@ def compare(
     help="File in experiments/studies/: report several experiments together.",
 )
 @in_project
-def report(root: Path, campaign: str, study: str, **arguments: Any) -> int:
+def report(root: Path, campaign: str, study: str, pick: Pick) -> int:
     """Make the PDF of a campaign or study; exit code 1 if an expectation is not met, 2 if one has no data."""
     from samovar.cli import campaign_commands
 
-    pick = pick_of(arguments)
     if pick and study:
         raise click.UsageError("--only and --trial pick trials of a campaign, not of a study")
     return campaign_commands.report(root, campaign, study, pick)
@@ -520,30 +476,21 @@ def report(root: Path, campaign: str, study: str, **arguments: Any) -> int:
 
 @main.command()
 @flag("--no-open", "Only write the index.")
-@in_project
-def browse(root: Path, no_open: bool) -> int:
+@implemented_in("campaign_commands")
+def browse() -> None:
     """Write an index of all campaigns, results/index.html, and open it in a browser."""
-    from samovar.cli import campaign_commands
-
-    return campaign_commands.browse(root, no_open)
 
 
 @main.command()
-@in_project
-def schema(root: Path) -> int:
+@implemented_in("plan_commands")
+def schema() -> None:
     """Regenerate editor schemas (in a checkout, also reference pages) after changing keys or recipes."""
-    from samovar.cli import plan_commands
-
-    return plan_commands.schema(root)
 
 
 @main.command()
-@in_project
-def demo(root: Path) -> int:
+@implemented_in("campaign_commands")
+def demo() -> None:
     """Run the experiment `demo` in the virtual lab, analyse it and make its PDF."""
-    from samovar.cli import campaign_commands
-
-    return campaign_commands.demo(root)
 
 
 @main.command()
@@ -551,12 +498,9 @@ def demo(root: Path) -> int:
 @click.argument("action", shell_complete=completion.power_actions)
 @TESTBED
 @FORCE
-@in_project
-def power(root: Path, host: str, action: str, testbed: str, force: bool) -> int:
+@implemented_in("lab_commands")
+def power() -> None:
     """Switch or query the power of a host, with the method in the testbed file."""
-    from samovar.cli import lab_commands
-
-    return lab_commands.power(root, host, action, testbed, force)
 
 
 @main.group(cls=Commands)
@@ -566,44 +510,32 @@ def lab() -> None:
 
 @lab.command("up")
 @TESTBED
-@in_project
-def lab_up(root: Path, testbed: str) -> int:
+@implemented_in("lab_commands")
+def start_lab() -> None:
     """Start the virtual lab."""
-    from samovar.cli import lab_commands
-
-    return lab_commands.start_lab(root, testbed)
 
 
 @lab.command("down")
 @TESTBED
 @FORCE
-@in_project
-def lab_down(root: Path, testbed: str, force: bool) -> int:
+@implemented_in("lab_commands")
+def stop_lab() -> None:
     """Stop the virtual lab and all processes in it."""
-    from samovar.cli import lab_commands
-
-    return lab_commands.stop_lab(root, testbed, force)
 
 
 @lab.command("status")
 @TESTBED
-@in_project
-def lab_status(root: Path, testbed: str) -> int:
+@implemented_in("lab_commands")
+def show_lab_status() -> None:
     """Show whether the virtual lab is running and which of its hosts answer."""
-    from samovar.cli import lab_commands
-
-    return lab_commands.show_lab_status(root, testbed)
 
 
 @lab.command("shell")
 @click.argument("host", shell_complete=completion.hosts)
 @TESTBED
-@in_project
-def lab_shell(root: Path, host: str, testbed: str) -> int:
+@implemented_in("lab_commands")
+def open_shell() -> None:
     """Open a shell on a host of the virtual lab."""
-    from samovar.cli import lab_commands
-
-    return lab_commands.open_shell(root, host, testbed)
 
 
 @main.group("import", cls=Commands)
@@ -614,22 +546,16 @@ def import_() -> None:
 @import_.command("teacup")
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--name", default="", help="Name of the experiment and the testbed (default: the file's).")
-@in_project
-def import_teacup(root: Path, config: Path, name: str) -> int:
+@implemented_in("import_commands")
+def import_config() -> None:
     """Write an experiment and a testbed from a TEACUP configuration, without executing it."""
-    from samovar.cli import import_commands
-
-    return import_commands.import_config(root, config, name)
 
 
 @import_.command("teacup-results")
 @click.argument("folder", type=click.Path(path_type=Path))
-@in_project
-def import_teacup_results(root: Path, folder: Path) -> int:
+@implemented_in("import_commands")
+def import_results() -> None:
     """Make a campaign from a TEACUP results folder, for `analyse` and `report`."""
-    from samovar.cli import import_commands
-
-    return import_commands.import_results(root, folder)
 
 
 @main.command("completion")

@@ -176,7 +176,7 @@ def test_ctrl_c_ends_a_command_with_130_and_no_traceback_while_it_starts(project
         "import builtins, signal, sys\n"
         "load = builtins.__import__\n"
         "def interrupting(name, *others):\n"
-        "    if name == 'samovar.cli' and others[2] == ('plan_commands',): signal.raise_signal(signal.SIGINT)\n"
+        "    if name == 'samovar.cli.project': signal.raise_signal(signal.SIGINT)\n"
         "    return load(name, *others)\n"
         "builtins.__import__ = interrupting\n"
         "sys.argv = ['samovar', 'list']\n"

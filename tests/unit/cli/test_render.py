@@ -33,7 +33,7 @@ def test_a_trial_is_rendered_by_phase_and_host_in_the_order_of_a_run(project: Pa
     assert [host for _, phase, host, _ in found if phase == "clock"] == ["src", "dst"]
     assert "# must print: cc=cubic" in out.splitlines()
     assert "dir='/tmp/samovar/<campaign>/cubic-r1-" in out
-    assert "( at '<start, in ns>'" in out
+    assert "at '<start, in ns>'" in out.splitlines()
     assert "'<tcp_wmem.low as found>" in out
 
 
