@@ -5,13 +5,14 @@ Values that only a run determines, such as the state of a host, are placeholders
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from samovar.campaign.calibration import render_fit, window_probes
 from samovar.campaign.policy import Policy
 from samovar.plan import Trial
-from samovar.recipes import Catalogue, TrialScripts, host_phases
+from samovar.recipes import Catalogue, TrialScripts
 
 CAMPAIGN = "<campaign>"
 
@@ -79,46 +80,44 @@ def render_trial(trial: Trial, catalogue: Catalogue, policy: Policy) -> Iterator
         for program in scripts.processes(host)
         if f"offer_{program.end}" in scripts.recipe_of(host, program).blocks
     }
-    phases = {
-        host: host_phases(
-            scripts,
-            host,
-            was,
-            StartTime(),
-            offers,
-            free_bytes=limits.disk_bytes,
-            step_s=limits.clock_step_s,
-        )
-        for host in hosts
-    }
 
     def rendered(
-        phase: str, key: str = "", note: str = "", on: Sequence[str] = hosts
+        phase: str, script: Callable[[str], str | None], note: str = "", on: Sequence[str] = hosts
     ) -> Iterator[HostScript]:
-        """Yield the scripts of one phase. `key` is that of host_phases(), the phase's name if empty."""
+        """Yield the scripts of one phase; `script` returns that of a host, or None if it has none."""
         for host in on:
-            text = phases[host][key or phase]()
-            expected = phases[host]["expected state"]() if phase == "set" else ""
+            text = script(host)
             if text is not None:
-                yield HostScript(trial.id, phase, host, note, text, expected or "")
+                expected = "".join(f"{line}\n" for line in scripts.wanted(host)) if phase == "set" else ""
+                yield HostScript(trial.id, phase, host, note, text, expected)
+
+    def traffic(host: str) -> str | None:
+        return scripts.traffic(host, StartTime(), limits.disk_bytes, limits.clock_step_s)
 
     lasting = [host for host in hosts if scripts.settings(host, True)]
-    yield from rendered("read lasting", note="settings that need a reboot", on=lasting)
-    yield from rendered("set lasting", note="unless the host has them already", on=lasting)
-    yield from rendered("reboot", note="after these settings have changed", on=lasting)
-    yield from rendered("read")
+    yield from rendered(
+        "read lasting", partial(scripts.read, lasting=True), "settings that need a reboot", on=lasting
+    )
+    yield from rendered(
+        "set lasting",
+        partial(scripts.set, was=was, lasting=True),
+        "unless the host has them already",
+        on=lasting,
+    )
+    yield from rendered("reboot", scripts.reboot, "after these settings have changed", on=lasting)
+    yield from rendered("read", scripts.read)
     alone = "the host runs it if its controller disappears"
-    yield from rendered("guard", "restore without a controller", alone)
-    yield from rendered("set")
+    yield from rendered("guard", partial(scripts.on_loss, was=was), alone)
+    yield from rendered("set", partial(scripts.set, was=was))
     for host in dict.fromkeys(probe.receiver for probe in window_probes(scripts)):
         note = "where the kernel derives windows from the buffer (Linux 6.7 and later)"
         yield HostScript(trial.id, "fit", host, note, render_fit(scripts, host, FittedBuffer()))
-    yield from rendered("offer")
-    yield from rendered("arm")
+    yield from rendered("offer", scripts.offer)
+    yield from rendered("arm", partial(scripts.arm, offers=offers))
     ends = [host for host in hosts if any(one.end for one in scripts.processes(host))]
-    yield from rendered("clock", note="several times", on=ends)
-    yield from rendered("traffic")
-    yield from rendered("restore", "finish")
-    yield from rendered("stop")
+    yield from rendered("clock", scripts.clock, "several times", on=ends)
+    yield from rendered("traffic", traffic)
+    yield from rendered("restore", partial(scripts.finish, was=was))
+    yield from rendered("stop", scripts.stop)
     once = "once after the last trial with these settings, followed by a reboot"
-    yield from rendered("restore lasting", note=once, on=lasting)
+    yield from rendered("restore lasting", partial(scripts.restore, was=was, lasting=True), once, on=lasting)

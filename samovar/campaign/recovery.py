@@ -126,19 +126,17 @@ class Restorer:
     emit: Emit
     force: bool = False
 
-    def run(self, folders: list[Path]) -> Restored:
-        """Restore the changed hosts of the campaigns in `folders`.
+    def run(self, folders: list[Path], restored: Restored) -> None:
+        """Restore the changed hosts of the campaigns in `folders`, and add the result to `restored`.
 
         After an error, continue with the next host.
         """
-        restored = Restored()
         for folder in folders:
             try:
                 with Journal(folder / JOURNAL) as journal:
                     self._restore_campaign(folder, journal, restored)
             except CampaignError as error:
                 restored.problems.append(str(error))
-        return restored
 
     def _restore_campaign(self, folder: Path, journal: Journal, restored: Restored) -> None:
         mark = _mark(self.testbed, folder)
@@ -175,7 +173,7 @@ class Restorer:
                 hosts.append(host)
             except (TestbedError, CampaignError) as error:
                 restored.problems.append(str(error))
-        restored.hosts[folder.name] = tuple(hosts)
+        restored.hosts[folder.name] = (*restored.hosts.get(folder.name, ()), *hosts)
 
 
 def find_trial(folder: Path, id_: str, testbed: str = "") -> Trial:

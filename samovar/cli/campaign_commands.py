@@ -32,7 +32,7 @@ from samovar.experiment import STUDIES, load_testbed
 from samovar.export import FORMATS
 from samovar.export import export as run_export
 from samovar.plan import Pick, Plan
-from samovar.report import PAGE, exit_status, make_bundle, make_study, shown_part, write_index
+from samovar.report import PAGE, exit_status, make_bundle, make_study, read_campaign, write_index
 from samovar.units import counted, format_bytes
 
 COMPARISONS = "comparisons"
@@ -247,7 +247,7 @@ def report(root: Path, campaign: str = "", study: str = "", pick: Pick | None = 
 def make_report(root: Path, campaign: str, study: str = "") -> list[str]:
     """Make the PDF, show its scorecard, and return the verdict of each expectation."""
     project = open_controller(root).project
-    part = "" if study else shown_part(project.campaign(campaign))
+    part = "" if study else read_campaign(project.campaign(campaign)).part
     with event_display(root) as display:
         if study:
             wanted = project.study_report(study)

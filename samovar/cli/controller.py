@@ -119,7 +119,9 @@ class Controller:
         changed, none is contacted. A lab that is down is reported as a problem.
         """
         folders = campaign.changed_campaigns(self.project.results, testbed.name).get(testbed.name, [])
-        return self._restore(testbed, folders, emit, force)
+        restored = campaign.Restored()
+        self._restore(testbed, folders, emit, force, restored)
+        return restored
 
     def restore_all(self, emit: Emit, force: bool = False) -> campaign.Restored:
         """Restore, on every testbed, the hosts that interrupted campaigns have left changed.
@@ -127,39 +129,32 @@ class Controller:
         Hosts of running campaigns are not restored. An error of one testbed is reported as a problem, and the
         next testbed is restored.
         """
-        total = campaign.Restored()
+        restored = campaign.Restored()
         for name, folders in campaign.changed_campaigns(self.project.results).items():
             ended = [folder for folder in folders if holder(folder / JOURNAL) is None]
             try:
                 bed = load_testbed(self.project.testbed_path(name))
-                restored = self._restore(bed, ended, emit, force)
+                self._restore(bed, ended, emit, force, restored)
             except SamovarError as error:
-                restored = campaign.Restored(problems=[f"{name}: {error}"])
-            for changed_by, hosts in restored.hosts.items():
-                total.hosts[changed_by] = (*total.hosts.get(changed_by, ()), *hosts)
-            total.problems.extend(restored.problems)
-        return total
+                restored.problems.append(f"{name}: {error}")
+        return restored
 
-    def _restore(self, testbed: Testbed, folders: list[Path], emit: Emit, force: bool) -> campaign.Restored:
-        if not folders:
-            return campaign.Restored()
-        machines, total = machines_of(testbed), campaign.Restored()
+    def _restore(
+        self, testbed: Testbed, folders: list[Path], emit: Emit, force: bool, restored: campaign.Restored
+    ) -> None:
+        """Restore the hosts that campaigns have left changed, and add the result to `restored`."""
+        catalogue, machines = self.project.catalogue, machines_of(testbed)
         for shard in dict.fromkeys(map(campaign.shard_of, folders)):  # each has a lab of its own
             own = [folder for folder in folders if campaign.shard_of(folder) == shard]
             try:
                 sessions = self.connections.sessions(testbed, shard)
             except LabError as error:
-                total.problems.append(str(error))
+                restored.problems.append(str(error))
                 continue
             # Hosts are connected one by one, so that an unreachable host does not prevent restoring others.
             with closing(sessions):
-                restorer = campaign.Restorer(
-                    testbed.name, sessions, self.project.catalogue, machines, emit, force
-                )
-                restored = restorer.run(own)
-            total.hosts.update(restored.hosts)
-            total.problems.extend(restored.problems)
-        return total
+                restorer = campaign.Restorer(testbed.name, sessions, catalogue, machines, emit, force)
+                restorer.run(own, restored)
 
     def _provenance(
         self, planned: Sequence[PlannedExperiment], surveys: Sequence[availability.HostSurvey]

@@ -10,7 +10,7 @@ from samovar.cli.connections import Connections
 from samovar.cli.project import PlannedExperiment, Project
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit
-from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, HostFacts, Sessions, gather_facts
+from samovar.hosts import HostFacts, Sessions, gather_facts
 from samovar.plan import Cost, Plan, estimate_cost
 from samovar.recipes import SudoCommand, allowed_commands
 
@@ -47,12 +47,7 @@ class Preflight:
         commands = _root_commands(plan, needs, sessions)
         return sessions.map(
             lambda session: gather_facts(
-                session,
-                catalogue,
-                systems[session.host],
-                {*DEFAULT_PROGRAMS, *programs},
-                {*DEFAULT_QDISCS, *qdiscs},
-                commands[session.host],
+                session, catalogue, systems[session.host], programs, qdiscs, commands[session.host]
             ),
             hosts,
         )

@@ -2,8 +2,6 @@
 
 from samovar.hosts.fact_parsers import Interface as Interface
 from samovar.hosts.fact_parsers import Sudo as Sudo
-from samovar.hosts.facts import DEFAULT_PROGRAMS as DEFAULT_PROGRAMS
-from samovar.hosts.facts import DEFAULT_QDISCS as DEFAULT_QDISCS
 from samovar.hosts.facts import LINUX_CC_NAMES as LINUX_CC_NAMES
 from samovar.hosts.facts import QDISC_ARGUMENTS as QDISC_ARGUMENTS
 from samovar.hosts.facts import HostFacts as HostFacts

@@ -103,17 +103,18 @@ def gather_facts(
     session: Session,
     catalogue: Catalogue,
     system: str,
-    programs: Iterable[str] = DEFAULT_PROGRAMS,
-    qdiscs: Iterable[str] = DEFAULT_QDISCS,
-    commands: Sequence[SudoCommand] = (),
+    programs: Iterable[str],
+    qdiscs: Iterable[str],
+    commands: Sequence[SudoCommand],
 ) -> HostFacts:
     """Return the facts of a host, gathered with one script and a few readings of its clock.
 
-    `system`, such as linux or freebsd-11, selects the recipes. `programs`, `qdiscs` and `commands` are what
-    the recipes look for: installed programs, queue disciplines, and commands that sudo allows. Raises
-    TestbedError, RecipeError.
+    `system`, such as linux or freebsd-11, selects the recipes. They look for `programs` and `qdiscs` (queue
+    disciplines) besides the default ones, and for `commands` that sudo allows. Raises TestbedError,
+    RecipeError.
     """
-    facts = facts_of(catalogue, system, sorted(programs), sorted(qdiscs), commands)
+    wanted = sorted({*DEFAULT_PROGRAMS, *programs}), sorted({*DEFAULT_QDISCS, *qdiscs})
+    facts = facts_of(catalogue, system, *wanted, commands)
     done = session.run(script_of(facts), step="facts", deadline_s=DEADLINE_S)
     clock = catalogue.recipe("step", "clock", system).render("script", {}) + "now_ns\n"
     runs = (session.run(clock, step="clock", deadline_s=DEADLINE_S) for _ in range(CLOCK_READINGS))

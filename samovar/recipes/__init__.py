@@ -22,7 +22,6 @@ from samovar.recipes.catalogue import digest_recipe_files as digest_recipe_files
 from samovar.recipes.header import ByteCounts as ByteCounts
 from samovar.recipes.header import CountPatterns as CountPatterns
 from samovar.recipes.header import Header as Header
-from samovar.recipes.phase_scripts import host_phases as host_phases
 from samovar.recipes.quoting import quote as quote
 from samovar.recipes.quoting import shell_environment as shell_environment
 from samovar.recipes.recipe import BLOCKS as BLOCKS

@@ -1,7 +1,7 @@
 """Make reports of campaigns (scorecard, PDF, page, bundle), of studies and of comparisons."""
 
 from samovar.report.bundle import make_bundle as make_bundle
-from samovar.report.campaign_data import shown_part as shown_part
+from samovar.report.campaign_data import read_campaign as read_campaign
 from samovar.report.comparison import COMPARISON_PDF as COMPARISON_PDF
 from samovar.report.comparison import CampaignComparison as CampaignComparison
 from samovar.report.comparison import Side as Side

@@ -118,14 +118,6 @@ def read_campaign(folder: Path) -> Campaign:
     )
 
 
-def shown_part(folder: Path) -> str:
-    """Return how many trials of a campaign's plan have run, and how many are shown.
-
-    The text is empty if all have run and all are shown.
-    """
-    return read_campaign(folder).part
-
-
 def read_json(file: Path, kind: type[Value], optional: bool = False) -> Value:
     """Return the JSON object or list in a file. Raises ReportError if the file is missing or invalid.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.cli.project import Project, Request
-from samovar.recipes import TrialScripts, host_phases
+from samovar.recipes import TrialScripts
 
 CAMPAIGN = "full-20260101-000000"
 T0_NS = 1_800_000_000 * 10**9
@@ -45,8 +45,28 @@ def scripts(root: Path, experiment: str, profile: str, testbed: str, trial: str)
 
 
 def _of_host(made: TrialScripts, host: str) -> dict[str, str]:
-    phases = host_phases(made, host, State(), T0_NS)
-    texts = {phase: make() for phase, make in phases.items()}
+    was = State()
+    texts = {
+        "read": made.read(host),
+        "read lasting": made.read(host, lasting=True),
+        "set": made.set(host, was),
+        "set lasting": made.set(host, was, lasting=True),
+        "expected state": "".join(f"{line}\n" for line in made.wanted(host)),
+        "offer": made.offer(host),
+        "arm": made.arm(host),
+        "clock": made.clock(host),
+        "traffic": made.traffic(host, T0_NS),
+        "continue watching": made.follow(host, T0_NS),
+        "stop": made.stop(host),
+        "stop after an interrupt": made.stop(host, broken_off=True),
+        "finish": made.finish(host, was),
+        "restore": made.restore(host, was),
+        "restore after an interrupt": made.restore(host, was, deletes=True),
+        "restore lasting": made.restore(host, was, lasting=True),
+        "restore without a controller": made.on_loss(host, was),
+        "sweep": made.sweep(host),
+        "reboot": made.reboot(host),
+    }
     return {phase: text for phase, text in texts.items() if text is not None}
 
 

@@ -174,9 +174,9 @@ def test_restore_without_a_testbed_restores_every_testbed_that_a_journal_names(
     running = interrupted(tmp_path / "results", "x/full-20260104-000000", "dumbbell,lab", ("src",))
     asked: list[tuple[str, list[Path]]] = []
 
-    def run(restorer: Restorer, folders: list[Path]) -> Restored:
+    def run(restorer: Restorer, folders: list[Path], restored: Restored) -> None:
         asked.append((restorer.testbed, folders))
-        return Restored({folder.name: ("src", "dst") for folder in folders})
+        restored.hosts |= {folder.name: ("src", "dst") for folder in folders}
 
     monkeypatch.setattr(Restorer, "run", run)
     with Journal(running / JOURNAL):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 from samovar.cli.plan_commands import facts_lines
-from samovar.hosts import DEFAULT_QDISCS, HostFacts, Interface
+from samovar.hosts import HostFacts, Interface
 from samovar.hosts.fact_parsers import FORMATS
-from samovar.hosts.facts import facts_of
+from samovar.hosts.facts import DEFAULT_QDISCS, facts_of
 from tests.unit.plans import CATALOGUE
 
 RICH = HostFacts(

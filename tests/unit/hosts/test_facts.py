@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import TestbedError
-from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, NOT_ENDED, HostFacts, Interface, ScriptResult
+from samovar.hosts import NOT_ENDED, HostFacts, Interface, ScriptResult
 from samovar.hosts.fact_parsers import (
     FORMATS,
     parse_cc_parameters,
@@ -19,7 +19,14 @@ from samovar.hosts.fact_parsers import (
     parse_qdiscs,
     parse_tools,
 )
-from samovar.hosts.facts import clock_offset, facts_of, parse_facts, script_of
+from samovar.hosts.facts import (
+    DEFAULT_PROGRAMS,
+    DEFAULT_QDISCS,
+    clock_offset,
+    facts_of,
+    parse_facts,
+    script_of,
+)
 from samovar.recipes import Catalogue
 
 CATALOGUE = Catalogue(Path(__file__).parents[3] / "templates")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, HostFacts, Interface
+from samovar.hosts import HostFacts, Interface
 from samovar.hosts.fact_parsers import (
     FORMATS,
     parse_cc_available,
@@ -15,7 +15,7 @@ from samovar.hosts.fact_parsers import (
     parse_ifconfig,
     parse_tools,
 )
-from samovar.hosts.facts import facts_of, parse_facts, script_of
+from samovar.hosts.facts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, facts_of, parse_facts, script_of
 from tests.unit.recipes.freebsd_sample import CATALOGUE, RELEASES, replay, told
 
 CC = "sysctl -n net.inet.tcp.cc.available"
