@@ -1,5 +1,5 @@
 """The command line: the commands of `samovar` and `fab`, and what they print.
 
-commands.py has the names, arguments and help of all commands. The modules `*_commands` implement them as
-functions that take the project folder and the arguments, print, and return an exit code.
+The modules `*_commands` declare the commands by subject: each is a function that gets the project's
+controller and the arguments, prints with the functions of the modules `show_*`, and returns an exit code.
 """

@@ -1,74 +1,110 @@
-"""Implement the commands that run, restore, show, verify, analyse, export and report campaigns."""
+"""The commands that run, restore, show, merge, verify, analyse, export, compare and report campaigns."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
-import time
-import webbrowser
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from samovar.analyse import AnalysedPart
-from samovar.analyse import analyse as run_analysis
-from samovar.campaign import Archive, Restored, Summary, adopt_plan, read_plan, read_state, run_command
-from samovar.campaign.collection import ARCHIVE, archive_traces, restore_traces
-from samovar.campaign.collection import verify as verify_campaign
-from samovar.campaign.journal import JOURNAL, holder
-from samovar.cli.cluster_jobs import LOCAL
-from samovar.cli.measure_jobs import measure_in_jobs
-from samovar.cli.program import command, event_display, open_controller, show, show_json
-from samovar.cli.project import Request, RunRequest
-from samovar.cli.show_status import (
-    CampaignStatus,
-    others_text,
-    status_json,
-    status_lines,
-    verification_lines,
+import click
+
+from samovar.cli import completion
+from samovar.cli.options import (
+    ALL,
+    CAMPAIGN,
+    EXPERIMENT,
+    LOCAL,
+    NEW,
+    PART,
+    PICK,
+    PRINT_JSON,
+    SHARD,
+    flag,
+    in_project,
+    main,
+    only_option,
+    testbed_option,
 )
-from samovar.cli.text import columns, first_lines
-from samovar.experiment import STUDIES, load_testbed
-from samovar.export import FORMATS
-from samovar.export import export as run_export
-from samovar.plan import Pick, Plan
-from samovar.report import PAGE, exit_status, make_bundle, make_study, read_campaign, write_index
-from samovar.units import counted, format_bytes
+from samovar.cli.program import event_display, show, show_json
+
+if TYPE_CHECKING:  # takes long to import
+    from samovar.analyse import AnalysedPart
+    from samovar.campaign import Merged, Summary
+    from samovar.cli.controller import Controller
+    from samovar.cli.project import Request, RunRequest
+    from samovar.plan import Pick
 
 COMPARISONS = "comparisons"
 """Folder in the results folder for comparisons."""
-MOST_FAILURES = 40
-"""At most this many failed trials are listed after a run."""
+WHERE = "local (default), slurm, or the folder of a Snakemake profile."
+FORCE_LEASES = flag("--force/-f", "Take over hosts that another campaign has reserved.")
 
 
-@command
+@main.command()
+@EXPERIMENT
+@PICK
+@NEW
+@SHARD
+@flag("--allow-partial", "Skip the trials that the testbed cannot run.")
+@flag("--fail-fast", "Stop after the first trial that fails.")
+@FORCE_LEASES
+@click.option(
+    "--events", default="", help="Append each event to this file as a line of JSON; - is standard output."
+)
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run all trials in N shards at the same time, each in a lab of its own, and merge them.",
+)
+@click.option("--on", metavar="WHERE", help=f"Where the shards run: {WHERE}")
+@in_project
 def run(
-    root: Path,
+    controller: Controller,
     request: Request,
-    *,
-    pick: Pick | None = None,
-    new_campaign: bool = False,
-    allow_partial: bool = False,
-    fail_fast: bool = False,
-    force: bool = False,
-    events: str = "",
+    pick: Pick,
+    new_campaign: bool,
+    allow_partial: bool,
+    fail_fast: bool,
+    force: bool,
+    events: str,
+    shards: int | None,
+    on: str | None,
 ) -> int:
-    """Run the missing trials of an experiment's campaign; start a campaign if none exists.
+    """Run the trials of an experiment; after an interrupt or a change, run those that are missing."""
+    if on and shards is None:
+        raise click.UsageError("--on needs --shards, such as --shards 4")
+    if shards and (pick or request.shard or events):
+        raise click.UsageError(
+            "--shards runs all trials; it cannot be combined with --shard, --events or picked trials"
+        )
+    from samovar.campaign import merge_shards, run_command
+    from samovar.cli.cluster_jobs import run_shards
+    from samovar.cli.project import RunRequest
 
-    With a `pick`, only the picked trials run; the others are left for a later run.
-    """
-    controller = open_controller(root)
+    options = ["--allow-partial"] * allow_partial + ["--fail-fast"] * fail_fast
+    if shards:
+        options += ["--new"] * new_campaign + ["--force"] * force
+        folders = run_shards(controller, request, shards, on or LOCAL, options)
+        return _show_merged(merge_shards(folders, controller.project.results))
     planned = controller.project.plan(request)
     resume = controller.project.resume_point(planned, new_campaign, pick)
-    flags = " --allow-partial" * allow_partial + " --fail-fast" * fail_fast
-    command = run_command(planned.plan) + (pick.options if pick else "") + flags
+    command = " ".join([run_command(planned.plan) + pick.options, *options])
     asked = RunRequest(planned, resume, allow_partial, fail_fast, force)
-    return int(not run_campaign(root, asked, command, events).complete)
+    return int(not _run_campaign(controller, asked, command, events).complete)
 
 
-def run_campaign(root: Path, request: RunRequest, same_command: str, events: str = "") -> Summary:
+def _run_campaign(
+    controller: Controller, request: RunRequest, same_command: str, events: str = ""
+) -> Summary:
     """Run a campaign, and show its progress and summary. If nothing is left to run, no host is contacted."""
-    controller, planned, resume = open_controller(root), request.planned, request.resume
+    from samovar.campaign import adopt_plan
+    from samovar.cli.show_status import complete_lines, part_lines, summary_lines
+
+    planned, resume = request.planned, request.resume
     if resume.folder and resume.nothing_to_do:
         summary = adopt_plan(resume.folder, planned.plan, planned.sources, resume.picked)
         if resume.picked and resume.picked.again:
@@ -77,14 +113,14 @@ def run_campaign(root: Path, request: RunRequest, same_command: str, events: str
             show(complete_lines(summary, planned.plan.experiment, f"{same_command} --new"))
         show(part_lines(summary.part, planned.plan))
         return summary
-    from samovar.cli.progress import open_event_stream  # takes long to import
+    from samovar.cli.progress import open_event_stream
 
     events_on_stdout = events == "-"
     with (
         open_event_stream(events) as stream,
-        event_display(root, events_on_stdout, stream, resume=same_command) as display,
+        event_display(controller, events_on_stdout, stream, resume=same_command) as display,
     ):
-        overhead = controller.preflight.cost(planned, resume).times.overhead
+        overhead = controller.cost(planned, resume).times.overhead
         display.campaign.expect(planned.plan, resume.state, overhead.seconds)
         summary = controller.run(request, display)
     show(summary_lines(summary, same_command), to_stderr=events_on_stdout)
@@ -92,137 +128,180 @@ def run_campaign(root: Path, request: RunRequest, same_command: str, events: str
     return summary
 
 
-@command
-def demo(root: Path) -> int:
-    """Run experiments/demo.yaml in the virtual lab, analyse the campaign and make its PDF."""
-    project = open_controller(root).project
-    planned = project.plan(Request("demo"))
-    resume = project.resume_point(planned)
+@main.command()
+@in_project
+def demo(controller: Controller) -> int:
+    """Run the experiment `demo` in the virtual lab, analyse it and make its PDF."""
+    from samovar.cli.project import Request, RunRequest
+
+    planned = controller.project.plan(Request("demo"))
+    resume = controller.project.resume_point(planned)
     if resume.nothing_to_do:
-        resume = project.resume_point(planned, new=True)
-    summary = run_campaign(root, RunRequest(planned, resume), "fab demo")
+        resume = controller.project.resume_point(planned, new=True)
+    summary = _run_campaign(controller, RunRequest(planned, resume), "fab demo")
     if summary.complete:
-        analyse_campaign(root, summary.folder)
-        make_report(root, str(summary.folder))
+        _analyse_campaign(controller, summary.folder)
+        _make_report(controller, str(summary.folder))
     return int(not summary.complete)
 
 
-@command
-def restore(root: Path, testbed: str = "", force: bool = False) -> int:
-    """Restore hosts that interrupted campaigns have left changed, on one testbed or on all."""
-    controller = open_controller(root)
-    with event_display(root) as display:
+@main.command()
+@click.argument("shards", nargs=-1, required=True, shell_complete=completion.campaigns)
+@flag("--force/-f", "Merge even if shards are missing or were run with different versions.")
+@in_project
+def merge(controller: Controller, shards: Sequence[str], force: bool) -> int:
+    """Merge shards into one campaign; SHARDS are their campaigns, or an experiment for its newest shards."""
+    from samovar.campaign import latest_shards, merge_shards
+
+    project = controller.project
+    if len(shards) == 1 and (project.results / shards[0]).is_dir() and "/" not in shards[0]:
+        folders = latest_shards(shards[0], project.results)
+    else:
+        folders = [project.campaign(one) for one in shards]
+    return _show_merged(merge_shards(folders, project.results, force))
+
+
+def _show_merged(merged: Merged) -> int:
+    """Show a merged campaign; return 1 if trials of it are left to run, otherwise 0."""
+    from samovar.campaign import read_plan, read_state, summarise
+    from samovar.cli.show_status import merged_lines
+
+    plan, state = read_plan(merged.folder), read_state(merged.folder)
+    summary = summarise(merged.folder, plan, state)
+    show(merged_lines(merged, plan, state, summary))
+    return int(not summary.complete)
+
+
+@main.command()
+@testbed_option("Testbed file in hosts/ (default: all testbeds with hosts that were left changed).")
+@FORCE_LEASES
+@in_project
+def restore(controller: Controller, testbed: str, force: bool) -> int:
+    """Restore hosts that were left changed when a campaign was killed."""
+    from samovar.cli.show_status import restored_lines
+
+    with event_display(controller) as display:
         if testbed:
-            bed = load_testbed(controller.project.testbed_path(testbed))
-            restored = controller.restore(bed, display, force)
+            restored = controller.restore(controller.project.testbed(testbed), display, force)
         else:
             restored = controller.restore_all(display, force)
     show(restored_lines(testbed, restored))
     return int(bool(restored.problems))
 
 
-@command
-def status(root: Path, campaign: str = "", every_trial: bool = False, as_json: bool = False) -> None:
-    """Show the progress of a campaign from its journal. Another process may be running the campaign."""
-    folder = open_controller(root).project.campaign(campaign)
-    is_running = holder(folder / JOURNAL) is not None
-    state = CampaignStatus(folder, read_plan(folder), read_state(folder), time.time(), is_running)
-    if as_json:
-        show_json(status_json(state))
-    else:
-        show(status_lines(state, shutil.get_terminal_size().columns, every_trial))
+@main.command()
+@CAMPAIGN
+@ALL
+@PRINT_JSON
+@in_project
+def status(controller: Controller, campaign: str, every_trial: bool, as_json: bool) -> None:
+    """Show the progress of a running or ended campaign."""
+    from samovar.cli.show_status import CampaignStatus, status_json, status_lines
+
+    state = CampaignStatus.read(controller.project.campaign(campaign))
+    width = shutil.get_terminal_size().columns
+    show_json(status_json(state)) if as_json else show(status_lines(state, width, every_trial))
 
 
-@command
-def verify(root: Path, campaign: str = "") -> int:
-    """Compare every file of a campaign with its recorded checksum; the exit code is 1 if a file differs."""
-    folder = open_controller(root).project.campaign(campaign)
-    with event_display(root) as display:
-        found = verify_campaign(folder, display)
+@main.command()
+@CAMPAIGN
+@in_project
+def verify(controller: Controller, campaign: str) -> int:
+    """Check every file of a campaign against its recorded checksum."""
+    from samovar.campaign.collection import verify
+    from samovar.cli.show_status import verification_lines
+
+    folder = controller.project.campaign(campaign)
+    with event_display(controller) as display:
+        found = verify(folder, display)
     show(verification_lines(folder, found))
     return int(bool(found.findings))
 
 
-@command
-def archive(root: Path, campaign: str = "", restore: bool = False) -> None:
-    """Move the traces of a campaign to an archive in its folder, or restore them from it."""
-    folder = open_controller(root).project.campaign(campaign)
+@main.command()
+@CAMPAIGN
+@flag("--restore", "Restore the traces from the archive, and remove it.")
+@in_project
+def archive(controller: Controller, campaign: str, restore: bool) -> None:
+    """Move the traces of a campaign to one smaller file; `--restore` restores them byte for byte."""
+    from samovar.campaign.collection import ARCHIVE, archive_traces, restore_traces
+    from samovar.units import counted, format_bytes
+
+    folder = controller.project.campaign(campaign)
     if restore:
         show([f"{counted(restore_traces(folder), 'trace')} restored: {folder}"])
         return
-    with event_display(root) as display:
+    with event_display(controller) as display:
         done = archive_traces(folder, display)
     before, after = (format_bytes(size, 3) for size in (done.before_bytes, done.after_bytes))
     show([f"{counted(done.traces, 'trace')}, {before} before, {after} now: {folder / ARCHIVE}"])
 
 
-@command
+@main.command()
+@CAMPAIGN
+@PART
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice(["csv", "parquet"]),
+    default="csv",
+    help="Format of the files in tables/; parquet adds a Parquet file to each CSV file.",
+)
+@click.option("--on", default=LOCAL, metavar="WHERE", help=f"Where trials are measured: {WHERE}")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Measure in N processes (default: 2) or, on a cluster, in N jobs (default: 8).",
+)
+@in_project
 def analyse(
-    root: Path,
-    campaign: str = "",
-    pick: Pick | None = None,
-    table_format: str = "csv",
-    on: str = LOCAL,
-    jobs: int | None = None,
+    controller: Controller, campaign: str, pick: Pick, table_format: str, on: str, jobs: int | None
 ) -> None:
-    """Measure all or the picked trials of a campaign, and make its figures and tables.
+    """Measure the trials of a campaign and make its figures and tables (with R)."""
+    from samovar.cli.cluster_jobs import measure_in_jobs
+    from samovar.export import FORMATS, export
 
-    Trials are measured by at most `jobs` processes or, if `on` is not `local`, by so many jobs of a cluster.
-    """
-    folder = open_controller(root).project.campaign(campaign)
+    folder = controller.project.campaign(campaign)
     FORMATS[table_format].require()
     if on == LOCAL:
-        analyse_campaign(root, folder, pick, jobs)
+        _analyse_campaign(controller, folder, pick, jobs)
     else:
         words = ["fab", "analyse", str(folder), "--on", on, *(["--jobs", str(jobs)] if jobs else [])]
-        again = shlex.join(words) + (pick.options if pick else "")
-        measure_in_jobs(root, folder, part_of(folder, pick), on, jobs, again)
-        analyse_campaign(root, folder, pick)
+        measure_in_jobs(
+            controller, folder, _part_of(folder, pick), on, jobs, shlex.join(words) + pick.options
+        )
+        _analyse_campaign(controller, folder, pick)
     if table_format != "csv":  # R has written the CSV tables
-        part = part_of(folder, pick)
-        with event_display(root) as display:
-            run_export(folder, root, table_format, folder / "tables", display, part, overwrite=True)
+        root, part = controller.project.root, _part_of(folder, pick)
+        with event_display(controller) as display:
+            export(folder, root, table_format, folder / "tables", display, part, overwrite=True)
         show([f"tables: {folder / 'tables'}"])
 
 
-@command
-def export(
-    root: Path,
-    campaign: str = "",
-    export_format: str | None = None,
-    to: Path | None = None,
-    pick: Pick | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Export all or the picked trials of a campaign. Without a format, list the formats."""
-    if export_format is None:
-        show(columns([(f"--format {name}", form.what) for name, form in FORMATS.items()]))
-        return
-    folder = open_controller(root).project.campaign(campaign)
-    to = to or folder / "export"
-    part = part_of(folder, pick)
-    with event_display(root) as display:
-        files = run_export(folder, root, export_format, to, display, part, overwrite)
-    show([f"{counted(len(files), 'file')} in {to}"])
-
-
-def analyse_campaign(
-    root: Path, folder: Path, pick: Pick | None = None, processes: int | None = None
+def _analyse_campaign(
+    controller: Controller, folder: Path, pick: Pick | None = None, processes: int | None = None
 ) -> None:
     """Run the R analysis of a campaign folder and show where its results are."""
-    part = part_of(folder, pick)
-    with event_display(root) as display:
-        unmade = run_analysis(folder, root, display, part, processes)
+    from samovar.analyse import analyse
+    from samovar.units import counted
+
+    part = _part_of(folder, pick)
+    with event_display(controller) as display:
+        unmade = analyse(folder, controller.project.root, display, part, processes)
     show(f"could not be made: {one}" for one in unmade)
     of = f" of {counted(len(part.trials), 'trial')} (picked: {part.picked})" if part else ""
     show([f"figures and tables{of}: {folder / 'bundle'}"])
 
 
-def part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
+def _part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
     """Return the trials to analyse: those in `pick`, otherwise those that the campaign's runs picked.
 
     Returns None if neither picks trials: all are analysed.
     """
+    from samovar.analyse import AnalysedPart
+    from samovar.campaign import read_plan, read_state
+
     plan, state = read_plan(folder), read_state(folder)
     if pick:
         return AnalysedPart(str(pick), pick.options.strip(), pick.of(plan).ids)
@@ -232,23 +311,136 @@ def part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
     return None
 
 
-@command
-def report(root: Path, campaign: str = "", study: str = "", pick: Pick | None = None) -> int:
-    """Make the PDF of a campaign or of a study. If trials are picked, they are analysed first.
+@main.command()
+@CAMPAIGN
+@PART
+@click.option(
+    "--format",
+    "export_format",
+    type=click.Choice(["csv", "parquet", "flent"]),
+    help="Format to write (default: list the formats).",
+)
+@click.option(
+    "--to", type=click.Path(path_type=Path), help="Folder to write to (default: export/ of the campaign)."
+)
+@flag("--overwrite", "Replace files of an earlier export.")
+@in_project
+def export(
+    controller: Controller,
+    campaign: str,
+    pick: Pick,
+    export_format: str | None,
+    to: Path | None,
+    overwrite: bool,
+) -> None:
+    """Export results for other programs: tables as CSV or Parquet, trials as data files of Flent."""
+    from samovar.cli.text import columns
+    from samovar.export import FORMATS, export
+    from samovar.units import counted
 
-    The exit code is 1 if a result differs from its expectation, 2 if none differs but data are missing for
-    one, otherwise 0.
-    """
+    if export_format is None:
+        show(columns([(f"--format {name}", form.what) for name, form in FORMATS.items()]))
+        return
+    folder = controller.project.campaign(campaign)
+    to, part = to or folder / "export", _part_of(folder, pick)
+    with event_display(controller) as display:
+        files = export(folder, controller.project.root, export_format, to, display, part, overwrite)
+    show([f"{counted(len(files), 'file')} in {to}"])
+
+
+@main.command()
+@click.argument("a", shell_complete=completion.campaigns)
+@click.argument("b", default="", shell_complete=completion.campaigns)
+@only_option("--only", "-o")
+@only_option("--only-a", of=" of A")
+@only_option("--only-b", of=" of B")
+@click.option(
+    "--by",
+    default="",
+    metavar="FACTOR,…",
+    shell_complete=completion.factors,
+    help="Factors that distinguish treatments (default: all factors with levels that A and B share).",
+)
+@click.option(
+    "--fail-if",
+    "limits",
+    multiple=True,
+    metavar="METRIC<-5%",
+    shell_complete=completion.limits,
+    help="Exit code 1 if a change is beyond this limit, 2 if that cannot be judged; can be repeated.",
+)
+@click.option(
+    "--to", type=click.Path(path_type=Path), help="Folder to write to (default: in results/comparisons/)."
+)
+@flag("--all/-a/every_metric", "Show metrics without a change, too.")
+@in_project
+def compare(
+    controller: Controller,
+    a: str,
+    b: str,
+    only: tuple[str, ...],
+    only_a: tuple[str, ...],
+    only_b: tuple[str, ...],
+    by: str,
+    limits: Sequence[str],
+    to: Path | None,
+    every_metric: bool,
+) -> int:
+    """Compare two campaigns, or two parts of one; print the changes, and write a PDF and JUnit XML."""
+    if not b and not (only_a or only_b):
+        raise click.UsageError("name a second campaign, or parts of the first with --only-a and --only-b")
+    from samovar.cli.show_comparison import comparison_lines
+    from samovar.plan import Pick
+    from samovar.report import COMPARISON_PDF, PAGE, Side, make_comparison, parse_limit
+
+    project = controller.project
+    parsed = [parse_limit(text, project.outputs) for text in limits]
+    folders = (project.campaign(name) for name in (a, b or a))
+    picks = (Pick(only + only_a), Pick(only + only_b))
+    first, second = (Side(one, _part_of(one, pick)) for one, pick in zip(folders, picks, strict=True))
+    names = (
+        f"{one.folder.parent.name}-{one.folder.name} {one.part.options if one.part else ''}"
+        for one in (first, second)
+    )
+    name = "-vs-".join(re.sub("[^A-Za-z0-9.]+", "-", one).strip("-") for one in names)
+    to = to or project.results / COMPARISONS / name
+    factors = [one for word in by.split(",") if (one := word.strip())]
+    with event_display(controller) as display:
+        comparison = make_comparison((first, second), factors, parsed, project.root, to, display)
+    show(comparison_lines(comparison, every_metric))
+    show([str(to / PAGE), str(to / COMPARISON_PDF)])
+    return comparison.exit_code
+
+
+@main.command()
+@CAMPAIGN
+@PART
+@click.option(
+    "--study",
+    default="",
+    shell_complete=completion.studies,
+    help="File in experiments/studies/: report several experiments together.",
+)
+@in_project
+def report(controller: Controller, campaign: str, study: str, pick: Pick) -> int:
+    """Make the PDF of a campaign or study; exit code 1 if an expectation is not met, 2 if one has no data."""
+    if pick and study:
+        raise click.UsageError("--only and --trial pick trials of a campaign, not of a study")
+    from samovar.report import exit_status
+
     if pick:
-        analyse_campaign(root, open_controller(root).project.campaign(campaign), pick)
-    return exit_status(make_report(root, campaign, study))
+        _analyse_campaign(controller, controller.project.campaign(campaign), pick)
+    return exit_status(_make_report(controller, campaign, study))
 
 
-def make_report(root: Path, campaign: str, study: str = "") -> list[str]:
+def _make_report(controller: Controller, campaign: str, study: str = "") -> list[str]:
     """Make the PDF, show its scorecard, and return the verdict of each expectation."""
-    project = open_controller(root).project
+    from samovar.experiment import STUDIES
+    from samovar.report import PAGE, make_bundle, make_study, read_campaign
+
+    project = controller.project
     part = "" if study else read_campaign(project.campaign(campaign)).part
-    with event_display(root) as display:
+    with event_display(controller) as display:
         if study:
             wanted = project.study_report(study)
             folder = project.results / STUDIES / wanted.study
@@ -260,10 +452,19 @@ def make_report(root: Path, campaign: str, study: str = "") -> list[str]:
     return verdicts
 
 
-@command
-def browse(root: Path, no_open: bool = False) -> None:
-    """Write an index of all campaigns of a project, and open it in a browser unless `no_open`."""
-    results = open_controller(root).project.results
+@main.command()
+@flag("--no-open", "Only write the index.")
+@in_project
+def browse(controller: Controller, no_open: bool) -> None:
+    """Write an index of all campaigns, results/index.html, and open it in a browser."""
+    import webbrowser
+
+    from samovar.campaign import Archive
+    from samovar.experiment import STUDIES
+    from samovar.report import write_index
+    from samovar.units import counted
+
+    results = controller.project.results
     campaigns = [plan.parent for plan in reversed(Archive(results).plans())]
     others = sorted(one for name in (STUDIES, COMPARISONS) for one in (results / name).glob("*/"))
     index, unread = write_index(results, campaigns, others)
@@ -271,44 +472,3 @@ def browse(root: Path, no_open: bool = False) -> None:
     show([f"{counted(len(campaigns), 'campaign')}: {index}"])
     if not no_open:
         webbrowser.open(index.resolve().as_uri())
-
-
-def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:
-    """Yield the lines to print after a run: results, failures, and the command that runs missing trials."""
-    yield f"{summary.done} of {counted(summary.trials, 'trial')} done: {summary.folder}"
-    if summary.stopped:
-        yield f"stopped: {summary.stopped}"
-    yield from (f"  ✗ {host} is quarantined: {why}" for host, why in summary.quarantined.items())
-    failed = [f"  ✗ {id_}: {'; '.join(why) or 'not run'}" for id_, why in summary.failed.items()]
-    yield from first_lines(failed, MOST_FAILURES)
-    if summary.failed:
-        yield f"to run the missing trials: {same_command}"
-    for reasons, number in Counter(summary.blocked.values()).items():
-        yield f"  − {counted(number, 'trial')} cannot run: {'; '.join(reasons)}"
-
-
-def complete_lines(summary: Summary, experiment: str, again: str) -> Iterator[str]:
-    """Yield the lines to print for a complete campaign: its report, and the command to measure it again."""
-    picked = "picked " if summary.part else ""
-    are = "is" if summary.trials == 1 else "are"
-    yield f"all {counted(summary.trials, f'{picked}trial')} {are} done: {summary.folder}"
-    pdf = summary.folder / "bundle" / f"{experiment}.pdf"
-    yield f"report: {pdf}" if pdf.is_file() else "no report yet: run `fab analyse`, then `fab report`"
-    yield f"to measure everything again: {again}"
-
-
-def part_lines(part: str, plan: Plan) -> Iterator[str]:
-    """Yield a line on how much of a plan has run, and how to run the rest; nothing if `part` is empty."""
-    if part:
-        yield f"{part}; {others_text(plan)}"
-
-
-def restored_lines(testbed: str, restored: Restored) -> Iterator[str]:
-    """Yield the lines to print after `restore`: the restored hosts by campaign, and the problems."""
-    for campaign, hosts in restored.hosts.items():
-        if hosts:
-            yield f"✓ {campaign}: {', '.join(hosts)} restored"
-    yield from (f"✗ {problem}" for problem in restored.problems)
-    if not restored.hosts and not restored.problems:
-        where = f"{testbed}: " if testbed else ""
-        yield f"{where}nothing to restore; no interrupted campaign has left a host changed"

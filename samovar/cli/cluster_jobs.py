@@ -1,7 +1,8 @@
-"""Run commands as jobs of a cluster with Snakemake, or as processes beside each other."""
+"""Run shards of a campaign, or measure its trials, as jobs of a cluster (Snakemake) or as processes here."""
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,16 +14,32 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
 
+from samovar.analyse import AnalysedPart, measure_commands, unmeasured
 from samovar.atomic_files import write_json
-from samovar.campaign import Interrupts
-from samovar.cli.program import show
-from samovar.errors import CampaignError
-from samovar.installation import TEMPLATES
+from samovar.campaign import Interrupts, shards_of
+from samovar.cli.controller import Controller
+from samovar.cli.options import LOCAL
+from samovar.cli.program import event_display, show
+from samovar.cli.project import PlannedExperiment, Request
+from samovar.errors import AnalysisError, CampaignError, TestbedError
+from samovar.installation import PACKAGE, TEMPLATES
+from samovar.lab import available_memory, lab_memory_bytes
+from samovar.units import counted
 
-LOCAL, SLURM = "local", "slurm"
+SLURM = "slurm"
 SNAKEFILE = TEMPLATES / "cluster" / "Snakefile"
 LAST_LINES = 15
 """How many lines are shown from the end of a failed job's output."""
+JOBS = 8
+"""The number of jobs without the option --jobs."""
+PROCESSES = 2
+"""How many trials a job measures at the same time."""
+BASE_MB, MEMORY_PER_BYTE = 1000, 10
+"""Memory of a job: its base, and for each process a multiple of the compressed size of the largest trial."""
+BASE_MINUTES, BYTES_PER_MINUTE = 30, 60_000_000
+"""Time limit of a job: its base, and how many compressed bytes are measured in a minute at least."""
+SPARE_MINUTES, SPARE_MB = 30, 1000
+"""Minutes added to twice a job's estimated time, and megabytes added to the memory of its lab."""
 
 
 @dataclass(frozen=True)
@@ -160,3 +177,115 @@ def require_snakemake(on: str) -> None:
         raise CampaignError(
             f"--on {on}: no such folder; must be local, slurm, or the folder of a Snakemake profile"
         )
+
+
+def run_shards(
+    controller: Controller, request: Request, of: int, on: str, options: Sequence[str]
+) -> list[Path]:
+    """Run all shards of an experiment, and return their campaigns.
+
+    `on` is `local`, `slurm`, or the folder of a Snakemake profile. `options` are further options for each
+    `samovar run`. Raises CampaignError if a shard is incomplete; the message gives the command that runs the
+    missing trials. On Ctrl-C, the shards end in good order, and then KeyboardInterrupt is raised.
+    """
+    project = controller.project
+    planned = project.plan(request._replace(shard=f"1/{of}"))
+    _require_testbeds(planned, of)
+    words = _run_words(request)
+    again = shlex.join(
+        ["fab", *words, "--shards", str(of), "--on", on, *(one for one in options if one != "--new")]
+    )
+    command = [sys.executable, "-m", "samovar", "--project", str(project.root), *words, *options]
+    if on == LOCAL:
+        _require_memory(planned, of)
+        failed = _run_here(command, of, again)
+    else:
+        require_snakemake(on)
+        failed = run_jobs(_jobs(controller, planned, command, of), on, project.results, again)
+    if failed:
+        listed = ", ".join(f"{number}/{of}" for number in failed)
+        raise CampaignError(f"incomplete: shard {listed}; to run the missing trials: {again}")
+    return shards_of(planned.plan, project.results, of)
+
+
+def _run_words(request: Request) -> list[str]:
+    path = Path(request.experiment)
+    words = ["run", str(path.absolute()) if path.suffix == ".yaml" and path.exists() else request.experiment]
+    words += ["--profile", request.profile] if request.profile else []
+    words += ["--testbed", request.testbed] if request.testbed else []
+    return words + [word for one in request.overrides for word in ("--set", one)]
+
+
+def _require_testbeds(planned: PlannedExperiment, of: int) -> None:
+    """Raise TestbedError if two shards would use the same real hosts at the same time."""
+    real = [one.testbed.name for one in planned.every if one.testbed.lab is None]
+    if real and of > len(planned.every):
+        raise TestbedError(
+            f"--shards {of}: testbed {real[0]} has real hosts, which run one trial at a time; "
+            f"use a testbed with a lab, or --testbed with {of} testbeds"
+        )
+
+
+def _lab_memory_bytes(planned: PlannedExperiment) -> int:
+    """Return the memory in bytes that the largest lab of any shard needs."""
+    return max(lab_memory_bytes(one.testbed) for one in planned.every)
+
+
+def _require_memory(planned: PlannedExperiment, of: int) -> None:
+    each, there = _lab_memory_bytes(planned), available_memory()
+    if each * of > there:
+        raise TestbedError(
+            f"--shards {of}: {of} labs need {each / 1e9:.1f} GB of memory each, but {there / 1e9:.1f} GB are "
+            f"free; use at most {max(1, there // each)} shards, or a smaller `memory` of the lab"
+        )
+
+
+def _run_here(command: Sequence[str], of: int, again: str) -> list[int]:
+    """Run each shard as a process, all at the same time; return the numbers of the incomplete shards."""
+    names = [f"{number}/{of}" for number in range(1, of + 1)]
+    commands = {name: [*command, "--shard", name] for name in names}
+    codes = run_processes(commands, PACKAGE.parent, again)
+    return [number for number, code in enumerate(codes, 1) if code]
+
+
+def _jobs(controller: Controller, planned: PlannedExperiment, command: Sequence[str], of: int) -> Jobs:
+    total_s = controller.cost(planned).total_s
+    begin = shlex.join(["cd", str(PACKAGE.parent)]) + " && " + shlex.join(command)
+    return Jobs(
+        rule="shard",
+        commands=[f"{begin} --shard {number}/{of}" for number in range(1, of + 1)],
+        memory_mb=SPARE_MB + _lab_memory_bytes(planned) // 1_000_000,
+        minutes=SPARE_MINUTES + int(2 * total_s / of / 60),
+        files={},
+    )
+
+
+def measure_in_jobs(
+    controller: Controller, campaign: Path, part: AnalysedPart | None, on: str, jobs: int | None, again: str
+) -> None:
+    """Measure in jobs the trials of a campaign that are not measured yet, and cache their measures.
+
+    Raises CampaignError if Snakemake or a scheduler is missing. Raises AnalysisError if a job fails; the
+    message gives the command that measures the missing trials.
+    """
+    require_snakemake(on)
+    root = controller.project.root
+    with event_display(controller) as display:
+        left = unmeasured(campaign, root, display, part)
+    of = min(jobs or JOBS, len(left.trials))
+    if of == 0:
+        return
+    # Trials are dealt in turn, the largest first, so that the jobs take about the same time.
+    files = {f"trials-{number + 1}.json": {"trials": left.trials[number::of]} for number in range(of)}
+    identity = {"code": left.code, "versions": left.versions}
+    measure = Jobs(
+        rule="measure",
+        commands=measure_commands(campaign, root, files),
+        memory_mb=BASE_MB + int(PROCESSES * MEMORY_PER_BYTE * left.bytes[0] / 1e6),
+        minutes=BASE_MINUTES + int(sum(left.bytes[::of]) / BYTES_PER_MINUTE),
+        files={name: content | identity for name, content in files.items()},
+    )
+    show([f"{counted(len(left.trials), 'trial')} to measure in {counted(of, 'job')}"])
+    if failed := run_jobs(measure, on, campaign.parent, again):
+        listed = ", ".join(f"{number}/{of}" for number in failed)
+        raise AnalysisError(f"incomplete: job {listed}; to measure the missing trials: {again}")

@@ -11,7 +11,7 @@ from samovar.campaign.availability import needs_of, require_idle
 from samovar.cli.project import PlannedExperiment, Project
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit, Event
-from samovar.experiment import Testbed, load_testbed, unknown
+from samovar.experiment import Testbed, unknown
 from samovar.hosts import POWER_ACTIONS, LeaseError, Sessions, SshTarget, machines_of
 from samovar.plan import Plan, Shard
 
@@ -98,7 +98,7 @@ class Connections:
         Without `force`, refuses to switch a host off, or to power-cycle it, while a campaign uses the
         testbed.
         """
-        testbed = load_testbed(self._project.testbed_path(testbed_name))
+        testbed = self._project.testbed(testbed_name)
         machines = machines_of(testbed)
         if host not in machines:
             raise TestbedError(unknown("host", host, machines))

@@ -1,31 +1,33 @@
-"""Start and resume campaigns of a project, and restore hosts that campaigns have left changed."""
+"""Run campaigns, restore hosts that they left changed, and find what testbeds lack for a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
 from samovar import campaign, lab
 from samovar.campaign import availability
+from samovar.campaign.availability import Finding
 from samovar.campaign.journal import JOURNAL, Journal, holder
 from samovar.cli.connections import Connections
-from samovar.cli.preflight import Preflight
 from samovar.cli.project import PlannedExperiment, Project, RunRequest
-from samovar.errors import CampaignError, LabError, SamovarError
+from samovar.cli.show_plan import PlanPreview
+from samovar.errors import CampaignError, LabError, SamovarError, TestbedError
 from samovar.events import Emit, Event
-from samovar.experiment import Testbed, load_testbed
-from samovar.hosts import Sessions, machines_of
+from samovar.experiment import Testbed
+from samovar.hosts import HostFacts, Sessions, gather_facts, machines_of
+from samovar.plan import Cost, Pick, Plan, estimate_cost
+from samovar.recipes import SudoCommand, allowed_commands
 
 
 class Controller:
-    """Runs the campaigns of a project, with the project's files, its testbeds and the preflight."""
+    """Everything that commands do with the files and the testbeds of a project."""
 
     def __init__(self, root: Path) -> None:
         self.project = Project(root)
         self.connections = Connections(self.project)
-        self.preflight = Preflight(self.project, self.connections)
         self.running: Path | None = None  # the folder of the running campaign
 
     def run(self, request: RunRequest, emit: Emit) -> campaign.Summary:
@@ -52,7 +54,7 @@ class Controller:
             surveys = []
             for one, hosts in zip(planned, sessions, strict=True):
                 availability.power_on_silent(hosts, machines_of(one.testbed), emit)
-                facts = partial(self.preflight.facts, hosts, one.plan)
+                facts = partial(self.facts, hosts, one.plan)
                 surveys.append(availability.survey_hosts(hosts, facts))
             picked = request.resume.picked
             availability.require_reachable(
@@ -90,9 +92,9 @@ class Controller:
         Raises TestbedError if the hosts lack what the plan needs.
         """
         planned = request.planned.by_testbed
-        cost = self.preflight.cost(request.planned, request.resume)
+        cost = self.cost(request.planned, request.resume)
         findings = {
-            one.testbed.name: self.preflight.compare(one, survey.facts, cost)
+            one.testbed.name: self.compare(one, survey.facts, cost)
             for one, survey in zip(planned, surveys, strict=True)
         }
         ids = request.resume.picked.ids if request.resume.picked else None
@@ -133,7 +135,7 @@ class Controller:
         for name, folders in campaign.changed_campaigns(self.project.results).items():
             ended = [folder for folder in folders if holder(folder / JOURNAL) is None]
             try:
-                bed = load_testbed(self.project.testbed_path(name))
+                bed = self.project.testbed(name)
                 self._restore(bed, ended, emit, force, restored)
             except SamovarError as error:
                 restored.problems.append(f"{name}: {error}")
@@ -168,3 +170,140 @@ class Controller:
                 "hosts": {host: facts.as_json() for host, facts in survey.facts.items()},
             }
         return campaign.provenance_of(self.project.root, planned[0].plan, self.project.catalogue, testbeds)
+
+    def preview(
+        self, planned: PlannedExperiment, new_campaign: bool, pick: Pick | None = None
+    ) -> PlanPreview:
+        """Return all that is known about a plan before it runs. Hosts are queried if they can be reached."""
+        resume = self.project.resume_point(planned, new_campaign, pick)
+        remaining = self.cost(planned, resume)
+        findings, not_queried = self.check_running(planned, remaining)
+        left_out = set[str]()
+        if resume.picked:
+            findings = availability.findings_of(findings, resume.picked.ids)
+            left_out = set(planned.plan.ids).difference(resume.picked.ids)
+        blocked = availability.blocked_trials(findings)
+        return PlanPreview(
+            planned.plan,
+            resume,
+            self.cost(planned, without=left_out),
+            remaining,
+            findings,
+            blocked,
+            not_queried,
+            cost_possible=self.cost(planned, resume, blocked) if blocked else remaining,
+            changed_recipes=campaign.changed_recipes(planned.plan, resume, self.project.catalogue),
+        )
+
+    def cost(
+        self,
+        planned: PlannedExperiment,
+        resume: campaign.ResumePoint | None = None,
+        without: Collection[str] = (),
+    ) -> Cost:
+        """Estimate the cost of a plan; with `resume`, only of the trials that are still to run.
+
+        The trials with ids in `without` are left out.
+        """
+        ids = resume.comparison.runs if resume else planned.plan.ids
+        only = {id_ for id_ in ids if id_ not in without}
+        policy = campaign.policy_of(planned.experiment, planned.testbed, self.project.config, {})
+        times = campaign.Archive(self.project.results).measured_times(planned.testbed.name)
+        testbeds = len(planned.by_testbed)
+        return estimate_cost(planned.plan, self.project.catalogue, times, only, policy.calibrate, testbeds)
+
+    def facts(
+        self, sessions: Sessions, plan: Plan, hosts: Iterable[str] | None = None
+    ) -> Mapping[str, HostFacts]:
+        """Gather the facts of all hosts, or of those in `hosts`, including facts about the plan's needs."""
+        catalogue = self.project.catalogue
+        needs = availability.host_needs(plan, catalogue)
+        programs = {program for need in needs.values() for program in need.probed_programs}
+        qdiscs = {name for need in needs.values() for name in need.names(availability.FEATURE)}
+        systems = {name: host.system for name, host in plan.trials[0].resolved.hosts.items()}
+        commands = _root_commands(plan, needs, sessions)
+        return sessions.map(
+            lambda session: gather_facts(
+                session, catalogue, systems[session.host], programs, qdiscs, commands[session.host]
+            ),
+            hosts,
+        )
+
+    def sudoers(self, planned: PlannedExperiment) -> Iterator[str]:
+        """Query the hosts, and return the lines of sudoers(5) that each host needs for an experiment."""
+        needs = availability.host_needs(planned.plan, self.project.catalogue)
+        with self.connections.sessions(planned.testbed) as sessions:
+            facts = self.facts(sessions, planned.plan)
+            commands = _root_commands(planned.plan, needs, sessions)
+        only_root = {host: need.names(availability.ROOT_LOGIN) for host, need in needs.items()}
+        return availability.sudoers_lines(commands, only_root, facts)
+
+    def check(
+        self, planned: PlannedExperiment, emit: Emit
+    ) -> tuple[Mapping[str, HostFacts], Sequence[Finding]]:
+        """Return the facts of every host of every testbed, and what the hosts lack for the plan.
+
+        If a lab has to be started for this, it is stopped afterwards. Raises TestbedError if a host does not
+        answer.
+        """
+        cost = self.cost(planned, self.project.resume_point(planned))
+        all_facts: dict[str, HostFacts] = {}
+        findings: dict[str, Sequence[Finding]] = {}
+        for one in planned.by_testbed:
+            with self.connections.sessions_with_lab(one, emit) as sessions, sessions:
+                facts = self.facts(sessions, one.plan)
+            name = one.testbed.name
+            all_facts |= {f"{name}: {host}" if planned.others else host: fact for host, fact in facts.items()}
+            findings[name] = self.compare(one, facts, cost)
+        return all_facts, availability.combine_findings(findings)
+
+    def check_running(self, planned: PlannedExperiment, cost: Cost) -> tuple[Sequence[Finding], str]:
+        """Return what the testbeds lack for a plan.
+
+        If a testbed does not answer, only recipes are checked for it. The second value is a text on which
+        testbeds were not queried, and why; it is empty if all were queried.
+        """
+        findings: dict[str, Sequence[Finding]] = {}
+        not_queried: list[str] = []
+        for one in planned.by_testbed:
+            name = one.testbed.name
+            try:
+                with self.connections.sessions(one.testbed) as sessions:
+                    findings[name] = self.compare(one, self.facts(sessions, one.plan), cost)
+            except (TestbedError, LabError) as error:
+                findings[name] = self.compare(one, {}, cost)
+                reason = f"{error} (only the recipes were checked)"
+                not_queried.append(f"{name}: {reason}" if planned.others else reason)
+        return availability.combine_findings(findings), "\n".join(not_queried)
+
+    def compare(
+        self, planned: PlannedExperiment, facts: Mapping[str, HostFacts], cost: Cost
+    ) -> Sequence[Finding]:
+        """Return what hosts and the controller's disk lack for a plan, and what recipes do not support."""
+        plan, catalogue = planned.plan, self.project.catalogue
+        policy = campaign.policy_of(planned.experiment, planned.testbed, self.project.config, {})
+        found = availability.find_missing(plan, catalogue, facts, policy)
+        return [*self._disk_space(cost), *availability.unsupported_paths(plan, catalogue), *found]
+
+    def _disk_space(self, cost: Cost) -> Sequence[Finding]:
+        """Return a finding if the results folder is not writable, or has too little space for the trials."""
+        why = availability.unusable(self.project.results)
+        if why is not None:
+            return (Finding(availability.HERE, why, "set `results` in config.yaml to a folder", True),)
+        return tuple(availability.space_here(cost, self.project.results, self.project.config.free_space))
+
+
+def _root_commands(
+    plan: Plan, needs: Mapping[str, availability.HostNeeds], sessions: Sessions
+) -> dict[str, list[SudoCommand]]:
+    """Return for each host the commands that its login user must be able to run as root."""
+    hosts = plan.trials[0].resolved.hosts
+    return {
+        name: allowed_commands(
+            sorted(needs[name].names(availability.ROOT_COMMAND)),
+            sessions[name].target.user,
+            hosts[name].interfaces,
+        )
+        for name in sessions.hosts
+        if name in needs
+    }

@@ -1,41 +1,80 @@
-"""Implement the commands that start, stop and enter the virtual lab, and `power` for real hosts."""
+"""The commands for the virtual lab, the power of real hosts, and imports from TEACUP."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from samovar import lab
-from samovar.cli.program import command, event_display, open_controller, show
+import click
+
+from samovar.cli import completion
+from samovar.cli.options import Commands, flag, in_project, main, testbed_option
+from samovar.cli.program import event_display, show
+from samovar.cli.project_folder import schema_folder
 from samovar.cli.text import columns
 from samovar.errors import TestbedError
-from samovar.experiment import load_testbed
+from samovar.units import counted
+
+if TYPE_CHECKING:  # takes long to import
+    from samovar import lab
+    from samovar.cli.controller import Controller
+
+TESTBED = testbed_option("Testbed file in hosts/ (default: `testbed` of config.yaml).")
+FORCE = flag(
+    "--force/-f",
+    "Continue even if a campaign is using the hosts; results/forced.jsonl records that campaign.",
+)
 
 
-@command
-def start_lab(root: Path, testbed: str = "") -> None:
-    """Start the virtual lab of a testbed."""
-    controller = open_controller(root)
-    with event_display(root) as display:
-        controller.connections.lab_up(load_testbed(controller.project.testbed_path(testbed)), None, display)
+@main.command()
+@click.argument("host", shell_complete=completion.hosts)
+@click.argument("action", shell_complete=completion.power_actions)
+@TESTBED
+@FORCE
+@in_project
+def power(controller: Controller, host: str, action: str, testbed: str, force: bool) -> None:
+    """Switch or query the power of a host, with the method in the testbed file."""
+    with event_display(controller) as display:
+        answer = controller.connections.switch_power(host, action, testbed, force, display)
+    show([answer or f"{host}: power {action}: done"])
 
 
-@command
-def stop_lab(root: Path, testbed: str = "", force: bool = False) -> None:
-    """Stop the virtual lab of a testbed, and all processes in it."""
-    controller = open_controller(root)
-    bed = load_testbed(controller.project.testbed_path(testbed))
-    with event_display(root) as display:
+@main.group("lab", cls=Commands)
+def lab_group() -> None:
+    """Start, stop and enter the virtual lab of a testbed."""
+
+
+@lab_group.command("up")
+@TESTBED
+@in_project
+def start_lab(controller: Controller, testbed: str) -> None:
+    """Start the virtual lab."""
+    with event_display(controller) as display:
+        controller.connections.lab_up(controller.project.testbed(testbed), None, display)
+
+
+@lab_group.command("down")
+@TESTBED
+@FORCE
+@in_project
+def stop_lab(controller: Controller, testbed: str, force: bool) -> None:
+    """Stop the virtual lab and all processes in it."""
+    bed = controller.project.testbed(testbed)
+    with event_display(controller) as display:
         if not controller.connections.lab_down(bed, display, force):
             display.line(f"lab {bed.name}: was not running")
 
 
-@command
-def show_lab_status(root: Path, testbed: str = "") -> int:
-    """Show whether the lab runs and which hosts answer; the exit code is 0 only if all hosts answer."""
-    controller = open_controller(root)
-    name = controller.project.testbed_path(testbed).stem
-    access = lab.read_access(controller.connections.lab_folder(name))
+@lab_group.command("status")
+@TESTBED
+@in_project
+def show_lab_status(controller: Controller, testbed: str) -> int:
+    """Show whether the virtual lab is running and which of its hosts answer."""
+    from samovar import lab
+
+    name, access = _lab_access(controller, testbed)
     if access is None:
         show([f"lab {name}: not running"])
         return 1
@@ -46,20 +85,64 @@ def show_lab_status(root: Path, testbed: str = "") -> int:
     return int(len(answers) < len(access.hosts))
 
 
-@command
-def open_shell(root: Path, host: str, testbed: str = "") -> None:
-    """Replace this process by an ssh process with a shell on a host of the lab."""
-    controller = open_controller(root)
-    access = lab.read_access(controller.connections.lab_folder(controller.project.testbed_path(testbed).stem))
+@lab_group.command("shell")
+@click.argument("host", shell_complete=completion.hosts)
+@TESTBED
+@in_project
+def open_shell(controller: Controller, host: str, testbed: str) -> None:
+    """Open a shell on a host of the virtual lab."""
+    from samovar import lab
+
+    _, access = _lab_access(controller, testbed)
     if access is None:
         raise TestbedError("the lab is not running; `fab lab.up` starts it")
     program = lab.shell_command(access, host)
     os.execvp(program[0], program)
 
 
-@command
-def power(root: Path, host: str, action: str, testbed: str = "", force: bool = False) -> None:
-    """Switch the power of a host on or off, power-cycle it, or show whether it is on."""
-    with event_display(root) as display:
-        answer = open_controller(root).connections.switch_power(host, action, testbed, force, display)
-    show([answer or f"{host}: power {action}: done"])
+def _lab_access(controller: Controller, testbed: str) -> tuple[str, lab.Access | None]:
+    """Return a lab's name, and how to reach its hosts; None if it is not running."""
+    from samovar import lab
+
+    name = controller.project.testbed_path(testbed).stem
+    return name, lab.read_access(controller.connections.lab_folder(name))
+
+
+@main.group("import", cls=Commands)
+def import_group() -> None:
+    """Import experiments or results of another tool."""
+
+
+@import_group.command("teacup")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--name", default="", help="Name of the experiment and the testbed (default: the file's).")
+@in_project
+def import_config(controller: Controller, config: Path, name: str) -> None:
+    """Write an experiment and a testbed from a TEACUP configuration, without executing it."""
+    from samovar import teacup
+    from samovar.cli.project import Request
+
+    project = controller.project
+    name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", config.stem).strip("-_") or "teacup"
+    found = teacup.import_config(config, project.root, name, project.catalogue, schema_folder(project.root))
+    show(columns([("variable", "in samovar", "remark"), *found.rows]))
+    if found.notes:
+        show(["", "to check:", *(f"  {note}" for note in found.notes)])
+    show(["", *(f"written: {path}" for path in found.files)])
+    planned = project.plan(Request(name))
+    counts = f"{found.teacup_trials} in TEACUP, {len(planned.plan.trials)} in samovar"
+    show([f"trials: {counts}; `samovar plan {name}` shows them"])
+
+
+@import_group.command("teacup-results")
+@click.argument("folder", type=click.Path(path_type=Path))
+@in_project
+def import_results(controller: Controller, folder: Path) -> None:
+    """Make a campaign from a TEACUP results folder, for `analyse` and `report`."""
+    from samovar import teacup
+
+    found = teacup.import_results(folder, controller.project.results)
+    show([f"  {note}" for note in found.notes])
+    show([f"{counted(found.trials, 'trial')}: {found.folder}"])
+    label = f"{found.folder.parent.name}/{found.folder.name}"
+    show([f"next: samovar analyse {label}; samovar report {label}"])

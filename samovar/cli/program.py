@@ -1,4 +1,4 @@
-"""Run the function of a command: turn errors into exit codes, handle Ctrl-C, escape control characters."""
+"""Run the body of a command: print lines and events, turn errors into exit codes, handle Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,55 +8,39 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache, wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, cast
+from typing import TYPE_CHECKING
 
 from samovar.campaign import EXIT_CODE, Interrupts, unrestored_lines
-from samovar.cli.controller import Controller
 from samovar.cli.text import harmless
 from samovar.errors import DefinitionError, SamovarError
 from samovar.events import Emit, silent
 
 if TYPE_CHECKING:
+    from samovar.cli.controller import Controller
     from samovar.cli.progress import EventDisplay
 
-P = ParamSpec("P")
 STYLES = {"message": "red", "line": "default", "caret": "bold red"}
 
 
-@cache
-def open_controller(root: Path) -> Controller:
-    """Return the controller of a project folder; all commands in a process share it."""
-    return Controller(root)
-
-
-def command(
-    body: Callable[Concatenate[Path, P], int | None],
-) -> Callable[Concatenate[Path, P], int]:
-    """Turn a function into a command, which returns an exit code and prints errors without a traceback."""
-
-    @wraps(body)
-    def run(root: Path, *args: P.args, **kwargs: P.kwargs) -> int:
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # for terminals without UTF-8
-        try:
-            return body(root, *args, **kwargs) or 0
-        except SamovarError as error:
-            show_error(error)
-        except KeyboardInterrupt as interrupt:
-            show([f"interrupted; to resume: {interrupt}" if interrupt.args else "interrupted"], True)
-            return EXIT_CODE
-        except BrokenPipeError:
-            # Nobody reads the output any more, as in `fab plan … | head`.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            return 0
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            show_error(SamovarError(f"{error.filename}: {reason}" if error.filename else reason))
-        return 1
-
-    return cast("Callable[Concatenate[Path, P], int]", run)
+def exit_code(body: Callable[[], int | None]) -> int:
+    """Run the body of a command and return its exit code; print errors without a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for terminals without UTF-8
+    try:
+        return body() or 0
+    except SamovarError as error:
+        show_error(error)
+    except KeyboardInterrupt as interrupt:
+        show([f"interrupted; to resume: {interrupt}" if interrupt.args else "interrupted"], True)
+        return EXIT_CODE
+    except BrokenPipeError:
+        # Nobody reads the output any more, as in `fab plan … | head`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        show_error(SamovarError(f"{error.filename}: {reason}" if error.filename else reason))
+    return 1
 
 
 def show(lines: Iterable[str], to_stderr: bool = False) -> None:
@@ -82,26 +66,24 @@ def show_error(error: SamovarError) -> None:
 
 @contextmanager
 def event_display(
-    root: Path, to_stderr: bool = False, also: Emit = silent, resume: str = ""
+    controller: Controller, to_stderr: bool = False, also: Emit = silent, resume: str = ""
 ) -> Iterator[EventDisplay]:
     """Show events while the context is active.
 
-    The first Ctrl-C ends the command in good order, a second one ends it at once. Each event that is shown is
-    also passed to the function `also`. If a campaign runs, `resume` is the command that resumes the campaign;
-    this command is printed after Ctrl-C.
+    The first Ctrl-C ends the command in good order, a second one ends it at once, after printing which hosts
+    are left changed. Each event that is shown is also passed to the function `also`. If a campaign runs,
+    `resume` is the command that resumes the campaign; this command is printed after Ctrl-C.
     """
+    from rich.console import Console
+
     from samovar.cli.progress import EventDisplay
 
+    def show_unrestored() -> None:
+        Console(stderr=True).show_cursor(True)  # a progress bar hides it
+        show(unrestored_lines(controller.running, resume), to_stderr=True)
+
     try:
-        with Interrupts(lambda: _show_unrestored(root, resume)), EventDisplay(to_stderr, also) as display:
+        with Interrupts(show_unrestored), EventDisplay(to_stderr, also) as display:
             yield display
     except KeyboardInterrupt:
         raise KeyboardInterrupt(*filter(None, [resume])) from None
-
-
-def _show_unrestored(root: Path, resume: str) -> None:
-    """Print the hosts that are left changed by ending the command at once, and the command to resume."""
-    from rich.console import Console
-
-    Console(stderr=True).show_cursor(True)  # a progress bar hides it
-    show(unrestored_lines(open_controller(root).running, resume), to_stderr=True)

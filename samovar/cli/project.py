@@ -32,6 +32,7 @@ from samovar.experiment import (
     load_config,
     load_experiment,
     load_study_report,
+    load_testbed,
     parse_overrides,
     project_outputs,
     unknown,
@@ -160,6 +161,10 @@ class Project:
         Raises DefinitionError.
         """
         return _find(name or self.config.testbed, self.testbeds(), "testbed", "hosts/")
+
+    def testbed(self, name: str) -> Testbed:
+        """Load a testbed; an empty name means the testbed in config.yaml. Raises DefinitionError."""
+        return load_testbed(self.testbed_path(name))
 
     def plan(self, request: Request) -> PlannedExperiment:
         """Load and plan an experiment, and check the recipes that it uses.

@@ -1,19 +1,21 @@
-"""Show the status of a campaign: a grid of its trials, running and failed trials, and the time remaining.
+"""Show what has become of a campaign: its status at any time, and what commands print when they end.
 
-The grid has a row per treatment and a symbol per replicate. It can be read without colour.
+The status has a grid of the trials, running and failed trials, and the time remaining. The grid has a row per
+treatment and a symbol per replicate. It can be read without colour.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from samovar.campaign import run_command, testbeds_of
+from samovar.campaign import Merged, Restored, Summary, read_plan, read_state, run_command, testbeds_of
 from samovar.campaign.collection import Verification
-from samovar.campaign.journal import CampaignState, TrialState, is_open
+from samovar.campaign.journal import JOURNAL, CampaignState, TrialState, holder, is_open
 from samovar.cli.show_plan import override_lines
 from samovar.cli.text import columns, first_lines
 from samovar.plan import MeasuredTimes, Plan, Trial, parallel_s
@@ -33,6 +35,8 @@ SYMBOLS: Mapping[str, str] = {
 }
 """The symbol of each state of a trial in the grid. The legend below the grid explains those that occur."""
 GAP = "  "
+MOST_FAILURES = 40
+"""At most this many failed trials are listed after a run."""
 FEW_TRIALS, FEW_REASONS, MOST_FINDINGS = 10, 5, 1000
 SHOWN_BY_ALL = " (--all shows them)"
 ENDS = ("campaign-finished", "campaign-interrupted")
@@ -149,6 +153,12 @@ class CampaignStatus:
     state: CampaignState
     now_s: float
     is_running: bool = False
+
+    @classmethod
+    def read(cls, folder: Path) -> CampaignStatus:
+        """Return the status of a campaign from its journal. Another process may be running the campaign."""
+        is_running = holder(folder / JOURNAL) is not None
+        return cls(folder, read_plan(folder), read_state(folder), time.time(), is_running)
 
     @property
     def open(self) -> list[Trial]:
@@ -309,3 +319,55 @@ def verification_lines(folder: Path, found: Verification) -> Iterator[str]:
         result = f"✗ {folder}: {counted(len(found.findings), 'difference')}"
     read = f"{counted(found.files, 'file')}, {format_bytes(found.size_bytes, 3)}, in {found.seconds:.1f} s"
     yield f"{result} ({read})"
+
+
+def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:
+    """Yield the lines to print after a run: results, failures, and the command that runs missing trials."""
+    yield f"{summary.done} of {counted(summary.trials, 'trial')} done: {summary.folder}"
+    if summary.stopped:
+        yield f"stopped: {summary.stopped}"
+    yield from (f"  ✗ {host} is quarantined: {why}" for host, why in summary.quarantined.items())
+    failed = [f"  ✗ {id_}: {'; '.join(why) or 'not run'}" for id_, why in summary.failed.items()]
+    yield from first_lines(failed, MOST_FAILURES)
+    if summary.failed:
+        yield f"to run the missing trials: {same_command}"
+    for reasons, number in Counter(summary.blocked.values()).items():
+        yield f"  − {counted(number, 'trial')} cannot run: {'; '.join(reasons)}"
+
+
+def complete_lines(summary: Summary, experiment: str, again: str) -> Iterator[str]:
+    """Yield the lines to print for a complete campaign: its report, and the command to measure it again."""
+    picked = "picked " if summary.part else ""
+    are = "is" if summary.trials == 1 else "are"
+    yield f"all {counted(summary.trials, f'{picked}trial')} {are} done: {summary.folder}"
+    pdf = summary.folder / "bundle" / f"{experiment}.pdf"
+    yield f"report: {pdf}" if pdf.is_file() else "no report yet: run `fab analyse`, then `fab report`"
+    yield f"to measure everything again: {again}"
+
+
+def part_lines(part: str, plan: Plan) -> Iterator[str]:
+    """Yield a line on how much of a plan has run, and how to run the rest; nothing if `part` is empty."""
+    if part:
+        yield f"{part}; {others_text(plan)}"
+
+
+def restored_lines(testbed: str, restored: Restored) -> Iterator[str]:
+    """Yield the lines to print after `restore`: the restored hosts by campaign, and the problems."""
+    for campaign, hosts in restored.hosts.items():
+        if hosts:
+            yield f"✓ {campaign}: {', '.join(hosts)} restored"
+    yield from (f"✗ {problem}" for problem in restored.problems)
+    if not restored.hosts and not restored.problems:
+        where = f"{testbed}: " if testbed else ""
+        yield f"{where}nothing to restore; no interrupted campaign has left a host changed"
+
+
+def merged_lines(merged: Merged, plan: Plan, state: CampaignState, summary: Summary) -> Iterator[str]:
+    """Yield the lines to print after `merge`: trials by node, the campaign, how to run missing trials."""
+    nodes = Counter(trial.node or "unknown" for trial in state.trials.values())
+    yield from (f"{node}: {counted(number, 'trial')}" for node, number in sorted(nodes.items()))
+    yield f"{summary.done} of {counted(summary.trials, 'trial')} done: {merged.folder}"
+    if not merged.is_new:
+        yield "these shards had been merged before"
+    if summary.failed:
+        yield f"to run the missing trials: {run_command(plan)}"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from samovar.cli import program
+from samovar.cli import controller
 from samovar.cli.commands import run_commands
 from samovar.cli.controller import Controller
 from samovar.events import Emit, Event
@@ -47,7 +47,7 @@ def main(folder: str, experiment: str, moments: str, *flags: str) -> None:
     # A shell starts what it runs in the background with SIGINT ignored, which is passed on.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     stopping = Stopping(Path(folder), [Moment.parse(word) for word in moments.split()])
-    vars(program)["Controller"] = lambda root: stopping
+    vars(controller)["Controller"] = lambda root: stopping
     options = (f"--{flag.replace('_', '-')}" for flag in flags)
     sys.exit(run_commands(["run", experiment, *options], Path(folder)))
 

@@ -108,8 +108,8 @@ def test_the_preflight_finds_nothing_missing_in_the_lab_and_changes_nothing(plai
     before = plain.campaign("plain")
     study = plain.controller.project.plan(Request("plain"))
     with plain.controller.connections.sessions_with_lab(study, silent) as sessions, sessions:
-        facts = plain.controller.preflight.facts(sessions, study.plan)
-        assert plain.controller.preflight.compare(study, facts, plain.controller.preflight.cost(study)) == []
+        facts = plain.controller.facts(sessions, study.plan)
+        assert plain.controller.compare(study, facts, plain.controller.cost(study)) == []
     assert plain.campaign("plain") == before
 
 

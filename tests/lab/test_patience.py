@@ -295,12 +295,12 @@ def _programs(checkout: Checkout, host: str, testbed: str) -> set[str]:
 def test_plan_and_check_ask_the_hosts_of_both_labs(two_labs: Checkout) -> None:
     two_labs.define("asked", "{cc: [newreno]}")
     study = two_labs.controller.project.plan(Request("asked", "", "lab,twin"))
-    facts, findings = two_labs.controller.preflight.check(study, silent)
+    facts, findings = two_labs.controller.check(study, silent)
     assert list(facts) == [f"{name}: {host}" for name in ("lab", "twin") for host in HOSTS]
     assert not any(finding.stops for finding in findings)
-    left = two_labs.controller.preflight.cost(study, two_labs.controller.project.resume_point(study))
-    assert (left.testbeds, two_labs.controller.preflight.check_running(study, left)[1]) == (2, "")
+    left = two_labs.controller.cost(study, two_labs.controller.project.resume_point(study))
+    assert (left.testbeds, two_labs.controller.check_running(study, left)[1]) == (2, "")
     two_labs.lab_down("twin")
-    _, unasked = two_labs.controller.preflight.check_running(study, left)
+    _, unasked = two_labs.controller.check_running(study, left)
     assert unasked.startswith("twin: ")
     two_labs.lab_up("twin")

@@ -53,7 +53,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 
 def sudoers(checkout: Checkout) -> list[str]:
-    return list(checkout.controller.preflight.sudoers(checkout.controller.project.plan(Request("plain"))))
+    return list(checkout.controller.sudoers(checkout.controller.project.plan(Request("plain"))))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from samovar.cli.controller import Controller
-from samovar.cli.plan_commands import explanation_lines
 from samovar.cli.project import Request
 from samovar.cli.project_folder import make_project
+from samovar.cli.show_project import explanation_lines
 from samovar.errors import DefinitionError
 from samovar.experiment import (
     LoadOptions,

@@ -13,12 +13,13 @@ from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import JOURNAL, Journal, fold
 from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
 from samovar.campaign.run import Summary
-from samovar.cli import campaign_commands
-from samovar.cli.campaign_commands import complete_lines, restored_lines, summary_lines
-from samovar.cli.plan_commands import menu_lines
-from samovar.cli.project import Project, Request, RunRequest
+from samovar.cli import controller
+from samovar.cli.commands import run_commands
+from samovar.cli.project import Project, RunRequest
+from samovar.cli.show_project import menu_lines
+from samovar.cli.show_status import complete_lines, restored_lines, summary_lines
 from samovar.events import Emit, Event
-from samovar.plan import Pick, Plan, Trial, compare, estimate_cost
+from samovar.plan import Cost, Plan, Trial, compare, estimate_cost
 from samovar.units import clock
 from tests.unit.plan_values import shared_trials
 from tests.unit.plans import CATALOGUE
@@ -53,8 +54,10 @@ class OneTrialDone:
         self.project = SimpleNamespace(
             plan=lambda *arguments: planned, resume_point=lambda *arguments: resume
         )
-        self.preflight = SimpleNamespace(cost=lambda planned, resume: estimate_cost(PLAN, CATALOGUE))
         self.summary = Summary(folder, 2, 1, {SECOND.id: ("src: gone",)})
+
+    def cost(self, planned: object, resume: ResumePoint) -> Cost:
+        return estimate_cost(PLAN, CATALOGUE)
 
     def run(self, request: RunRequest, emit: Emit) -> Summary:
         emit(Event("trials-open", {"asked": 2, "open": 2, "seconds": [6.0, 6.0]}))
@@ -65,11 +68,10 @@ class OneTrialDone:
 def test_run_shows_events_and_summary_and_returns_1_if_trials_are_missing(
     to_stdout: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(campaign_commands, "open_controller", lambda root: OneTrialDone(tmp_path))
+    monkeypatch.setattr(controller, "Controller", OneTrialDone)
     events = tmp_path / "events.jsonl"
-    code = campaign_commands.run(
-        tmp_path, Request("x", "quick", "", ["rwnd=1MB"]), events="-" if to_stdout else str(events)
-    )
+    where = "-" if to_stdout else str(events)
+    code = run_commands(["run", "x", "--profile", "quick", "--set", "rwnd=1MB", "--events", where], tmp_path)
     out, err = capfd.readouterr()
     for_people, for_programs = (err, out) if to_stdout else (out, events.read_text())
     assert code == 1
@@ -90,10 +92,11 @@ class Interrupted(OneTrialDone):
 def test_an_interrupted_run_prints_the_command_that_resumes_it(
     new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(campaign_commands, "open_controller", lambda root: Interrupted(tmp_path))
-    pick = Pick(only=("rwnd=1MB",), again=("suspect",))
-    code = campaign_commands.run(tmp_path, Request("x"), pick=pick, new_campaign=new, fail_fast=True)
-    shown = "fab run x --profile quick --testbed lab --only rwnd=1MB --again suspect --fail-fast"
+    monkeypatch.setattr(controller, "Controller", Interrupted)
+    options = ["--only", "rwnd=1MB", *(["--new"] if new else ["--again", "suspect"]), "--fail-fast"]
+    code = run_commands(["run", "x", *options], tmp_path)
+    shown = "fab run x --profile quick --testbed lab --only rwnd=1MB"
+    shown += f"{'' if new else ' --again suspect'} --fail-fast"
     assert (code, capfd.readouterr().err) == (130, f"interrupted; to resume: {shown}\n")
 
 
@@ -180,7 +183,7 @@ def test_restore_without_a_testbed_restores_every_testbed_that_a_journal_names(
 
     monkeypatch.setattr(Restorer, "run", run)
     with Journal(running / JOURNAL):
-        assert campaign_commands.restore(tmp_path) == 1
+        assert run_commands(["restore"], tmp_path) == 1
     assert asked == [("example-freebsd", [fbsd])]
     printed = capsys.readouterr().out
     assert "✓ full-20260101-000000: src, dst restored" in printed

@@ -175,9 +175,9 @@ def test_ctrl_c_ends_a_command_with_130_and_no_traceback_while_it_starts(project
     interrupted = (
         "import builtins, signal, sys\n"
         "load = builtins.__import__\n"
-        "def interrupting(name, *others):\n"
+        "def interrupting(name, *others, **named):\n"
         "    if name == 'samovar.cli.project': signal.raise_signal(signal.SIGINT)\n"
-        "    return load(name, *others)\n"
+        "    return load(name, *others, **named)\n"
         "builtins.__import__ = interrupting\n"
         "sys.argv = ['samovar', 'list']\n"
         "from samovar.__main__ import main\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from samovar.cli.plan_commands import facts_lines
+from samovar.cli.show_project import facts_lines
 from samovar.hosts import HostFacts, Interface
 from samovar.hosts.fact_parsers import FORMATS
 from samovar.hosts.facts import DEFAULT_QDISCS, facts_of

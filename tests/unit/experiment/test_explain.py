@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from samovar.cli.controller import Controller
-from samovar.cli.plan_commands import explanation_lines
 from samovar.cli.project import Request
+from samovar.cli.show_project import explanation_lines
 from samovar.errors import DefinitionError, PlanError, SamovarError
 from samovar.experiment import LoadOptions, load_config, load_experiment, parse_overrides
 from samovar.experiment.explain import Explainer

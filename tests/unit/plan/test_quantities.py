@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli.plan_commands import explanation_lines
+from samovar.cli.show_project import explanation_lines
 from samovar.errors import RecipeError
 from samovar.experiment import Testbed, load_experiment, load_testbed
 from samovar.experiment.explain import Explainer
