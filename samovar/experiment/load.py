@@ -9,10 +9,9 @@ from pathlib import Path
 import yaml
 
 from samovar.errors import DefinitionError, Problem, unknown
-from samovar.experiment.checks.check_design import check_design, check_size
 from samovar.experiment.checks.check_outputs import OutputChecks
+from samovar.experiment.checks.check_part import check_part, check_size
 from samovar.experiment.checks.check_testbed import check_testbed
-from samovar.experiment.checks.check_traffic import check_path, check_traffic
 from samovar.experiment.checks.check_values import check_site, check_values
 from samovar.experiment.checks.part_values import PartToCheck
 from samovar.experiment.checks.validate import M, Validation, validate
@@ -200,8 +199,8 @@ def _check_experiment_file(
             ]
             for part_name, model in checked.model.parts.items():
                 part = PartToCheck(checked.below("parts", part_name), testbed, catalogue, model)
-                for check in (check_values, check_design, check_path, check_traffic):
-                    check(part)
+                check_values(part)
+                check_part(part)
             check_size(checked, checked.model)
             OutputChecks(checked, checked.model, outputs).run(written)
         if name is None:

@@ -24,8 +24,7 @@ from samovar.experiment import (
 )
 from samovar.experiment.keys import Level, value_types
 from samovar.experiment.keys.experiment_file import number_of
-from samovar.experiment.keys.level_targets import read_target
-from samovar.experiment.keys.levels import Treatment, read_range
+from samovar.experiment.keys.levels import Treatment, read_range, read_target
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import make_plan

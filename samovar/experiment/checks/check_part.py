@@ -1,0 +1,184 @@
+"""Check a part as a whole: its factors and treatments, its path, flows, captures and loggers.
+
+Checks that compare several values of a treatment are made when the experiment is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from samovar.errors import unknown
+from samovar.experiment import keys
+from samovar.experiment.checks.part_values import PartToCheck
+from samovar.experiment.checks.validate import Validation
+from samovar.experiment.values import Directional, errors_of
+
+MOST_TRIALS = 2_000_000
+
+
+def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment) -> None:
+    """Report the part at which the total number of trials first exceeds MOST_TRIALS."""
+    count = 0
+    for name, part in experiment.parts.items():
+        treatments = prod(len(factor.levels) for factor in part.factors.values())
+        count += treatments * part.replicates
+        if count > MOST_TRIALS:
+            key, size = "factors", f"{treatments:,} treatments"
+            if treatments <= MOST_TRIALS:
+                key, size = "replicates", f"{size} x {part.replicates:,} replicates"
+            message = f"{size} are too many; an experiment may have at most {MOST_TRIALS:,} trials"
+            checked.report(("parts", name, key), message)
+            return
+
+
+def check_part(part: PartToCheck) -> None:
+    """Report errors in the factors, `exclude`, `include`, path, flows, captures and loggers of a part."""
+    _check_levels(part)
+    _check_conflicts(part)
+    _check_exclude(part)
+    _check_include(part)
+    if part.model.path or any(target.startswith("path.") for target in part.setters):
+        check_path = _check_device_path if part.device_link else _check_router_path
+        check_path(part, part.model.path or keys.NetworkPath())
+    _check_flows(part)
+    _check_interfaces(part, "captures", part.model.captures)
+    _check_interfaces(part, "loggers", part.model.loggers)
+
+
+# Factors and treatments
+
+
+def _check_levels(part: PartToCheck) -> None:
+    """Report factors without levels, unknown hosts in `at`, and levels of the same name."""
+    for factor in part.model.factors.values():
+        where = ("factors", factor.name)
+        if not factor.levels and part.checked.intact(*where):
+            part.checked.report(where, f"factor '{factor.name}' has no levels; give at least one")
+        for index, end in enumerate(factor.at):
+            part.checked.check_name((*where, "at", index), "host or role", end, part.end_names)
+        labels = factor.labels
+        for index, label in enumerate(labels):
+            if label in labels[:index]:
+                message = f"{factor.name}: another level is named '{label}' already; remove one or label it"
+                part.checked.report((*where, "levels", index), message)
+
+
+def _check_conflicts(part: PartToCheck) -> None:
+    """Report factors that set the same key or the end of the same flow."""
+    for target, factors in part.setters.items():
+        for factor in factors[1:]:
+            message = f"factors '{factors[0].name}' and '{factor.name}' both set {target}"
+            part.checked.report(("factors", factor.name), f"{message}; remove one of them", key=True)
+    for flow in part.model.traffic:
+        ending = part.setters_of(*(f"traffic.{flow.label}.{key}" for key in keys.FLOW_ENDS))
+        for factor in ending[1:]:
+            both = f"factors '{ending[0].name}' and '{factor.name}'"
+            message = f"{both} both determine when flow '{flow.label}' ends"
+            advice = "remove one, or link their levels in one factor"
+            part.checked.report(("factors", factor.name), f"{message}; {advice}", key=True)
+
+
+def _check_exclude(part: PartToCheck) -> None:
+    """Report errors in `exclude`: unknown factors or levels, and redundant lines."""
+    factors, exclude = part.model.factors, part.model.exclude
+    for index, line in enumerate(exclude):
+        for name, labels in line.items():
+            at = ("exclude", index, name)
+            if not part.checked.check_name(at, "factor", name, factors, key=True):
+                continue
+            if part.checked.valid("factors", name):  # otherwise, a level with this label may be invalid
+                for place, label in enumerate(labels):
+                    part.checked.check_name((*at, place), f"level of {name}", label, factors[name].labels)
+        for number, other in enumerate(exclude[:index], start=1):
+            if all(name in line and set(line[name]) <= set(labels) for name, labels in other.items()):
+                message = f"line {number} already excludes these treatments; remove this line"
+                part.checked.report(("exclude", index), message)
+                break
+
+
+def _check_include(part: PartToCheck) -> None:
+    factors = part.model.factors
+    for index, line in enumerate(part.model.include):
+        at = ("include", index)
+        for name in line.keys() - factors.keys():
+            part.checked.report((*at, name), unknown("factor", name, factors), key=True)
+        missing = [name for name in factors if name not in line]
+        if missing:
+            message = f"the line has no level for {', '.join(missing)}; give one for every factor"
+            part.checked.report(at, message)
+        for name in factors.keys() & line.keys():
+            try:
+                keys.included_level(part.model, name, line[name])
+            except ValueError as error:
+                for steps, message, _ in errors_of(error):
+                    part.checked.report((*at, name, *steps), f"{name}: {message}")
+
+
+# The path
+
+
+def _check_router_path(part: PartToCheck, path: keys.NetworkPath) -> None:
+    """Report keys of a router's path that are missing or contradict each other."""
+    if part.testbed is not None and part.testbed.bottleneck is None:
+        message = f"testbed '{part.testbed.name}' has no bottleneck; remove path, or choose another testbed"
+        part.checked.report(("path",), message, key=True)
+    for key, value in (("rate", path.rate_bps), ("buffer", path.buffer)):
+        if not value and part.checked.intact() and f"path.{key}" not in part.setters:
+            message = f"path has no {key}; add {key}: ... here, or a factor path.{key}"
+            part.checked.report(("path",), message, key=True)
+    if not isinstance(path.rate_bps, Directional) and path.rate_bps and "path.rate" not in part.setters:
+        for key, queue in (("buffer", path.buffer), ("aqm", path.aqm)):
+            if isinstance(queue, Directional) and queue.up is not None:
+                message = f"path has no rate upstream for this {key}; add rate: {{down: ..., up: ...}}"
+                part.checked.report(("path", key), message)
+    if path.loss_burst_packets and not path.loss and "path.loss" not in part.setters:
+        part.checked.report(("path", "loss_burst"), "path has loss_burst but no loss; add loss")
+    selectors = [(one.flow, one.from_end, one.to_end) for one in path.classes]
+    for index, selector in enumerate(selectors):
+        if selectors.index(selector) != index:
+            message = "another class selects the same packets already; merge the two"
+            part.checked.report(("path", "classes", index), message)
+
+
+def _check_device_path(part: PartToCheck, path: keys.NetworkPath) -> None:
+    """Report keys of the path that need a router, because the bottleneck is a device."""
+    known = keys.keys_of(keys.NetworkPath)
+    takes = ", ".join([*(key for key in known if key not in keys.ROUTER_ONLY), *keys.DEVICE_PARAMETERS])
+    refused = f"needs a router; the bottleneck is link '{part.device_link}', which takes {takes}"
+    for key in keys.ROUTER_ONLY:
+        if known[key].attribute in path.model_fields_set:
+            part.checked.report(("path", key), f"path.{key} {refused}", key=True)
+        for factor in part.setters_of(f"path.{key}"):
+            part.checked.report(("factors", factor.name), f"path.{key} {refused}", key=True)
+
+
+# Flows, captures and loggers
+
+
+def _check_flows(part: PartToCheck) -> None:
+    """Report `every` at entries of `traffic` that are a single flow."""
+    for index, flow in enumerate(part.model.traffic):
+        varies = f"traffic.{flow.label}.count" in part.setters
+        ends = (flow.from_end, flow.to_end)
+        plural = part.testbed is not None and any(keys.is_plural(part.testbed, end) for end in ends)
+        if flow.every_s and flow.count is None and not plural and not varies:
+            message = f"flow '{flow.label}' is a single flow; add `count`, or remove `every`"
+            part.checked.report(("traffic", index, "every"), message, key=True)
+
+
+def _check_interfaces(part: PartToCheck, key: str, recorders: Sequence[keys.Capture | keys.Logger]) -> None:
+    """Report captures and loggers at unknown interfaces, or at hosts without interfaces."""
+    if part.testbed is None:
+        return
+    bottleneck = part.testbed.bottleneck
+    for index, one in enumerate(recorders):
+        for host in keys.places_of(part.testbed, one.at):
+            interfaces = part.testbed.hosts[host].interfaces
+            queues = ("down", "up") if bottleneck and bottleneck.router == host else ()
+            if not interfaces:
+                message = f"host {host} has no testbed interface; there is no traffic to record"
+                part.checked.report((key, index, "at"), message)
+            elif one.interface is not None and one.interface not in (*interfaces, *queues):
+                message = unknown(f"interface of {host}", one.interface, interfaces)
+                part.checked.report((key, index, "interface"), message)
