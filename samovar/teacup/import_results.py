@@ -69,20 +69,6 @@ OWN_FILES = ("plan.json", "provenance.json", "*.yaml")
 
 
 @dataclass(frozen=True)
-class OldFlow:
-    """A flow of an old trial: its packets, and the hosts that sent and received them."""
-
-    stream: Stream
-    sender: str
-    receiver: str
-
-    @property
-    def key(self) -> tuple[str, str, str, int]:
-        """The protocol, hosts and port; flows of several trials that are equal in these are the same flow."""
-        return self.stream.protocol, self.sender, self.receiver, min(self.stream.ports)
-
-
-@dataclass(frozen=True)
 class OldTrial:
     """A trial of TEACUP.
 
@@ -96,17 +82,17 @@ class OldTrial:
     replicate: int
     interfaces: Mapping[str, Mapping[str, str]]
     snaplens: Mapping[str, int]
-    flows: Sequence[OldFlow]
+    flows: Sequence[Stream]
 
     @property
     def start_s(self) -> float:
         """When the first flow began."""
-        return min(flow.stream.first_s for flow in self.flows)
+        return min(flow.first_s for flow in self.flows)
 
     @property
     def end_s(self) -> float:
         """When the last flow ended."""
-        return max(flow.stream.last_s for flow in self.flows)
+        return max(flow.last_s for flow in self.flows)
 
     @property
     def tcp_logs(self) -> Iterator[tuple[str, str, Path]]:
@@ -125,7 +111,7 @@ class OldTrial:
 
     def interface_of(self, host: str) -> str:
         """Return the interface at which a host's capture was made: the one with an address of a flow."""
-        ends = {end for flow in self.flows for end in (flow.stream.source, flow.stream.destination)}
+        ends = {end for flow in self.flows for end in (flow.source, flow.destination)}
         own = self.interfaces.get(host, {})
         return next((interface for address, interface in own.items() if address in ends), "")
 
@@ -171,8 +157,7 @@ def _read_trials(source: Path, notes: list[str]) -> Iterator[OldTrial]:
         run, key = levels.pop("run", ""), tuple(levels.items())
         first = int(run) + 1 if re.fullmatch("[0-9]{1,4}", run) else 1
         replicate = next(one for one in count(first) if (key, one) not in seen)
-        _leave_out_damaged_logs(files, notes)
-        interfaces = _interfaces(files, notes)
+        interfaces = _read_addresses(files, notes)
         snaplens, flows = _read_captures(files, interfaces, notes)
         if flows:
             seen.add((key, replicate))
@@ -181,30 +166,27 @@ def _read_trials(source: Path, notes: list[str]) -> Iterator[OldTrial]:
             notes.append(f"{files.id}: no capture with a flow between its hosts; left out")
 
 
-def _interfaces(files: TrialFiles, notes: list[str]) -> dict[str, dict[str, str]]:
-    """Return the interface of each address, by host, from the outputs of ifconfig."""
+def _read_addresses(files: TrialFiles, notes: list[str]) -> dict[str, dict[str, str]]:
+    """Return the interface of each address, by host, from ifconfig; leave out damaged logs."""
     found = {}
-    for host in filter(None, files.hosts):
-        if IFCONFIG in files.hosts[host]:
-            found[host] = addresses_of(read_text(files.hosts[host][IFCONFIG]))
-        else:
+    for host, own in files.hosts.items():
+        for name in own.keys() & {UNAME, IFCONFIG, *LOGS}:
+            try:
+                text = read_text(own[name])
+            except CampaignError as error:
+                notes.append(f"{error}; left out")
+                del own[name]
+                continue
+            if name == IFCONFIG and host:
+                found[host] = addresses_of(text)
+        if host and host not in found:
             notes.append(f"{files.id}: {host} has no ifconfig log, so its addresses are unknown")
     return found
 
 
-def _leave_out_damaged_logs(files: TrialFiles, notes: list[str]) -> None:
-    for own in files.hosts.values():
-        for name in own.keys() & {UNAME, IFCONFIG, *LOGS}:
-            try:
-                read_text(own[name])
-            except CampaignError as error:
-                notes.append(f"{error}; left out")
-                del own[name]
-
-
 def _read_captures(
     files: TrialFiles, interfaces: Mapping[str, Mapping[str, str]], notes: list[str]
-) -> tuple[dict[str, int], list[OldFlow]]:
+) -> tuple[dict[str, int], list[Stream]]:
     """Return the snaplen of each host's capture, and the flows: streams that carry data between hosts."""
     snaplens: dict[str, int] = {}
     streams: list[Stream] = []
@@ -220,8 +202,9 @@ def _read_captures(
     between = [one for one in streams if one.source in host_of and one.destination in host_of]
     one_way = _largest(between, lambda one: (one.protocol, frozenset(one.ends)))
     several = _largest(one_way, lambda one: (one.protocol, one.source, one.destination, min(one.ports)))
-    flows = [OldFlow(one, host_of[one.source], host_of[one.destination]) for one in several]
-    return snaplens, sorted(flows, key=lambda flow: flow.stream.first_s)
+    for one in several:
+        one.sender, one.receiver = host_of[one.source], host_of[one.destination]
+    return snaplens, sorted(several, key=lambda one: one.first_s)
 
 
 def _largest(streams: Iterable[Stream], key: Callable[[Stream], Hashable]) -> list[Stream]:
@@ -269,8 +252,8 @@ def _roles(trials: Sequence[OldTrial]) -> dict[str, str]:
     """Return the role of every host: a sender sends more than it receives, a router has no flow."""
     sent_bytes = Counter[str]()
     for flow in (flow for trial in trials for flow in trial.flows):
-        sent_bytes[flow.sender] += flow.stream.payload_bytes
-        sent_bytes[flow.receiver] -= flow.stream.payload_bytes
+        sent_bytes[flow.sender] += flow.payload_bytes
+        sent_bytes[flow.receiver] -= flow.payload_bytes
     hosts = dict.fromkeys(host for trial in trials for host in trial.files.hosts if host)
     ends = {host: "sender" if number > 0 else "receiver" for host, number in sent_bytes.items()}
     return {host: ends.get(host, "router") for host in hosts}
@@ -278,7 +261,7 @@ def _roles(trials: Sequence[OldTrial]) -> dict[str, str]:
 
 def _flow_labels(trials: Sequence[OldTrial]) -> dict[tuple[str, str, str, int], str]:
     """Return the label of each flow: protocol and port, then the hosts if another flow has the same two."""
-    keys = dict.fromkeys(flow.key for trial in trials for flow in trial.flows)
+    keys = dict.fromkeys(flow.flow for trial in trials for flow in trial.flows)
     flows = Counter((protocol, port) for protocol, _, _, port in keys)
     labels = {}
     for protocol, sender, receiver, port in keys:
@@ -290,7 +273,7 @@ def _flow_labels(trials: Sequence[OldTrial]) -> dict[tuple[str, str, str, int], 
 def _testbed(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str]) -> dict[str, Any]:
     """Return a testbed file with the hosts, and their interfaces in the networks of flows."""
     addresses = {host: own for trial in reversed(trials) for host, own in trial.interfaces.items()}
-    streams = [flow.stream for trial in trials for flow in trial.flows]
+    streams = [stream for trial in trials for stream in trial.flows]
     links = {_link(end) for stream in streams for end in (stream.source, stream.destination)}
     hosts = {}
     for host, role in roles.items():
@@ -358,16 +341,16 @@ def _components(
     unknown: dict[str, Any] = dict.fromkeys(("cc", "rwnd_bytes", "mtu_bytes", "txd"))
     flows = (
         FlowPlan(
-            label=labels[flow.key],
-            group=labels[flow.key],
+            label=labels[flow.flow],
+            group=labels[flow.flow],
             generator="teacup",  # captures do not tell which program sent the packets
             from_host=flow.sender,
             to_host=flow.receiver,
-            from_address=flow.stream.source,
-            to_address=flow.stream.destination,
-            port=min(flow.stream.ports),
-            start_s=round(flow.stream.first_s - old.start_s, 3),
-            duration_s=round(flow.stream.last_s - flow.stream.first_s, 3),
+            from_address=flow.source,
+            to_address=flow.destination,
+            port=min(flow.ports),
+            start_s=round(flow.first_s - old.start_s, 3),
+            duration_s=round(flow.last_s - flow.first_s, 3),
             size_bytes=None,
         )
         for flow in old.flows

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from samovar.campaign.verdict import packets_of, snaplen_of
 from samovar.errors import CampaignError
 
 MARKER = re.compile(r"(?P<trial>.+)_(?P<host>[^_]+)_uname\.log\.gz")
@@ -18,8 +19,6 @@ MARKER = re.compile(r"(?P<trial>.+)_(?P<host>[^_]+)_uname\.log\.gz")
 SECRETS = ("_config.tar.gz", "_tpconf_vars.log.gz")
 """Ends of the names of files with the configuration, which contains passwords."""
 PROTOCOLS = {6: "tcp", 17: "udp"}
-BYTE_ORDERS = {b"\xd4\xc3\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">"}
-LARGEST_PACKET_BYTES = 262_144
 IPV4_FRAME_BYTES = 54
 """Ethernet, IPv4 and TCP headers; the shortest UDP packets are padded to more."""
 WEB10G = {
@@ -43,9 +42,12 @@ NEVER_SET = 2147483647
 """The slow-start threshold of a connection that has not lost a packet yet."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Stream:
-    """Packets from one address and port to another; times are seconds since the epoch."""
+    """Packets from one address and port to another; times are seconds since the epoch.
+
+    `sender` and `receiver` are the hosts with these addresses; they are empty until the hosts are known.
+    """
 
     protocol: str
     source: str
@@ -54,6 +56,13 @@ class Stream:
     first_s: float
     last_s: float
     payload_bytes: int = 0
+    sender: str = ""
+    receiver: str = ""
+
+    @property
+    def flow(self) -> tuple[str, str, str, int]:
+        """The protocol, hosts and port; streams of several trials that are equal in these are one flow."""
+        return self.protocol, self.sender, self.receiver, min(self.ports)
 
     @property
     def ends(self) -> tuple[tuple[str, int], tuple[str, int]]:
@@ -107,26 +116,15 @@ def addresses_of(text: str) -> dict[str, str]:
 
 
 def read_capture(file: Path) -> tuple[int, list[Stream]]:
-    """Return the snaplen and the TCP and UDP streams over IPv4 of a capture; raises CampaignError."""
+    """Return the snaplen in bytes and the TCP and UDP streams over IPv4; raises CampaignError."""
     found: dict[bytes, Stream] = {}
     try:
-        with gzip.open(file) as source:
-            head = source.read(24)
-            order = BYTE_ORDERS.get(head[:4])
-            if order is None or len(head) < 24:
-                raise CampaignError(f"{file}: not a capture by tcpdump")
-            snaplen, link_type = struct.unpack(f"{order}II", head[16:])
-            if link_type & 0xFFFF != 1:
-                raise CampaignError(f"{file}: not a capture of Ethernet frames")
-            record = struct.Struct(f"{order}IIII")
-            while len(head := source.read(record.size)) == record.size:
-                second, micro, kept, _ = record.unpack(head)
-                if kept > LARGEST_PACKET_BYTES:
-                    raise CampaignError(f"{file}: damaged: it claims a packet of {kept} bytes")
-                _count(found, source.read(kept), second + micro / 1e6)
-    except (OSError, EOFError, zlib.error) as error:
+        snaplen_bytes = snaplen_of(file)
+        for t_ns, frame in packets_of(file):
+            _count(found, frame, t_ns / 1e9)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise CampaignError(f"{file}: cannot be read: {error}") from error
-    return snaplen, list(found.values())
+    return snaplen_bytes, list(found.values())
 
 
 def _count(found: dict[bytes, Stream], frame: bytes, t_s: float) -> None:

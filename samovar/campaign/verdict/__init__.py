@@ -15,4 +15,6 @@ from samovar.campaign.verdict.evidence import with_prefix as with_prefix
 from samovar.campaign.verdict.path_checks import check_direction as check_direction
 from samovar.campaign.verdict.path_measurement import DirectionMeasurement as DirectionMeasurement
 from samovar.campaign.verdict.path_measurement import parse_measurement as parse_measurement
+from samovar.campaign.verdict.pcap_reader import packets_of as packets_of
+from samovar.campaign.verdict.pcap_reader import snaplen_of as snaplen_of
 from samovar.campaign.verdict.program_checks import start_times as start_times

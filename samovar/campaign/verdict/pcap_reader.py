@@ -121,7 +121,7 @@ def bytes_by_second(file: Path, destinations: Iterable[str]) -> list[int]:
     incomplete. Raises the same errors as read_capture().
     """
     wanted, found = {bytes(map(int, one.split("."))) for one in destinations}, Counter[int]()
-    for t_ns, data in _packets(file):
+    for t_ns, data in packets_of(file):
         if data[12:15] == PLAIN_IPV4 and data[30:34] in wanted:
             found[t_ns // 1_000_000_000] += int.from_bytes(data[16:18], "big")
     return [found[second] for second in range(min(found) + 1, max(found))] if found else []
@@ -142,7 +142,7 @@ def read_sent_packets(file: Path, keys: Collection[Key], most_packets: int) -> S
     payload. Raises the same errors as read_capture().
     """
     sent = SentPackets()
-    for t_ns, data in islice(_packets(file), most_packets):
+    for t_ns, data in islice(packets_of(file), most_packets):
         if len(data) < FIRST_BYTES or data[12:15] != PLAIN_IPV4 or data[20] & 0x1F or data[21]:
             continue
         protocol = data[23]
@@ -154,8 +154,11 @@ def read_sent_packets(file: Path, keys: Collection[Key], most_packets: int) -> S
     return sent
 
 
-def _packets(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield each packet of a capture: its time in ns since the epoch, and its captured bytes."""
+def packets_of(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield each packet of a capture: its time in ns since the epoch, and its captured bytes.
+
+    Raises the same errors as read_capture().
+    """
     with gzip.open(file, "rb") as source:
         byte_order, unit_ns = _format(source.read(GLOBAL_HEADER_BYTES))
         record = struct.Struct(f"{byte_order}IIII")
@@ -164,6 +167,15 @@ def _packets(file: Path) -> Iterator[tuple[int, bytes]]:
             if kept > LARGEST_PACKET_BYTES:
                 raise ValueError(f"a packet of {kept} bytes; at most {LARGEST_PACKET_BYTES} are possible")
             yield second * 1_000_000_000 + fraction * unit_ns, source.read(kept)
+
+
+def snaplen_of(file: Path) -> int:
+    """Return the snaplen of a capture in bytes. Raises the same errors as read_capture()."""
+    with gzip.open(file, "rb") as source:
+        head = source.read(GLOBAL_HEADER_BYTES)
+    byte_order, _ = _format(head)
+    (snaplen_bytes,) = struct.unpack_from(f"{byte_order}I", head, 16)
+    return int(snaplen_bytes)
 
 
 def _is_request(data: bytes, keys: Collection[Key]) -> bool:
