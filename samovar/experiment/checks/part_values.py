@@ -228,7 +228,7 @@ def part_levels(part: keys.Part) -> Iterator[tuple[keys.Factor, keys.Level, Loc]
             yield factor, level, ("factors", name, "levels", index)
     for index, line in enumerate(part.include):
         for name in part.factors.keys() & line.keys():
-            with suppress(ValueError):  # check_design reports it
+            with suppress(ValueError):  # check_part.py reports it
                 level = keys.included_level(part, name, line[name])
                 if level not in part.factors[name].levels:
                     yield part.factors[name], level, ("include", index, name)
