@@ -391,22 +391,21 @@ def compare(
         raise click.UsageError("name a second campaign, or parts of the first with --only-a and --only-b")
     from samovar.cli.show_comparison import comparison_lines
     from samovar.plan import Pick
-    from samovar.report import COMPARISON_PDF, PAGE, Side, make_comparison, parse_limit
+    from samovar.report import COMPARISON_PDF, PAGE, Side, make_comparison, parse_limit, read_campaign
 
     project = controller.project
     parsed = [parse_limit(text, project.outputs) for text in limits]
     folders = (project.campaign(name) for name in (a, b or a))
     picks = (Pick(only + only_a), Pick(only + only_b))
-    first, second = (Side(one, _part_of(one, pick)) for one, pick in zip(folders, picks, strict=True))
+    sides = [Side(read_campaign(one), _part_of(one, pick)) for one, pick in zip(folders, picks, strict=True)]
     names = (
-        f"{one.folder.parent.name}-{one.folder.name} {one.part.options if one.part else ''}"
-        for one in (first, second)
+        f"{one.folder.parent.name}-{one.folder.name} {part.options if part else ''}" for one, part in sides
     )
     name = "-vs-".join(re.sub("[^A-Za-z0-9.]+", "-", one).strip("-") for one in names)
     to = to or project.results / COMPARISONS / name
     factors = [one for word in by.split(",") if (one := word.strip())]
     with event_display(controller) as display:
-        comparison = make_comparison((first, second), factors, parsed, project.root, to, display)
+        comparison = make_comparison((sides[0], sides[1]), factors, parsed, project.root, to, display)
     show(comparison_lines(comparison, every_metric))
     show([str(to / PAGE), str(to / COMPARISON_PDF)])
     return comparison.exit_code

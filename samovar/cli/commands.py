@@ -14,6 +14,7 @@ import click
 from samovar.cli import campaign_commands as campaign_commands  # declares commands when it is imported
 from samovar.cli import lab_commands as lab_commands
 from samovar.cli import plan_commands as plan_commands
+from samovar.cli.completion import completion_script
 from samovar.cli.options import main as main
 from samovar.cli.program import show_error
 from samovar.errors import SamovarError
@@ -24,14 +25,9 @@ INTERRUPTED = 130
 
 @main.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion_script(shell: str) -> int:
+def print_completion(shell: str) -> None:
     """Print a shell's completion script: `eval "$(samovar completion bash)"` in ~/.bashrc."""
-    from click.shell_completion import get_completion_class
-
-    kind = get_completion_class(shell)
-    assert kind is not None
-    click.echo(kind(main, {}, "samovar", "_SAMOVAR_COMPLETE").source())
-    return 0
+    click.echo(completion_script(main, shell))
 
 
 def run_commands(arguments: Sequence[str], root: Path | None = None) -> int:

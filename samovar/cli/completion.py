@@ -16,82 +16,14 @@ from click import shell_completion
 
 from samovar.cli.project_folder import find_project, names
 from samovar.errors import ProjectError
-from samovar.installation import SHIPPED
+from samovar.installation import SHIPPED, TEMPLATES
 
 Items = list[shell_completion.CompletionItem]
-BASH = """\
-%(complete_func)s() {
-    local IFS=$'\\n' typed=${COMP_LINE:0:COMP_POINT} word=${COMP_WORDS[COMP_CWORD]} answer kind value kept
-    # Bash splits an unquoted FACTOR=LEVEL at `=`, and then replaces only the text after `=`.
-    kept=${typed##*[[:space:]]}
-    case $kept in --*=*) kept=${kept#*=} ;; esac
-    kept=${kept%%"${kept##*=}"}
-    case $word in [\\'\\"]*) kept= ;; esac
-    answer=$(env COMP_WORDS="$typed" %(complete_var)s=bash_complete $1)
-    for completion in $answer; do
-        IFS=',' read -r kind value <<< "$completion"
-        case $kind in
-            plain) COMPREPLY+=("${value#"$kept"}") ;;
-            dir) compopt -o dirnames ;;
-            file) compopt -o default ;;
-        esac
-    done
-}
-complete -o nosort -o default -F %(complete_func)s %(prog_name)s
-"""
-ZSH = """\
-#compdef %(prog_name)s
-%(complete_func)s() {
-    local -a answer names described
-    local kind value help
-    local -x COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT-1)) %(complete_var)s=zsh_complete
-    answer=("${(@f)$(%(prog_name)s)}")
-    [[ $PREFIX == --*=* ]] && compset -P 1 '*='  # keep the --option= in front of its value
-    for kind value help in $answer; do
-        case $kind:$help in
-            plain:_) names+=("$value") ;;
-            plain:*) described+=("$value:$help") ;;
-            dir:*) _path_files -/ ;;
-            file:*) _path_files -f ;;
-        esac
-    done
-    (( $#described )) && _describe -V commands described
-    (( $#names )) && compadd -V names -a names
-}
-(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
-if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
-    %(complete_func)s "$@"
-else
-    compdef %(complete_func)s %(prog_name)s
-fi
-"""
-FISH = """\
-function %(complete_func)s
-    # The --option= in front of a value is a part of the word that fish completes.
-    set -l before (string match -r -- '^--[^=]+=' (commandline -ct))
-    set -lx COMP_WORDS (commandline -cp)
-    set -lx COMP_CWORD (commandline -t)
-    for completion in (env %(complete_var)s=fish_complete %(prog_name)s)
-        set -l parts (string split -m 1 -- , $completion)
-        switch $parts[1]
-            case dir
-                __fish_complete_directories $parts[2]
-            case file
-                __fish_complete_path $parts[2]
-            case plain
-                echo -- "$before$parts[2]"
-        end
-    end
-end
-complete --no-files --keep-order --command %(prog_name)s --arguments "(%(complete_func)s)"
-"""
 
 
 @shell_completion.add_completion_class
 class BashCompletion(shell_completion.BashComplete):
     """Completion in bash that splits the line as typed into words, because bash also splits at `=`."""
-
-    source_template = BASH
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the complete words of the line, and the word at the cursor."""
@@ -102,18 +34,15 @@ class BashCompletion(shell_completion.BashComplete):
         return words[1:-1], words[-1]
 
 
-@shell_completion.add_completion_class
-class ZshCompletion(shell_completion.ZshComplete):
-    """Completion in zsh that also completes the value in --option=VALUE."""
+def completion_script(program: click.Command, shell: str) -> str:
+    """Return the script with which bash, zsh or fish completes commands of samovar.
 
-    source_template = ZSH
-
-
-@shell_completion.add_completion_class
-class FishCompletion(shell_completion.FishComplete):
-    """Completion in fish that also completes values with commas, and the value in --option=VALUE."""
-
-    source_template = FISH
+    Unlike Click's own scripts, it also completes the value in --option=VALUE, and values with commas.
+    """
+    kind = shell_completion.get_completion_class(shell)
+    assert kind is not None
+    kind.source_template = (TEMPLATES / "completion" / f"samovar.{shell}").read_text("utf-8")
+    return kind(program, {}, "samovar", "_SAMOVAR_COMPLETE").source()
 
 
 def _root(ctx: click.Context) -> Path | None:
@@ -293,11 +222,8 @@ def _read(path: Path) -> dict[str, Any]:
     return tree if isinstance(tree, dict) else {}
 
 
-def _list(levels: Any) -> list[Any]:
-    return levels if isinstance(levels, list) else []
-
-
 def _texts(levels: Any) -> list[str]:
     """Return the levels of a factor as text: plain values, and the labels of levels that are mappings."""
-    labels = (one.get("label") if isinstance(one, dict) else one for one in _list(levels))
+    levels = levels if isinstance(levels, list) else []
+    labels = (one.get("label") if isinstance(one, dict) else one for one in levels)
     return [str(one) for one in labels if isinstance(one, str | int | float)]

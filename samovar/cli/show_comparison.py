@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from samovar.cli.text import columns, first_lines
-from samovar.report import CampaignComparison, split_by_change
+from samovar.report import CampaignComparison
 
 MOST_DIFFERENCES = 12
 
 
 def comparison_lines(comparison: CampaignComparison, every_metric: bool) -> Iterator[str]:
     """Yield the names of two campaigns, their differences, the changes by metric, and a verdict per limit."""
-    yield from columns(zip("AB", comparison.names, strict=True))
+    yield from columns(("AB"[place], side.name) for place, side in enumerate(comparison.sides))
     yield from (f"  {text}" for text in first_lines(comparison.differences, MOST_DIFFERENCES))
     yield from comparison.notes
-    changed, same = split_by_change(comparison.by_metric)
-    shown = comparison.by_metric if every_metric else changed
+    same = [] if every_metric else comparison.unchanged
+    shown = {metric: ones for metric, ones in comparison.by_metric.items() if metric not in same}
     rows = [("", "A", "B", "B against A", "")]
     for metric, ones in shown.items():
         rows.append((metric, "", "", "", ""))
@@ -24,7 +24,7 @@ def comparison_lines(comparison: CampaignComparison, every_metric: bool) -> Iter
     if shown:
         yield ""
         yield from columns(rows)
-    if same and not every_metric:
+    if same:
         yield f"~ {', '.join(same)}"
     for limit, change, verdict in comparison.judged:
         mark = {"failed": "✗", "passed": "✓"}.get(verdict, "?")

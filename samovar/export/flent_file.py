@@ -84,7 +84,9 @@ def flent_data(
     raw: dict[str, list[dict[str, float]]] = defaultdict(list)
     meta: dict[str, dict[str, Any]] = {}
     for (flow, quantity, unit), points in samples.items():
-        name = series_name(names.get(flow, ""), quantity)
+        name = names.get(flow, "Router")
+        if quantity != ("rtt" if name.startswith(PING) else "throughput"):  # not a flow's main quantity
+            name += f"::{SOCKET_KEYS.get(quantity, quantity)}"
         also = [PING] if quantity == "rtt" and PING not in {*names.values(), *results} else []
         for one in (name, *also):
             results[one] = on_grid(points, grid)
@@ -141,17 +143,6 @@ def flow_names(
         ping = PING if number == 1 else f"{PING}::{number}"
         names[flow["label"]] = ping if kind == "ping" else f"{kind} upload::{number}"
     return names
-
-
-def series_name(flow: str, quantity: str) -> str:
-    """Return the name of a series in Flent's files.
-
-    For the main quantity of a flow (RTT of a ping, else throughput), it is the flow's name. For other
-    quantities, the quantity is appended.
-    """
-    if quantity == ("rtt" if flow.startswith(PING) else "throughput"):
-        return flow
-    return f"{flow or 'Router'}::{SOCKET_KEYS.get(quantity, quantity)}"
 
 
 def on_grid(points: Points, grid: Sequence[float]) -> list[float | None]:

@@ -1,29 +1,28 @@
-"""Export a campaign: R writes tables as CSV, which are converted to another format and moved to a folder.
-
-The formats are listed in FORMATS.
-"""
+"""Export a campaign: R writes tables as CSV, which are converted to a format of FORMATS."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from samovar import __version__
 from samovar.analyse import AnalysedPart, run_r
 from samovar.atomic_files import staged
 from samovar.campaign import read_plan
 from samovar.errors import ExportError
-from samovar.events import Emit
+from samovar.events import Emit, Event
 from samovar.experiment import redacted
 from samovar.export.flent_file import write_flent_files
-from samovar.export.parquet import require_pyarrow, write_parquet
-from samovar.plan import Plan
 
 MEASURES = (
     *("metrics", "summary", "flows", "variance"),
     *("series", "rtt", "jitter", "sender", "samples", "cycles", "pauses", "closeup"),
 )
+BLOCK_BYTES = 1 << 26
+"""This much CSV (64 MiB) is converted to Parquet at a time, and becomes a row group of the file."""
 
 
 class Format(NamedTuple):
@@ -40,6 +39,59 @@ class Format(NamedTuple):
     tables: Sequence[str]
     convert: Callable[[Path, Path, Mapping[str, str], Emit], None] | None = None
     require: Callable[[], None] = lambda: None
+
+
+def require_pyarrow() -> None:
+    """Raise ExportError, which names the command to install pyarrow, if pyarrow is missing."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ExportError(
+            f"Parquet needs pyarrow; install it with `{sys.executable} -m pip install pyarrow`, "
+            "or samovar as 'samovar[parquet]'"
+        ) from None
+
+
+def write_parquet(folder: Path, campaign: Path, about: Mapping[str, str], emit: Emit) -> None:
+    """Write a Parquet file beside each CSV table in a folder.
+
+    The types of the columns are read from columns.json.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+    from pyarrow import parquet as pq
+
+    types: Mapping[str, Any] = {
+        "integer": pa.int64(),
+        "numeric": pa.float64(),
+        "logical": pa.bool_(),
+        "time": pa.int64(),
+    }
+    time = pa.timestamp("ns", tz="UTC")
+    tables = json.loads((folder / "columns.json").read_bytes())
+    for done, (name, columns) in enumerate(tables.items(), 1):
+        convert = csv.ConvertOptions(
+            column_types={column: types.get(kind, pa.string()) for column, kind in columns.items()},
+            null_values=["NA"],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            true_values=["TRUE"],
+            false_values=["FALSE"],
+        )
+        fields = [
+            (column, time if kind == "time" else types.get(kind, pa.string()))
+            for column, kind in columns.items()
+        ]
+        origin = {f"samovar.{key}": text for key, text in {**about, "table": name}.items()}
+        schema = pa.schema(fields, metadata=origin)
+        read = csv.ReadOptions(block_size=BLOCK_BYTES)
+        with (
+            csv.open_csv(folder / f"{name}.csv", read, convert_options=convert) as rows,
+            pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as out,
+        ):
+            for batch in rows:
+                out.write_table(pa.Table.from_batches([batch]).cast(schema))
+        emit(Event("exported", {"file": f"{name}.parquet", "done": done, "of": len(tables)}))
 
 
 FORMATS: Mapping[str, Format] = {
@@ -76,10 +128,15 @@ def export(
     if old and not overwrite:
         raise ExportError(f"{old[0]} exists; give another folder with --to, or replace it with --overwrite")
     form.require()
+    about = {  # the origin of the data
+        "version": __version__,
+        "campaign": f"{campaign.resolve().parent.name}/{campaign.resolve().name}",
+        **{key: str(getattr(plan, key)) for key in ("experiment", "title", "source", "testbed")},
+    }
     with staged(to) as folder:
         run_r("export", [str(campaign), str(folder), ",".join(form.tables)], root, emit, part)
         if form.convert:
-            form.convert(folder, campaign, _about(campaign, plan), emit)
+            form.convert(folder, campaign, {key: redacted(text, {}) for key, text in about.items()}, emit)
             for table in folder.glob("*.csv"):
                 table.unlink()
         (folder / "columns.json").unlink()
@@ -87,16 +144,3 @@ def export(
     for file in {*old}.difference(written):  # a file of an earlier export whose table now has no rows
         file.unlink()
     return written
-
-
-def _about(campaign: Path, plan: Plan) -> Mapping[str, str]:
-    """Return the origin of the data, with text that looks like a secret removed."""
-    about = {
-        "version": __version__,
-        "campaign": f"{campaign.resolve().parent.name}/{campaign.resolve().name}",
-        "experiment": plan.experiment,
-        "title": plan.title,
-        "source": plan.source,
-        "testbed": plan.testbed,
-    }
-    return {key: redacted(text, {}) for key, text in about.items()}

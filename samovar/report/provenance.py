@@ -122,13 +122,19 @@ def commands(campaign: Campaign) -> Json | None:
     }
 
 
-def read_script(file: Path) -> Json:
-    """Return a recorded script and how it ended, without the functions with which all scripts begin."""
-    record = read_json(file.with_suffix(".json"), dict, optional=True)
-    text = file.read_text(encoding="utf-8", errors="replace").rstrip()
+def script_body(file: Path) -> str:
+    """Return the text of a recorded script, without the functions with which all scripts begin."""
+    text = file.read_text(encoding="utf-8", errors="replace")
     _, body, rest = text.partition(BODY)
-    own = (body + rest or text).splitlines()
-    lines = [piece for line in own for piece in WRAPPER.wrap(line) or [""]]
+    return body + rest or text
+
+
+def read_script(file: Path) -> Json:
+    """Return a recorded script, shortened to about a page, and how it ended."""
+    record = read_json(file.with_suffix(".json"), dict, optional=True)
+    lines = [
+        piece for line in script_body(file).rstrip().splitlines() for piece in WRAPPER.wrap(line) or [""]
+    ]
     if len(lines) > MOST_LINES:
         head, tail = MOST_LINES * 3 // 4, MOST_LINES // 4
         lines = [*lines[:head], f"  … {len(lines) - head - tail} lines left out …", *lines[-tail:]]

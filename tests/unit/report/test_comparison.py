@@ -19,8 +19,7 @@ import pytest
 from samovar.cli.commands import run_commands
 from samovar.errors import ReportError
 from samovar.experiment import package_outputs
-from samovar.report.comparison import parse_limit
-from samovar.report.comparison.changes import FAILED, NO_DATA, PASSED, Change
+from samovar.report.comparison import FAILED, NO_DATA, PASSED, Change, parse_limit
 from tests.golden.campaign import unpack
 from tests.unit.report.page_text import Text, words_only_in_pdf
 

@@ -16,7 +16,7 @@ import pytest
 
 from samovar.events import silent
 from samovar.report import make_bundle, write_index
-from samovar.report.page.figure_curves import TableRow, encoded, read_curves
+from samovar.report.figure_curves import TableRow, encoded, read_curves
 from tests.unit.report.page_text import Text, words_only_in_pdf
 from tests.unit.report.report_sample import EXPERIMENT, NAME, Sample, draw_figures, write_campaign
 

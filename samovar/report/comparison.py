@@ -1,0 +1,300 @@
+"""Compare two campaigns, or two parts of one: changes of metrics, limits, differences in provenance."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, NamedTuple
+
+from samovar.analyse import AnalysedPart, run_r
+from samovar.errors import ReportError, unknown
+from samovar.events import Emit
+from samovar.experiment import Outputs
+from samovar.plan import Trial, differences
+from samovar.report.campaign_data import Campaign, Json, read_json
+from samovar.report.number_format import number, quantity, scale
+from samovar.units import counted
+
+FAILED, PASSED, NO_DATA = "failed", "passed", "no data"
+LIMIT = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(%?)\s*")
+LIMIT_FORM = "write METRIC<-5% or METRIC>+5%; a change without % is in the metric's unit"
+RESULT = "comparison.json"
+FEWEST_PAIRS = 3
+"""The least number of pairs for which a change has an interval."""
+VOLATILE_FACTS = ("boot_id", "disk_free_bytes", "clock_offset_s", "clock_error_s", "host")
+"""Recorded facts about a host that differ between any two campaigns."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A metric of one treatment in A and B: medians over `n` pairs, the change and its interval.
+
+    `ratio` is None unless all values of A are positive. `changed` tells whether the interval excludes a ratio
+    of 1, or a difference of 0 if there is no ratio. It is None without an interval, which needs at least
+    three pairs.
+    """
+
+    metric: str
+    unit: str
+    treatment: str
+    a: float | None
+    b: float | None
+    difference: tuple[float, float, float] | None
+    ratio: tuple[float, float, float] | None
+    n: int
+    confidence: float | None
+    changed: bool | None
+
+    @property
+    def text(self) -> str:
+        """The change with its interval: `-9.1 % [-9.3, -8.9]`, or `~ [-0.4, +0.2] %` for no change."""
+        if self.changed is None:
+            return "~"
+        values: Sequence[float] = self.difference or (0.0, 0.0, 0.0)
+        divisor, symbol = scale(values, self.unit)
+        if self.ratio:
+            values, divisor, symbol = [100 * (one - 1) for one in self.ratio], 1.0, "%"
+        middle, low, high = (_signed(one / divisor, 3) for one in values)
+        text = f"{middle} {symbol} [{low}, {high}]" if self.changed else f"~ [{low}, {high}] {symbol}"
+        return " ".join(text.split())
+
+    @property
+    def sample(self) -> str:
+        """The number of pairs and the confidence of the interval as text."""
+        confidence = f", {number(100 * self.confidence)} %" if self.confidence else ""
+        return f"n = {self.n}{confidence}"
+
+    def values(self) -> tuple[str, str]:
+        """Return the medians of A and B as text."""
+        first, second = ("–" if one is None else quantity(one, self.unit) for one in (self.a, self.b))
+        return first, second
+
+
+def _signed(value: float, digits: int) -> str:
+    text = number(value, digits)
+    return text if text.startswith("-") or text == "0" else f"+{text}"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A change that fails the comparison, such as `goodput_bps<-5%`."""
+
+    text: str
+    metric: str
+    above: bool
+    bound: float
+    relative: bool
+
+    def text_of(self, change: Change) -> str:
+        """Return a change in the unit of the bound: in percent, or in the metric's unit."""
+        return change.text if self.relative else replace(change, ratio=None).text
+
+    def judge(self, change: Change) -> str:
+        """Return `failed` if the change is beyond the bound, and `no data` if the change has no interval."""
+        found = change.ratio if self.relative else change.difference
+        if change.changed is None or found is None:
+            return NO_DATA
+        value = 100 * (found[0] - 1) if self.relative else found[0]
+        beyond = value > self.bound if self.above else value < self.bound
+        return FAILED if change.changed and beyond else PASSED
+
+
+def parse_limit(text: str, outputs: Outputs) -> Limit:
+    """Return a limit of --fail-if; raises ReportError."""
+    place = f"--fail-if '{text}'"
+    match = LIMIT.fullmatch(text)
+    if match is None:
+        raise ReportError(f"{place}: not a limit; {LIMIT_FORM}")
+    metric, sign, bound, percent = match.groups()
+    if metric not in outputs.metrics:
+        raise ReportError(f"{place}: {unknown('metric', metric, outputs.metrics)}")
+    above, value = sign == ">", float(bound)
+    if value < 0 if above else value > 0:
+        raise ReportError(f"{place}: even an unchanged metric would be beyond this limit; {LIMIT_FORM}")
+    return Limit(text, metric, above, value, bool(percent))
+
+
+def change_of(row: Mapping[str, Any]) -> Change:
+    """Return the change in a row of the changes that the R package has written."""
+
+    def interval(name: str) -> tuple[float, float, float] | None:
+        middle, low, high = (row.get(name + end) for end in ("", "_lo", "_hi"))
+        return None if middle is None or low is None or high is None else (middle, low, high)
+
+    confidence = row.get("confidence")
+    return Change(
+        metric=row["metric"],
+        unit=row["unit"],
+        treatment=row["treatment"],
+        a=row.get("a"),
+        b=row.get("b"),
+        difference=interval("difference"),
+        ratio=interval("ratio"),
+        n=row["n"],
+        confidence=confidence,
+        changed=None if confidence is None else row["distinct"],
+    )
+
+
+def judged(limits: Sequence[Limit], changes: Sequence[Change]) -> Iterator[tuple[Limit, Change, str]]:
+    """Yield the verdict of each limit on each treatment; raises ReportError for a metric without values."""
+    measured = dict.fromkeys(change.metric for change in changes)
+    for limit in limits:
+        if limit.metric not in measured:
+            known = ", ".join(measured)
+            raise ReportError(f"--fail-if '{limit.text}': {limit.metric} was not measured; measured: {known}")
+        yield from ((limit, one, limit.judge(one)) for one in changes if one.metric == limit.metric)
+
+
+class Side(NamedTuple):
+    """One of the two campaigns of a comparison, or a picked part of its trials."""
+
+    campaign: Campaign
+    part: AnalysedPart | None
+
+    @property
+    def name(self) -> str:
+        """The campaign's name, with how its trials were picked."""
+        return self.campaign.label + (f" ({self.part.picked})" if self.part else "")
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The ids of the trials that are compared."""
+        return self.part.trials if self.part else self.campaign.plan.ids
+
+
+@dataclass(frozen=True)
+class CampaignComparison:
+    """Two campaigns compared. `judged` has the verdict of each limit on each treatment of its metric."""
+
+    sides: tuple[Side, Side]
+    changes: tuple[Change, ...]
+    judged: tuple[tuple[Limit, Change, str], ...]
+    differences: tuple[str, ...]
+    result: Json
+
+    @property
+    def exit_code(self) -> int:
+        """1 if a treatment fails a limit, 2 if one cannot be judged, otherwise 0."""
+        verdicts = {verdict for _, _, verdict in self.judged}
+        return 1 if FAILED in verdicts else 2 if NO_DATA in verdicts else 0
+
+    @property
+    def by_metric(self) -> dict[str, list[Change]]:
+        """The changes of each metric, without treatments that A or B lacks."""
+        found: dict[str, list[Change]] = {}
+        for change in self.changes:
+            if change.n:
+                found.setdefault(change.metric, []).append(change)
+        return found
+
+    @property
+    def unchanged(self) -> list[str]:
+        """The metrics without a change in any treatment."""
+        return [metric for metric, ones in self.by_metric.items() if not any(one.changed for one in ones)]
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes: how trials were matched, missing intervals, changes by chance, unmatched treatments."""
+        used = [change for change in self.changes if change.n]
+        present = {change.treatment for change in used}
+        lacking = dict.fromkeys(one.treatment for one in self.changes if one.treatment not in present)
+        matched = ", ".join(self.result["matched"]["treatments"]) or "no factor"
+        found = [f"{counted(len(present), 'treatment')}, matched by {matched}", str(self.result["pairing"])]
+        if few := sum(change.n < FEWEST_PAIRS for change in used):
+            found.append(f"{counted(few, 'change')} of fewer than {FEWEST_PAIRS} pairs: no interval")
+        if apart := sum(change.n >= FEWEST_PAIRS and change.changed is None for change in used):
+            found.append(
+                f"{counted(apart, 'change')} where all trials of A ran before or after B: no interval"
+            )
+        if risks := [1 - change.confidence for change in used if change.confidence]:
+            chance = number(sum(risks), 2)
+            text = f"of which up to {chance} would show a change by chance alone"
+            found.append(f"{counted(len(risks), 'interval')}, {text}")
+        if lacking:
+            found.append(f"in one campaign only: {'; '.join(lacking)}")
+        return found
+
+
+def compare_campaigns(
+    sides: tuple[Side, Side], by: Sequence[str], limits: Sequence[Limit], root: Path, to: Path, emit: Emit
+) -> CampaignComparison:
+    """Compare two campaigns in R, which writes figures and changes.csv into a folder, and judge the limits.
+
+    Trials without measurements in the cache are measured first. Raises AnalysisError with R's message if
+    the campaigns have nothing in common, ReportError for a limit on a metric that was not measured.
+    """
+    request: Json = {
+        name: {"folder": str(side.campaign.folder)} | ({"part": side.part._asdict()} if side.part else {})
+        for name, side in zip("ab", sides, strict=True)
+    }
+    request |= {"to": str(to), "by": list(by) or None}
+    with NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as file:
+        json.dump(request, file)
+        file.flush()
+        run_r("compare", [file.name], root, emit)
+    result = read_json(to / RESULT, dict)
+    changes = tuple(change_of(row) for row in result["changes"])
+    matched = [*result["matched"]["treatments"], *result["matched"]["pairs"]]
+    different = tuple(_differences(*sides, matched))
+    return CampaignComparison(sides, changes, tuple(judged(limits, changes)), different, result)
+
+
+def _differences(first: Side, second: Side, factors: Sequence[str]) -> Iterator[str]:
+    """Yield what differs in software, hosts, testbed and settings of trials.
+
+    Trials are matched by their levels of `factors`.
+    """
+    a, b = first.campaign.provenance, second.campaign.provenance
+    for name in ("controller", "git", "lab"):
+        yield from differences(a.get(name), b.get(name), name)
+    old, new = a.get("recipes") or {}, b.get("recipes") or {}
+    changed = sum(old.get(name) != new.get(name) for name in old | new)
+    if changed:
+        yield f"{counted(changed, 'recipe')} of {len(old | new)} changed"
+    yield from _by_host(a.get("hosts") or {}, b.get("hosts") or {})
+    yield from differences(first.campaign.testbed, second.campaign.testbed, "testbed")
+    yield from _settings(_first_trials(first, factors), _first_trials(second, factors))
+
+
+def _by_host(first: Json, second: Json) -> Iterator[str]:
+    """Yield the differences between recorded hosts; hosts with the same difference share one text."""
+    found: dict[str, list[str]] = {}
+    for name in first | second:
+        before, after = (
+            {key: fact for key, fact in (one.get(name) or {}).items() if key not in VOLATILE_FACTS}
+            for one in (first, second)
+        )
+        for text in differences(before, after):
+            found.setdefault(text, []).append(name)
+    yield from (f"{', '.join(names)}: {text}" for text, names in found.items())
+
+
+Treatments = Mapping[tuple[str, ...], Trial]
+
+
+def _first_trials(side: Side, factors: Sequence[str]) -> Treatments:
+    """Return the first trial of each combination of levels of some factors."""
+    found: dict[tuple[str, ...], Trial] = {}
+    ids = set(side.ids)
+    for trial in (one for one in side.campaign.plan.trials if one.id in ids):
+        levels = {"part": trial.part, **trial.treatment}
+        found.setdefault(tuple(levels.get(name, "") for name in factors), trial)
+    return found
+
+
+def _settings(first: Treatments, second: Treatments) -> Iterator[str]:
+    """Yield each difference between matched treatments, with the number of treatments that have it."""
+    shared = [key for key in first if key in second]
+    found: Counter[str] = Counter()
+    for a, b in ((first[key], second[key]) for key in shared):
+        found.update(differences(dict(a.treatment), dict(b.treatment)))
+        found.update(differences(a.resolved.as_json(), b.resolved.as_json()))
+    for text, amount in found.items():
+        some = f" (in {amount} of {counted(len(shared), 'treatment')})" if amount < len(shared) else ""
+        yield f"{text}{some}"
