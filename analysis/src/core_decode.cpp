@@ -18,6 +18,11 @@ constexpr uint8_t number_icmp = 1, number_tcp = 6, number_udp = 17, number_icmp6
 constexpr uint8_t no_next_header = 59;  // RFC 8200, section 4.7
 constexpr int flag_syn = 2;
 constexpr size_t shortest_tcp = 20;  // RFC 9293, section 3.1: a header without options
+// Two bytes of padding, kind and length of the time stamps option (RFC 7323, appendix A); with the time stamps 12 bytes.
+constexpr uint32_t padded_timestamps = 0x0101080A;
+constexpr size_t stamps_bytes = 12;
+constexpr uint32_t link_ethernet = 1;
+constexpr size_t plain_bytes = 14 + 20 + shortest_tcp;  // headers of a packet without options
 
 bool is_vlan(uint16_t type) { return type == 0x8100 || type == 0x88A8 || type == 0x9100; }
 
@@ -69,23 +74,65 @@ const char* name_of_link(uint32_t link_type) {
     return empty;
   }();
   for (size_t i = 0; i < n; ++i) {
-    rows[i] = blank;
-    decode_record(records[i], rows[i]);
+    const Record& record = records[i];
+    Row& row = rows[i];
+    row = blank;
+    if (record.timed) row.t_ns = static_cast<double>(record.t_ns);
+    row.frame_bytes = static_cast<int>(std::min<uint32_t>(record.frame_bytes, std::numeric_limits<int>::max()));
+    row.captured_bytes = static_cast<int>(record.captured_bytes);
+    row.interface = record.interface;
+    if (!decode_plain(record, row)) decode_any(record, row);
+    ++decoded_;
   }
 }
 
-void Decoder::decode_record(const Record& record, Row& row) {
-  if (record.timed) row.t_ns = static_cast<double>(record.t_ns);
-  row.frame_bytes = static_cast<int>(std::min<uint32_t>(record.frame_bytes, std::numeric_limits<int>::max()));
-  row.captured_bytes = static_cast<int>(record.captured_bytes);
-  row.interface = record.interface;
+// Decodes a TCP segment with no option but time stamps, in an unfragmented IPv4 packet without options, in an untagged Ethernet frame, if all headers
+// were captured: nearly every packet of an experiment, in half of the time of decode_any(). Returns false for other packets.
+bool Decoder::decode_plain(const Record& record, Row& row) {
+  if (record.captured_bytes < plain_bytes || record.link_type != link_ethernet || !record.timed) return false;
+  const uint8_t* const type = record.data + 12;
+  const uint8_t* const ip = type + 2;
+  const uint8_t* const segment = ip + 20;
+  const uint8_t* const options = segment + shortest_tcp;
+  const int ip_bytes = net16(ip + 2);
+  const int tcp_words = segment[12] >> 4;
+  const bool has_stamps = tcp_words == 8 && record.captured_bytes >= plain_bytes + stamps_bytes && net32(options) == padded_timestamps;
+  const bool plain = net16(type) == type_ipv4 && ip[0] == 0x45 && (net16(ip + 6) & 0x3FFF) == 0 && ip[9] == number_tcp &&
+                     (has_stamps || tcp_words == 5) && ip_bytes >= 20 + 4 * tcp_words;
+  if (!plain) return false;
+  row.proto = tcp;
+  row.ip_bytes = ip_bytes;
+  row.superpacket = ip_bytes > mtu_bytes_;
+  row.tos = ip[1];
+  row.ttl = ip[8];
+  row.ip_id = net16(ip + 4);
+  row.seq = net32(segment + 4);
+  row.ack = net32(segment + 8);
+  row.flags = (segment[12] & 1) << 8 | segment[13];
+  row.window = net16(segment + 14);
+  row.payload_bytes = ip_bytes - 20 - 4 * tcp_words;
+  row.options = has_stamps ? option_timestamps : 0;
+  FlowKey key;
+  key.address = {load<uint32_t>(ip + 12), 0, load<uint32_t>(ip + 16), 0};
+  key.set_ports(number_tcp, net16(segment), net16(segment + 2));
+  uint64_t identity = mix(set_flow(key, row).hash, mix(uint64_t{net16(ip + 4)} << 16, number_tcp));
+  identity = mix(mix(identity, load<uint64_t>(segment + 4)), load<uint32_t>(segment + 12));
+  if (has_stamps) {
+    row.tsval = net32(options + 4);
+    row.tsecr = net32(options + 8);
+    identity = mix_bytes(identity, options, stamps_bytes);
+  }
+  row.id = static_cast<double>(identity >> 11);
+  return true;
+}
+
+void Decoder::decode_any(const Record& record, Row& row) {
   cut_now_ = false;
   frame_ = record.data;
   decode_link(record.link_type, {record.data, record.captured_bytes}, row);
   row.header_cut = cut_now_;
   cut_ += cut_now_;
   if (row.proto >= mpls && row.proto <= snap) ++undecoded_[static_cast<size_t>(row.proto - mpls)];
-  ++decoded_;
   if (record.timed) return;
   ++untimed_;
   row.id = missing_double();  // without a time it cannot be paired
@@ -108,7 +155,7 @@ FlowTable::Renumbering Decoder::absorb(Decoder& later) {
 void Decoder::decode_link(uint32_t link_type, Bytes bytes, Row& row) {
   size_t header = 0, type_at = 0;
   switch (link_type) {
-    case 1: header = 14, type_at = 12; break;
+    case link_ethernet: header = 14, type_at = 12; break;
     case 113: header = 16, type_at = 14; break;
     case 276: header = 20, type_at = 0; break;
     case 0:
@@ -351,12 +398,12 @@ void Decoder::decode_icmp(Bytes bytes, Row& row) {
 
 void Decoder::decode_options(Bytes options, Row& row) {
   row.options = 0;
-  // Nearly all segments begin with time stamps behind two bytes of padding (RFC 7323, appendix A).
-  if (options.has(12) && net32(options.at) == 0x0101080A) {
+  // Nearly all options begin so.
+  if (options.has(stamps_bytes) && net32(options.at) == padded_timestamps) {
     row.options = option_timestamps;
     row.tsval = net32(options.at + 4);
     row.tsecr = net32(options.at + 8);
-    options = options.after(12);
+    options = options.after(stamps_bytes);
   }
   while (options.has(1)) {
     const uint8_t kind = options.at[0];

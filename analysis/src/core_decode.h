@@ -158,7 +158,8 @@ class Decoder {
     bool first_fragment;
   };
 
-  void decode_record(const Record& record, Row& row);
+  bool decode_plain(const Record& record, Row& row);
+  void decode_any(const Record& record, Row& row);
   void decode_link(uint32_t link_type, Bytes bytes, Row& row);
   void decode_type(uint16_t type, Bytes bytes, Row& row);
   [[gnu::noinline]] void decode_mac_control(Bytes bytes, Row& row);

@@ -78,8 +78,9 @@ class Capture {
   // Takes records with the class's own next(), which the compiler can inline: a virtual call for each record costs time.
   template <typename Itself>
   size_t take_from(Itself& itself, Record* to, size_t limit) {
+    const size_t most = source_.stays() ? limit : std::min<size_t>(limit, 1);
     size_t taken = 0;
-    while (taken < limit && (taken == 0 || source_.stays()) && itself.next(to[taken])) ++taken;
+    while (taken < most && itself.next(to[taken])) ++taken;
     return taken;
   }
   // Sets the record's time; the first one sets the epoch.

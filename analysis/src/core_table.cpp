@@ -218,23 +218,29 @@ void Reader::count_shares(size_t threads, size_t part_rows, size_t share_bytes) 
   }
 }
 
-void Reader::read_part(Part& part, const Destination& to) {
+void Reader::read_part(Part& part, Decoder& decoder, const Destination& to) {
   const uint8_t* const begin = part.source->cursor();
-  if (decode_rows(*part.capture, part.decoder, to, part.first, part.rows) != part.rows)
+  if (decode_rows(*part.capture, decoder, to, part.first, part.rows) != part.rows)
     throw FormatError("has changed while it was read; read it again when no program writes to it");
   source_->unmap(begin, part.source->cursor());
 }
 
 void Reader::read_counted(const Destination& to, size_t threads, const std::function<void()>& pause) {
-  share_out(threads, parts_.size(), [&](size_t k) { read_part(parts_[k], to); }, pause);
+  // A single thread decodes all parts with one decoder, so that it numbers flows only once.
+  const bool alone = threads == 1;
+  share_out(threads, parts_.size(), [&](size_t k) { read_part(parts_[k], alone ? decoder_ : parts_[k].decoder, to); }, pause);
   source_->check();
+  if (!alone) absorb_parts(to, threads);
+  datagrams_.complete(decoder_.take_fragments(), decoder_.flows(), to, 0, 0);
+  read_ = packets_;
+  parts_.clear();
+}
+
+void Reader::absorb_parts(const Destination& to, size_t threads) {
   for (Part& part : parts_) part.numbers = decoder_.absorb(part.decoder);
   share_out(threads, parts_.size(), [&](size_t k) {
     if (parts_[k].numbers.changes()) renumber(to, parts_[k].first, parts_[k].rows, parts_[k].numbers);
   });
-  datagrams_.complete(decoder_.take_fragments(), decoder_.flows(), to, 0, 0);
-  read_ = packets_;
-  parts_.clear();
 }
 
 size_t Reader::read(const Destination& to, size_t first, size_t limit) {

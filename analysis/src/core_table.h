@@ -89,7 +89,9 @@ class Reader {
   void map_rest(size_t threads, size_t share_bytes) const;
   // Counts the rest with several threads, as far as the beginnings of records can be recognised.
   void count_shares(size_t threads, size_t part_rows, size_t share_bytes);
-  void read_part(Part& part, const Destination& to);
+  void read_part(Part& part, Decoder& decoder, const Destination& to);
+  // Adds the flows and counts of all parts to those of the capture.
+  void absorb_parts(const Destination& to, size_t threads);
 
   std::unique_ptr<Source> source_;
   std::unique_ptr<Capture> capture_;

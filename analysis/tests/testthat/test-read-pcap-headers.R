@@ -169,3 +169,21 @@ test_that("a truncated header is marked for its own packet only", {
   expect_equal(x$header_cut, c(TRUE, FALSE))
   expect_equal(x$captured_bytes, c(45L, 45L))
 })
+
+test_that("packets with the most common headers are decoded like the same packets behind a VLAN tag", {
+  stamps <- option_timestamps(4000000001, 2^32 - 2)
+  segments <- list(
+    tcp(seq = 2^32 - 1, ack = 5, payload = raw(9)), tcp(options = stamps, payload = raw(3), flags = 256 + 194), tcp(options = stamps),
+    tcp(options = rev(stamps)), tcp(options = c(stamps, stamps)), tcp(options = option_mss(1460), flags = 2), tcp(options = raw(12))
+  )
+  packets <- c(lapply(segments, \(segment) ipv4(segment, 6, id = 65535)), list(
+    ipv4(tcp(), 6, length = 39L), ipv4(tcp(options = stamps), 6, length = 51L), ipv4(tcp(), 6, length = 0L), ipv4(tcp(), 6, length = 9217L),
+    ipv4(tcp(), 6, fragment = 0x4000), ipv4(tcp(), 6, fragment = 0x2000), ipv4(tcp(), 6, fragment = 1L, id = 3), ipv4(tcp(), 17)
+  ))
+  for (cut in c(100, 66, 65, 54, 53, 34)) {
+    plain <- read_all(lapply(packets, \(packet) utils::head(ethernet(packet), cut)), wire_bytes = lengths(packets) + 14)
+    tagged <- read_all(lapply(packets, \(packet) utils::head(vlan(packet), cut + 4)), wire_bytes = lengths(packets) + 18)
+    same <- setdiff(names(plain), c("frame_bytes", "captured_bytes", "vlan"))
+    expect_identical(lapply(plain[, same, with = FALSE], as.vector), lapply(tagged[, same, with = FALSE], as.vector))
+  }
+})
