@@ -181,10 +181,8 @@ def restore(controller: Controller, testbed: str, force: bool) -> int:
     from samovar.cli.show_status import restored_lines
 
     with event_display(controller) as display:
-        if testbed:
-            restored = controller.restore(controller.project.testbed(testbed), display, force)
-        else:
-            restored = controller.restore_all(display, force)
+        bed = controller.project.testbed(testbed) if testbed else None
+        restored = controller.restore(bed, display, force)
     show(restored_lines(testbed, restored))
     return int(bool(restored.problems))
 

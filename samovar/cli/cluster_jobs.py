@@ -20,7 +20,7 @@ from samovar.campaign import Interrupts, shards_of
 from samovar.cli.controller import Controller
 from samovar.cli.options import LOCAL
 from samovar.cli.program import event_display, show
-from samovar.cli.project import PlannedExperiment, Request
+from samovar.cli.project import Request
 from samovar.errors import AnalysisError, CampaignError, TestbedError
 from samovar.installation import PACKAGE, TEMPLATES
 from samovar.lab import available_memory, lab_memory_bytes
@@ -75,70 +75,51 @@ def run_jobs(jobs: Jobs, on: str, results: Path, again: str) -> list[int]:
         (code,) = run_processes({on: [sys.executable, "-m", "snakemake", *words]}, folder, again)
         numbers = range(1, len(jobs.commands) + 1)
         failed = [number for number in numbers if not (folder / f"{jobs.rule}-{number}").exists()]
+        not_run = f"the job has not run, or its node does not have {results}, which all nodes must share"
         for number in failed:
-            lines = _last_lines(folder / f"{jobs.rule}-{number}.log", results)
-            show(f"{number}/{len(numbers)}  {line}" for line in lines)
+            log = folder / f"{jobs.rule}-{number}.log"  # its first line names the node
+            lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+            show(f"{number}/{len(numbers)}  {line}" for line in lines[-LAST_LINES:] or [not_run])
     return failed or list(numbers) * bool(code)
-
-
-def _last_lines(log: Path, results: Path) -> list[str]:
-    """Return the last lines of a failed job's output, whose first line names the node."""
-    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    not_run = f"the job has not run, or its node does not have {results}, which all nodes must share"
-    return lines[-LAST_LINES:] or [not_run]
 
 
 def run_processes(commands: Mapping[str, Sequence[str]], folder: Path, again: str) -> list[int]:
     """Run commands as processes at the same time in a folder, and return their exit codes.
 
-    The lines that a process prints are shown with the name of its command before each. `again` is the command
-    that is shown after Ctrl-C.
+    The lines that a process prints are shown with the name of its command before each. A Ctrl-C is passed on
+    to the processes; after the second one, they are not waited for any more. `again` is the command that is
+    shown after Ctrl-C.
     """
-    processes = [_start(command, folder) for command in commands.values()]
-    readers = [Thread(target=_show_output, args=named) for named in zip(commands, processes, strict=True)]
-    for reader in readers:
-        reader.start()
-    codes = _wait(processes, again)
-    for reader in readers:
-        reader.join()
-    return codes
+    processes = [
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C reaches the process only from here, and only once
+        )
+        for command in commands.values()
+    ]
 
-
-def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
-    """Start a process in a session of its own, so that only `_wait` passes Ctrl-C to it, and only once."""
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-
-
-def _show_output(name: str, process: subprocess.Popen[str]) -> None:
-    """Show the lines that a process prints, with a name before each."""
-    assert process.stdout
-    with process.stdout as lines:
-        show(f"{name}  {line.rstrip()}" for line in lines)
-
-
-def _wait(processes: Sequence[subprocess.Popen[str]], again: str) -> list[int]:
-    """Wait for processes, and return their exit codes.
-
-    A Ctrl-C is passed on to the processes. After the second one, they are not waited for any more.
-    """
+    def show_output(name: str, process: subprocess.Popen[str]) -> None:
+        assert process.stdout
+        with process.stdout as lines:
+            show(f"{name}  {line.rstrip()}" for line in lines)
 
     def interrupt() -> None:
         for process in processes:
             process.send_signal(signal.SIGINT)
 
+    readers = [Thread(target=show_output, args=named) for named in zip(commands, processes, strict=True)]
+    for reader in readers:
+        reader.start()
     try:
         with Interrupts(interrupt):
             try:
-                return [process.wait() for process in processes]
+                codes = [process.wait() for process in processes]
             except KeyboardInterrupt:
                 interrupt()
                 for process in processes:
@@ -146,6 +127,9 @@ def _wait(processes: Sequence[subprocess.Popen[str]], again: str) -> list[int]:
                 raise
     except KeyboardInterrupt:
         raise KeyboardInterrupt(again) from None
+    for reader in readers:
+        reader.join()
+    return codes
 
 
 def _slurm_words() -> list[str]:
@@ -190,74 +174,49 @@ def run_shards(
     """
     project = controller.project
     planned = project.plan(request._replace(shard=f"1/{of}"))
-    _require_testbeds(planned, of)
-    words = _run_words(request)
-    again = shlex.join(
-        ["fab", *words, "--shards", str(of), "--on", on, *(one for one in options if one != "--new")]
-    )
-    command = [sys.executable, "-m", "samovar", "--project", str(project.root), *words, *options]
-    if on == LOCAL:
-        _require_memory(planned, of)
-        failed = _run_here(command, of, again)
-    else:
-        require_snakemake(on)
-        failed = run_jobs(_jobs(controller, planned, command, of), on, project.results, again)
-    if failed:
-        listed = ", ".join(f"{number}/{of}" for number in failed)
-        raise CampaignError(f"incomplete: shard {listed}; to run the missing trials: {again}")
-    return shards_of(planned.plan, project.results, of)
-
-
-def _run_words(request: Request) -> list[str]:
-    path = Path(request.experiment)
-    words = ["run", str(path.absolute()) if path.suffix == ".yaml" and path.exists() else request.experiment]
-    words += ["--profile", request.profile] if request.profile else []
-    words += ["--testbed", request.testbed] if request.testbed else []
-    return words + [word for one in request.overrides for word in ("--set", one)]
-
-
-def _require_testbeds(planned: PlannedExperiment, of: int) -> None:
-    """Raise TestbedError if two shards would use the same real hosts at the same time."""
     real = [one.testbed.name for one in planned.every if one.testbed.lab is None]
     if real and of > len(planned.every):
         raise TestbedError(
             f"--shards {of}: testbed {real[0]} has real hosts, which run one trial at a time; "
             f"use a testbed with a lab, or --testbed with {of} testbeds"
         )
-
-
-def _lab_memory_bytes(planned: PlannedExperiment) -> int:
-    """Return the memory in bytes that the largest lab of any shard needs."""
-    return max(lab_memory_bytes(one.testbed) for one in planned.every)
-
-
-def _require_memory(planned: PlannedExperiment, of: int) -> None:
-    each, there = _lab_memory_bytes(planned), available_memory()
-    if each * of > there:
-        raise TestbedError(
-            f"--shards {of}: {of} labs need {each / 1e9:.1f} GB of memory each, but {there / 1e9:.1f} GB are "
-            f"free; use at most {max(1, there // each)} shards, or a smaller `memory` of the lab"
-        )
-
-
-def _run_here(command: Sequence[str], of: int, again: str) -> list[int]:
-    """Run each shard as a process, all at the same time; return the numbers of the incomplete shards."""
-    names = [f"{number}/{of}" for number in range(1, of + 1)]
-    commands = {name: [*command, "--shard", name] for name in names}
-    codes = run_processes(commands, PACKAGE.parent, again)
-    return [number for number, code in enumerate(codes, 1) if code]
-
-
-def _jobs(controller: Controller, planned: PlannedExperiment, command: Sequence[str], of: int) -> Jobs:
-    total_s = controller.cost(planned).total_s
-    begin = shlex.join(["cd", str(PACKAGE.parent)]) + " && " + shlex.join(command)
-    return Jobs(
-        rule="shard",
-        commands=[f"{begin} --shard {number}/{of}" for number in range(1, of + 1)],
-        memory_mb=SPARE_MB + _lab_memory_bytes(planned) // 1_000_000,
-        minutes=SPARE_MINUTES + int(2 * total_s / of / 60),
-        files={},
+    path = Path(request.experiment)
+    words = ["run", str(path.absolute()) if path.suffix == ".yaml" and path.exists() else request.experiment]
+    words += ["--profile", request.profile] if request.profile else []
+    words += ["--testbed", request.testbed] if request.testbed else []
+    words += [word for one in request.overrides for word in ("--set", one)]
+    again = shlex.join(
+        ["fab", *words, "--shards", str(of), "--on", on, *(one for one in options if one != "--new")]
     )
+    command = [sys.executable, "-m", "samovar", "--project", str(project.root), *words, *options]
+    shards = [f"{number}/{of}" for number in range(1, of + 1)]
+    lab_bytes = max(lab_memory_bytes(one.testbed) for one in planned.every)
+    if on == LOCAL:
+        free_bytes = available_memory()
+        if lab_bytes * of > free_bytes:
+            raise TestbedError(
+                f"--shards {of}: {of} labs need {lab_bytes / 1e9:.1f} GB of memory each, but "
+                f"{free_bytes / 1e9:.1f} GB are free; use at most {max(1, free_bytes // lab_bytes)} shards, "
+                "or a smaller `memory` of the lab"
+            )
+        commands = {shard: [*command, "--shard", shard] for shard in shards}
+        codes = run_processes(commands, PACKAGE.parent, again)
+        failed = [number for number, code in enumerate(codes, 1) if code]
+    else:
+        require_snakemake(on)
+        begin = shlex.join(["cd", str(PACKAGE.parent)]) + " && " + shlex.join(command)
+        jobs = Jobs(
+            rule="shard",
+            commands=[f"{begin} --shard {shard}" for shard in shards],
+            memory_mb=SPARE_MB + lab_bytes // 1_000_000,
+            minutes=SPARE_MINUTES + int(2 * controller.cost(planned).total_s / of / 60),
+            files={},
+        )
+        failed = run_jobs(jobs, on, project.results, again)
+    if failed:
+        listed = ", ".join(f"{number}/{of}" for number in failed)
+        raise CampaignError(f"incomplete: shard {listed}; to run the missing trials: {again}")
+    return shards_of(planned.plan, project.results, of)
 
 
 def measure_in_jobs(

@@ -54,6 +54,12 @@ def _root(ctx: click.Context) -> Path | None:
         return None
 
 
+def _results(ctx: click.Context) -> Path | None:
+    """Return the results folder of the project, or None outside a project."""
+    root = _root(ctx)
+    return root / _read(root / "config.yaml").get("results", "results") if root else None
+
+
 def _matching(found: Iterable[str], incomplete: str) -> Items:
     return [shell_completion.CompletionItem(one) for one in found if one.startswith(incomplete)]
 
@@ -76,10 +82,9 @@ def power_actions(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 def campaigns(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Complete an EXPERIMENT that has a campaign; after a slash, complete EXPERIMENT/CAMPAIGN."""
-    root = _root(ctx)
-    if root is None:
+    results = _results(ctx)
+    if results is None:
         return []
-    results = root / _read(root / "config.yaml").get("results", "results")
     if "/" in incomplete:
         found = [str(plan.parent.relative_to(results)) for plan in results.glob("*/*/plan.json")]
     else:  # one plan shows that a folder has campaigns, and not studies or comparisons
@@ -169,10 +174,9 @@ def _newest_plan(ctx: click.Context) -> dict[str, Any]:
     The newest campaign is that of the experiment that the command line names. Returns an empty mapping if
     there is no such campaign.
     """
-    root, name = _root(ctx), str(ctx.params.get("campaign") or ctx.params.get("a") or _experiment(ctx))
-    if root is None or not name:
+    results, name = _results(ctx), str(ctx.params.get("campaign") or ctx.params.get("a") or _experiment(ctx))
+    if results is None or not name:
         return {}
-    results = root / _read(root / "config.yaml").get("results", "results")
     files = [results / name / "plan.json", *sorted(results.glob(f"{Path(name).stem}/*-*/plan.json"))[-1:]]
     try:
         tree = json.loads(next(file for file in files if file.is_file()).read_bytes())

@@ -114,30 +114,26 @@ class Controller:
             for one, hosts, survey, lacking in zip(planned, sessions, surveys, blocked, strict=True)
         ]
 
-    def restore(self, testbed: Testbed, emit: Emit, force: bool = False) -> campaign.Restored:
-        """Restore the hosts of a testbed that campaigns left changed, to the states that journals recorded.
+    def restore(self, testbed: Testbed | None, emit: Emit, force: bool = False) -> campaign.Restored:
+        """Restore hosts that campaigns left changed, to the states that journals recorded.
 
-        With `force`, leases that other campaigns hold on these hosts are taken over. If no host was left
-        changed, none is contacted. A lab that is down is reported as a problem.
-        """
-        folders = campaign.changed_campaigns(self.project.results, testbed.name).get(testbed.name, [])
-        restored = campaign.Restored()
-        self._restore(testbed, folders, emit, force, restored)
-        return restored
-
-    def restore_all(self, emit: Emit, force: bool = False) -> campaign.Restored:
-        """Restore, on every testbed, the hosts that interrupted campaigns have left changed.
-
-        Hosts of running campaigns are not restored. An error of one testbed is reported as a problem, and the
-        next testbed is restored.
+        If `testbed` is None, this is done on every testbed, except for hosts of running campaigns, and an
+        error of one testbed is reported as a problem before the next testbed is restored. With `force`,
+        leases that other campaigns hold on the hosts are taken over. If no host was left changed, none is
+        contacted. A lab that is down is reported as a problem.
         """
         restored = campaign.Restored()
-        for name, folders in campaign.changed_campaigns(self.project.results).items():
-            ended = [folder for folder in folders if holder(folder / JOURNAL) is None]
+        changed = campaign.changed_campaigns(self.project.results, testbed.name if testbed else "")
+        for name, folders in changed.items():
             try:
-                bed = self.project.testbed(name)
-                self._restore(bed, ended, emit, force, restored)
+                if testbed:
+                    self._restore(testbed, folders, emit, force, restored)
+                else:
+                    ended = [folder for folder in folders if holder(folder / JOURNAL) is None]
+                    self._restore(self.project.testbed(name), ended, emit, force, restored)
             except SamovarError as error:
+                if testbed:
+                    raise
                 restored.problems.append(f"{name}: {error}")
         return restored
 

@@ -8,14 +8,6 @@ from pathlib import Path
 from samovar.errors import ProjectError
 from samovar.installation import SHIPPED, TEMPLATES, shipped_beside
 
-FABFILE = '''"""The tasks of `fab`, the same as the commands of `samovar`."""
-
-from pathlib import Path
-
-from samovar.cli.fab import fab_tasks
-
-namespace = fab_tasks(Path(__file__).resolve().parent)
-'''
 IN_CHECKOUT, IN_PROJECT = "docs/reference/schema", ".schema"
 """The folder of the editor schemas, in the checkout and in other projects."""
 
@@ -52,7 +44,7 @@ def make_project(folder: Path) -> list[Path]:
         "experiments/first.yaml": (TEMPLATES / "starter" / "experiment.yaml").read_text("utf-8"),
         "hosts/lab.yaml": (SHIPPED / "hosts" / "lab.yaml").read_text("utf-8"),
         "config.yaml": (SHIPPED / "config.yaml").read_text("utf-8"),
-        "fabfile.py": FABFILE,
+        "fabfile.py": (SHIPPED / "fabfile.py").read_text("utf-8"),
         ".gitignore": f"results/\n.lab/\n{IN_PROJECT}/\n",
     }
     existing = [name for name in texts if (root / name).exists() and name != ".gitignore"]

@@ -15,7 +15,7 @@ from statistics import fmean
 
 from samovar.campaign import Merged, Restored, Summary, read_plan, read_state, run_command, testbeds_of
 from samovar.campaign.collection import Verification
-from samovar.campaign.journal import JOURNAL, CampaignState, TrialState, holder, is_open
+from samovar.campaign.journal import JOURNAL, CampaignState, holder, is_open
 from samovar.cli.show_plan import override_lines
 from samovar.cli.text import columns, first_lines
 from samovar.plan import MeasuredTimes, Plan, Trial, parallel_s
@@ -71,25 +71,20 @@ Grid = Mapping[str, Sequence[str]]
 """The grid of a campaign: maps each treatment's label to the states of its trials, by replicate."""
 
 
-def trial_state(trial: TrialState | None, blocked: bool = False) -> str:
-    """Return the state of a trial, a key of SYMBOLS."""
-    if blocked and is_open(trial):
-        return BLOCKED
-    if trial is None:
-        return OPEN
-    if trial.status == "in flight":
-        return RUNNING
-    return trial.result
-
-
 def trial_states(plan: Plan, state: CampaignState) -> dict[str, str]:
-    """Return the state of each trial of a plan, by id."""
-    return {
-        id_: LATER
-        if state.is_left_for_later(id_)
-        else trial_state(state.trials.get(id_), id_ in state.blocked)
-        for id_ in plan.ids
-    }
+    """Return the state of each trial of a plan, a key of SYMBOLS, by id."""
+    states = {}
+    for id_ in plan.ids:
+        trial = state.trials.get(id_)
+        if state.is_left_for_later(id_):
+            states[id_] = LATER
+        elif id_ in state.blocked and is_open(trial):
+            states[id_] = BLOCKED
+        elif trial is None:
+            states[id_] = OPEN
+        else:
+            states[id_] = RUNNING if trial.status == "in flight" else trial.result
+    return states
 
 
 def grid_of(plan: Plan, states: Mapping[str, str]) -> Grid:
@@ -215,7 +210,7 @@ def _not_valid_lines(state: CampaignState, states: Mapping[str, str]) -> Iterato
     ended = [trial for trial in known if trial.status != "in flight"]
     ended.sort(key=lambda trial: not is_open(trial))
     for trial in ended[:FEW_TRIALS]:
-        word = trial_state(trial)
+        word = trial.result
         attempts = f" after {counted(trial.attempts, 'attempt')}" if trial.attempts > 1 else ""
         yield f"{SYMBOLS[word]} {trial.id}: {word}{attempts}"
         yield from first_lines(_reason_lines(trial.reasons), FEW_REASONS, SHOWN_BY_ALL)
@@ -233,22 +228,18 @@ def _reason_lines(reasons: Sequence[str]) -> list[str]:
 def _every_trial_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
     """For each trial of the plan, yield a row with its state and overhead, and a row per reason, if any."""
     trials = state.trials
-    nodes = {trial.node for trial in trials.values()}
-    rows = [
-        (
-            *(SYMBOLS[word], id_, word, _overhead_text(trials.get(id_))),
-            *([trials[id_].node if id_ in trials else ""] if len(nodes) > 1 else []),
-        )
-        for id_, word in states.items()
-    ]
-    for row, (id_, word) in zip(columns(rows), states.items(), strict=True):
-        yield row
+    several_nodes = len({trial.node for trial in trials.values()}) > 1
+    rows, reasons = [], []
+    for id_, word in states.items():
         trial = trials.get(id_)
-        yield from _reason_lines(state.blocked[id_] if word == BLOCKED else trial.reasons if trial else ())
-
-
-def _overhead_text(trial: TrialState | None) -> str:
-    return f"{trial.overhead_s:.1f} s overhead" if trial and trial.overhead_s is not None else ""
+        overhead_s = trial.overhead_s if trial else None
+        overhead = "" if overhead_s is None else f"{overhead_s:.1f} s overhead"
+        node = [trial.node if trial else ""] if several_nodes else []
+        rows.append([SYMBOLS[word], id_, word, overhead, *node])
+        reasons.append(state.blocked[id_] if word == BLOCKED else trial.reasons if trial else ())
+    for row, why in zip(columns(rows), reasons, strict=True):
+        yield row
+        yield from _reason_lines(why)
 
 
 def _count_lines(status: CampaignStatus) -> Iterator[str]:

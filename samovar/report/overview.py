@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from samovar.campaign.journal import is_open
 from samovar.campaign.verdict import short_reasons
-from samovar.plan import DirectionPlan, FlowPlan, PartPlan, Trial
+from samovar.plan import DirectionPlan, FlowPlan, Trial
 from samovar.report.campaign_data import NOT_PICKED, NOT_RUN, Campaign, Json
 from samovar.report.number_format import listed, moment, quantity
 from samovar.units import clock, counted
@@ -93,27 +93,18 @@ def trials_text(campaigns: Iterable[Campaign]) -> str:
 
 
 def _notice(campaign: Campaign) -> str:
-    """Return the notice on the cover about trials that are not shown or have not run.
-
-    It is empty if all trials have run and are shown.
-    """
-    part = [f"{campaign.part}."] if campaign.part else []
-    return " ".join([*part, *_missing(campaign)])
-
-
-def _missing(campaign: Campaign) -> Iterator[str]:
-    """Yield a sentence if planned or picked trials have not run, or if the campaign was interrupted."""
+    """Return the notice on the cover about trials that are not shown or have not run, or an empty text."""
+    shown = f"{campaign.part}." if campaign.part else ""
     missing = [id_ for id_ in campaign.plan.ids if campaign.trial_state(id_) == NOT_RUN]
     if campaign.is_finished and not missing:
-        return
+        return shown
     wanted = [id_ for id_ in campaign.plan.ids if not campaign.state.is_left_for_later(id_)]
     kind = "planned" if len(wanted) == len(campaign.plan.ids) else "picked"
     which = f"{len(missing)} of {counted(len(wanted), f'{kind} trial')}"
     if campaign.is_finished and all(id_ in campaign.state.blocked for id_ in missing):
-        yield f"The testbed cannot run {which}."
-        return
+        return f"{shown} The testbed cannot run {which}.".strip()
     state = "ended early" if campaign.is_finished else "was interrupted"
-    yield f"This campaign {state}: {which} have not run."
+    return f"{shown} This campaign {state}: {which} have not run.".strip()
 
 
 def path_settings(trials: Iterable[Trial]) -> list[str]:
@@ -150,25 +141,26 @@ def treatments(campaign: Campaign) -> Json:
     """Return a sentence on the order of the trials, and the factors, flows and recordings of each part."""
     plan = campaign.plan
     seeded = f"; seed {plan.seed}" if plan.order != "sequential" else ""
-    order = f"Trials ran {ORDERS.get(plan.order, plan.order)}{seeded}."
-    return {"order": order, "parts": [_part(part, campaign) for part in plan.parts]}
-
-
-def _part(part: PartPlan, campaign: Campaign) -> Json:
-    trials = [trial for trial in campaign.plan.trials if trial.part == part.name]
-    number = campaign.plan.treatments()[part.name]
-    design = f"{counted(number, 'treatment')} × {counted(part.replicates, 'replicate')}"
-    return {
-        "name": part.name,
-        "title": part.title,
-        "factors": [{"name": factor, "levels": list(levels)} for factor, levels in part.factors.items()],
-        "summary": f"{design}, {counted(len(trials), 'trial')}",
-        "path": ", ".join(path_settings(trials)),
-        "flows": shortened(
-            (flow.group, _flow_text(flow)) for trial in trials for flow in trial.resolved.flows
-        ),
-        "recorded": listed(shortened(one for trial in trials for one in _recorded(trial))),
-    }
+    parts = []
+    for part in plan.parts:
+        trials = [trial for trial in plan.trials if trial.part == part.name]
+        flows = ((flow.group, _flow_text(flow)) for trial in trials for flow in trial.resolved.flows)
+        treatments = counted(plan.treatments()[part.name], "treatment")
+        replicates, amount = counted(part.replicates, "replicate"), counted(len(trials), "trial")
+        factors = [{"name": factor, "levels": list(levels)} for factor, levels in part.factors.items()]
+        recorded = listed(shortened(one for trial in trials for one in _recorded(trial)))
+        parts.append(
+            {
+                "name": part.name,
+                "title": part.title,
+                "factors": factors,
+                "summary": f"{treatments} × {replicates}, {amount}",
+                "path": ", ".join(path_settings(trials)),
+                "flows": shortened(flows),
+                "recorded": recorded,
+            }
+        )
+    return {"order": f"Trials ran {ORDERS.get(plan.order, plan.order)}{seeded}.", "parts": parts}
 
 
 def shortened(texts: Iterable[tuple[str, str]]) -> list[str]:
@@ -215,28 +207,30 @@ def _recorded(trial: Trial) -> Iterator[tuple[str, str]]:
 def omissions(campaign: Campaign) -> Json:
     """Return the trials that are not valid, notes, and the figures that could not be made.
 
-    The trials are grouped by state and reason.
+    The trials, among them valid ones that the analysis left out, are grouped by state and reason.
     """
-    groups: dict[tuple[str, str], list[str]] = {}
-    for trial, state, reason in _not_valid(campaign):
-        groups.setdefault((state, reason), []).append(trial)
-    return {
-        "groups": [_group(state, reason, trials) for (state, reason), trials in groups.items()],
-        "notes": list(_notes(campaign)),
-        "unavailable": campaign.analysis.get("figures_left_out") or [],
-    }
-
-
-def _not_valid(campaign: Campaign) -> Iterator[tuple[str, str, str]]:
-    """Yield id, state and reasons of each planned trial that is not valid or that the analysis left out."""
     left_out: list[Json] = campaign.analysis.get("trials_left_out") or []
     skipped = {str(one["id"]): str(one["reason"]) for one in left_out}
+    groups: dict[tuple[str, str], list[str]] = {}
     for trial in campaign.plan.ids:
         state = campaign.trial_state(trial)
         if state != "valid":
-            yield trial, state, "; ".join(reasons(campaign, trial)) or skipped.get(trial, "")
+            reason = "; ".join(reasons(campaign, trial)) or skipped.get(trial, "")
+            groups.setdefault((state, reason), []).append(trial)
         elif trial in skipped:
-            yield trial, "left out", skipped[trial]
+            groups.setdefault(("left out", skipped[trial]), []).append(trial)
+    rows = []
+    for (state, reason), trials in groups.items():
+        shown, amount = trials, len(trials)
+        if amount > MOST_LISTED:
+            shown = [*trials[: MOST_LISTED - 1], f"and {counted(amount - MOST_LISTED + 1, 'more trial')}"]
+        row = {"state": state, "means": STATES.get(state, ""), "reason": reason}
+        rows.append({**row, "amount": amount, "trials": shown})
+    return {
+        "groups": rows,
+        "notes": list(_notes(campaign)),
+        "unavailable": campaign.analysis.get("figures_left_out") or [],
+    }
 
 
 def reasons(campaign: Campaign, trial: str) -> list[str]:
@@ -253,29 +247,20 @@ def reasons(campaign: Campaign, trial: str) -> list[str]:
     return list(journaled.reasons if journaled else ())
 
 
-def _group(state: str, reason: str, trials: list[str]) -> Json:
-    shown, amount, means = trials, len(trials), STATES.get(state, "")
-    if amount > MOST_LISTED:
-        shown = [*trials[: MOST_LISTED - 1], f"and {counted(amount - MOST_LISTED + 1, 'more trial')}"]
-    return {"state": state, "means": means, "reason": reason, "amount": amount, "trials": shown}
-
-
-def _looser_text(bounds: Json) -> str:
-    """Return a sentence on the verdict's thresholds that were looser than the defaults, and their profile."""
-    profile = f", profile {bounds['profile']}" if "profile" in bounds else ""
-    loosened = bounds.get("loosened") or {}
-    texts = [f"{key} {one['bound']} (default {one['default']})" for key, one in loosened.items()]
-    return f"Thresholds looser than the defaults{profile}: {listed(texts) or 'none'}."
-
-
 def _notes(campaign: Campaign) -> Iterator[str]:
     """Yield sentences on thresholds that were loosened, repeated attempts, unused results, and warnings.
 
     A result is unused if its trial is no longer in the plan.
     """
-    yield from dict.fromkeys(
-        _looser_text(one["bounds"]) for one in campaign.manifests.values() if "bounds" in one
-    )
+    looser: dict[str, None] = {}
+    for bounds in (one["bounds"] for one in campaign.manifests.values() if "bounds" in one):
+        profile = f", profile {bounds['profile']}" if "profile" in bounds else ""
+        texts = [
+            f"{key} {one['bound']} (default {one['default']})"
+            for key, one in (bounds.get("loosened") or {}).items()
+        ]
+        looser[f"Thresholds looser than the defaults{profile}: {listed(texts) or 'none'}."] = None
+    yield from looser
     aside = sum(len(trial.set_aside) for trial in campaign.state.trials.values())
     again = sum(int(manifest.get("attempt", 1)) > 1 for manifest in campaign.manifests.values())
     if again or aside:
