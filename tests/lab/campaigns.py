@@ -178,7 +178,12 @@ class Checkout:
 
 
 def make_checkout(
-    folder: Path, retries: int = 0, *, hosts: Mapping[str, str] | None = None, config: str = ""
+    folder: Path,
+    retries: int = 0,
+    *,
+    hosts: Mapping[str, str] | None = None,
+    config: str = "",
+    verdict: str = BUSY,
 ) -> Checkout:
     """Lay out a checkout that shares recipes with this one, and testbeds where it has none of its own."""
     for name in ("templates", "analysis", ".rlib", *(() if hosts else ("hosts",))):
@@ -186,6 +191,6 @@ def make_checkout(
     for name, text in (hosts or {}).items():
         (folder / "hosts").mkdir(exist_ok=True)
         (folder / "hosts" / f"{name}.yaml").write_text(text)
-    (folder / "config.yaml").write_text(f"retries: {retries}\nverdict: {BUSY}\n{config}")
+    (folder / "config.yaml").write_text(f"retries: {retries}\nverdict: {verdict}\n{config}")
     (folder / "experiments").mkdir()
     return Checkout(folder)
