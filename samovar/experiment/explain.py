@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import compress
 
 from samovar.errors import DefinitionError, unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.check_values import setting_parameters
-from samovar.experiment.checks.part_values import RECIPE_KINDS, PartToCheck, is_setting, setters_of
+from samovar.experiment.checks.part_values import RECIPE_KINDS, PartToCheck, is_setting
 from samovar.experiment.checks.validate import Validation
 from samovar.experiment.layers.host_settings import LayerValue
-from samovar.experiment.layers.merge import MAIN, nested_keys, nodes_at, values_below
+from samovar.experiment.layers.merge import MAIN, nested_keys, nodes_at
 from samovar.experiment.load import ResolvedExperiment
 from samovar.experiment.logger_recipes import recorder_of
 from samovar.experiment.yaml_tree import Map, Node, Position, Text, map_at, node_at
-
-Owners = Mapping[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]]
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,7 @@ class Explainer:
     """Explains the keys of an experiment's parts after its profile and overrides have been applied."""
 
     def __init__(self, resolved: ResolvedExperiment, catalogue: keys.RecipeCatalogue) -> None:
-        self.experiment, self.testbed = resolved.experiment, resolved.testbed
-        self.settings, self.catalogue = resolved.settings, catalogue
-        tree = self.experiment.complete or Map(Position(self.experiment.name, 0, 0))
-        self._checked = Validation(self.experiment, tree, [])
+        self.resolved, self.catalogue = resolved, catalogue
 
     def explain(self, key: str, part: str = "", levels: Mapping[str, str] | None = None) -> list[Explanation]:
         """Return the explanations of a key in every part that has it, or only in `part`.
@@ -57,111 +53,110 @@ class Explainer:
         levels of one trial of that part, by factor. Raises DefinitionError for an unknown key, with the most
         similar known key.
         """
-        named = ""
+        experiment, named = self.resolved.experiment, ""
         if key.startswith("parts."):
             named, _, key = key.removeprefix("parts.").partition(".")
-            if named not in self.experiment.parts:
-                raise DefinitionError.at(self.experiment.name, unknown("part", named, self.experiment.parts))
+            if named not in experiment.parts:
+                raise DefinitionError.at(experiment.name, unknown("part", named, experiment.parts))
         key = key.removeprefix("settings.").removeprefix("factors.")
-        names = [name for name in self.experiment.parts if name in (named or part or name)]
-        found = [one for name in names for one in self._explain_in_part(name, key, levels)]
+        names = [name for name in experiment.parts if name in (named or part or name)]
+        explainers = [PartExplainer(self.resolved, self.catalogue, name, levels) for name in names]
+        found = [explanation for one in explainers for explanation in one.explain(key)]
         if not found:
-            raise DefinitionError.at(
-                self.experiment.name, unknown("key", key, set[str]().union(*map(self.known_keys, names)))
-            )
+            known = {other for one in explainers for other in one.known_keys}
+            raise DefinitionError.at(experiment.name, unknown("key", key, known))
         return found
 
-    def _explain_in_part(
-        self, name: str, key: str, levels: Mapping[str, str] | None
-    ) -> Iterator[Explanation]:
-        explainer, known = _PartExplainer(self, name, levels), self.known_keys(name)
-        if key in known:
-            yield from explainer.explain(key)
-            return
-        settings = sorted(set[str]().union(*self.settings[name].values()))
-        groups = {"factors": list(self.experiment.parts[name].factors), "settings": settings}
-        for one in groups.get(key, ()):
-            yield from explainer.explain(one)
-        inner = [one.removeprefix(f"{key}.") for one in known if one.startswith(f"{key}.")]
-        found = tuple((own, one) for own in inner for one in explainer.explain(f"{key}.{own}"))
-        if inner:
-            is_set = [any(value.layer != "default" for value in one.values) for _, one in found]
-            yield Explanation(explainer.title(key), (), keys=tuple(compress(found, is_set)))
 
-    def known_keys(self, name: str) -> list[str]:
-        """Return every key of a part that can be explained, in the order of the reference."""
-        part, owners = self.experiment.parts[name], self.owners(name)
-        setters = setters_of(part)
+class PartExplainer:
+    """Explains the keys of one part, or of one of its trials if the levels of the trial are given."""
+
+    def __init__(
+        self,
+        resolved: ResolvedExperiment,
+        catalogue: keys.RecipeCatalogue,
+        name: str,
+        levels: Mapping[str, str] | None = None,
+    ) -> None:
+        self.testbed, self.catalogue, self.name, self.levels = resolved.testbed, catalogue, name, levels
+        self.settings, self.model = resolved.settings[name], resolved.experiment.parts[name]
+        self.has_title = list(resolved.experiment.parts) != [MAIN]
+        tree = resolved.experiment.complete or Map(Position(resolved.experiment.name, 0, 0))
+        self.tree = node_at(tree, "parts", name)
+        part = PartToCheck(Validation(resolved.experiment, tree, []), self.testbed, catalogue, self.model)
+        self.setters = part.setters
+        self.owners: dict[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]] = {}
+        """For each key that contains keys, such as path, its model and the parameters of its recipes."""
+        for owner in keys.owners_of(self.model):
+            recipes = part.recipes_of(owner) if owner.partition(".")[0] in RECIPE_KINDS else ()
+            parameters = {key: info for known in recipes for key, info in known.items()}
+            self.owners[owner] = (keys.model_of(owner) or keys.Part, parameters)
+
+    @cached_property
+    def known_keys(self) -> list[str]:
+        """Every key of the part that can be explained, in the order of the reference."""
         known = [*keys.keys_of(keys.Part)]
-        for owner, (model, parameters) in owners.items():
+        for owner, (model, parameters) in self.owners.items():
             known += (f"{owner}.{key}".removeprefix(".") for key in (*keys.keys_of(model), *parameters))
-        known += [*part.factors, *setters, *sorted(set[str]().union(*self.settings[name].values()))]
+        known += [*self.model.factors, *self.setters, *sorted(set[str]().union(*self.settings.values()))]
         known += setting_parameters(self.catalogue, *{host.system for host in self.testbed.hosts.values()})
-        path = map_at(self.experiment.complete, "parts", name, "path")
         by_direction = (
             f"path.{key}"
-            for key, value in (path.items() if path else ())
-            if isinstance(value, Map) and value.keys() <= {"down", "up"} and f"path.{key}" not in setters
+            for key, value in (map_at(self.tree, "path") or {}).items()
+            if isinstance(value, Map) and value.keys() <= {"down", "up"} and f"path.{key}" not in self.setters
         )
         ends = dict.fromkeys(by_direction, (".down", ".up"))
         known = [f"{key}{end}" for key in known for end in ends.get(key, ("",))]
-        hidden = {"use", "factors", "settings", "traffic", "loggers"}.union(owners)
-        hidden |= {f"{owner}.flow" for owner in owners}
+        hidden = {"use", "factors", "settings", "traffic", "loggers"}.union(self.owners)
+        hidden |= {f"{owner}.flow" for owner in self.owners}
         hidden |= {f"path.{key}" for key in (keys.ROUTER_ONLY if self.testbed.device else ())}
         return [key for key in dict.fromkeys(known) if key not in hidden]
 
-    def owners(self, name: str) -> Owners:
-        """Return, for each key that contains keys, such as path, the model and the recipes' parameters."""
-        part = PartToCheck(self._checked, self.testbed, self.catalogue, self.experiment.parts[name])
-        owners = {}
-        for owner in keys.owners_of(part.model):
-            recipes = part.recipes_of(owner) if owner.partition(".")[0] in RECIPE_KINDS else ()
-            parameters = {key: info for known in recipes for key, info in known.items()}
-            owners[owner] = (keys.model_of(owner) or keys.Part, parameters)
-        return owners
-
-
-class _PartExplainer:
-    """Explains the keys of one part, or of one of its trials if the levels of the trial are given."""
-
-    def __init__(self, of: Explainer, name: str, levels: Mapping[str, str] | None) -> None:
-        self.of, self.name, self.levels = of, name, levels
-        self.part, self.owners = of.experiment.parts[name], of.owners(name)
-        self.tree = node_at(of.experiment.complete, "parts", name)
-
     def explain(self, key: str) -> Iterator[Explanation]:
-        """Yield explanations of a key.
+        """Yield the explanations of a key, or of the keys that it contains; none for an unknown key."""
+        if key in self.known_keys:
+            yield from self._explain_one(key)
+            return
+        settings = sorted(set[str]().union(*self.settings.values()))
+        for one in {"factors": self.model.factors, "settings": settings}.get(key, ()):
+            yield from self._explain_one(one)
+        inner = [one.removeprefix(f"{key}.") for one in self.known_keys if one.startswith(f"{key}.")]
+        found = tuple((own, one) for own in inner for one in self._explain_one(f"{key}.{own}"))
+        if inner:
+            is_set = [any(value.layer != "default" for value in one.values) for _, one in found]
+            yield Explanation(self._title(key), (), keys=tuple(compress(found, is_set)))
 
-        For a setting, yield one explanation for each group of hosts that get the setting from the same
-        layers.
-        """
+    def _explain_one(self, key: str) -> Iterator[Explanation]:
+        """Yield the explanation of a key; for a setting, one for each group of hosts with the same layers."""
         if is_setting(key):
             yield from self._explain_setting(key)
         else:
             yield self._explain_key(key)
 
-    def title(self, key: str) -> str:
+    def _title(self, key: str) -> str:
         """Return a key for headings, with the part if there are several."""
-        return key if list(self.of.experiment.parts) == [MAIN] else f"{self.name}: {key}"
+        return f"{self.name}: {key}" if self.has_title else key
 
     def _explain_key(self, key: str) -> Explanation:
         steps = nested_keys(key)
         written = _values(nodes_at(self.tree, steps))
         factor_values, levels = self._factor_values(key)
-        removed = bool(written) and is_removed(self.tree, steps)  # a stronger duration removes size
+        holder = nodes_at(self.tree, steps[:-1])[:1]
+        # a stronger duration removes size
+        removed = bool(written) and isinstance(holder[0], Map) and steps[-1] not in holder[0]
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
         # each value once: every part has the values of the top level, too
         values = dict.fromkeys([*self._recorders(key), *factor_values, *_values(arrivals), *written, *below])
-        return Explanation(self.title(key), tuple(values), levels, removed and not factor_values)
+        return Explanation(self._title(key), tuple(values), levels, removed and not factor_values)
 
     def _recorders(self, key: str) -> Iterator[LayerValue]:
         """Yield one value with the recipes that record a logger's quantity: RECIPE at HOST, HOST."""
-        named = [one for one in self.part.loggers if key == f"loggers.{one.logger}.logger"]
+        named = [one for one in self.model.loggers if key == f"loggers.{one.logger}.logger"]
         hosts_by_recipe: dict[str, list[str]] = {}
         for logger in named:
-            for host in keys.places_of(self.of.testbed, logger.at):
-                recipe = recorder_of(self.of.catalogue, logger, self.of.testbed.hosts[host].system)
+            for host in keys.places_of(self.testbed, logger.at):
+                recipe = recorder_of(self.catalogue, logger, self.testbed.hosts[host].system)
                 if recipe is not None and recipe != logger.logger:
                     hosts_by_recipe.setdefault(recipe, []).append(host)
         if hosts_by_recipe:
@@ -171,9 +166,10 @@ class _PartExplainer:
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
         """Return a key's values in the weakest layers: the default and, in a path, the bottleneck device."""
         owner, _, own = key.rpartition(".")
-        if owner == "path" and self.of.testbed.device is not None and own != "delay":
+        if owner == "path" and self.testbed.device is not None and own != "delay":
             own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # its delay is one-way
-            node = _device_tree(self.of.testbed).get(own)
+            link = self.testbed.bottleneck_link or ""
+            node = node_at(self.testbed.written, "links", link, "adapter", own)
             values = [LayerValue.of(node, "testbed")] if isinstance(node, Text) else []
             values += _default(keys.keys_of(keys.Adapter).get(own))
             if values:
@@ -189,7 +185,7 @@ class _PartExplainer:
 
         In a trial, return the level of that trial as the value, and no texts.
         """
-        factor = self.part.factors.get(key) or next(iter(setters_of(self.part).get(key, ())), None)
+        factor = self.model.factors.get(key) or next(iter(self.setters.get(key, ())), None)
         if factor is None:
             return (), ()
         written = _values(nodes_at(node_at(self.tree, "factors"), (factor.name,)))
@@ -200,24 +196,23 @@ class _PartExplainer:
         value = level.texts.get(key) if level else None
         text = _level_text(level, key) if level else self.levels[factor.name]
         if host and isinstance(value, Mapping):
-            text = self.of.testbed.value_at(host, value) or ""
+            text = self.testbed.value_at(host, value) or ""
         place = written[0].place if written else ""
         return (LayerValue(text, f"level of factor {factor.name}", place),) if text else (), ()
 
     def _explain_setting(self, key: str) -> Iterator[Explanation]:
         """Yield one explanation of a setting for each group of hosts that get it from the same layers."""
-        of = self.of
         hosts_by_values: dict[tuple[LayerValue, ...], list[str]] = {}
-        for host, own in of.settings[self.name].items():
+        for host, own in self.settings.items():
             values = [*self._factor_values(key, host)[0], *(own[key].layers if key in own else ())]
-            system, recipe = of.testbed.hosts[host].system, key.partition(".")[0]
-            parameter = setting_parameters(of.catalogue, system).get(key)
+            system, recipe = self.testbed.hosts[host].system, key.partition(".")[0]
+            parameter = setting_parameters(self.catalogue, system).get(key)
             values += _default(parameter, "recipe", f"setting/{recipe} on {system}")
             hosts_by_values.setdefault(tuple(dict.fromkeys(values)), []).append(host)
         levels = self._factor_values(key)[1]
         for values_of_hosts, hosts in hosts_by_values.items():
             at = f" at {', '.join(hosts) if len(hosts_by_values) > 1 else 'every host'}"
-            yield Explanation(self.title(key), values_of_hosts, levels, hosts=tuple(hosts), at=at)
+            yield Explanation(self._title(key), values_of_hosts, levels, hosts=tuple(hosts), at=at)
 
 
 def _values(nodes: Iterable[Node]) -> tuple[LayerValue, ...]:
@@ -235,17 +230,3 @@ def _default(
     """Return the default of a key or parameter as the value of a layer; empty if there is no default."""
     default = declared.default if declared else None
     return () if default is None else (LayerValue(str(default), layer, place),)
-
-
-def _device_tree(testbed: keys.Testbed) -> Mapping[str, Node]:
-    """Return the mapping `adapter` of the bottleneck link in the testbed file; empty for a router."""
-    link = testbed.bottleneck_link
-    node = node_at(testbed.written, "links", link, "adapter") if link and testbed.device else None
-    return node if isinstance(node, Map) else {}
-
-
-def is_removed(node: Node | None, steps: Sequence[str]) -> bool:
-    """Return whether the last of nested keys is missing while the keys before it lead to a mapping."""
-    for step in steps[:-1]:
-        node = next(iter(values_below(node, step)), None)
-    return isinstance(node, Map) and steps[-1] not in node

@@ -6,9 +6,7 @@ false, 010 as 8 and 10:20 as 620.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -213,7 +211,10 @@ def read_text(path: Path, what: str = "a YAML file") -> str:
     Raises DefinitionError, whose message says that the file must be `what`.
     """
     try:
-        with open(path, "rb", opener=_open_file) as stream:
+        if path.exists() and not path.is_file():
+            kind = "directory" if path.is_dir() else "named pipe (FIFO)" if path.is_fifo() else "device"
+            raise DefinitionError.at(path, f"is a {kind}; it must be {what}")
+        with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
         raise _unreadable(path, error, what) from error
@@ -229,23 +230,8 @@ def read_text(path: Path, what: str = "a YAML file") -> str:
         raise DefinitionError([Problem(str(path), line, column, message)]) from error
 
 
-def _open_file(path: str, flags: int) -> int:
-    """Open a regular file.
-
-    Raises OSError for other kinds of files, and does not wait until a FIFO has a writer.
-    """
-    descriptor = os.open(path, flags | os.O_NONBLOCK)
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return descriptor
-    os.close(descriptor)
-    kinds = {stat.S_IFDIR: "is a directory", stat.S_IFIFO: "is a named pipe (FIFO)"}
-    raise OSError(0, kinds.get(stat.S_IFMT(mode), "is a device"))
-
-
 def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
-    reason = error.strerror or "cannot be read"
-    reason = reason if error.errno == 0 else reason.lower()
+    reason = (error.strerror or "cannot be read").lower()
     return DefinitionError.at(path, f"{reason}; it must be {what}")
 
 

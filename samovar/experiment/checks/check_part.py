@@ -38,7 +38,7 @@ def check_part(part: PartToCheck) -> None:
     _check_conflicts(part)
     _check_exclude(part)
     _check_include(part)
-    if part.model.path or any(target.startswith("path.") for target in part.setters):
+    if part.has_path:
         check_path = _check_device_path if part.device_link else _check_router_path
         check_path(part, part.model.path or keys.NetworkPath())
     _check_flows(part)

@@ -110,14 +110,23 @@ class PartToCheck:
     def values(self) -> Mapping[str, Sequence[PartValue]]:
         """The values that each key has in some trial, by key."""
         found: dict[str, list[PartValue]] = {}
-        for one in part_values(self.model):
+        for one in part_values(self.model, self.has_path):
             found.setdefault(one.target, []).append(one)
         return found
 
     @cached_property
     def setters(self) -> Mapping[str, Sequence[keys.Factor]]:
         """The factors that set each key, by key."""
-        return setters_of(self.model)
+        found: dict[str, list[keys.Factor]] = {}
+        for factor in self.model.factors.values():
+            for target in sorted({target for level in factor.levels for target in level.texts}):
+                found.setdefault(target, []).append(factor)
+        return found
+
+    @property
+    def has_path(self) -> bool:
+        """Whether the part has a path, or a factor that sets a key of the path."""
+        return self.model.path is not None or any(target.startswith("path.") for target in self.setters)
 
     def setters_of(self, *targets: str) -> list[keys.Factor]:
         """Return the factors that set at least one of these keys."""
@@ -184,10 +193,10 @@ class PartToCheck:
         return labels
 
 
-def part_values(part: keys.Part) -> Iterator[PartValue]:
+def part_values(part: keys.Part, has_path: bool) -> Iterator[PartValue]:
     """Yield every value that the keys of a part have in some trial, one for each direction and host."""
     yield from _values_in(part, "", ())
-    if part.path is None and any(target.startswith("path.") for target in setters_of(part)):
+    if part.path is None and has_path:
         yield from _values_in(keys.NetworkPath(), "path.", ("path",))
     yield from setting_values(part.settings)
     for factor, level, place in part_levels(part):
@@ -237,12 +246,3 @@ def part_levels(part: keys.Part) -> Iterator[tuple[keys.Factor, keys.Level, Loc]
 def is_setting(target: str) -> bool:
     """Return whether a key is a setting of hosts: cc, rwnd, mtu, txd, cc.PARAMETER or RECIPE.PARAMETER."""
     return target in keys.SETTINGS or ("." in target and target.partition(".")[0] not in keys.NOT_OF_HOSTS)
-
-
-def setters_of(part: keys.Part) -> Mapping[str, Sequence[keys.Factor]]:
-    """Return the factors that set each key, by key."""
-    found: dict[str, list[keys.Factor]] = {}
-    for factor in part.factors.values():
-        for target in sorted({target for level in factor.levels for target in level.texts}):
-            found.setdefault(target, []).append(factor)
-    return found

@@ -9,7 +9,7 @@ from samovar.cli.project import Request
 from samovar.cli.show_project import explanation_lines
 from samovar.errors import DefinitionError, PlanError, SamovarError
 from samovar.experiment import LoadOptions, load_config, load_experiment, parse_overrides
-from samovar.experiment.explain import Explainer
+from samovar.experiment.explain import Explainer, PartExplainer
 from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[3]
@@ -144,7 +144,8 @@ def test_a_default_of_a_recipe_is_named_as_one(folder: Folder) -> None:
 
 def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
     explainer = folder.explainer()
-    keys = {key for part in explainer.experiment.parts for key in explainer.known_keys(part)}
+    parts = [PartExplainer(explainer.resolved, CATALOGUE, name) for name in ("one", "two")]
+    keys = {key for part in parts for key in part.known_keys}
     assert {
         "path.loss",
         "traffic.bulk.start",
