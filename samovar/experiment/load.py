@@ -119,7 +119,7 @@ def read_expectations(path: Path) -> tuple[Expect, ...]:
 def load_testbed(path: Path) -> Testbed:
     """Load a testbed; raises DefinitionError with every error."""
     tree, problems = read_yaml(path)
-    return _valid(_check_testbed(tree, path), problems)
+    return _valid(_check_testbed(path, tree), problems)
 
 
 def load_config(path: Path) -> Config:
@@ -218,7 +218,7 @@ def _check_file_name(checked: Validation[M], key: str, path: Path) -> None:
         checked.report((key,), f"{key} '{name}' is in the file {path.name}; name it '{path.stem}'")
 
 
-def _check_testbed(tree: Map, path: Path) -> Validation[Testbed]:
+def _check_testbed(path: Path, tree: Map) -> Validation[Testbed]:
     checked = validate(Testbed, tree)
     if checked.model is not None:
         checked.model = checked.model.with_source(tree)
@@ -232,7 +232,7 @@ def _usable_testbed(path: Path, problems: list[Problem]) -> Testbed | None:
     tree = read_or_report(path, problems)
     if tree is None:
         return None
-    checked = _check_testbed(tree, path)
+    checked = _check_testbed(path, tree)
     problems += checked.problems
     return checked.model if all(map(checked.intact, ("hosts", "links", "bottleneck"))) else None
 

@@ -7,7 +7,7 @@ false, 010 as 8 and 10:20 as 620.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,18 @@ class Map(dict[str, "Node"]):
         copy.key_positions.update(self.key_positions)
         copy.overridden.update(self.overridden)
         return copy
+
+    def only(self, keys: Collection[str]) -> Map:
+        """Return a shallow copy with only these keys."""
+        copy = self.copied()
+        for key in (self.keys() | self.overridden.keys()).difference(keys):
+            copy.pop(key, None)
+            copy.overridden.pop(key, None)
+        return copy
+
+    def without(self, keys: Collection[str]) -> Map:
+        """Return a shallow copy without these keys."""
+        return self.only((self.keys() | self.overridden.keys()).difference(keys))
 
 
 Node = Text | Seq | Map

@@ -7,7 +7,7 @@ values stay beside the new value (Map.overridden), so that `fab explain` can sho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from samovar.errors import Problem, unknown
 from samovar.experiment.keys import FLOW_ENDS, NetworkPath, PartKeys, keys_of
@@ -170,15 +170,15 @@ def merge_layer(base: Map, layer: Map, problems: list[Problem]) -> Map:
     holders = [base, *(parts.values() if isinstance(parts, Map) else ())]
     for key in LISTED.keys() & layer.keys():
         _check_changes(key, layer[key], [one.get(key) for one in holders if isinstance(one, Map)], problems)
-    top = _only(layer, [key for key in layer if key != "parts"])
+    top = layer.without(["parts"])
     result = merge_maps(base, _applicable(base, top), problems, "")
     if isinstance(parts, Map) and "parts" in result:
         result["parts"] = changed = parts.copied()
         for name, part in parts.items():
             if isinstance(part, Map):
-                own = _only(top, [key for key in INHERITED if key in part])
+                own = top.only([key for key in INHERITED if key in part])
                 changed[name] = merge_maps(part, _applicable(part, own), problems)
-    return merge_maps(result, _only(layer, ["parts"]), problems, "")
+    return merge_maps(result, layer.only(["parts"]), problems, "")
 
 
 def _check_changes(key: str, changes: Node, lists: Sequence[Node | None], problems: list[Problem]) -> None:
@@ -200,7 +200,7 @@ def _applicable(base: Map, over: Map) -> Map:
         changes, known = over[key], entry_names(key, base.get(key))
         if isinstance(changes, Map):
             kept = [name for name in changes if name in known or _is_complete(key, changes[name])]
-            result[key] = _only(changes, kept)
+            result[key] = changes.only(kept)
             if not kept:
                 del result[key]
     return result
@@ -215,7 +215,7 @@ def merge_layers(layers: Sequence[Map], problems: list[Problem]) -> Map:
     parts = result.get("parts")
     if isinstance(parts, Map):
         result["parts"] = complete_parts = parts.copied()
-        inherited = _only(result, INHERITED)
+        inherited = result.only(INHERITED)
         for name, part in parts.items():
             if isinstance(part, Map):
                 filled = _with_lists(merge_maps(inherited, part, problems), problems)
@@ -236,22 +236,13 @@ def _with_lists(tree: Map, problems: list[Problem]) -> Map:
 
 def _with_main_part(tree: Map) -> Map:
     """Return a layer with its factors and treatments moved to the part `main`."""
-    result = _only(tree, [key for key in tree if key not in DESIGN])
+    result = tree.without(DESIGN)
     parts = result.get("parts", Map(tree.position))
     own = parts.get(MAIN, Map(tree.position)) if isinstance(parts, Map) else None
     if isinstance(own, Map) and isinstance(parts, Map):
         with_main = parts.copied()
-        main = merge_maps(_only(tree, DESIGN), own, [])
+        main = merge_maps(tree.only(DESIGN), own, [])
         with_main.put(MAIN, main, parts.key_positions.get(MAIN, tree.position))
         result.put("parts", with_main, tree.key_positions.get("parts", tree.position))
     return result
 
-
-def _only(tree: Map, keys: Iterable[str]) -> Map:
-    result = Map(tree.position)
-    for key in keys:
-        if key in tree:
-            result.put(key, tree[key], tree.key_positions[key])
-        if key in tree.overridden:
-            result.overridden[key] = tree.overridden[key]
-    return result

@@ -6,7 +6,7 @@ Every node keeps the position in the file that it comes from.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class _Reuse:
         base = self._read_base(tree, trail)
         self._add_fragments(tree)
         result = Map(tree.position)
-        for layer in (base, *self._used_by(tree), _without_keys(self._expand(tree), REUSE_KEYS)):
+        for layer in (base, *self._used_by(tree), self._expand(tree).without(REUSE_KEYS)):
             if layer is not None:
                 self._check_new_parts(result, layer)
                 result = merge_layer(result, layer, self.problems) if result else layer.copied()
@@ -149,7 +149,7 @@ class _Reuse:
         result = Map(tree.position)
         for layer in (*self._used_by(tree), self._expand(tree)):
             result = merge_maps(result, layer, self.problems)
-        return _without_keys(result, ("use",))
+        return result.without(["use"])
 
     def _find(self, name: Text) -> Map | None:
         """Return a fragment from the merged files or the folder fragments/; report it if it is missing."""
@@ -179,19 +179,11 @@ def read_or_report(path: Path, problems: list[Problem]) -> Map | None:
     return tree
 
 
-def _without_keys(tree: Map, keys: Iterable[str]) -> Map:
-    result = tree.copied()
-    for key in keys:
-        result.pop(key, None)
-        result.overridden.pop(key, None)
-    return result
-
-
 def _only_known(what: str, tree: Map, known: Collection[str], problems: list[Problem]) -> Map:
     """Return a mapping without its unknown keys, and report the unknown keys."""
     others = [key for key in tree if key not in known]
     problems += [tree.key_positions[key].problem(unknown(what, key, known)) for key in others]
-    return _without_keys(tree, others)
+    return tree.without(others)
 
 
 def read_profiles(tree: Map, problems: list[Problem]) -> dict[str, Map]:
