@@ -146,7 +146,7 @@ class PartExplainer:
         removed = bool(written) and isinstance(holder[0], Map) and steps[-1] not in holder[0]
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
-        # each value once: every part has the values of the top level, too
+        # Parts have copies of the top level's values; dict.fromkeys leaves each value only once.
         values = dict.fromkeys([*self._recorders(key), *factor_values, *_values(arrivals), *written, *below])
         return Explanation(self._title(key), tuple(values), levels, removed and not factor_values)
 

@@ -62,10 +62,10 @@ def errors_of(error: ValueError) -> Iterator[tuple[tuple[int | str, ...], str, b
 def read_each(
     written: Mapping[Any, Any], read: Callable[[Any], T], what: str = "", known: Collection[str] | None = None
 ) -> dict[Any, T]:
-    """Return what `read` makes of each value of a mapping. If `known` is given, other keys are refused.
+    """Return a mapping with each value converted by `read`. If `known` is given, it must have all keys.
 
-    `what` says what a key is. Raises ValidationError with all errors; pydantic puts the place of the mapping
-    before their places.
+    `what` names a key in messages. Raises ValidationError with the errors of all keys and values, each with
+    its place in the mapping; pydantic puts the place of the mapping before it.
     """
     found, details = {}, list[InitErrorDetails]()
 

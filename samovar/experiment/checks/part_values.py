@@ -23,13 +23,15 @@ GENERATOR_KEYS = ("cc", "dscp")
 class PartValue:
     """A value that a key of a part has in some trial, from the part itself or from a level.
 
-    `target` is the key as a factor names it. `place` has the nested keys that lead from the part to the
-    value. If the value is for one direction or host, `step` is this direction or host. If the text cannot be
-    read, `value` is the error. `model` is the class that declares the key, or, for a recipe's parameter, the
-    class with the key that names the recipe. `model` is None for settings of hosts.
+    `owner` is path, traffic.LABEL, loggers.NAME, the name of a setting recipe, or empty. `place` has the
+    nested keys that lead from the part to the value. If the value is for one direction or host, `step` is
+    this direction or host. If the text cannot be read, `value` is the error. `model` is the class that
+    declares the key, or, for a recipe's parameter, the class with the key that names the recipe. `model` is
+    None for settings of hosts.
     """
 
-    target: str
+    owner: str
+    key: str
     value: object
     place: Loc
     step: str = ""
@@ -38,15 +40,9 @@ class PartValue:
     level: keys.Level | None = None
 
     @property
-    def owner(self) -> str:
-        """The target without its last word: path, traffic.LABEL, loggers.NAME or a setting recipe's name."""
-        return self.target.removesuffix(self.key).removesuffix(".")
-
-    @property
-    def key(self) -> str:
-        """The last word of the target. A misspelt parameter of a recipe may contain dots."""
-        last = str(self.place[-1])
-        return last if self.target.endswith(f".{last}") else self.target.rpartition(".")[2]
+    def target(self) -> str:
+        """The key as a factor names it."""
+        return f"{self.owner}.{self.key}" if self.owner else self.key
 
     @property
     def where(self) -> Loc:
@@ -197,19 +193,21 @@ def part_values(part: keys.Part, has_path: bool) -> Iterator[PartValue]:
     """Yield every value that the keys of a part have in some trial, one for each direction and host."""
     yield from _values_in(part, "", ())
     if part.path is None and has_path:
-        yield from _values_in(keys.NetworkPath(), "path.", ("path",))
+        yield from _values_in(keys.NetworkPath(), "path", ("path",))
     yield from setting_values(part.settings)
     for factor, level, place in part_levels(part):
         for target, value in level.values.items():
             at = (*place, target) if factor.linked and target != factor.name else place
-            model = keys.model_of(target.rpartition(".")[0])
-            yield from PartValue(target, value, at, model=model, factor=factor, level=level).split()
+            owner, _, key = target.rpartition(".")
+            model = keys.model_of(owner)
+            yield from PartValue(owner, key, value, at, model=model, factor=factor, level=level).split()
 
 
 def setting_values(settings: Mapping[str, str | PerHost[str]]) -> Iterator[PartValue]:
     """Yield the values of settings of hosts."""
-    for key, text in settings.items():
-        yield from PartValue(key, keys.read_target(key, text), ("settings", key)).split()
+    for target, text in settings.items():
+        recipe, _, key = target.rpartition(".")
+        yield from PartValue(recipe, key, keys.read_target(target, text), ("settings", target)).split()
 
 
 def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue]:
@@ -222,12 +220,12 @@ def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue
         for index, one in enumerate(value if many else (value,)):
             at = (*place, name, index) if many else (*place, name)
             if isinstance(one, keys.Strict):
-                entry = f"{getattr(one, 'label', getattr(one, 'logger', None)) or index}." if many else ""
-                yield from _values_in(one, f"{owner}{name}.{entry}", at)
+                label = str(getattr(one, "label", getattr(one, "logger", None)) or index) if many else ""
+                yield from _values_in(one, ".".join(filter(None, (owner, name, label))), at)
             elif one is not None and not isinstance(one, Mapping):
-                yield from PartValue(f"{owner}{name}", one, at, model=type(model)).split()
+                yield from PartValue(owner, name, one, at, model=type(model)).split()
     for name, text in getattr(model, "parameters", {}).items():
-        yield PartValue(f"{owner}{name}", text, (*place, name), model=type(model))
+        yield PartValue(owner, name, text, (*place, name), model=type(model))
 
 
 def part_levels(part: keys.Part) -> Iterator[tuple[keys.Factor, keys.Level, Loc]]:

@@ -245,4 +245,3 @@ def _with_main_part(tree: Map) -> Map:
         with_main.put(MAIN, main, parts.key_positions.get(MAIN, tree.position))
         result.put("parts", with_main, tree.key_positions.get("parts", tree.position))
     return result
-
