@@ -117,7 +117,7 @@ def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     study = (sizes, replicates) == SHAPES[STUDY]
     tree, _ = parse_yaml(study_of(replicates) if study else crossed(sizes, replicates), "bench.yaml")
     whole = merge_layers([tree], [])
-    experiment = Experiment.model_validate(whole).with_source(tree, whole)
+    experiment = Experiment.model_validate(whole).with_tree(whole)
     testbed = load_testbed(ROOT / "hosts" / ("example-freebsd.yaml" if study else "lab.yaml"))
     catalogue = Catalogue(ROOT / "templates")
     resolved = resolve_experiment(experiment, testbed)

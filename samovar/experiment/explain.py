@@ -81,7 +81,7 @@ class PartExplainer:
         self.testbed, self.catalogue, self.name, self.levels = resolved.testbed, catalogue, name, levels
         self.settings, self.model = resolved.settings[name], resolved.experiment.parts[name]
         self.has_title = list(resolved.experiment.parts) != [MAIN]
-        tree = resolved.experiment.complete or Map(Position(resolved.experiment.name, 0, 0))
+        tree = resolved.experiment.tree or Map(Position(resolved.experiment.name, 0, 0))
         self.tree = node_at(tree, "parts", name)
         part = PartToCheck(Validation(resolved.experiment, tree, []), self.testbed, catalogue, self.model)
         self.setters = part.setters
@@ -169,7 +169,7 @@ class PartExplainer:
         if owner == "path" and self.testbed.device is not None and own != "delay":
             own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # its delay is one-way
             link = self.testbed.bottleneck_link or ""
-            node = node_at(self.testbed.written, "links", link, "adapter", own)
+            node = node_at(self.testbed.tree, "links", link, "adapter", own)
             values = [LayerValue.of(node, "testbed")] if isinstance(node, Text) else []
             values += _default(keys.keys_of(keys.Adapter).get(own))
             if values:

@@ -125,7 +125,7 @@ def load_testbed(path: Path) -> Testbed:
 def load_config(path: Path) -> Config:
     """Load the configuration of the controller, config.yaml; raises DefinitionError with every error."""
     tree, problems = read_yaml(path)
-    return _valid(validate(Config, tree), problems).with_source(tree)
+    return _valid(validate(Config, tree), problems).with_tree(tree)
 
 
 def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
@@ -150,8 +150,8 @@ def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, byte
     """
     own = merged.sources[0]
     files = {"experiment.yaml": own.read_bytes()}
-    if testbed.written is not None:
-        files["testbed.yaml"] = Path(testbed.written.position.file).read_bytes()
+    if testbed.tree is not None:
+        files["testbed.yaml"] = Path(testbed.tree.position.file).read_bytes()
     if len(merged.sources) > 1:
         home = own.absolute().parent
         names = {source: source.absolute().relative_to(home).as_posix() for source in merged.sources}
@@ -207,7 +207,7 @@ def _check_experiment_file(
             _check_file_name(checked, "experiment", path)
         problems += checked.problems
         if name == chosen and checked.model is not None:
-            applied = checked.model.with_source(tree, checked.tree)
+            applied = checked.model.with_tree(checked.tree)
     return applied
 
 
@@ -221,7 +221,7 @@ def _check_file_name(checked: Validation[M], key: str, path: Path) -> None:
 def _check_testbed(path: Path, tree: Map) -> Validation[Testbed]:
     checked = validate(Testbed, tree)
     if checked.model is not None:
-        checked.model = checked.model.with_source(tree)
+        checked.model = checked.model.with_tree(tree)
         _check_file_name(checked, "testbed", path)
         check_testbed(checked, checked.model)
     return checked

@@ -98,7 +98,7 @@ class FactorEffects:
     def _why(self, part: Treatments, rows: tuple[int, int], factor: str | None) -> str:
         """Return the end of a warning: `, as …` with the reasons why two treatments give equal trials."""
         one, other = (part.resolved(row) for row in rows)
-        tree = yaml_tree.node_at(self.experiment.complete, "parts", part.part)
+        tree = yaml_tree.node_at(self.experiment.tree, "parts", part.part)
         node = yaml_tree.node_at(tree, "factors", factor or "")
         texts = []
         for reason in dict.fromkeys(self._reasons(tree, one, other)) or [Reason(UNUSED)]:

@@ -184,7 +184,7 @@ def _located(error: TreatmentError | DesignError, resolved: experiment.ResolvedE
     If several values have the text of the error, the value whose keys share most words with the error is
     chosen.
     """
-    part = yaml_tree.node_at(resolved.experiment.complete, "parts", error.part)
+    part = yaml_tree.node_at(resolved.experiment.tree, "parts", error.part)
     if isinstance(error, DesignError):
         node = yaml_tree.node_at(part, *error.place)
         return error if node is None else DefinitionError([node.position.problem(str(error))])

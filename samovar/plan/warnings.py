@@ -43,7 +43,7 @@ def warnings_of(
     warnings: list[str] = []
     for name, part in experiment.parts.items():
         warnings += _design_warnings(name, part.replicates, experiment.order.kind, len(treatments[name]))
-        written = yaml_tree.node_at(experiment.complete, "parts", name)
+        written = yaml_tree.node_at(experiment.tree, "parts", name)
         for key, lost in NOT_RECORDED.items():
             if not getattr(part, key) and yaml_tree.node_at(written, key) is None:
                 warnings.append(f"{name}: no {key}; {lost}; write `{key}: []` if none are intended")
@@ -51,7 +51,7 @@ def warnings_of(
         warnings += effects.warnings(treatments[name])
         warnings += beside.get(name, ())
         warnings += [texts[name] for texts in found if name in texts]
-    if not experiment.figures and yaml_tree.node_at(experiment.complete, "figures") is None:
+    if not experiment.figures and yaml_tree.node_at(experiment.tree, "figures") is None:
         warnings.append("no figures; the report will draw nothing; write `figures: []` if none are intended")
     return tuple(dict.fromkeys((*warnings, *_unrecorded(experiment, trials, outputs))))
 

@@ -36,7 +36,7 @@ def experiment_of(text: str) -> Experiment:
     problems = list(mistakes)
     whole = merge_layers([tree], problems)
     assert not problems, problems
-    return Experiment.model_validate(whole).with_source(tree, whole)
+    return Experiment.model_validate(whole).with_tree(whole)
 
 
 def planned(text: str, testbed: Testbed = LAB, catalogue: Catalogue = CATALOGUE) -> Plan:

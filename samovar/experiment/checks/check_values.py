@@ -160,21 +160,21 @@ def check_site(
     testbed: keys.Testbed, config: keys.Config | None, catalogue: keys.RecipeCatalogue
 ) -> Iterator[Problem]:
     """Yield the problems in the settings of config.yaml, of a testbed and of its hosts."""
-    every, tree = list(testbed.hosts), testbed.written
+    every, tree = list(testbed.hosts), testbed.tree
     layers: list[tuple[Map | None, Loc, Mapping[str, str | PerHost[str]], list[str]]] = [
         (tree, (), testbed.settings, every),
         *((tree, ("hosts", name), host.settings, [name]) for name, host in testbed.hosts.items()),
     ]
     if config is not None:
-        layers.append((config.written, (), config.settings, every))
+        layers.append((config.tree, (), config.settings, every))
         for os, system in config.os.items():
             hosts = [name for name in every if testbed.hosts[name].os == os]
-            layers.append((config.written, ("os", os), system.settings, hosts))
+            layers.append((config.tree, ("os", os), system.settings, hosts))
     for tree, prefix, settings, hosts in layers:
         if tree is None:
             continue
         names = {name for host in hosts for name in testbed.names_of(host)}
-        known = names if tree is testbed.written else None  # config.yaml may name hosts of other testbeds
+        known = names if tree is testbed.tree else None  # config.yaml may name hosts of other testbeds
         systems = sorted({testbed.hosts[host].system for host in hosts})
         for one in setting_values(settings):
             found = chain(

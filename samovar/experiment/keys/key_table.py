@@ -81,23 +81,20 @@ class Strict(BaseModel):
 class SourceFile(Strict):
     """A model of a whole file that keeps the tree from which it was read."""
 
-    _written: Map | None = PrivateAttr(None)
-    _complete: Map | None = PrivateAttr(None)
+    _tree: Map | None = PrivateAttr(None)
 
     @property
-    def written(self) -> Map | None:
-        """The file's tree with its positions, merged over the files that it extends."""
-        return self._written
+    def tree(self) -> Map | None:
+        """The file's tree with its positions.
 
-    @property
-    def complete(self) -> Map | None:
-        """The tree of an experiment after profile and overrides are merged and every part is complete."""
-        return self._complete
+        The tree of an experiment has everything merged (base, fragments, profile, --set) and complete parts.
+        """
+        return self._tree
 
-    def with_source(self, tree: Map, complete: Map | None = None) -> Self:
-        """Return a copy of this model whose properties `written` and `complete` return these trees."""
+    def with_tree(self, tree: Map) -> Self:
+        """Return a copy of this model whose property `tree` returns this tree."""
         copy = self.model_copy()
-        copy._written, copy._complete = tree, complete
+        copy._tree = tree
         return copy
 
 

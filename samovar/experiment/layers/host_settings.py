@@ -56,15 +56,15 @@ def resolve_settings(
     experiment: Experiment, part: str, testbed: Testbed, config: Config | None = None
 ) -> SettingsByHost:
     """Return the settings of all hosts in one part, before factors set any. Raises DefinitionError."""
-    own = node_at(experiment.complete, "parts", part, "settings")
-    site = config.written if config is not None else None
+    own = node_at(experiment.tree, "parts", part, "settings")
+    site = config.tree if config is not None else None
     found: dict[str, dict[str, HostSetting]] = {}
     for host, machine in testbed.hosts.items():
         values: dict[str, list[LayerValue]] = {}
         layers = (
             ("", own),
-            ("host", node_at(testbed.written, "hosts", host, "settings")),
-            ("testbed", node_at(testbed.written, "settings")),
+            ("host", node_at(testbed.tree, "hosts", host, "settings")),
+            ("testbed", node_at(testbed.tree, "settings")),
             ("os", node_at(site, "os", machine.os, "settings")),
             ("site", node_at(site, "settings")),
         )

@@ -321,7 +321,7 @@ def test_a_parameter_of_a_recipe_may_be_a_formula() -> None:
         f"traffic: [{FLOW}]\n",
         "x.yaml",
     )
-    experiment = Experiment.model_validate(merge_layers([tree], [])).with_source(tree)
+    experiment = Experiment.model_validate(merge_layers([tree], [])).with_tree(tree)
     paths = [
         trial.resolved.path for trial in make_plan(resolve_experiment(experiment, DUMBBELL), CATALOGUE).trials
     ]

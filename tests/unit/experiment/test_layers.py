@@ -196,7 +196,7 @@ fragments:
 """
     path = folder.read("study", text).parts["one"].path
     assert path is not None
-    written = plain(folder.read("study", text).complete)
+    written = plain(folder.read("study", text).tree)
     assert isinstance(written, dict)
     assert written["parts"]["one"]["path"] == {
         "rate": "1Mbit",
@@ -214,7 +214,7 @@ def test_a_fragment_file_is_used_by_a_part_and_by_another_fragment(folder: Folde
     assert one is not None
     assert two is not None
     assert (one.rtt_s, two.rtt_s) == (0.2, 0.002)
-    assert plain(study.complete["parts"]["one"]["path"]["rate"]) == "1Mbit"  # type: ignore[index,call-overload]
+    assert plain(study.tree["parts"]["one"]["path"]["rate"]) == "1Mbit"  # type: ignore[index,call-overload]
 
 
 def test_fragments_of_a_base_can_be_used_where_it_is_extended(folder: Folder) -> None:
@@ -337,8 +337,8 @@ def test_a_fragment_that_is_defined_twice_is_refused(folder: Folder) -> None:
 
 def test_overridden_values_are_kept_with_their_positions(folder: Folder) -> None:
     study = folder.read("study", "experiment: study\nextends: base\npath: {buffer: 9packets}\n")
-    assert study.complete is not None
-    parts = study.complete["parts"]
+    assert study.tree is not None
+    parts = study.tree["parts"]
     assert isinstance(parts, Map)
     path = parts["two"]["path"]  # type: ignore[index,call-overload]
     assert isinstance(path, Map)
@@ -409,7 +409,7 @@ def test_a_value_by_direction_is_merged_over_a_downstream_value(
     folder: Folder, over: str, whole: Mapping[str, object]
 ) -> None:
     study = folder.read("study", f"experiment: study\nextends: base\npath: {over}\n")
-    written = plain(study.complete)
+    written = plain(study.tree)
     assert isinstance(written, dict)
     assert {key: written["parts"]["one"]["path"][key] for key in ("rate", "buffer")} == whole
 
@@ -419,7 +419,7 @@ def test_a_queue_of_both_directions_can_be_changed_in_one(folder: Folder) -> Non
     study = folder.read(
         "study", "experiment: study\nextends: base\npath: {aqm: {up: codel}, buffer: {up: 9packets}}\n"
     )
-    written = plain(study.complete)
+    written = plain(study.tree)
     assert isinstance(written, dict)
     assert written["parts"]["one"]["path"]["buffer"] == {"down": "546packets", "up": "9packets"}
 

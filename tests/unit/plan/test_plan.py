@@ -53,7 +53,7 @@ def planned(*changes: tuple[str, str], testbed: Testbed = TESTBED) -> Plan:
     tree, _ = parse_yaml(text, "study.yaml")
     whole = merge_layers([tree], [])
     return make_plan(
-        resolve_experiment(Experiment.model_validate(whole).with_source(tree, whole), testbed), CATALOGUE
+        resolve_experiment(Experiment.model_validate(whole).with_tree(whole), testbed), CATALOGUE
     )
 
 
