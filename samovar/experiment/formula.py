@@ -386,21 +386,18 @@ class Scope:
             return amount.computed(self.value)
         if not isinstance(amount, Formula):
             return amount
+        dimension = amount.fitting
         try:
-            return self._typed(amount)
+            number = amount.term.counted_in(dimension)(self.number)
+            value = KINDS[amount.kind].value(number)
+            if amount.kind != "buffer":
+                return value
+            # both units, as some queue disciplines count packets and others bytes
+            packets = number if dimension == PACKETS else number / self.number("MTU")
+            return Buffer(max(_whole(packets), 1), _whole(packets * self.number("MTU")))
         except (UnitError, ZeroDivisionError) as error:
             problem = error if isinstance(error, UnitError) else "a division by zero"
             raise UnitError(f"'{amount.text}': {problem}") from None
-
-    def _typed(self, formula: Formula) -> int | float | Buffer:
-        kind, dimension = KINDS[formula.kind], formula.fitting
-        number = formula.term.counted_in(dimension)(self.number)
-        value = kind.value(number)
-        if formula.kind != "buffer":
-            return value
-        # both units, as some queue disciplines count packets and others bytes
-        packets = number if dimension == PACKETS else number / self.number("MTU")
-        return Buffer(max(_whole(packets), 1), _whole(packets * self.number("MTU")))
 
     def number(self, name: str) -> Fraction:
         """Return the value of a name in bytes, seconds or bytes per second, or a share as a fraction.

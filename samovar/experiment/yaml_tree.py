@@ -101,15 +101,15 @@ class Map(dict[str, "Node"]):
 
     def only(self, keys: Collection[str]) -> Map:
         """Return a shallow copy with only these keys."""
+        return self.without((self.keys() | self.overridden.keys()).difference(keys))
+
+    def without(self, keys: Collection[str]) -> Map:
+        """Return a shallow copy without these keys and their values in weaker layers."""
         copy = self.copied()
-        for key in (self.keys() | self.overridden.keys()).difference(keys):
+        for key in keys:
             copy.pop(key, None)
             copy.overridden.pop(key, None)
         return copy
-
-    def without(self, keys: Collection[str]) -> Map:
-        """Return a shallow copy without these keys."""
-        return self.only((self.keys() | self.overridden.keys()).difference(keys))
 
 
 Node = Text | Seq | Map

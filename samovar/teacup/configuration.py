@@ -45,12 +45,15 @@ class TeacupEntry:
 class Configuration:
     """The values of a configuration that was read.
 
-    `notes` collects pairs of a variable and a remark about values that have no counterpart.
+    `notes` collects pairs of a variable and a remark about values that have no counterpart. `routers` and
+    `hosts` (end hosts) are control names.
     """
 
     def __init__(self, module: Module, path: Path) -> None:
         self.module, self.path = module, path
         self.notes: list[tuple[str, str]] = []
+        self.routers = [str(one) for one in self.listed("router")]
+        self.hosts = [str(one) for one in self.listed("hosts")]
 
     def note(self, variable: str, text: str) -> None:
         """Add a note once."""
@@ -90,16 +93,6 @@ class Configuration:
         return DefinitionError.at(self.path, message)
 
     # Hosts
-
-    @cached_property
-    def routers(self) -> list[str]:
-        """The control names of routers."""
-        return [str(one) for one in self.listed("router")]
-
-    @cached_property
-    def hosts(self) -> list[str]:
-        """The control names of end hosts."""
-        return [str(one) for one in self.listed("hosts")]
 
     @cached_property
     def names(self) -> Mapping[str, str]:

@@ -94,12 +94,6 @@ class OldTrial:
         """When the last flow ended."""
         return max(flow.last_s for flow in self.flows)
 
-    @property
-    def tcp_logs(self) -> Iterator[tuple[str, str, Path]]:
-        """The logs of TCP's state (SIFTR, Web10G, ttprobe): host, name in LOGS, and file."""
-        for host, files in self.files.hosts.items():
-            yield from ((host, name, files[name]) for name in files.keys() & LOGS.keys())
-
     def uname(self, host: str) -> str:
         """Return the host's system, release and version."""
         files = self.files.hosts.get(host, {})
@@ -361,7 +355,8 @@ def _components(
     )
     loggers = (
         LoggerPlan(logger=LOGS[name][0], host=host, interface=old.interface_of(host))
-        for host, name, _ in old.tcp_logs
+        for host, files in old.files.hosts.items()
+        for name in files.keys() & LOGS.keys()
     )
     hosts = {
         f"hosts.{host}": HostPlan(

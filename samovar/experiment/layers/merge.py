@@ -170,7 +170,7 @@ def merge_layer(base: Map, layer: Map, problems: list[Problem]) -> Map:
     holders = [base, *(parts.values() if isinstance(parts, Map) else ())]
     for key in LISTED.keys() & layer.keys():
         _check_changes(key, layer[key], [one.get(key) for one in holders if isinstance(one, Map)], problems)
-    top = layer.without(["parts"])
+    top = layer.only([key for key in layer if key != "parts"])
     result = merge_maps(base, _applicable(base, top), problems, "")
     if isinstance(parts, Map) and "parts" in result:
         result["parts"] = changed = parts.copied()
@@ -236,7 +236,7 @@ def _with_lists(tree: Map, problems: list[Problem]) -> Map:
 
 def _with_main_part(tree: Map) -> Map:
     """Return a layer with its factors and treatments moved to the part `main`."""
-    result = tree.without(DESIGN)
+    result = tree.only([key for key in tree if key not in DESIGN])
     parts = result.get("parts", Map(tree.position))
     own = parts.get(MAIN, Map(tree.position)) if isinstance(parts, Map) else None
     if isinstance(own, Map) and isinstance(parts, Map):
