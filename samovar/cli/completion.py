@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 from click import shell_completion
+from click.shell_completion import CompletionItem
 
 from samovar.cli.project_folder import find_project, names
 from samovar.errors import ProjectError
 from samovar.installation import SHIPPED, TEMPLATES
-
-Items = list[shell_completion.CompletionItem]
 
 
 @shell_completion.add_completion_class
@@ -45,137 +45,106 @@ def completion_script(program: click.Command, shell: str) -> str:
     return kind(program, {}, "samovar", "_SAMOVAR_COMPLETE").source()
 
 
-def _root(ctx: click.Context) -> Path | None:
-    """Return the project folder that the command would use, or None outside a project."""
-    given = ctx.find_root().params.get("project")
-    try:
-        return ctx.obj or find_project(Path(given or "."))
-    except ProjectError:
-        return None
+def _completer(find: Callable[[Path, click.Context, str], Iterable[str]]) -> Any:
+    """Return a function for Click that completes a word to those of the found texts that begin with it.
 
+    `find` gets the folder of the project that the command would use. Outside a project, nothing is completed.
+    """
 
-def _results(ctx: click.Context) -> Path | None:
-    """Return the results folder of the project, or None outside a project."""
-    root = _root(ctx)
-    return root / _read(root / "config.yaml").get("results", "results") if root else None
-
-
-def _matching(found: Iterable[str], incomplete: str) -> Items:
-    return [shell_completion.CompletionItem(one) for one in found if one.startswith(incomplete)]
-
-
-def _files(folder: str) -> Any:
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        root = _root(ctx)
-        return _matching(names(root, folder), incomplete) if root else []
+    @wraps(find)
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        try:
+            root = ctx.obj or find_project(Path(ctx.find_root().params.get("project") or "."))
+        except ProjectError:
+            return []
+        return [CompletionItem(one) for one in find(root, ctx, incomplete) if one.startswith(incomplete)]
 
     return complete
 
 
-experiments, studies, testbeds = _files("experiments"), _files("experiments/studies"), _files("hosts")
+experiments = _completer(lambda root, ctx, incomplete: names(root, "experiments"))
+studies = _completer(lambda root, ctx, incomplete: names(root, "experiments/studies"))
+testbeds = _completer(lambda root, ctx, incomplete: names(root, "hosts"))
+power_actions = _completer(lambda root, ctx, incomplete: ("on", "off", "cycle", "status"))
+profiles = _completer(lambda root, ctx, incomplete: _merged(root, ctx, "profiles"))
+trials = _completer(
+    lambda root, ctx, incomplete: (row[0] for row in _newest_plan(root, ctx).get("trials", []))
+)
 
 
-def power_actions(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete an action of the command `power`."""
-    return _matching(("on", "off", "cycle", "status"), incomplete)
-
-
-def campaigns(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_completer
+def campaigns(root: Path, ctx: click.Context, incomplete: str) -> list[str]:
     """Complete an EXPERIMENT that has a campaign; after a slash, complete EXPERIMENT/CAMPAIGN."""
-    results = _results(ctx)
-    if results is None:
-        return []
+    results = _results(root)
     if "/" in incomplete:
-        found = [str(plan.parent.relative_to(results)) for plan in results.glob("*/*/plan.json")]
-    else:  # one plan shows that a folder has campaigns, and not studies or comparisons
-        found = [path.name for path in results.glob("*") if next(path.glob("*/plan.json"), None)]
-    return _matching(sorted(found), incomplete)
+        return sorted(str(plan.parent.relative_to(results)) for plan in results.glob("*/*/plan.json"))
+    # One plan shows that a folder has campaigns, and not studies or comparisons.
+    return sorted(path.name for path in results.glob("*") if next(path.glob("*/plan.json"), None))
 
 
-def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete a profile of the experiment that the command line names."""
-    return _matching(_merged(ctx, "profiles"), incomplete)
-
-
-def overrides(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_completer
+def overrides(root: Path, ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Complete KEY=VALUE with the factors of the experiment and their levels."""
-    factors = _merged(ctx, "factors")
-    pairs = (f"{name}={level}" for name, levels in factors.items() for level in _texts(levels))
-    return _matching(pairs, incomplete)
+    for name, levels in _merged(root, ctx, "factors").items():
+        yield from (f"{name}={level}" for level in _texts(levels))
 
 
-def trials(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete the id of a trial from the plan of the experiment's newest campaign."""
-    return _matching((row[0] for row in _newest_plan(ctx).get("trials", [])), incomplete)
-
-
-def hosts(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_completer
+def hosts(root: Path, ctx: click.Context, incomplete: str) -> Iterable[str]:
     """Complete a host of the testbed that the command line or the experiment names."""
-    root = _root(ctx)
-    if root is None:
-        return []
     own = _read(next(_experiment_files(root, _experiment(ctx)), root)).get("testbed")
     name = ctx.params.get("testbed") or own or _read(root / "config.yaml").get("testbed")
     files = (folder / "hosts" / f"{str(name).partition(',')[0]}.yaml" for folder in (root, SHIPPED))
-    return _matching(_read(next(filter(Path.is_file, files), root)).get("hosts") or (), incomplete)
+    return _read(next(filter(Path.is_file, files), root)).get("hosts") or ()
 
 
-def levels(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_completer
+def levels(root: Path, ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Complete FACTOR=LEVEL of --only: after a space another FACTOR=LEVEL, after a comma another level.
 
-    Factors and levels are those of the experiment's file and of its newest campaign's plan.
+    Factors and levels are those of the newest campaign's plan, and of the experiment's file and its parts.
     """
     before, space, word = incomplete.rpartition(" ")
     name, _, chosen = word.partition("=")
+    parts = (one for one in _merged(root, ctx, "parts").values() if isinstance(one, dict))
+    in_file = [_merged(root, ctx, "factors"), *(one.get("factors") for one in parts)]
     known: dict[str, dict[str, None]] = {}
-    for factors in (*(part["factors"] for part in _newest_plan(ctx).get("parts", [])), *_factors(ctx)):
-        for factor, labels in factors.items():
+    for factors in (*(part["factors"] for part in _newest_plan(root, ctx).get("parts", [])), *in_file):
+        for factor, labels in (factors if isinstance(factors, dict) else {}).items():
             known.setdefault(factor, {}).update(dict.fromkeys(_texts(labels)))
     others, comma, _ = chosen.rpartition(",")
     if comma and name in known:
-        known = {
-            name: dict.fromkeys(f"{others},{one}" for one in known[name] if one not in others.split(","))
-        }
-    return _matching(
-        (f"{before}{space}{factor}={label}" for factor, labels in known.items() for label in labels),
-        incomplete,
-    )
+        left = [one for one in known[name] if one not in others.split(",")]
+        known = {name: dict.fromkeys(f"{others},{one}" for one in left)}
+    for factor, texts in known.items():
+        yield from (f"{before}{space}{factor}={one}" for one in texts)
 
 
-def factors(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_completer
+def factors(root: Path, ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Complete a factor of a campaign's plan; after a comma, another factor."""
     before, comma, _ = incomplete.rpartition(",")
-    found = dict.fromkeys(name for part in _newest_plan(ctx).get("parts", []) for name in part["factors"])
-    return _matching(
-        (f"{before}{comma}{one}" for one in ("part", *found) if one not in before.split(",")), incomplete
-    )
+    found = (name for part in _newest_plan(root, ctx).get("parts", []) for name in part["factors"])
+    for one in dict.fromkeys(("part", *found)):
+        if one not in before.split(","):
+            yield f"{before}{comma}{one}"
 
 
-def limits(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_completer
+def limits(root: Path, ctx: click.Context, incomplete: str) -> Iterable[str]:
     """Complete the metric of a limit, from outputs.yaml of the package and of the project."""
-    folders = (SHIPPED / "analysis" / "inst", (_root(ctx) or SHIPPED) / "analysis")
-    found = dict.fromkeys(
-        name for one in folders for name in _read(one / "outputs.yaml").get("metrics") or ()
-    )
-    return _matching(found, incomplete)
+    files = (SHIPPED / "analysis" / "inst" / "outputs.yaml", root / "analysis" / "outputs.yaml")
+    return dict.fromkeys(name for file in files for name in _read(file).get("metrics") or ())
 
 
-def _factors(ctx: click.Context) -> Iterator[dict[str, Any]]:
-    """Yield the factors in the experiment's file: those of the experiment, and those of each part."""
-    yield _merged(ctx, "factors")
-    for part in _merged(ctx, "parts").values():
-        if isinstance(part, dict) and isinstance(part.get("factors"), dict):
-            yield part["factors"]
-
-
-def _newest_plan(ctx: click.Context) -> dict[str, Any]:
+def _newest_plan(root: Path, ctx: click.Context) -> dict[str, Any]:
     """Return the plan.json of the campaign that the command line names, or of the newest campaign.
 
     The newest campaign is that of the experiment that the command line names. Returns an empty mapping if
     there is no such campaign.
     """
-    results, name = _results(ctx), str(ctx.params.get("campaign") or ctx.params.get("a") or _experiment(ctx))
-    if results is None or not name:
+    results, name = _results(root), str(ctx.params.get("campaign") or ctx.params.get("a") or _experiment(ctx))
+    if not name:
         return {}
     files = [results / name / "plan.json", *sorted(results.glob(f"{Path(name).stem}/*-*/plan.json"))[-1:]]
     try:
@@ -183,6 +152,11 @@ def _newest_plan(ctx: click.Context) -> dict[str, Any]:
     except (OSError, ValueError, StopIteration):
         return {}
     return tree if isinstance(tree, dict) else {}
+
+
+def _results(root: Path) -> Path:
+    path: Path = root / _read(root / "config.yaml").get("results", "results")
+    return path
 
 
 def _experiment(ctx: click.Context) -> str:
@@ -193,12 +167,12 @@ def _experiment(ctx: click.Context) -> str:
     return str(ctx.params.get("experiment") or next(iter(ctx.args), ""))
 
 
-def _merged(ctx: click.Context, key: str) -> dict[str, Any]:
+def _merged(root: Path, ctx: click.Context, key: str) -> dict[str, Any]:
     """Return the mapping under a key, merged from the experiment's file and all files that it extends."""
-    root, name = _root(ctx), _experiment(ctx)
+    name = _experiment(ctx)
     found: dict[str, Any] = {}
     seen: set[str] = set()
-    while root and name and name not in seen:
+    while name and name not in seen:
         seen.add(name)
         path = next(_experiment_files(root, name), None)
         tree = _read(path) if path else {}

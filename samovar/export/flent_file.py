@@ -22,8 +22,6 @@ from typing import Any
 
 from samovar.events import Emit, Event
 
-FORMAT_VERSION = 4
-TEST = "tcp_nup"
 PING = "Ping (ms) ICMP"
 UNITS = {"Mbit/s": "Mbits/s"}
 SOCKET_KEYS = {"cwnd": "tcp_cwnd", "srtt": "tcp_rtt"}
@@ -99,9 +97,9 @@ def flent_data(
     started = datetime.fromtimestamp(start_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     treatment = ", ".join(f"{factor} {level}" for factor, level in manifest["treatment"].items())
     return {
-        "version": FORMAT_VERSION,
+        "version": 4,
         "metadata": {
-            "NAME": TEST,
+            "NAME": "tcp_nup",
             "TITLE": manifest["id"],
             "NOTE": f"{about['title']}: {treatment}; {manifest['verdict']}",
             "TIME": started,

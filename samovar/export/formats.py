@@ -70,18 +70,16 @@ def write_parquet(folder: Path, campaign: Path, about: Mapping[str, str], emit: 
     time = pa.timestamp("ns", tz="UTC")
     tables = json.loads((folder / "columns.json").read_bytes())
     for done, (name, columns) in enumerate(tables.items(), 1):
+        read_as = {column: types.get(kind, pa.string()) for column, kind in columns.items()}
         convert = csv.ConvertOptions(
-            column_types={column: types.get(kind, pa.string()) for column, kind in columns.items()},
+            column_types=read_as,
             null_values=["NA"],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
             true_values=["TRUE"],
             false_values=["FALSE"],
         )
-        fields = [
-            (column, time if kind == "time" else types.get(kind, pa.string()))
-            for column, kind in columns.items()
-        ]
+        fields = [(column, time if columns[column] == "time" else kind) for column, kind in read_as.items()]
         origin = {f"samovar.{key}": text for key, text in {**about, "table": name}.items()}
         schema = pa.schema(fields, metadata=origin)
         read = csv.ReadOptions(block_size=BLOCK_BYTES)
@@ -97,11 +95,7 @@ def write_parquet(folder: Path, campaign: Path, about: Mapping[str, str], emit: 
 FORMATS: Mapping[str, Format] = {
     "csv": Format(".csv", "a file per table of measures", MEASURES),
     "parquet": Format(
-        ".parquet",
-        "the same tables with types; needs pyarrow",
-        MEASURES,
-        write_parquet,
-        require_pyarrow,
+        ".parquet", "the same tables with types; needs pyarrow", MEASURES, write_parquet, require_pyarrow
     ),
     "flent": Format(".flent.gz", "a data file of Flent per trial", ("metrics", "series"), write_flent_files),
 }

@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from samovar.atomic_files import write_json, write_whole
+from samovar.atomic_files import write_json
 from samovar.campaign import run_command
 from samovar.campaign.collection import SUMS, sha256_of, write_sums
 from samovar.events import Emit, Event
 from samovar.experiment import Outputs
 from samovar.report.campaign_data import Json
 from samovar.report.document import compose
-from samovar.report.page import PAGE, ListedCampaign, make_page
+from samovar.report.page import PAGE, ListedCampaign, write_report
 from samovar.report.scorecard import VERDICTS, Result, read_results
-from samovar.report.typeset import TEMPLATES, typeset
+from samovar.report.typeset import TEMPLATES
 
-PAGE_TEMPLATE = "report.html.j2"
 SCORECARD, README, CRATE = "scorecard.json", "README.txt", "ro-crate-metadata.json"
 COPIES = {
     "provenance": ("experiment.yaml", "testbed.yaml", "plan.json", "provenance.json", "journal.jsonl"),
@@ -47,9 +46,8 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
                 shutil.copyfile(file, bundle / folder / file.name)
     document = compose(campaign, results)
     pdf = bundle / f"{campaign.plan.experiment}.pdf"
-    write_whole(pdf, typeset(document, bundle, campaign.start_s))
     listed = [ListedCampaign("", campaign, campaign.plan.ids)]
-    write_whole(bundle / PAGE, make_page(document, pdf, listed, PAGE_TEMPLATE))
+    write_report("report", document, pdf, campaign.start_s, listed)
     write_json(bundle / SCORECARD, [vars(result) for result in results])
     commands = (run_command(campaign.plan), *document["regenerate"])
     repeat = "\n".join(f"  {line}" for line in commands)

@@ -21,13 +21,11 @@ from samovar.report.comparison import (
 )
 from samovar.report.document import OUTPUT_DEFAULTS
 from samovar.report.overview import pairs, when
-from samovar.report.page import PAGE, ListedCampaign, make_page
+from samovar.report.page import ListedCampaign, write_report
 from samovar.report.provenance import report_software
-from samovar.report.typeset import typeset
 from samovar.units import counted
 
 COMPARISON_PDF, JUNIT = "comparison.pdf", "junit.xml"
-TEMPLATE, PAGE_TEMPLATE = "comparison.typ", "comparison.html.j2"
 ELEMENTS = {FAILED: "failure", NO_DATA: "error"}
 """The element in a test case for each verdict that does not pass."""
 
@@ -43,10 +41,8 @@ def make_comparison(
     comparison = compare_campaigns(sides, by, limits, root, to, emit)
     write_whole(to / JUNIT, junit_xml(comparison))
     t_s = max(side.campaign.end_s for side in sides)
-    document, pdf = compose_comparison(comparison), to / COMPARISON_PDF
-    write_whole(pdf, typeset(document, to, t_s, TEMPLATE))
     listed = [ListedCampaign(name, one.campaign, one.ids) for name, one in zip("AB", sides, strict=True)]
-    write_whole(to / PAGE, make_page(document, pdf, listed, PAGE_TEMPLATE))
+    write_report("comparison", compose_comparison(comparison), to / COMPARISON_PDF, t_s, listed)
     return comparison
 
 

@@ -7,7 +7,7 @@ import math
 import sys
 from array import array
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +18,8 @@ from samovar.report.number_format import number
 Columns = dict[str, list[str]]
 NAMES = {"rtt": "RTT", "srtt": "srtt", "rto": "RTO", "cwnd": "cwnd", "ssthresh": "ssthresh"}
 ROWS_AT_ONCE = 10_000
+MISSING = ("", "NA", "NaN", "Inf", "-Inf")
+"""Texts in a column of numbers that are not drawn."""
 KINDS = ("line", "step", "points", "segments", "bars", "boxes")
 """Kinds of layouts that are drawn as curves."""
 OVER_LEVELS = ("bars", "boxes")
@@ -62,12 +64,14 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
     if form is None:
         return None
     texts = columns[form.x]
-    levels = list(dict.fromkeys(texts)) if form.kind in OVER_LEVELS or not _is_numeric(texts) else []
+    numbers = list(map(_number, texts))
+    is_text = any(math.isnan(one) and text not in MISSING for one, text in zip(numbers, texts, strict=True))
+    levels = list(dict.fromkeys(texts)) if form.kind in OVER_LEVELS or is_text else []
     places = {level: float(place) for place, level in enumerate(levels)}
-    values = {"x": [places[one] for one in texts] if levels else _numbers(texts)}
+    values = {"x": [places[one] for one in texts] if levels else numbers}
     for name, column in (("y", form.y), ("low", form.low), ("high", form.high)):
         if column in columns:
-            values[name] = _numbers(columns[column])
+            values[name] = list(map(_number, columns[column]))
     groups: dict[str, dict[str, list[int]]] = {}
     labels = columns[form.curve] if form.curve else _labels(columns, trials)
     for row, (panel, label) in enumerate(zip(_panels(form, columns), labels, strict=True)):
@@ -109,7 +113,7 @@ def _read_tiles(figure: Json, layout: Json, columns: Columns, trials: Mapping[st
     facets = tuple(str(one) for one in layout.get("facets") or [])
     if not {*names, *facets} <= set(columns):
         return None
-    values = _numbers(columns[names[2]])
+    values = list(map(_number, columns[names[2]]))
     known = [one for one in values if not math.isnan(one)]
     least, range_ = min(known, default=0.0), max(known, default=0.0) - min(known, default=0.0)
     across, down, *_ = (columns[name] for name in names)
@@ -235,29 +239,13 @@ def encoded(values: Sequence[float]) -> Json:
     return {"base": base, "floats": b64encode(floats.tobytes()).decode()}
 
 
-def _numbers(texts: Sequence[str]) -> list[float]:
-    """Return the numbers in texts, and NaN for a text that is not a finite number, such as NA."""
+def _number(text: str) -> float:
+    """Return the number in a text, or NaN if it is not a finite number, such as NA."""
     try:
-        numbers = list(map(float, texts))
+        value = float(text)
     except ValueError:
-        numbers = [float(text) if _is_number(text) else math.nan for text in texts]
-    return (
-        numbers
-        if all(map(math.isfinite, numbers))
-        else [v if math.isfinite(v) else math.nan for v in numbers]
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_numeric(texts: Iterable[str]) -> bool:
-    return all(text in ("", "NA") or _is_number(text) for text in texts)
+        return math.nan
+    return value if math.isfinite(value) else math.nan
 
 
 def _words(name: str) -> str:

@@ -25,7 +25,7 @@ from samovar.report.number_format import moment
 from samovar.report.overview import reasons
 from samovar.report.provenance import script_body
 from samovar.report.scorecard import VERDICTS
-from samovar.report.typeset import TEMPLATES, change_texts, draw_pictures, printable
+from samovar.report.typeset import TEMPLATES, change_texts, draw_pictures, printable, typeset
 
 INDEX, PAGE = "index.html", "report.html"
 PAGE_TEMPLATES = TEMPLATES / "page"
@@ -44,12 +44,23 @@ class ListedCampaign(NamedTuple):
     ids: Collection[str]
 
 
-def make_page(document: Json, pdf: Path, campaigns: Sequence[ListedCampaign], template: str) -> bytes:
+def write_report(
+    kind: str, document: Json, pdf: Path, t_s: float, campaigns: Sequence[ListedCampaign]
+) -> None:
+    """Write a report as a PDF, and beside it as a page; `kind` is `report`, `study` or `comparison`.
+
+    `t_s` is the date of the PDF in seconds since the epoch. The same campaigns in the same folders always
+    give the same bytes. Raises ReportError if a picture or the PDF cannot be made.
+    """
+    write_whole(pdf, typeset(document, pdf.parent, t_s, f"{kind}.typ"))
+    write_whole(pdf.with_name(PAGE), _page(document, pdf, campaigns, f"{kind}.html.j2"))
+
+
+def _page(document: Json, pdf: Path, campaigns: Sequence[ListedCampaign], template: str) -> bytes:
     """Return the page of a report: the document that the PDF shows, its figures as curves, and the trials.
 
     A figure is about the trials of the campaign that it names with the key `of`. Otherwise it is about those
-    of all campaigns, whose ids follow the name of their campaign. The same campaigns in the same folders
-    always give the same bytes. Raises ReportError if a picture cannot be drawn.
+    of all campaigns, whose ids follow the name of their campaign.
     """
     folder = pdf.parent
     table = trial_table(campaigns, folder)

@@ -26,6 +26,12 @@ def provenance(campaign: Campaign) -> list[Json]:
     recorded, analysis = campaign.provenance, campaign.analysis
     controller: Json = recorded.get("controller") or {}
     git: Json = recorded.get("git") or {}
+    trials = Counter(one.node for one in campaign.state.trials.values())
+    nodes = {
+        node: {**campaign.state.nodes.get(node, {}), "trials": trials[node]}
+        for node in sorted(trials)
+        if node
+    }
     groups: dict[str, Json] = {
         "samovar": {
             "version": controller.get("samovar") or __version__,
@@ -40,24 +46,13 @@ def provenance(campaign: Campaign) -> list[Json]:
         },
         "Report": report_software(),
         "Lab": recorded.get("lab") or {},
-        "Nodes": _nodes(campaign),
+        "Nodes": nodes if len(trials) > 1 else {},
     }
     shown = {
         name: pairs({key.replace("_", " "): one_line(value) for key, value in facts.items()})
         for name, facts in groups.items()
     }
     return [{"name": name, "facts": facts} for name, facts in shown.items() if facts]
-
-
-def _nodes(campaign: Campaign) -> Json:
-    """Return versions and number of trials by the node that controlled the trials; empty for one node."""
-    trials = Counter(one.node for one in campaign.state.trials.values())
-    about = campaign.state.nodes
-    return (
-        {node: {**about.get(node, {}), "trials": number} for node, number in sorted(trials.items()) if node}
-        if len(trials) > 1
-        else {}
-    )
 
 
 def report_software() -> dict[str, str]:

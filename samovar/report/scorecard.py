@@ -21,10 +21,10 @@ ROUNDING = 1e-9
 ANALYSIS_FILES = ("bundle/figures.json", "bundle/tables.json", "bundle/analysis.json", "tables/summary.csv")
 """The files of the analysis that the report needs."""
 REQUIRED_COLUMNS = ("part", "metric", "unit", "median", "lo", "hi", "n")
-QUANTILES = ("min", "p25", "p75", "p90", "max")
-WITHDRAWN_COLUMNS = ("mean_lo", "mean_hi", "seed")
-"""Columns that only older analyses have."""
-OTHER_COLUMNS = (*QUANTILES, *WITHDRAWN_COLUMNS, "mean", "confidence", "valid", "suspect", "flow")
+OTHER_COLUMNS = (
+    *("min", "p25", "p75", "p90", "max", "mean", "confidence", "valid", "suspect", "flow"),
+    *("mean_lo", "mean_hi", "seed"),  # only older analyses have these
+)
 """Columns that summary.csv and flows.csv may have besides the required ones. Any further column is a
 factor."""
 
@@ -170,42 +170,33 @@ def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRo
 
 
 def _satisfies(line: keys.Expect, value: float) -> bool:
+    within = (line.within or "0").strip()  # a percentage of the target, or in the target's unit
+    target = abs(line.equals or 0)
+    allowed = target * float(within[:-1]) / 100 if within.endswith("%") else float(within)
     return (
         (line.below is None or value < line.below)
         and (line.above is None or value > line.above)
         and (line.between is None or line.between[0] <= value <= line.between[1])
-        and (line.equals is None or abs(value - line.equals) <= _tolerance(line.equals, line.within))
+        and (line.equals is None or abs(value - line.equals) <= allowed + ROUNDING * target)
     )
 
 
-def _tolerance(target: float, within: str | None) -> float:
-    """Return the allowed distance from a target.
-
-    `within` gives it as a percentage of the target, or in the target's unit.
-    """
-    text = (within or "0").strip()
-    given = abs(target) * float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    return ROUNDING * abs(target) + given
-
-
 def _expected_text(line: keys.Expect, unit: str) -> str:
-    texts = [] if line.equals is None else [_target_text(line.equals, line.within, unit)]
+    """Return what is expected as text, such as `546 packets ± 2 %` or `above 3 s and below 4 s`."""
+    texts = []
+    if line.equals is not None:
+        texts.append(quantity(line.equals, unit))
+        within = (line.within or "").strip()
+        if within.endswith("%"):
+            texts[0] += f" ± {within[:-1].strip()} %"
+        elif within:
+            divisor, symbol = scale((line.equals,), unit)
+            texts[0] += f" ± {number(float(within) / divisor)} {symbol}".rstrip()
     if line.between is not None:
         texts.append("between " + span(*line.between, unit).replace("–", " and "))
     bounds = (("above", line.above), ("below", line.below))
     texts += [f"{word} {quantity(bound, unit)}" for word, bound in bounds if bound is not None]
     return listed(texts) + (f" that of {treatment_text(line.relative_to)}" if line.relative_to else "")
-
-
-def _target_text(target: float, within: str | None, unit: str) -> str:
-    """Return a target with its tolerance, such as 546 packets ± 2 %."""
-    text = quantity(target, unit)
-    if within is None:
-        return text
-    if within.strip().endswith("%"):
-        return f"{text} ± {within.strip()[:-1].strip()} %"
-    divisor, symbol = scale((target,), unit)
-    return f"{text} ± {number(float(within) / divisor)} {symbol}".rstrip()
 
 
 def _observed_text(rows: Sequence[SummaryRow], unit: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import __version__
-from samovar.atomic_files import write_json, write_whole
+from samovar.atomic_files import write_json
 from samovar.campaign import run_command
 from samovar.campaign.collection import sha256_of
 from samovar.errors import ReportError
@@ -20,13 +20,12 @@ from samovar.report.campaign_data import Campaign, Json
 from samovar.report.document import compose, data_files, output_name, scorecard_section
 from samovar.report.number_format import moment
 from samovar.report.overview import pairs, trials_text, when
-from samovar.report.page import PAGE, ListedCampaign, make_page
+from samovar.report.page import ListedCampaign, write_report
 from samovar.report.provenance import one_line
 from samovar.report.scorecard import DIFFERS, Result, read_results
-from samovar.report.typeset import typeset
 from samovar.units import counted
 
-TEMPLATE, PAGE_TEMPLATE, CAMPAIGNS = "study.typ", "study.html.j2", "campaigns.json"
+CAMPAIGNS = "campaigns.json"
 SHOWN_DIGITS = 16
 """The PDF shows this many digits of a checksum; campaigns.json has all digits."""
 SECTION_FACTS = ("Campaign", "Overrides", "When", "Bottleneck", "Trials")
@@ -52,15 +51,6 @@ class ReportedCampaign:
         """The SHA-256 of the files that identify the campaign."""
         files = {name: self.campaign.folder / name for name in CHECKED_FILES}
         return {name: sha256_of(file) for name, file in files.items() if file.is_file()}
-
-    def as_json(self) -> Json:
-        """Return the campaign's entry in campaigns.json, with full checksums."""
-        return {
-            "experiment": self.campaign.plan.experiment,
-            "campaign": self.campaign.folder.name,
-            "sha256": self.checksums,
-            "trials_used": self.campaign.analysis.get("trials_used", []),
-        }
 
 
 ReportedSection = tuple[Section, ReportedCampaign]
@@ -100,13 +90,21 @@ def make_study(
     document |= {"figures": [one for one in made if one.get("file")], "data": data_files(folder, made)}
     pdf = folder / f"{study.study}.pdf"
     end_s = max(one.campaign.end_s for one in reported)
-    write_whole(pdf, typeset(document, folder, end_s, template=TEMPLATE))
     listed = [ListedCampaign(one.name, one.campaign, one.campaign.plan.ids) for one in reported]
-    write_whole(folder / PAGE, make_page(document, pdf, listed, PAGE_TEMPLATE))
+    write_report("study", document, pdf, end_s, listed)
     judged = [(one.campaign.plan.experiment, result) for one in reported for result in one.results]
     lines = [{"experiment": experiment, **vars(result)} for experiment, result in judged]
     write_json(folder / SCORECARD, lines)
-    write_json(folder / CAMPAIGNS, [one.as_json() for one in reported])
+    listing = [
+        {
+            "experiment": one.campaign.plan.experiment,
+            "campaign": one.campaign.folder.name,
+            "sha256": one.checksums,
+            "trials_used": one.campaign.analysis.get("trials_used", []),
+        }
+        for one in reported
+    ]
+    write_json(folder / CAMPAIGNS, listing)
     return pdf, finish_bundle(folder, pdf, [result for _, result in judged], emit)
 
 

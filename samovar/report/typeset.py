@@ -19,7 +19,7 @@ LARGEST_SVG = 1_000_000
 """Largest SVG picture in bytes. Larger ones, which have tens of thousands of points, become PNG pictures."""
 
 
-def typeset(document: Json, bundle: Path, t_s: float, template: str = "report.typ") -> bytes:
+def typeset(document: Json, bundle: Path, t_s: float, template: str) -> bytes:
     """Return the PDF of a report; the same input gives the same bytes. Raises ReportError.
 
     `t_s` is the date of the PDF in seconds since the epoch.

@@ -190,7 +190,7 @@ hostile_text = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), min_si
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_in_any_place_can_be_set(made: Path, words: list[str]) -> None:
     document = minimal_document(*words)
-    assert typeset(document, made / "bundle", 0.0).startswith(b"%PDF")
+    assert typeset(document, made / "bundle", 0.0, "report.typ").startswith(b"%PDF")
 
 
 def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, object]:
