@@ -279,14 +279,12 @@ class Controller:
         plan, catalogue = planned.plan, self.project.catalogue
         policy = campaign.policy_of(planned.experiment, planned.testbed, self.project.config, {})
         found = availability.find_missing(plan, catalogue, facts, policy)
-        return [*self._disk_space(cost), *availability.unsupported_paths(plan, catalogue), *found]
-
-    def _disk_space(self, cost: Cost) -> Sequence[Finding]:
-        """Return a finding if the results folder is not writable, or has too little space for the trials."""
-        why = availability.unusable(self.project.results)
-        if why is not None:
-            return (Finding(availability.HERE, why, "set `results` in config.yaml to a folder", True),)
-        return tuple(availability.space_here(cost, self.project.results, self.project.config.free_space))
+        results = self.project.results
+        if why := availability.unusable(results):
+            here = [Finding(availability.HERE, why, "set `results` in config.yaml to a folder", True)]
+        else:
+            here = [*availability.space_here(cost, results, self.project.config.free_space)]
+        return [*here, *availability.unsupported_paths(plan, catalogue), *found]
 
 
 def _root_commands(

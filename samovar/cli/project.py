@@ -8,14 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from samovar.campaign import (
-    PLAN,
-    TESTBEDS,
-    Archive,
-    ResumePoint,
-    find_resume_point,
-    testbeds_of,
-)
+from samovar.campaign import PLAN, TESTBEDS, Archive, ResumePoint, find_resume_point, testbeds_of
 from samovar.campaign.availability import check_recipes
 from samovar.errors import DefinitionError
 from samovar.experiment import (
@@ -196,17 +189,13 @@ class Project:
         return "project" if path.absolute().is_relative_to(self.root) else "samovar"
 
     def _load(self, request: Request) -> ResolvedExperiment:
-        path = self._experiment_path(request.experiment)
+        name = request.experiment  # or the path of a file
+        is_path = name.endswith(".yaml") and Path(name).exists()
+        path = Path(name) if is_path else _find(name, self.experiments(), "experiment", "experiments/")
         testbed = self.testbed_path(request.testbed) if request.testbed else None
         overrides = parse_overrides(request.overrides)
         options = LoadOptions(request.profile or None, overrides, self.config, self.outputs)
         return load_experiment(path, self.catalogue, testbed, options)
-
-    def _experiment_path(self, name: str) -> Path:
-        """Return the path of an experiment file; `name` is the experiment's name, or the path itself."""
-        if name.endswith(".yaml") and Path(name).exists():
-            return Path(name)
-        return _find(name, self.experiments(), "experiment", "experiments/")
 
     def _plan(self, own: ResolvedExperiment) -> PlannedExperiment:
         plan = make_plan(own, self.catalogue, self.outputs)

@@ -23,12 +23,10 @@ from typing import Any
 from samovar.events import Emit, Event
 
 PING = "Ping (ms) ICMP"
-UNITS = {"Mbit/s": "Mbits/s"}
 SOCKET_KEYS = {"cwnd": "tcp_cwnd", "srtt": "tcp_rtt"}
 """Flent's keys by quantity for the raw values of an upload; Flent's plots of sockets read these keys."""
 FURTHEST_S = 5.0
-"""Values are not interpolated if the next sample is more than this much later, as in Flent (`max_distance` of
-its aggregators)."""
+"""Values are not interpolated over a longer gap between samples; in Flent, this is `max_distance`."""
 TCP_METRICS = {"goodput_bps", "rwnd_max_bytes"}
 """Metrics that only TCP flows have. A flow that has one of these metrics is a TCP flow."""
 Points = list[tuple[float, float, float, float]]
@@ -89,11 +87,12 @@ def flent_data(
         for one in (name, *also):
             results[one] = on_grid(points, grid)
             raw[one] += [{"t": start_s + t, "val": mid, "min": lo, "max": hi} for t, lo, mid, hi in points]
-            meta[one] = {"UNITS": UNITS.get(unit, unit), "FLOW": flow, "QUANTITY": quantity}
+            meta[one] = {"UNITS": unit.replace("Mbit/s", "Mbits/s"), "FLOW": flow, "QUANTITY": quantity}
         if quantity == "throughput":
             meta[name]["METRICS"] = metrics[flow]
         if quantity in SOCKET_KEYS:
             raw[names[flow]] += [{"t": start_s + t, SOCKET_KEYS[quantity]: mid} for t, _, mid, _ in points]
+    uploads = sum(name.startswith("TCP") for name in names.values())
     started = datetime.fromtimestamp(start_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     treatment = ", ".join(f"{factor} {level}" for factor, level in manifest["treatment"].items())
     return {
@@ -110,9 +109,7 @@ def flent_data(
             "IP_VERSION": 6 if ":" in flows[0]["to_address"] else 4,
             "LENGTH": math.ceil(manifest["resolved"]["duration_s"]),
             "STEP_SIZE": round(min((b - a for a, b in pairwise(grid)), default=1.0), 6),
-            "TEST_PARAMETERS": {
-                "upload_streams": str(sum(name.startswith("TCP") for name in names.values()))
-            },
+            "TEST_PARAMETERS": {"upload_streams": str(uploads)},
             "BATCH_NAME": about["campaign"],
             "DATA_FILENAME": f"{manifest['id']}.flent.gz",
             "SERIES_META": meta,

@@ -53,10 +53,7 @@ def require_pyarrow() -> None:
 
 
 def write_parquet(folder: Path, campaign: Path, about: Mapping[str, str], emit: Emit) -> None:
-    """Write a Parquet file beside each CSV table in a folder.
-
-    The types of the columns are read from columns.json.
-    """
+    """Write a Parquet file beside each CSV table in a folder, with the types in columns.json."""
     import pyarrow as pa
     from pyarrow import csv
     from pyarrow import parquet as pq
