@@ -1,4 +1,4 @@
-"""The group of all commands, the options that several of them have, and how one is run in its project.
+"""The group of all commands, options that several commands have, and how a command runs in its project.
 
 A one-letter option means the same in every command.
 """
@@ -105,16 +105,10 @@ NEW = flag("--new/-n/new_campaign", "Begin a new campaign even if one can be res
 CAMPAIGN = click.argument("campaign", default="", shell_complete=completion.campaigns)
 PRINT_JSON = flag("--json/-j/as_json", "Print JSON.")
 ALL = flag("--all/-a/every_trial", "Show every trial.")
-TRIAL = click.option(
-    "--trial",
-    default="",
-    shell_complete=completion.trials,
-    help="One trial, by its id or the beginning of it.",
-)
 
 
 def only_option(*names: str, of: str = "") -> Callable[[Body], Body]:
-    """Return an option that picks trials by their levels; `of` is about whose trials."""
+    """Return an option that picks trials by their levels; `of` is ` of A` for campaign A of two."""
     return click.option(
         *names,
         multiple=True,

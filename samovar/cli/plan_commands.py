@@ -18,7 +18,6 @@ from samovar.cli.options import (
     PICK,
     PRINT_JSON,
     SHARD,
-    TRIAL,
     flag,
     in_project,
     main,
@@ -117,7 +116,12 @@ def plan(
 @main.command()
 @EXPERIMENT
 @click.argument("key")
-@TRIAL
+@click.option(
+    "--trial",
+    default="",
+    shell_complete=completion.trials,
+    help="One trial, by its id or the beginning of it.",
+)
 @in_project
 def explain(controller: Controller, request: Request, key: str, trial: str) -> None:
     """Show where the value of a key is set, and which other values it overrides."""
