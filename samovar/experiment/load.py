@@ -22,6 +22,7 @@ from samovar.experiment.layers.overrides import override_layers
 from samovar.experiment.layers.reuse import MergedExperiment, merge_reused, read_or_report, read_profiles
 from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.yaml_tree import Map, plain, read_yaml, yaml_names, yaml_path
+from samovar.installation import SHIPPED
 
 ORIGINALS = "definition"
 """Folder of a campaign with unchanged copies of the experiment's file and the files it reuses."""
@@ -153,8 +154,11 @@ def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, byte
     if testbed.tree is not None:
         files["testbed.yaml"] = Path(testbed.tree.position.file).read_bytes()
     if len(merged.sources) > 1:
-        home = own.absolute().parent
-        names = {source: source.absolute().relative_to(home).as_posix() for source in merged.sources}
+        homes = (own.absolute().parent, SHIPPED / "experiments")
+        names = {}
+        for source, path in ((one, one.absolute()) for one in merged.sources):
+            home = next((folder for folder in homes if path.is_relative_to(folder)), path.parent)
+            names[source] = path.relative_to(home).as_posix()
         body = yaml.safe_dump(plain(merged.tree), sort_keys=False, allow_unicode=True, width=110)
         header = f"# Made of {', '.join(names.values())}, see {ORIGINALS}/.\n"
         files["experiment.yaml"] = (header + body).encode()

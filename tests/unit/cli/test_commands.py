@@ -77,6 +77,14 @@ def test_a_new_project_plans_at_once_through_both_doors_and_from_a_folder_below(
     assert "6 trials" in out
 
 
+def test_an_experiment_of_a_project_extends_a_shipped_one(tmp_path: Path) -> None:
+    assert run(tmp_path, "init", "mine")[0] == 0
+    assert run(tmp_path / "mine", "new", "longer", "--from", "demo")[0] == 0
+    code, out, err = run(tmp_path / "mine", "plan", "longer")
+    assert (code, err) == (0, "")
+    assert out.startswith("longer (full) on lab: demo, changed\n")
+
+
 def test_a_project_sees_what_is_shipped_and_overrides_it(project: Path) -> None:
     recipe = project / "templates" / "linux" / "aqm" / "pfifo.sh.j2"
     recipe.parent.mkdir(parents=True)
