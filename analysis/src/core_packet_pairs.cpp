@@ -17,7 +17,7 @@ namespace {
 constexpr int32_t none = -1;
 constexpr int64_t slack_ns = 1000000000;
 
-bool takes_part(const Packets& packets, const Sides& sides, size_t i) {
+inline bool takes_part(const Packets& packets, const Sides& sides, size_t i) {
   const int flow = packets.flow[i];  // a missing flow is negative
   return flow > 0 && sides[static_cast<size_t>(flow - 1)].group >= 0 && packets.id[i] >= 0 &&
          !std::isnan(packets.t_ns[i]);
@@ -287,28 +287,29 @@ size_t returned_packets(const Packets& mon, const Sides& sides, const Matching& 
   return n;
 }
 
-}  // namespace
-
-namespace {
-
-// Packets of mon that were seen at ref, in order of time; with several CPUs a file's order is slightly different.
-template <typename Visit>
-void each_matched(const Packets& mon, const Matching& matching, Visit visit) {
-  bool sorted = true;
-  double last_ns = -std::numeric_limits<double>::infinity();
-  for (size_t j = 0; j < mon.n && sorted; ++j) {
-    if (matching.ref_of_mon[j] < 0) continue;
-    sorted = mon.t_ns[j] >= last_ns;
-    last_ns = mon.t_ns[j];
+// Sorts rows by time; rows of the same time keep their order. With several CPUs, some packets of a file are late: only these are sorted.
+template <typename Earlier>
+void order_rows(std::vector<int32_t>& rows, Earlier earlier) {
+  std::vector<int32_t> late;
+  auto kept = rows.begin();
+  for (const int32_t row : rows) {
+    if (kept != rows.begin() && earlier(row, kept[-1])) late.push_back(row);
+    else *kept++ = row;
   }
-  std::vector<size_t> rows;
-  for (size_t j = 0; j < mon.n; ++j) {
-    if (matching.ref_of_mon[j] < 0) continue;
-    if (sorted) visit(j);
-    else rows.push_back(j);
-  }
-  std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) { return mon.t_ns[a] < mon.t_ns[b]; });
-  for (const size_t j : rows) visit(j);
+  std::stable_sort(late.begin(), late.end(), earlier);
+  std::copy(late.begin(), late.end(), kept);
+  std::inplace_merge(rows.begin(), kept, rows.end(), earlier);
+}
+
+// Packets of mon that were seen at ref, in order of time.
+std::vector<int32_t> matched_rows(const Packets& mon, const Matching& matching) {
+  std::vector<int32_t> rows;
+  rows.reserve(mon.n);
+  prefer_large_pages(rows.data(), mon.n * sizeof rows[0]);
+  for (size_t j = 0; j < mon.n; ++j)
+    if (matching.ref_of_mon[j] >= 0) rows.push_back(static_cast<int32_t>(j));
+  order_rows(rows, [&](int32_t a, int32_t b) { return mon.t_ns[a] < mon.t_ns[b]; });
+  return rows;
 }
 
 }  // namespace
@@ -319,23 +320,24 @@ std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sid
   std::vector<Pair> pairs;
   pairs.reserve(returned_packets(mon, mon_sides, matching));
   prefer_large_pages(pairs.data(), pairs.capacity() * sizeof(Pair));
-  each_matched(mon, matching, [&](size_t j) {
+  for (const int32_t row : matched_rows(mon, matching)) {
+    const size_t j = static_cast<size_t>(row);
     const int32_t i = matching.ref_of_mon[j];
     const Side side = mon_sides[static_cast<size_t>(mon.flow[j] - 1)];
     Conversation& talk = conversations[static_cast<size_t>(side.group)];
     const int64_t mon_ns = mon.time(j), ref_ns = ref.time(static_cast<size_t>(i));
     if (side.outgoing) {
       talk.send(mon_ns, ref_ns);
-      return;
+      continue;
     }
     const Outgoing* out = talk.before(mon_ns);
-    if (!out) return;
+    if (!out) continue;
     talk.used = out->number;
     const int64_t round_ns = ref_ns - out->ref_ns;
     const int64_t rtt_ns = round_ns - (mon_ns - out->mon_ns);
     pairs.push_back({side.group, static_cast<double>(ref_ns) - static_cast<double>(round_ns) / 2,
                      static_cast<double>(out->mon_ns), std::max<int64_t>(rtt_ns, 0), rtt_ns < 0});
-  });
+  }
   return pairs;
 }
 
@@ -351,9 +353,7 @@ Delays::Delays(const Packets& ref, const Packets& mon, const Sides& mon_sides, c
 }
 
 void Delays::order(std::vector<int32_t>& rows, const double* t_ns) {
-  const auto earlier = [t_ns](int32_t a, int32_t b) { return is_before(t_ns[a], t_ns[b]); };
-  // Captures usually are in order.
-  if (!std::is_sorted(rows.begin(), rows.end(), earlier)) std::stable_sort(rows.begin(), rows.end(), earlier);
+  order_rows(rows, [t_ns](int32_t a, int32_t b) { return is_before(t_ns[a], t_ns[b]); });
 }
 
 void Tally::add(bool is_matched, bool is_ambiguous) {

@@ -244,8 +244,11 @@ void Reader::absorb_parts(const Destination& to, size_t threads) {
 }
 
 size_t Reader::read(const Destination& to, size_t first, size_t limit) {
+  const uint8_t* const begin = source_->cursor();
   const size_t n = decode_rows(*capture_, decoder_, to, first, limit);
   source_->check();
+  // A compressed file's bytes are not where they were.
+  if (source_->stays()) source_->unmap(begin, source_->cursor());
   datagrams_.complete(decoder_.take_fragments(), decoder_.flows(), to, first, read_);
   read_ += n;
   return n;

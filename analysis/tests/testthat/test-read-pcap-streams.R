@@ -56,6 +56,16 @@ test_that("the rows of all parts of a capture are the rows of the whole", {
   expect_equal(read_pcap_parts(write_capture(list()), nrow), list())
 })
 
+test_that("a capture that is read in parts does not stay in memory", {
+  # 64 MB in packets that leave no page of the file unread.
+  path <- write_capture(rep(list(ethernet(ipv4(udp(payload = raw(16000)), 17))), 4000))
+  file_mb <- function() as.numeric(gsub("\\D", "", grep("^RssFile", readLines("/proc/self/status"), value = TRUE))) / 1024
+  before_mb <- file_mb()
+  mb <- unlist(read_pcap_parts(path, \(part) file_mb() - before_mb, packets = 250))
+  expect_length(mb, 16)
+  expect_lt(max(mb), 16)
+})
+
 test_that("only the requested columns are returned", {
   path <- write_capture(list(ethernet(ipv4(udp(), 17))))
   expect_named(read_pcap(path, c("t_ns", "ttl")), c("t_ns", "ttl"))
