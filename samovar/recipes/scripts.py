@@ -152,10 +152,11 @@ class TrialScripts:
 
         split_finish_output() separates the parts. If nothing was recorded, the trial's folder is deleted.
         """
-        found = (self.counters_body(host), f"echo {quote(FOUND)}\n", self.read_body(host, None))
+        ended = (self.counters_body(host), self.network_body(host))
+        found = (f"echo {quote(FOUND)}\n", self.read_body(host, None))
         restored = (f"echo {quote(RESTORED)}\n", self.restore_body(host, was), self.read_body(host))
         deletion = () if self.processes(host) else (DELETE_FOLDER,)
-        return self.script(host, (*self._halts(host), *found, *restored, *deletion))
+        return self.script(host, (*self._halts(host), *ended, *found, *restored, *deletion))
 
     def restore_body(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Return text that restores the state, last change first."""
@@ -181,15 +182,18 @@ class TrialScripts:
         return self.script(host, (self._step(host, "reboot", {}),))
 
     def counters_body(self, host: str) -> str:
-        """Return text that prints counters of a host and its settings, and the state of its network."""
+        """Return text that prints counters of a host and of its settings."""
+        return "".join((self._own_step(host, "counters"), *self.blocks(host, "counters")))
+
+    def network_body(self, host: str) -> str:
+        """Return text that prints the state of a host's network: MTU, routes, queue disciplines, filters."""
         ends = ((flow.from_host, flow.from_address) for flow in self.resolved.flows)
         other_ends = ((flow.to_host, flow.to_address) for flow in self.resolved.flows)
         network = {
             "interfaces": self.resolved.hosts[host].interfaces,
             "addresses": sorted({address for end, address in (*ends, *other_ends) if end != host}),
         }
-        counters, surroundings = self._own_step(host, "counters"), self._own_step(host, "network", network)
-        return "".join((counters, *self.blocks(host, "counters"), surroundings))
+        return self._own_step(host, "network", network)
 
     def owned(self, host: str) -> tuple[str, ...]:
         """Return patterns of lines that step `network` prints only because of settings of the trial."""
@@ -227,10 +231,13 @@ class TrialScripts:
         programs = self.processes(host)
         recorders = [program for program in programs if program.kind != "generator"]
         clients, servers = ([one for one in programs if one.end == end] for end in ("client", "server"))
-        # Samplers report when they are ready. Other programs are polled, which is slower, so they come last.
-        blocks = [
+        # The state of the network is printed while programs start. Samplers report when they are ready. Other
+        # programs are polled, which is slower, so they come last.
+        starts = [
             *((program, "start") for program in recorders),
             *((program, "server") for program in servers),
+        ]
+        preparations = [
             *((program, "ready") for program in reversed(recorders)),
             *((program, "ready") for program in servers),
             *((program, "prepare") for program in clients),
@@ -238,8 +245,11 @@ class TrialScripts:
         flows = (ends.flow for ends in self.flows if ends.client_host == host)
         peers = dict.fromkeys(one.to_address if one.from_host == host else one.from_address for one in flows)
         neighbours = self._step(host, "neighbours", {"peers": tuple(peers)}) if peers else ""
-        texts = [self._program(host, program, block, offers) for program, block in blocks]
-        parts = [neighbours, *texts, self.counters_body(host)]
+        started, prepared = (
+            [self._program(host, program, block, offers) for program, block in blocks]
+            for blocks in (starts, preparations)
+        )
+        parts = [neighbours, *started, self.network_body(host), *prepared, self.counters_body(host)]
         return self.script(host, parts) if any(parts) else None
 
     def clock(self, host: str) -> str:
@@ -312,11 +322,14 @@ class TrialScripts:
         programs = self.processes(host)
         if not programs:
             return None
-        lines = [f"{verb} {program.name}\n" for verb in ("halt", "await_end", "tell") for program in programs]
+        halts, awaits, reports = (
+            [f"{verb} {program.name}\n" for program in programs] for verb in ("halt", "await_end", "tell")
+        )
+        # Printed while the programs end.
         began = f"began {' '.join(map(quote, self.clients(host)))}\n"
         abandon = self._step(host, "abandon", {"clients": self.clients(host)}) if broken_off else ""
         drains = (self._program(host, one, "drain") for one in programs if one.kind != "generator")
-        return self.script(host, (abandon, *drains, *lines, began))
+        return self.script(host, (abandon, *drains, *halts, began, *awaits, *reports))
 
     def processes(self, host: str) -> tuple[Program, ...]:
         """Return the programs that the trial starts on a host: captures, loggers, clients, servers."""

@@ -6,15 +6,19 @@ drained() { # NAME
   set -- $d_told
   [ $# -ge 10 ] && [ $(($2 + ${10})) -ge "$5" ]
 }
-await 15 drained dst-eth1 || echo "err "dst-eth1" packets were left in the kernel's buffer"
+d_left=300
+until drained dst-eth1; do
+  d_left=$((d_left - 1))
+  [ "$d_left" -gt 0 ] || { echo "err "dst-eth1" packets were left in the kernel's buffer"; break; }
+done
 halt dst-eth1
 halt bulk-server
 halt late-server
+began 
 await_end dst-eth1
 await_end bulk-server
 await_end late-server
 tell dst-eth1
 tell bulk-server
 tell late-server
-began 
 exit 0

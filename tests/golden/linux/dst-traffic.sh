@@ -21,10 +21,10 @@ finish() {
 # call_off: end all clients, and the process that waits to start the next one.
 call_off() {
   for c_name in $clients; do finish "$c_name"; done
-  [ -e starter ] || return 0
+  [ -s starter ] || return 0
   read -r c_pid <starter
   kill "$c_pid" 2>/dev/null
-  rm starter
+  : >starter
 }
 # heard CLIENT: handle its end once; 1 if it has failed: an exit code other than 0, or an end before its time.
 heard() {

@@ -56,17 +56,6 @@ exit 0
 FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S=6 SIZE_BYTES='' LIMIT_S=80
 export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
 launch late-server 80 late-server.out sh -c 'sleep $LIMIT_S'
-while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
-  case $c_name in
-    cpu) ;;
-    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # the CPUs are the first lines
-  esac
-done </proc/stat
-read -r c_early _ </proc/uptime
-c_now=$(now_ns)
-read -r c_late _ </proc/uptime
-echo "clock=$c_now $c_early $c_late"
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -133,6 +122,17 @@ n_output=$(
   for n_to in 172.16.10.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
 ) || network_failed network ip "$?"
 each_line network_route "$n_output"
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu) ;;
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # the CPUs are the first lines
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 # ==== sized client ====
 listen
@@ -191,17 +191,6 @@ exit 0
 FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S='' SIZE_BYTES=1000000 LIMIT_S=80
 export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
 launch late-server 80 late-server.out sh -c 'sleep $LIMIT_S'
-while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
-  case $c_name in
-    cpu) ;;
-    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # the CPUs are the first lines
-  esac
-done </proc/stat
-read -r c_early _ </proc/uptime
-c_now=$(now_ns)
-read -r c_late _ </proc/uptime
-echo "clock=$c_now $c_early $c_late"
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -268,4 +257,15 @@ n_output=$(
   for n_to in 172.16.10.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
 ) || network_failed network ip "$?"
 each_line network_route "$n_output"
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu) ;;
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # the CPUs are the first lines
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0

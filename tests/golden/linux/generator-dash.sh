@@ -52,18 +52,6 @@ watch
 exit 0
 # ==== timed server ====
 launch late-server 80 late-server.out python3 -IS -c <http.py> serve 172.16.10.2 5001
-await 5 listening 5001 || { cat late-server.err >&2; fail "the HTTP server does not listen on port "5001; }
-while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
-  case $c_name in
-    cpu) ;;
-    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # the CPUs are the first lines
-  esac
-done </proc/stat
-read -r c_early _ </proc/uptime
-c_now=$(now_ns)
-read -r c_late _ </proc/uptime
-echo "clock=$c_now $c_early $c_late"
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -130,6 +118,18 @@ n_output=$(
   for n_to in 172.16.11.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
 ) || network_failed network ip "$?"
 each_line network_route "$n_output"
+await 5 listening 5001 || { cat late-server.err >&2; fail "the HTTP server does not listen on port "5001; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu) ;;
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # the CPUs are the first lines
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 # ==== sized client ====
 listen
@@ -184,18 +184,6 @@ watch
 exit 0
 # ==== sized server ====
 launch late-server 80 late-server.out python3 -IS -c <http.py> serve 172.16.10.2 5001
-await 5 listening 5001 || { cat late-server.err >&2; fail "the HTTP server does not listen on port "5001; }
-while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
-  case $c_name in
-    cpu) ;;
-    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # the CPUs are the first lines
-  esac
-done </proc/stat
-read -r c_early _ </proc/uptime
-c_now=$(now_ns)
-read -r c_late _ </proc/uptime
-echo "clock=$c_now $c_early $c_late"
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -262,4 +250,16 @@ n_output=$(
   for n_to in 172.16.11.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
 ) || network_failed network ip "$?"
 each_line network_route "$n_output"
+await 5 listening 5001 || { cat late-server.err >&2; fail "the HTTP server does not listen on port "5001; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu) ;;
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # the CPUs are the first lines
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0

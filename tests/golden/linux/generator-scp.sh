@@ -13,22 +13,6 @@ if ! pinned && command -v ping >/dev/null; then
     timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
   done
 fi
-set -- 'root ssh-ed25519 BBBB'
-user=${1%% *} key=${1#* }
-printf '%s\n' "$user" >late-client.user
-printf 'samovar %s\n' "$key" >late-client.known
-dd if=/dev/null of=late-client.file bs=1 seek=1000000000 2>/dev/null || fail "the file to copy could not be created"
-while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
-  case $c_name in
-    cpu) ;;
-    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # the CPUs are the first lines
-  esac
-done </proc/stat
-read -r c_early _ </proc/uptime
-c_now=$(now_ns)
-read -r c_late _ </proc/uptime
-echo "clock=$c_now $c_early $c_late"
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -95,6 +79,22 @@ n_output=$(
   for n_to in 172.16.11.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
 ) || network_failed network ip "$?"
 each_line network_route "$n_output"
+set -- 'root ssh-ed25519 BBBB'
+user=${1%% *} key=${1#* }
+printf '%s\n' "$user" >late-client.user
+printf 'samovar %s\n' "$key" >late-client.known
+dd if=/dev/null of=late-client.file bs=1 seek=1000000000 2>/dev/null || fail "the file to copy could not be created"
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu) ;;
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # the CPUs are the first lines
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 listen
 (
@@ -159,18 +159,6 @@ printf '%s\n' "AllowUsers $(id -un)" 'AuthenticationMethods publickey' "Authoriz
   "HostKey $dir/"late-server.key 'ListenAddress '172.16.11.2 'PidFile none' 'PermitRootLogin prohibit-password' \
   'Port '5001 'StrictModes no' 'Subsystem sftp internal-sftp' 'UsePAM no' >late-server.conf
 launch late-server 80 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
-await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
-while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
-  case $c_name in
-    cpu) ;;
-    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # the CPUs are the first lines
-  esac
-done </proc/stat
-read -r c_early _ </proc/uptime
-c_now=$(now_ns)
-read -r c_late _ </proc/uptime
-echo "clock=$c_now $c_early $c_late"
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -237,6 +225,18 @@ n_output=$(
   for n_to in 172.16.10.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
 ) || network_failed network ip "$?"
 each_line network_route "$n_output"
+await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu) ;;
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # the CPUs are the first lines
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 # ==== sized client ====
 printf 'offer %s %s\n' late-client "$(
@@ -253,22 +253,6 @@ if ! pinned && command -v ping >/dev/null; then
     timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
   done
 fi
-set -- 'root ssh-ed25519 BBBB'
-user=${1%% *} key=${1#* }
-printf '%s\n' "$user" >late-client.user
-printf 'samovar %s\n' "$key" >late-client.known
-dd if=/dev/null of=late-client.file bs=1 seek=1000000 2>/dev/null || fail "the file to copy could not be created"
-while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
-  case $c_name in
-    cpu) ;;
-    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # the CPUs are the first lines
-  esac
-done </proc/stat
-read -r c_early _ </proc/uptime
-c_now=$(now_ns)
-read -r c_late _ </proc/uptime
-echo "clock=$c_now $c_early $c_late"
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -335,6 +319,22 @@ n_output=$(
   for n_to in 172.16.11.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
 ) || network_failed network ip "$?"
 each_line network_route "$n_output"
+set -- 'root ssh-ed25519 BBBB'
+user=${1%% *} key=${1#* }
+printf '%s\n' "$user" >late-client.user
+printf 'samovar %s\n' "$key" >late-client.known
+dd if=/dev/null of=late-client.file bs=1 seek=1000000 2>/dev/null || fail "the file to copy could not be created"
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu) ;;
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # the CPUs are the first lines
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 listen
 (
@@ -398,18 +398,6 @@ printf '%s\n' "AllowUsers $(id -un)" 'AuthenticationMethods publickey' "Authoriz
   "HostKey $dir/"late-server.key 'ListenAddress '172.16.11.2 'PidFile none' 'PermitRootLogin prohibit-password' \
   'Port '5001 'StrictModes no' 'Subsystem sftp internal-sftp' 'UsePAM no' >late-server.conf
 launch late-server 80 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
-await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
-while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
-  case $c_name in
-    cpu) ;;
-    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # the CPUs are the first lines
-  esac
-done </proc/stat
-read -r c_early _ </proc/uptime
-c_now=$(now_ns)
-read -r c_late _ </proc/uptime
-echo "clock=$c_now $c_early $c_late"
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -476,4 +464,16 @@ n_output=$(
   for n_to in 172.16.10.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
 ) || network_failed network ip "$?"
 each_line network_route "$n_output"
+await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu) ;;
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # the CPUs are the first lines
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0

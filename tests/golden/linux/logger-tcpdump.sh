@@ -11,4 +11,8 @@ drained() { # NAME
   set -- $d_told
   [ $# -ge 10 ] && [ $(($2 + ${10})) -ge "$5" ]
 }
-await 15 drained src-tcpdump || echo "err "src-tcpdump" packets were left in the kernel's buffer"
+d_left=300
+until drained src-tcpdump; do
+  d_left=$((d_left - 1))
+  [ "$d_left" -gt 0 ] || { echo "err "src-tcpdump" packets were left in the kernel's buffer"; break; }
+done

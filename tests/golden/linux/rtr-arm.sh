@@ -142,43 +142,6 @@ COLUMNS = (
 )
 every(sample, COLUMNS)  # noqa: F821 - sampling.py precedes this file
 ' 0.005 rtr-queue.ready eth2
-await_ready rtr-queue || { cat rtr-queue.err >&2; fail "the queue sampler does not run on "eth2; }
-while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
-  case $c_name in
-    cpu) ;;
-    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # the CPUs are the first lines
-  esac
-done </proc/stat
-read -r c_early _ </proc/uptime
-c_now=$(now_ns)
-read -r c_late _ </proc/uptime
-echo "clock=$c_now $c_early $c_late"
-counted() {
-  case ${1-} in
-    qdisc) c_at=$5.$3 ;;
-    Sent) c_counts="$2 $4"; shift 6; c_counts="$c_counts ${1%,}" ;;
-    backlog)
-      [ "${4-}" = requeues ] || return 0 # a line in the table of cake's tins
-      case $c_at in
-        eth2.10:) counts queue.down "${3%p}" ;;
-        sv-down.2:) counts stage.down "${3%p}" ;;
-        sv-up.2:) counts stage.up "${3%p}" ;;
-      esac ;;
-  esac
-}
-counts() { # NAME WAITING
-  [ "$2" = 0 ] || c_waiting=yes
-  c_text="$c_text$1=$c_counts $2
-"
-}
-c_left=15 c_waiting=yes
-while [ -n "$c_waiting" ] && [ "$c_left" -gt 0 ]; do
-  [ "$c_left" = 15 ] || sleep 0.2
-  c_left=$((c_left - 1)) c_waiting='' c_text='' c_at=''
-  each_line counted "$(tc -s qdisc show)"
-done
-printf '%s' "$c_text"
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -245,4 +208,42 @@ n_output=$(
   for n_to in 172.16.10.2 172.16.11.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
 ) || network_failed network ip "$?"
 each_line network_route "$n_output"
+await_ready rtr-queue || { cat rtr-queue.err >&2; fail "the queue sampler does not run on "eth2; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu) ;;
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # the CPUs are the first lines
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
+counted() {
+  case ${1-} in
+    qdisc) c_at=$5.$3 ;;
+    Sent) c_counts="$2 $4"; shift 6; c_counts="$c_counts ${1%,}" ;;
+    backlog)
+      [ "${4-}" = requeues ] || return 0 # a line in the table of cake's tins
+      case $c_at in
+        eth2.10:) counts queue.down "${3%p}" ;;
+        sv-down.2:) counts stage.down "${3%p}" ;;
+        sv-up.2:) counts stage.up "${3%p}" ;;
+      esac ;;
+  esac
+}
+counts() { # NAME WAITING
+  [ "$2" = 0 ] || c_waiting=yes
+  c_text="$c_text$1=$c_counts $2
+"
+}
+c_left=15 c_waiting=yes
+while [ -n "$c_waiting" ] && [ "$c_left" -gt 0 ]; do
+  [ "$c_left" = 15 ] || sleep 0.2
+  c_left=$((c_left - 1)) c_waiting='' c_text='' c_at=''
+  c_shown=$(tc -s -d qdisc show)
+  each_line counted "$c_shown"
+done
+printf '%s' "$c_text"
 exit 0

@@ -1,5 +1,5 @@
 halt rtr-queue
+began 
 await_end rtr-queue
 tell rtr-queue
-began 
 exit 0

@@ -1,31 +1,29 @@
 # ---- read
-tc -d qdisc show dev eth1 | {
-  s_queue=none
-  while read -r _ kind handle place rest; do
-    case $rest in 'refcnt '*) rest=${rest#refcnt } rest=${rest#"${rest%%[!0-9]*}"} ;; esac
-    case $place in
-      root) echo shaper.eth1"=$kind $handle$rest" ;;
-      parent) [ "$handle" != 12: ] || s_queue="$kind ${rest#* }" ;;
-    esac
-  done
-  echo shaper.eth1".queue=$s_queue"
+shaped() { # qdisc KIND HANDLE dev DEVICE root|parent...
+  case ${6-} in root | parent) ;; *) return ;; esac
+  s_kind=$2 s_handle=$3 s_device=$5 s_place=$6; shift 6
+  [ "$s_device" = "$interface" ] || return 0
+  case "$s_place ${1-}" in 'root refcnt') shift 2 ;; 'parent '*) shift ;; esac
+  case $s_place in
+    root) echo "shaper.$interface=$s_kind $s_handle${*:+ }$*" ;;
+    parent) [ "$s_handle" != 12: ] || s_queue="$s_kind $*" ;;
+  esac
 }
-tc -d qdisc show dev eth2 | {
+s_shown=$(tc -d qdisc show)
+for interface in eth1 eth2; do
   s_queue=none
-  while read -r _ kind handle place rest; do
-    case $rest in 'refcnt '*) rest=${rest#refcnt } rest=${rest#"${rest%%[!0-9]*}"} ;; esac
-    case $place in
-      root) echo shaper.eth2"=$kind $handle$rest" ;;
-      parent) [ "$handle" != 12: ] || s_queue="$kind ${rest#* }" ;;
-    esac
-  done
-  echo shaper.eth2".queue=$s_queue"
-}
+  each_line shaped "$s_shown"
+  echo "shaper.$interface.queue=$s_queue"
+done
 # ---- set
-root tc qdisc add dev eth1 root handle 11: tbf rate 40000000bit burst 20000 limit 1000000 &&
-  root tc qdisc add dev eth1 parent 11:1 handle 12: pfifo limit 100 || fail eth1" was not limited to "40000000" bit/s"
-root tc qdisc add dev eth2 root handle 11: tbf rate 40000000bit burst 20000 limit 1000000 &&
-  root tc qdisc add dev eth2 parent 11:1 handle 12: pfifo limit 100 || fail eth2" was not limited to "40000000" bit/s"
+{
+  printf 'qdisc add dev %s root handle 11: tbf rate %sbit burst %s limit 1000000\n' eth1 40000000 20000
+  printf 'qdisc add dev %s parent 11:1 handle 12: pfifo limit %s\n' eth1 100
+} | batch tc || fail eth1" was not limited to "40000000" bit/s"
+{
+  printf 'qdisc add dev %s root handle 11: tbf rate %sbit burst %s limit 1000000\n' eth2 40000000 20000
+  printf 'qdisc add dev %s parent 11:1 handle 12: pfifo limit %s\n' eth2 100
+} | batch tc || fail eth2" was not limited to "40000000" bit/s"
 # ---- wanted
 shaper.eth1*=tbf 11: rate 40Mbit burst
 shaper.eth1.queue*=pfifo limit 100p

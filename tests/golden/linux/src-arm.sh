@@ -159,19 +159,6 @@ COLUMNS = (
 families = [2] + ([10] if any(":" in a for a in addresses) else [])
 every(sample, COLUMNS)  # noqa: F821 - sampling.py precedes this file
 ' 0.01 src-tcp-info.ready 172.16.10.2 172.16.11.2
-await_ready src-tcp-info || { cat src-tcp-info.err >&2; fail "the TCP_INFO sampler does not run"; }
-await 5 has_line src-eth1.err 'listening on' || { cat src-eth1.err >&2; fail "tcpdump does not listen on "eth1; }
-while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
-  case $c_name in
-    cpu) ;;
-    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # the CPUs are the first lines
-  esac
-done </proc/stat
-read -r c_early _ </proc/uptime
-c_now=$(now_ns)
-read -r c_late _ </proc/uptime
-echo "clock=$c_now $c_early $c_late"
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -238,4 +225,17 @@ n_output=$(
   for n_to in 172.16.11.2; do echo "route get $n_to"; done | ip -o -force -batch - 2>network.err
 ) || network_failed network ip "$?"
 each_line network_route "$n_output"
+await_ready src-tcp-info || { cat src-tcp-info.err >&2; fail "the TCP_INFO sampler does not run"; }
+await 5 has_line src-eth1.err 'listening on' || { cat src-eth1.err >&2; fail "tcpdump does not listen on "eth1; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu) ;;
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # the CPUs are the first lines
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0

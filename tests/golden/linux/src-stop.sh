@@ -6,11 +6,16 @@ drained() { # NAME
   set -- $d_told
   [ $# -ge 10 ] && [ $(($2 + ${10})) -ge "$5" ]
 }
-await 15 drained src-eth1 || echo "err "src-eth1" packets were left in the kernel's buffer"
+d_left=300
+until drained src-eth1; do
+  d_left=$((d_left - 1))
+  [ "$d_left" -gt 0 ] || { echo "err "src-eth1" packets were left in the kernel's buffer"; break; }
+done
 halt src-eth1
 halt src-tcp-info
 halt bulk-client
 halt late-client
+began bulk-client late-client
 await_end src-eth1
 await_end src-tcp-info
 await_end bulk-client
@@ -19,5 +24,4 @@ tell src-eth1
 tell src-tcp-info
 tell bulk-client
 tell late-client
-began bulk-client late-client
 exit 0

@@ -238,7 +238,7 @@ def test_a_shaper_replaces_a_lab_s_noqueue_and_restores_it() -> None:
     values = {"interfaces": ("em1",), "rate": 5_000_000, "was": {"shaper.em1": "noqueue 8001: "}}
     set_, restored = recipe.render("set", values), recipe.render("restore", values)
     assert set_.index("tc qdisc del dev em1 root handle 8001:") < set_.index(
-        "tc qdisc add dev em1 root handle 11: tbf"
+        "printf 'qdisc add dev %s root handle 11: tbf"
     )
     assert restored.index("root handle 11:") < restored.index(
         "tc qdisc add dev em1 root handle 8001: noqueue"

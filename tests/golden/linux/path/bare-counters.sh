@@ -18,6 +18,7 @@ c_left=15 c_waiting=yes
 while [ -n "$c_waiting" ] && [ "$c_left" -gt 0 ]; do
   [ "$c_left" = 15 ] || sleep 0.2
   c_left=$((c_left - 1)) c_waiting='' c_text='' c_at=''
-  each_line counted "$(tc -s qdisc show)"
+  c_shown=$(tc -s -d qdisc show)
+  each_line counted "$c_shown"
 done
 printf '%s' "$c_text"

@@ -5,7 +5,8 @@ discipline() { # qdisc KIND HANDLE dev DEVICE...
   rest=${rest#root } rest=${rest#refcnt * } rest=${rest#parent * }
   echo "qdisc.$device.$handle=$kind $rest"
 }
-each_line discipline "$(tc -d qdisc show)"
+each_line discipline "${c_shown:-$(tc -d qdisc show)}"
+c_shown=
 for device in /sys/class/net/sv-*; do
   [ ! -e "$device" ] || echo "device.${device##*/}=present"
 done
