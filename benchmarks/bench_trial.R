@@ -13,6 +13,7 @@ no_offset <- function(capture) {
 }
 
 measure_once <- function(ref_path, mon_path) {
+  provide_memory()
   clock <- \() proc.time()[["elapsed"]]
   began <- clock()
   cpu <- sum(proc.time()[1:2])
