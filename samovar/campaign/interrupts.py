@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +40,8 @@ FIRST_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECOND_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that end the process at once after a first one. SIGHUP is not among them, because closing a
 terminal may send it more than once."""
+AGAIN_S = 0.05
+"""The time after which an interrupt that Python has discarded is raised again."""
 NOTICE = b"\ninterrupted: ending in good order; interrupt again to end at once\n"
 POLL_S = 0.2
 
@@ -48,21 +51,31 @@ class Interrupts:
 
     `last_words` is called just before the process ends at the second signal. It prints which hosts have not
     been restored.
+
+    Python discards what a signal handler raises in `__del__` or in a callback of the garbage collector. Such
+    an interrupt is raised again until it reaches the command.
     """
 
     def __init__(self, last_words: Callable[[], None]) -> None:
         self._last_words = last_words
         self._first_s: float | None = None
         self._before: dict[signal.Signals, Any] = {}
+        self._again: threading.Timer | None = None
+        self._report_unraisable: Callable[[sys.UnraisableHookArgs], Any] = sys.unraisablehook
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in FIRST_SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:  # which nohup sets
                     self._before[number] = signal.signal(number, self._handle)
+            self._report_unraisable, sys.unraisablehook = sys.unraisablehook, self._raise_again
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self._again is not None:
+            self._again.cancel()
+        if sys.unraisablehook == self._raise_again:
+            sys.unraisablehook = self._report_unraisable
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -76,11 +89,23 @@ class Interrupts:
             except OSError:
                 _detach_from_terminal()
             raise KeyboardInterrupt
+        if self._again is not None:
+            self._again = None
+            raise KeyboardInterrupt
         if number in SECOND_SIGNALS and time.monotonic() - self._first_s > TWICE_S:
             try:
                 self._last_words()
             finally:
                 os._exit(EXIT_CODE)
+
+    def _raise_again(self, discarded: sys.UnraisableHookArgs) -> None:
+        if discarded.exc_type is not KeyboardInterrupt:
+            self._report_unraisable(discarded)
+            return
+        # By another thread and later: an interrupt that is raised here would be discarded, too.
+        self._again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), next(iter(self._before))))
+        self._again.daemon = True
+        self._again.start()
 
 
 def _detach_from_terminal() -> None:

@@ -39,6 +39,27 @@ except KeyboardInterrupt:
     sys.exit(130)
 """
 
+DELETING = """
+import os, sys
+from samovar.campaign.interrupts import Interrupts
+
+class Resource:
+    def __del__(self):
+        print("deleting", flush=True)
+        sys.stdin.readline()
+
+try:
+    with Interrupts(lambda: os.write(1, b"left\\n")):
+        resource = Resource()
+        del resource
+        print("waiting", flush=True)
+        sys.stdin.readline()
+        print("not interrupted", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(130)
+"""
+
 
 WORKING = """
 import os, sys
@@ -170,3 +191,14 @@ def test_ctrl_c_waits_until_the_job_of_a_testbed_has_cleaned_up() -> None:
     assert said(process) == "interrupted by the user"
     say(process, "\n")
     assert process.communicate(timeout=30)[0] == "work True\n"
+
+
+def test_an_interrupt_that_python_discards_is_raised_again() -> None:
+    """Python discards what a signal handler raises in `__del__`, and goes on after the object's deletion."""
+    process = command(text=DELETING)
+    assert said(process) == "deleting"
+    wait_until_asleep(process)
+    process.send_signal(signal.SIGINT)
+    assert said(process) == "waiting"
+    assert said(process) == "interrupted"
+    assert process.wait(timeout=30) == 130
