@@ -153,7 +153,8 @@ words_of <- function(objects) {
 
 index_path <- function(folder, part = NULL) file.path(cache_folder(folder), paste(c("index", part), collapse = "-"))
 
-# `files` has a row per file: `path` (below the campaign's folder), `size`, `changed` and `written` (s since 1970), `sha256`.
+# `files` has a row per file: `path` (below the campaign's folder), `size`, `changed` and `written` (s since 1970), `sha256`. Its key is the path: without
+# it, each search for the files of one trial would sort the files of all trials.
 # `manifests` holds the parsed manifests by trial id. `parts` are the paths of the indexes that measure_part() has written; if two indexes have the
 # same file or manifest, the newer one counts.
 read_index <- function(folder) {
@@ -161,7 +162,7 @@ read_index <- function(folder) {
   paths <- paths[order(file.mtime(paths), decreasing = TRUE)]
   found <- Filter(\(one) identical(one$schema, index_schema), lapply(paths, store_read))
   files <- rbindlist(c(list(no_files), lapply(found, `[[`, "files")))
-  list(files = unique(files, by = "path"), manifests = do.call(c, lapply(found, \(one) joined_manifests(one$manifests))), parts = setdiff(paths, index_path(folder)))
+  list(files = setkey(unique(files, by = "path"), path), manifests = do.call(c, lapply(found, \(one) joined_manifests(one$manifests))), parts = setdiff(paths, index_path(folder)))
 }
 
 write_index <- function(folder, files, manifests, part = NULL) {
@@ -193,8 +194,8 @@ file_states <- function(folder, paths) {
 
 # Known checksums of files in these states; NA for files that must be read.
 known_sums <- function(states, index) {
-  known <- index$files[states, on = c("path", "size", "changed", "written")]
-  known$sha256
+  known <- index$files[states, on = "path"]
+  known[, fifelse(size == i.size & changed == i.changed & written == i.written, sha256, NA_character_)]
 }
 
 # A file that changed just before its state was read may change again within the same tick of the filesystem's clock.

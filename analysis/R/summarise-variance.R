@@ -78,12 +78,23 @@ terms_of <- function(factors, highest) {
 }
 
 # What remains of the values after a least-squares fit of the cells of some terms. A term's cells contain those of its margins.
+#
+# The means of the term with the most cells are subtracted from the values and from the indicators of the other cells, which has the same result (Frisch and
+# Waugh, Partial time regressions, 1933). Its own indicators would take memory that grows with the square of the trials: a column for each block, or treatment.
 remainder <- function(value, columns, terms) {
   margin <- vapply(terms, \(term) any(vapply(terms, \(larger) length(larger) > length(term) && all(term %in% larger), TRUE)), TRUE)
-  cells <- lapply(terms[!margin], \(term) interaction(columns[intersect(names(columns), term)], drop = TRUE))
-  indicators <- lapply(cells, \(cell) outer(as.integer(cell), seq_len(nlevels(cell)), "==") + 0)
-  fitted <- stats::.lm.fit(do.call(cbind, c(list(rep(1, length(value))), indicators)), value)
-  c(rank = fitted$rank, sum_sq = sum(fitted$residuals^2))
+  cells <- lapply(terms[!margin], \(term) as.integer(interaction(columns[intersect(names(columns), term)], drop = TRUE)))
+  cells <- c(cells, if (length(cells) == 0) list(rep(1L, length(value))))
+  largest <- which.max(vapply(cells, max, 1L))
+  group <- cells[[largest]]
+  in_group <- tabulate(group)
+  less_means <- \(x) x - (rowsum(x, group) / in_group)[group, , drop = FALSE]
+  indicators <- lapply(cells[-largest], \(cell) outer(cell, seq_len(max(cell)), "==") + 0)
+  within <- less_means(do.call(cbind, c(indicators, list(matrix(0, length(value), 0)))))
+  # What is left of an indicator that the groups determine is rounding, which would count towards the rank.
+  within[, colSums(within^2) < 1e-14 * length(value)] <- 0
+  fitted <- stats::.lm.fit(within, less_means(matrix(value)))
+  c(rank = length(in_group) + fitted$rank, sum_sq = sum(fitted$residuals^2))
 }
 
 # The variance of each metric explained within each part, from a row per trial and metric.

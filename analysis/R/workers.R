@@ -18,12 +18,12 @@ share_out <- function(items, cores, work, report) {
     return(invisible())
   }
   folder <- tempfile("shared-")
-  dir.create(folder)
+  dir.create(file.path(folder, "claims"), recursive = TRUE)
   on.exit(unlink(folder, recursive = TRUE))
   reported <- integer()
   while (length(reported) < length(items)) {
     reported <- one_round(items, cores, work, report, folder, reported)
-    claimed <- numbered(folder, "claim")
+    claimed <- numbered(file.path(folder, "claims"), "claim")
     for (i in setdiff(claimed, reported)) report(i, NULL)
     reported <- union(reported, claimed)
   }
@@ -37,8 +37,13 @@ one_round <- function(items, cores, work, report, folder, reported) {
   on.exit(for (pid in as.integer(names(jobs))) tools::pskill(pid))
   collect <- \() {
     done <- numbered(folder, "done")
-    for (i in setdiff(done, reported)) report(i, readRDS(file.path(folder, paste0("done-", i))))
-    reported <<- union(reported, done)
+    for (i in done) {
+      path <- file.path(folder, paste0("done-", i))
+      one <- readRDS(path)
+      file.remove(path) # the folder is listed many times a second, and would hold a file for each item
+      report(i, one)
+    }
+    reported <<- c(reported, done)
   }
   while (length(jobs) > 0) {
     # A worker returns a value once, as it ends: NULL, with a warning, if it was killed. Lost items are found by their missing results.
@@ -53,7 +58,7 @@ one_round <- function(items, cores, work, report, folder, reported) {
 take_turns <- function(items, work, folder, master) {
   for (i in seq_along(items)) {
     if (!tools::pskill(master, 0L)) break # the parent process has been killed
-    if (!dir.create(file.path(folder, paste0("claim-", i)), showWarnings = FALSE)) next
+    if (!dir.create(file.path(folder, "claims", paste0("claim-", i)), showWarnings = FALSE)) next
     partial <- file.path(folder, paste0("part-", i))
     saveRDS(work(items[[i]]), partial, compress = FALSE)
     file.rename(partial, file.path(folder, paste0("done-", i)))

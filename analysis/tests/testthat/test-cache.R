@@ -127,6 +127,18 @@ test_that("manifests in the index are those in the files, and resolved values of
   expect_equal(joined_manifests(divided), replicates)
 })
 
+test_that("a checksum is known for a file in the same state, whatever the order of the index, which is sorted to find a trial's files at once", {
+  folder <- file.path(tempdir(), "indexed")
+  states <- data.table::data.table(path = c("b", "a", "c"), size = 1:3 + 0, changed = 5, written = 4)
+  write_index(folder, data.table::copy(states)[, sha256 := toupper(path)], list())
+  index <- read_index(folder)
+  expect_equal(data.table::key(index$files), "path")
+  expect_equal(known_sums(states, index), c("B", "A", "C"))
+  expect_equal(known_sums(data.table::copy(states)[1, size := 9][2, changed := 6][3, written := NA], index), rep(NA_character_, 3))
+  expect_equal(known_sums(states[0], index), character())
+  expect_equal(known_sums(data.table::copy(states)[, path := "d"], index), rep(NA_character_, 3))
+})
+
 test_that("adding a figure does not measure any trial again", {
   folder <- settled_campaign()
   analysed(folder, figures = list())

@@ -42,6 +42,20 @@ test_that("a balanced design in blocks is split as by aov with blocks as a strat
   expect_equal(found[term == "cc"]$generalised, within[["Sum Sq"]][1] / (within[["Sum Sq"]][1] + noise))
 })
 
+test_that("many blocks, or many treatments, have the sums of squares of a balanced design", {
+  set.seed(4)
+  values <- data.table::CJ(cc = 1:2, rwnd = 1:3, block = 1:3000)[, value := stats::rnorm(.N) + cc * rwnd + block %% 7]
+  of_means <- \(by) sum((values[, mean := mean(value), by = by]$mean - mean(values$value))^2)
+  # The indicators of 3,000 blocks, or treatments, would take 0.4 GB, and their fit hours.
+  found <- variance_explained(values, c("cc", "rwnd"))
+  expect_equal(found[term == "rwnd"]$sum_sq, of_means("rwnd"))
+  expect_equal(found[term == "cc:rwnd"]$sum_sq, of_means(c("cc", "rwnd")) - of_means("cc") - of_means("rwnd"))
+  expect_equal(found[term == "block", c(df, sum_sq)], c(2999, of_means("block")))
+  expect_equal(found[term == "residual"]$df, 17999 - 2999 - 5)
+  data.table::setnames(values, c("rwnd", "block"), c("block", "rwnd"))
+  expect_equal(variance_explained(values, "rwnd")[term == "rwnd", c(df, sum_sq)], c(2999, of_means("rwnd")))
+})
+
 test_that("an unbalanced design has sums of squares of type II, as comparisons of models give them", {
   values <- with_blocks()[-c(2, 9, 10, 30)][, mtu := factor(mtu)][, block := factor(block)]
   found <- variance_explained(values, c("cc", "rwnd", "mtu"))
