@@ -128,6 +128,7 @@ def test_a_host_that_stood_still_is_not_cleaned_up_when_it_goes_on(
     shell = shell_of(session)
     (folder,) = left_behind(host)
     listener = pid_in(folder / "watch")
+    await_that(lambda: bool(children(listener)), "the listener sleeps")
     for pid in (shell, listener):
         os.kill(pid, signal.SIGSTOP)
     (sleeper,) = children(listener)
