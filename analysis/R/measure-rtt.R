@@ -8,7 +8,7 @@
 #'
 #' Packets are recognised by the fields that routers do not change: addresses, protocol, IP id, ports, sequence and
 #' acknowledgement numbers, offset, flags, window and TCP options (for UDP the first 12 bytes of payload, for ICMP the first 20).
-#' Both captures should have the same snapshot length.
+#' Both captures should have the same snapshot length. Of their columns, `t_ns`, `flow` and `id` are used.
 #'
 #' @param ref Capture at the flow's sender, of [read_pcap()].
 #' @param mon Capture at the flow's receiver; its clock may differ in offset and rate.
@@ -40,7 +40,7 @@ packet_pair_rtt <- function(ref, mon, flow, back = reverse_flow(flow)) {
 #' Packet-pair round-trip times of many flows at once
 #'
 #' @inheritParams packet_pair_rtt
-#' @param flows Flows from `ref` to `mon`; by default all flows that carry data.
+#' @param flows Flows from `ref` to `mon`; by default those of `data_flows(ref)`.
 #' @return As [packet_pair_rtt()] with a column `flow` (factor) in front, ordered by flow and time.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
