@@ -205,9 +205,14 @@ def _even_drifts(readings: Sequence[Reading]) -> list[Drift]:
 
 
 def _drift_between(one: Reading, other: Reading) -> Drift:
-    apart_s, gained_s = other.t_s - one.t_s, other.offset_s - one.offset_s
-    error_s = one.error_s + other.error_s
-    if apart_s == 0:
-        return Drift() if abs(gained_s) <= error_s else Drift(inf, -inf)
-    rate_ppm, error_ppm = gained_s / apart_s * 1e6, error_s / abs(apart_s) * 1e6 + WANDER_PPM
-    return Drift(rate_ppm - error_ppm, rate_ppm + error_ppm)
+    """Return bounds of the drift between two readings.
+
+    Each reading was made within its error of the controller's time `t_s`. In that time a clock with drift d
+    advances by up to (1 + d) times the error.
+    """
+    first, last = sorted((one, other), key=lambda reading: reading.t_s)
+    apart_s, gained_s = last.t_s - first.t_s, last.offset_s - first.offset_s
+    error_s = first.error_s + last.error_s
+    low_ppm = (gained_s - error_s) / (apart_s + error_s) * 1e6
+    high_ppm = (gained_s + error_s) / (apart_s - error_s) * 1e6 if apart_s > error_s else inf
+    return Drift(low_ppm - WANDER_PPM, high_ppm + WANDER_PPM)

@@ -116,8 +116,9 @@ def test_the_drift_is_bounded_by_what_all_readings_allow(
 ) -> None:
     drift = drift_of(_visits(*visits))
     assert drift is not None
-    assert drift.low_ppm == pytest.approx(low_ppm)
-    assert drift.high_ppm == pytest.approx(high_ppm)
+    # The time between two readings is uncertain by their errors, which changes a bound by up to 1 in 10,000.
+    assert drift.low_ppm == pytest.approx(low_ppm, rel=2e-4)
+    assert drift.high_ppm == pytest.approx(high_ppm, rel=2e-4)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +161,8 @@ def test_the_drift_is_unknown_from_few_or_close_readings_or_those_of_an_uneven_c
 def test_a_clock_that_was_set_does_not_drift(visits: Sequence[tuple[float, float, float]]) -> None:
     drift = drift_of(_visits(*visits))
     assert drift is not None
-    assert drift.low_ppm == pytest.approx(-15)
-    assert drift.high_ppm == pytest.approx(15)
+    assert drift.low_ppm == pytest.approx(-15, rel=2e-4)
+    assert drift.high_ppm == pytest.approx(15, rel=2e-4)
 
 
 _GAP_S = st.integers(0, 600_000).map(lambda gap_ms: gap_ms / 1e3)
@@ -185,6 +186,13 @@ def test_the_drift_of_a_clock_that_may_have_been_set_once_is_always_within_the_b
         readings.append(_reading(offset_s + noise * error_s, error_s, t_s))
     drift = drift_of(readings)
     assert drift is None or drift.low_ppm - 1e-3 <= drift_ppm <= drift.high_ppm + 1e-3
+
+
+def test_a_clock_half_as_fast_again_is_within_the_bounds_whenever_within_its_runs_it_was_read() -> None:
+    taken = [(0.0, -0.01), (1.0, 0.01), (2.0, -0.01), (3.0, 0.01)]
+    drift = drift_of([_reading(1.5 * (t_s + late_s) - t_s, 0.01, t_s) for t_s, late_s in taken])
+    assert drift is not None
+    assert drift.low_ppm <= 0.5e6 <= drift.high_ppm
 
 
 @given(st.floats(-400, 400), st.lists(_NOISE, min_size=20, max_size=20))
