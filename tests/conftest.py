@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import settings
 # An example may take as long as a busy machine needs: no test asserts a time.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# A shell starts `make proofs &` with Ctrl-C ignored, and the programs that tests start would ignore it too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 WITHOUT_LAB = {
