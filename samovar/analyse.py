@@ -21,7 +21,7 @@ HEAP = "--min-vsize=512M"
 
 
 class AnalysedPart(NamedTuple):
-    """Picked trials of a campaign: a description, the options that pick them, and the trials' ids."""
+    """The picked trials of a campaign: their description, the options that pick them, and their ids."""
 
     picked: str
     options: str
@@ -80,10 +80,10 @@ def unmeasured(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None
 
 
 def measure_commands(campaign: Path, root: Path, files: Iterable[str]) -> list[str]:
-    """Return for each file of JSON the shell command that measures the trials listed in it.
+    """Return, for each JSON file, the shell command that measures the trials listed in the file.
 
-    A later analysis finds the measures in the cache. A file has the keys `trials`, and `code` and `versions`
-    of Unmeasured.
+    A later analysis finds the results in the cache. Each file has the key `trials`, and the keys `code` and
+    `versions` with the values of Unmeasured.
     """
     words, variables = _r_command("measure", [str(campaign)], root, silent)
     words = ["env", *(f"{name}={value}" for name, value in variables.items()), *words]

@@ -31,7 +31,7 @@ def sync(path: Path) -> None:
 
 
 def write_json(file: Path, value: object) -> None:
-    """Replace the content of a file by a value as indented JSON. Raises OSError."""
+    """Replace the content of a file with a value, written as indented JSON. Raises OSError."""
     write_whole(file, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
 
 

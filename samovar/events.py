@@ -63,13 +63,16 @@ KEYS: Mapping[str, KeyDescription] = {
     "asked": ("number of requested trials that are complete or can run", COUNT),
     "attempt": ("number of the attempt, from 1", COUNT),
     "before": ("checksum of all bytes of the journal before this event", SHA256),
-    "blocked": ("groups of trials with equal reasons", _list_of(_object(reasons=TEXTS, trials=TEXTS))),
-    "boot_id": ("id of the boot that ends", TEXT),
+    "blocked": (
+        "groups of trials that are blocked for the same reasons",
+        _list_of(_object(reasons=TEXTS, trials=TEXTS)),
+    ),
+    "boot_id": ("id of the boot that the reboot ends", TEXT),
     "campaign": ("campaign that held the lease", TEXT),
     "completed": ("number of complete trials", COUNT),
     "cpus": ("number of virtual processors", COUNT),
     "differences": ("list of differences", TEXTS),
-    "differs": ("number of differing expectations", COUNT),
+    "differs": ("number of expectations that differ from the results", COUNT),
     "done": ("number of trials done", COUNT),
     "failed": ("list of the trials that failed", TEXTS),
     "figure": ("name of the figure", TEXT),
@@ -120,11 +123,11 @@ KEYS: Mapping[str, KeyDescription] = {
     "shard": ("part of the plan's trials, such as `2/4`", TEXT),
     "silent_s": ("seconds since the holder's last heartbeat", NUMBER),
     "stale": (
-        "list of results that a change of the plan has outdated",
+        "list of results that are outdated because the plan changed",
         _list_of(_object(changes=TEXTS, results=TEXTS)),
     ),
     "stands": ("number of complete trials that remain valid", COUNT),
-    "state": ("values by key, to be restored", _map_of(TEXT)),
+    "state": ("values to restore, by key", _map_of(TEXT)),
     "sums_sha256": ("checksum of the trial's SHA256SUMS", SHA256),
     "testbed": ("testbed", TEXT),
     "testbeds": ("number of testbeds that share the campaign", COUNT),
@@ -141,7 +144,7 @@ marks keys that may be missing."""
 STREAM_ONLY: Events = {
     "lab-starting": ("The virtual lab starts.", "testbed, hosts, kernel, release"),
     "lab-machines": (
-        "Virtual machines of the lab boot, which takes about `seconds`.",
+        "Virtual machines of the lab start to boot; this takes about `seconds`.",
         "testbed, machines, memory_bytes, cpus, accelerator, seconds",
     ),
     "lab-host-ready": ("A host of the lab answers, `seconds` after the start.", "host, address, seconds"),
@@ -188,7 +191,7 @@ JOURNAL_ONLY: Events = {
     ),
     "trial-reopened": ("A complete trial will run again.", "id"),
     "state-read": ("The state of a host is recorded before a trial changes it.", "id, host, state, lasting?"),
-    "state-restored": ("A host was restored, and has again the state of `state-read`.", "id, host, lasting?"),
+    "state-restored": ("A host was restored to the state that `state-read` records.", "id, host, lasting?"),
     "restore-failed": ("A restored host differs from its `state-read`.", "id, host, differences, lasting?"),
     "phase": ("A phase of a trial ends.", "id, phase, seconds"),
     "trial-finished": (
@@ -199,7 +202,7 @@ JOURNAL_ONLY: Events = {
         "The folder of an incomplete, invalid or reopened trial is moved to `folder`.",
         "id, folder, sums_sha256?",
     ),
-    "campaign-interrupted": ("The user interrupted the run, which ended in order.", "before?"),
+    "campaign-interrupted": ("The user interrupted the run, and it ended cleanly.", "before?"),
     "campaign-finished": ("No trial is left to run.", "completed, failed, before?"),
 }
 BOTH: Events = {
@@ -213,7 +216,7 @@ BOTH: Events = {
         "trial, host, sender, seconds, left_out, ratio?, file?, sha256?",
     ),
     "trial-again": (
-        "A trial will be repeated; `attempt` is the next attempt.",
+        "A trial will be repeated; `attempt` is the number of the next attempt.",
         "id, attempt, of, seconds, pause_s?, reasons",
     ),
     "trial-refused": (
@@ -231,7 +234,7 @@ BOTH: Events = {
     "campaign-stopped": ("The run ends early: no further trial is started.", "reason"),
 }
 STREAM_EVENTS, JOURNAL_EVENTS = {**STREAM_ONLY, **BOTH}, {**JOURNAL_ONLY, **BOTH}
-PLANNED = ("planned traffic", NUMBER)
+PLANNED = ("planned duration of the traffic", NUMBER)
 EVERYDAY_KEYS = ("host", "testbed", "id", "trial", "seconds", "reason", "text", "reasons", "folder")
 SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("exported", "done"): ("number exported so far", COUNT),
@@ -244,7 +247,7 @@ SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("trial-again", "seconds"): PLANNED,
     ("trial-started", "seconds"): PLANNED,
     ("trials-picked", "trials"): ("list of the trials", TEXTS),
-    ("trials-open", "seconds"): ("planned traffic of each open trial, in order", _list_of(NUMBER)),
+    ("trials-open", "seconds"): ("planned duration of each open trial's traffic, in order", _list_of(NUMBER)),
     ("verifying", "done"): ("bytes read", COUNT),
     ("verifying", "of"): ("bytes of all files", COUNT),
 }

@@ -56,7 +56,7 @@ def cache_folder() -> Path:
 
 
 def r_library(emit: Emit = silent) -> Path:
-    """Return the R library with the R package, and compile the package first if it is missing.
+    """Return the library folder that contains the R package; compile the package first if it is missing.
 
     Raises InstallationError.
     """
@@ -70,7 +70,7 @@ def r_library(emit: Emit = silent) -> Path:
 
 
 def device_program(name: str, emit: Emit = silent) -> Path:
-    """Return the program of a lab's device, adapter or wlan, and compile it first if it is missing.
+    """Return the program of a lab's device, `adapter` or `wlan`; compile it first if it is missing.
 
     Raises InstallationError.
     """
@@ -87,7 +87,7 @@ def device_program(name: str, emit: Emit = silent) -> Path:
 def _building(what: str, folder: Path, emit: Emit) -> Iterator[None]:
     """Lock a folder, so that only one process compiles into it, and emit an event before the compilation."""
     if CHECKOUT:
-        raise InstallationError(f"{what} is not compiled; run `make install` in {CHECKOUT}")
+        raise InstallationError(f"{what} must be compiled first; run `make install` in {CHECKOUT}")
     require_packages()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -97,7 +97,10 @@ def _building(what: str, folder: Path, emit: Emit) -> Iterator[None]:
 
 
 def _build(words: Sequence[str], sources: Path, what: str, environment: Mapping[str, str]) -> None:
-    """Run a command in a copy of the sources, whose folder may be read-only. Raises InstallationError."""
+    """Run a command in a copy of the sources, as their own folder may be read-only.
+
+    Raises InstallationError.
+    """
     copy = cache_folder() / "build" / sources.name
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(sources, copy)

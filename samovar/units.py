@@ -206,7 +206,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _format(count: int, kind: Kind, units: str, digits: int | None) -> str:
-    """Format a quantity, given in the smallest of `units`, in the largest unit that is not larger than it."""
+    """Format `count`, a quantity in the smallest of `units`, in the largest unit that does not exceed it."""
     fitting = (unit for unit in units.split() if abs(count) >= kind.scales[unit])
     unit = next(fitting, units.split()[-1])
     value = Decimal(count) / kind.scales[unit]
@@ -245,7 +245,7 @@ def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
 
 
 def _refuse_octal(number: str) -> None:
-    """Raise UnitError for a leading zero, because YAML 1.1 and C read 010 as eight, people as ten."""
+    """Raise UnitError for a leading zero, because YAML 1.1 and C read 010 as eight, but people as ten."""
     plain = re.sub(r"^(-?)0+(?=[0-9])", r"\1", number)
     if plain != number:
         raise UnitError(f"number '{number}' begins with a zero; expected {plain}")

@@ -23,11 +23,11 @@ from samovar.experiment.yaml_tree import Map, Node, Position, Text, map_at, node
 class Explanation:
     """The values of a key in all layers, the strongest first.
 
-    The first value is used, unless `removed` is True: then a key that excludes this key replaces it. `levels`
-    are the levels of a factor that sets the key. `in_trial` has, for each resolved value in a trial, where it
-    applies, its name in plan.json, and the value. For a setting, `hosts` are the hosts that get it from the
-    same layers and share this explanation; `at` names them as text. `keys` has the explanations of the keys
-    within the key that are set.
+    The first value is used, unless `removed` is True: then another key, which excludes this key, is used.
+    `levels` are the levels of a factor that sets the key. `in_trial` has a tuple for each resolved value in a
+    trial: where the value applies, its name in plan.json, and the value itself. For a setting, `hosts` are
+    the hosts that get it from the same layers and share this explanation; `at` names them as text. If the key
+    contains other keys, `keys` has the explanations of those that are set.
     """
 
     title: str
@@ -49,7 +49,7 @@ class Explainer:
     def explain(self, key: str, part: str = "", levels: Mapping[str, str] | None = None) -> list[Explanation]:
         """Return the explanations of a key in every part that has it, or only in `part`.
 
-        A key that contains keys, such as path, stands for those of its keys that are set. `levels` are the
+        A key that contains other keys, such as `path`, means those of them that are set. `levels` are the
         levels of one trial of that part, by factor. Raises DefinitionError for an unknown key, with the most
         similar known key.
         """
@@ -127,14 +127,14 @@ class PartExplainer:
             yield Explanation(self._title(key), (), keys=tuple(compress(found, is_set)))
 
     def _explain_one(self, key: str) -> Iterator[Explanation]:
-        """Yield the explanation of a key; for a setting, one for each group of hosts with the same layers."""
+        """Yield a key's explanation; a setting has one for each group of hosts that share its layers."""
         if is_setting(key):
             yield from self._explain_setting(key)
         else:
             yield self._explain_key(key)
 
     def _title(self, key: str) -> str:
-        """Return a key for headings, with the part if there are several."""
+        """Return a key as a heading, with the name of its part if there are several parts."""
         return f"{self.name}: {key}" if self.has_title else key
 
     def _explain_key(self, key: str) -> Explanation:
@@ -142,7 +142,7 @@ class PartExplainer:
         written = _values(nodes_at(self.tree, steps))
         factor_values, levels = self._factor_values(key)
         holder = nodes_at(self.tree, steps[:-1])[:1]
-        # a stronger duration removes size
+        # a `duration` in a stronger layer removes `size`
         removed = bool(written) and isinstance(holder[0], Map) and steps[-1] not in holder[0]
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
@@ -151,7 +151,7 @@ class PartExplainer:
         return Explanation(self._title(key), tuple(values), levels, removed and not factor_values)
 
     def _recorders(self, key: str) -> Iterator[LayerValue]:
-        """Yield one value with the recipes that record a logger's quantity: RECIPE at HOST, HOST."""
+        """Yield one value that names the recipes that record a logger's quantity: `RECIPE at HOST, HOST`."""
         named = [one for one in self.model.loggers if key == f"loggers.{one.logger}.logger"]
         hosts_by_recipe: dict[str, list[str]] = {}
         for logger in named:
@@ -181,9 +181,8 @@ class PartExplainer:
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
         """Return the value of the factor that sets a key, and the texts of the factor's levels.
 
-        Both are empty if no factor sets the key.
-
-        In a trial, return the level of that trial as the value, and no texts.
+        Both are empty if no factor sets the key. If the levels of a trial are given, the value is the trial's
+        level, and there are no texts.
         """
         factor = self.model.factors.get(key) or next(iter(self.setters.get(key, ())), None)
         if factor is None:
@@ -220,7 +219,7 @@ def _values(nodes: Iterable[Node]) -> tuple[LayerValue, ...]:
 
 
 def _level_text(level: keys.Level, key: str) -> str:
-    """Return the value that a level gives to a key, or its label if the key is the factor's own name."""
+    """Return the value that a level gives to a key, or the level's label if it does not set the key."""
     return "-".join(keys.texts_of(level.texts[key])) if key in level.texts else level.label
 
 

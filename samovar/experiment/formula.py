@@ -46,7 +46,7 @@ class Dimension(NamedTuple):
         return self if self == other else self.in_bytes()
 
     def times(self, other: Dimension, power: int = 1) -> Dimension:
-        """Return the dimension of a product, or of a quotient (power -1). A share times bytes is bytes."""
+        """Return the dimension of a product, or of a quotient (power -1). A share times bytes gives bytes."""
         bytes, seconds, packets = (a + power * b for a, b in zip(self[:3], other[:3], strict=True))
         share = self.share + power * other.share > 0 and not any((*self[:3], *other[:3]))
         return Dimension(bytes, seconds, packets, share)
@@ -73,7 +73,7 @@ _DIMENSIONS: Mapping[units.Kind | None, tuple[Dimension, Fraction]] = {
     units.PACKETS: (PACKETS, Fraction(1)),
     units.SHARE: (SHARE, Fraction(1, 100)),
 }
-"""Dimension of each kind of quantity, and its smallest unit in bytes and seconds (1 bit/s: 1/8 byte/s)."""
+"""The dimension of each kind of quantity, and the size of its smallest unit (1 bit/s is 1/8 byte/s)."""
 _DIMENSION_NAMES = {FREQUENCY: "a frequency"} | {
     dimension: f"a {kind.name if kind else 'number'}" for kind, (dimension, _) in _DIMENSIONS.items()
 }

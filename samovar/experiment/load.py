@@ -27,9 +27,9 @@ from samovar.installation import SHIPPED
 ORIGINALS = "definition"
 """Folder of a campaign with unchanged copies of the experiment's file and the files it reuses."""
 CHECKED_WHERE_WRITTEN = ("expect", "figures", "tables")
-"""Keys whose entries name levels. They are checked only with the layer that has them.
+"""Keys whose entries name levels of factors. They are checked only with the layer that contains them.
 
-Another layer, such as a profile, may remove these levels.
+The reason is that another layer, such as a profile, may remove these levels.
 """
 
 
@@ -108,7 +108,8 @@ def resolve_experiment(
 def read_expectations(path: Path) -> tuple[Expect, ...]:
     """Return the expected results in the experiment.yaml of a campaign. Raises DefinitionError.
 
-    Errors in other keys are ignored: experiments of an earlier release may have had keys that this one lacks.
+    Errors in other keys are ignored, as an experiment of an earlier release may have keys that no longer
+    exist.
     """
     tree, problems = read_yaml(path)
     checked = validate(Experiment, merge_layers([merge_reused(tree, path, problems).tree], problems))
@@ -146,8 +147,8 @@ def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
 def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, bytes]:
     """Return the definition files that a campaign stores, by name.
 
-    experiment.yaml is complete in itself. If the experiment reuses other files, experiment.yaml has the
-    merged tree, and definition/ the original files.
+    experiment.yaml needs no other file. If the experiment reuses other files, experiment.yaml has the merged
+    tree, and definition/ has the original files.
     """
     own = merged.sources[0]
     files = {"experiment.yaml": own.read_bytes()}

@@ -86,8 +86,8 @@ class Series(_Entry):
 class OutputOption(_Entry):
     """An option of a figure or table. If `values` is not empty, only these values are allowed.
 
-    A list has at most `most` values. A measure is a metric or a series. A moment is a
-    number of seconds that may be 0.
+    A list has at most `most` values. An option of type `measure` is a metric or a series; one of type
+    `moment` is a number of seconds, which may be 0.
     """
 
     type: Literal[
@@ -130,7 +130,7 @@ class Outputs(BaseModel):
         return any(all(map(has, group)) for group in series.sources)
 
     def source_text(self, group: Sequence[str]) -> str:
-        """Return the quantities or loggers of a group of sources in words."""
+        """Return a group of sources, which are quantities or loggers, as text for messages."""
         return " and ".join(
             self.quantities[one].what if one in self.quantities else f"logger {one}" for one in group
         )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 REDACTED = "…"
 LEAST_SECRET_LENGTH = 6
-"""Shorter values of the environment are ordinary words; redacting them would garble texts."""
+"""Shorter values of environment variables may be ordinary words; redacting these would garble texts."""
 _WORDS = r"(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key)"
 _PATTERNS: Mapping[str, re.Pattern[str]] = {
     "a private key": re.compile(
@@ -28,7 +28,7 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
 }
 _KEY = re.compile(r"(?i)(?:^|[{,\s])(?:passw(?:or)?d|passphrase)['\"]?\s*:(?=\s*\S)", re.MULTILINE)
 _NAME = re.compile(r"(?i)pass|secret|token|api_?key|credential|^SSH_AUTH_SOCK$")
-ADVICE = "remove it; hosts are reached with SSH keys, power uses a password_file, commands can read a file"
+ADVICE = "remove it; use SSH keys for hosts and `password_file` for power; commands can read a secret file"
 
 
 def find_secrets(text: str) -> Iterator[tuple[int, str]]:

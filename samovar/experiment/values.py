@@ -62,10 +62,10 @@ def errors_of(error: ValueError) -> Iterator[tuple[tuple[int | str, ...], str, b
 def read_each(
     written: Mapping[Any, Any], read: Callable[[Any], T], what: str = "", known: Collection[str] | None = None
 ) -> dict[Any, T]:
-    """Return a mapping with each value converted by `read`. If `known` is given, it must have all keys.
+    """Return a mapping with each value converted by `read`. If `known` is given, it has the accepted keys.
 
-    `what` names a key in messages. Raises ValidationError with the errors of all keys and values, each with
-    its place in the mapping; pydantic puts the place of the mapping before it.
+    `what` is the word for a key in messages. Raises ValidationError with the errors of all keys and values,
+    each with its place in the mapping; pydantic prepends the place of the mapping.
     """
     found, details = {}, list[InitErrorDetails]()
 
@@ -111,7 +111,7 @@ class Distribution:
         return replace(self, amounts=tuple(map(compute, self.amounts)))
 
     def quantile(self, share: float) -> float:
-        """Return the value below which a draw lies with probability `share` (0 <= share < 1)."""
+        """Return the value below which a random value lies with probability `share` (0 <= share < 1)."""
         first = float(self.amounts[0])
         if self.name == "uniform":
             return first + (float(self.amounts[1]) - first) * share

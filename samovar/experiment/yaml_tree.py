@@ -51,7 +51,7 @@ class Position:
 
     @property
     def layer(self) -> str:
-        """The layer of this position: --set, part x of profile quick, fragment slow, experiment y."""
+        """The layer of this position, such as `--set`, `part x of profile quick` or `experiment y`."""
         if not self.line:
             return self.file.partition(" ")[0]
         path = Path(self.file)
@@ -201,7 +201,7 @@ def yaml_files(folder: Path) -> list[Path]:
 
 
 def yaml_names(folder: Path) -> list[str]:
-    """Return the sorted names, without .yaml, of the files of yaml_files; raises DefinitionError."""
+    """Return the sorted names, without .yaml, of the files from yaml_files(); raises DefinitionError."""
     return [path.stem for path in yaml_files(folder)]
 
 
@@ -276,7 +276,7 @@ class _Parser:
         return None if root is None else self._convert(root)
 
     def position(self, line: int, column: int, within: str = "") -> Position:
-        """Return the position of a line and column counted from 0, or of the text's end if it is earlier."""
+        """Return the position of a line and column, both from 0; at most the position of the text's end."""
         if line >= len(self._lines):
             line, column = len(self._lines) - 1, len(self._lines[-1])
         if self._start is not None:
@@ -289,7 +289,7 @@ class _Parser:
         return self.position(before.count("\n"), index - (before.rfind("\n") + 1))
 
     def _compose(self) -> yaml.Node | None:
-        """Return the text as nodes of PyYAML, None if it is empty. Raises DefinitionError if invalid."""
+        """Return the text as nodes of PyYAML, or None if it is empty. Raises DefinitionError."""
         unprintable = yaml.reader.Reader.NON_PRINTABLE.search(self._content)
         if unprintable:
             message = _unprintable(unprintable[0])
@@ -356,7 +356,7 @@ class _Parser:
                 yield key.value, position, value
 
     def _refuse_control_characters(self, value: str, position: Position) -> None:
-        """Report control characters (escapes such as \\e), which could command a terminal that shows them."""
+        """Report control characters (escapes such as \\e), which a terminal that prints them would obey."""
         found = _CONTROL_CHARACTER.search(value)
         if found:
             self.problems.append(position.problem(_unprintable(found[0])))
@@ -416,7 +416,7 @@ _MESSAGES: Sequence[tuple[str, str]] = (
         f"a text cannot begin with one of & * ! | > % @ ` in YAML; {_QUOTE}",
     ),
 )
-"""Patterns, and the message to show if one matches libyaml's message and the character at the error."""
+"""Patterns, each with the message to show if it matches libyaml's message and the character at the error."""
 
 
 def _message(error: yaml.MarkedYAMLError, position: Position) -> str:

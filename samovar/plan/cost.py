@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PCAP_RECORD_BYTES = 16
 ETHERNET_BYTES, IP_UDP_BYTES = 14, 28
 HEADERS_BYTES = 128
-"""Size of a packet's headers, which compress well. The payload may not."""
+"""Size of a packet's headers, which compress well. The payload may be incompressible."""
 SAMPLE_INTERVAL_S = 0.01
 SAMPLE_BYTES = 160  # one row of a sampler's CSV for one connection, before compression
 LINE_BYTES: Mapping[str, int] = {"siftr": 160, "tcp-probe": 160}
@@ -95,7 +95,7 @@ class MeasuredTimes:
 class Cost:
     """The estimated cost of a plan, or of its open trials.
 
-    `host_bytes` maps hosts to the bytes that the largest trial stores there until collection.
+    `host_bytes` maps hosts to the bytes that the largest trial stores there until they are collected.
     `controller_bytes` are the compressed bytes of all trials on this machine. `boots` is how often trials
     wait for hosts that reboot, multiplied by the share of trials that are open. `testbeds` is the number of
     testbeds that run trials in parallel. `paths` is the number of paths to calibrate.

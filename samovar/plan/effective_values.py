@@ -33,9 +33,9 @@ Flows = Sequence[FlowPlan]
 class HostUse:
     """Which settings of a host the flows use.
 
-    `ccs` are the congestion controls of TCP flows from the host; None stands for the host's own. `windows` is
-    whether a TCP flow uses the host's receive window, `tcp` whether a TCP flow begins or ends at the host,
-    `passed` whether any flow passes the host.
+    `ccs` are the congestion controls of TCP flows from the host; None stands for the host's own. `windows`
+    tells whether a TCP flow uses the host's receive window, `tcp` whether a TCP flow begins or ends at the
+    host, and `passed` whether any flow passes the host.
     """
 
     ccs: frozenset[str | None] = frozenset()
@@ -137,7 +137,7 @@ class EffectiveValues:
         )
 
     def buffer(self, plan: DirectionPlan, system: str) -> tuple[str, int] | None:
-        """Return unit and size of the buffer as the queue discipline counts it: ('packets', 546)."""
+        """Return the unit in which the queue discipline counts, and the buffer's size: ('packets', 546)."""
         takes = (plan.aqm and self.catalogue.parameters("aqm", plan.aqm, system)) or {}
         sizes = {"packets": plan.buffer_packets, "bytes": plan.buffer_bytes}
         given = {unit: size for unit, size in sizes.items() if size is not None}

@@ -43,7 +43,7 @@ class RandomStream(NamedTuple):
 def poisson_s(
     stream: RandomStream, rate_hz: float, until_s: float | None, count: int | None
 ) -> tuple[float, ...]:
-    """Return the arrivals of a Poisson process in seconds: the first `count`, or all before `until_s`.
+    """Return the arrival times of a Poisson process: the first `count`, or all before `until_s`.
 
     Raises PlanError for more than MOST_ARRIVALS.
     """
@@ -77,7 +77,7 @@ def routes_of(values: TreatmentValues) -> list[Route]:
 def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
     """Return the flows of a trial. Raises PlanError for a flow that cannot run, and if there are no flows.
 
-    Ports are unique in a trial, so that a capture anywhere can tell flows apart by port.
+    Ports are unique in a trial, so that flows can be told apart by port in a capture at any host.
     """
     starts = [
         (flow, member, start_s)
@@ -154,7 +154,7 @@ def _route(values: TreatmentValues, member: keys.Member) -> Route:
 
 
 def _arrivals_s(values: TreatmentValues, flow: keys.Flow) -> list[float]:
-    """Return the random arrivals before the end of all traffic, in seconds after the trial's start."""
+    """Return the random arrival times before the end of all traffic, in seconds after the trial's start."""
     per_s, until_s, count = (values.arrivals(flow, key) for key in ("poisson", "until", "count"))
     start_s = float(values.flow(flow, "start"))
     left_s = None if until_s is None else until_s - start_s
@@ -226,7 +226,7 @@ class FlowLimits(NamedTuple):
     """The limits that a flow's program and its sender's shaper set.
 
     `stream_bps` limits each parallel TCP stream of the flow, `rate_bps` all of them together. A program
-    without a rate may send a packet of `length_bytes` each `interval_s`.
+    without a rate may send a packet of `length_bytes` every `interval_s` seconds.
     """
 
     stream_bps: float | None

@@ -49,7 +49,10 @@ class TreatmentError(PlanError):
 
 @dataclass(frozen=True)
 class PartContext:
-    """The values that all treatments of a part share. `factors` also has levels that only `include` names."""
+    """The values that all treatments of a part share.
+
+    `factors` also have the levels that occur only in `include`.
+    """
 
     name: str
     part: keys.Part
@@ -159,7 +162,10 @@ class TreatmentValues:
     # The path
 
     def path(self, key: str, direction: str = "") -> Any:
-        """Return the value of a path key in direction down or up (rtt has none); None if it is not set."""
+        """Return a path key's value in direction `down` or `up` (`rtt` has no direction).
+
+        The result is None if the key is not set.
+        """
         return self.evaluate(self.path_amount(key, direction), f"path.{key}.{direction}".rstrip("."))
 
     def path_amount(self, key: str, direction: str = "") -> object:
@@ -221,7 +227,7 @@ class TreatmentValues:
         return self.evaluate(amount, f"flow {flow.label}: arrivals: {key}")
 
     def flow_parameters(self, flow: keys.Flow, host: str) -> dict[str, str]:
-        """Return the parameters of a flow's generator, which sends from a host."""
+        """Return the parameters of the generator of a flow that sends from a host."""
         recipe = ("generator", self.flow_amount(flow, "generator"), host)
         return self._parameters(f"traffic.{flow.label}", flow.parameters, self._declared(*recipe), recipe)
 

@@ -49,7 +49,7 @@ class DirectionPlan(PlanValue):
 
 
 class MatchPlan(PlanValue):
-    """The packets of a class as seen downstream.
+    """The packets of a class in the downstream direction.
 
     Packets that answer them belong to the class as well. A field of None matches all packets. Subnets are
     written like 172.16.10.2/32. `port` is the destination port. `from_port` is the source port, and is the
@@ -226,7 +226,7 @@ class Resolved(PlanValue):
         return host.rwnd_bytes if host else None
 
     def direction_of(self, flow: FlowPlan) -> str:
-        """Return the direction of a flow's data through the path: `up` from a receiver, otherwise `down`."""
+        """Return a flow's direction through the path: `up` if its data comes from a receiver, else `down`."""
         host = self.hosts.get(flow.from_host)
         return "up" if host is not None and host.role == "receiver" else "down"
 

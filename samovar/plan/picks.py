@@ -32,8 +32,8 @@ class Pick:
     """The options that pick trials of a plan. A trial is picked if every given option selects it.
 
     `only` are texts such as `cc=cubic,cdg mtu=1500`: a trial must have one of the levels of each factor.
-    `trials` are ids or beginnings of ids. `again` are results of trials in the campaign, such as failed. Of
-    the trials that these options select, only the first `first` in the plan's order are picked.
+    `trials` are ids or beginnings of ids. `again` are results of trials in the campaign, such as `failed`.
+    Of the trials that these options select, only the first `first` in the plan's order are picked.
     """
 
     only: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Pick:
     def of(self, plan: Plan, results: Mapping[str, str] | None = None) -> Picked:
         """Return the trials of a plan that are picked; `results` has the last result of each trial.
 
-        Of the plan of a shard, only the shard's trials are picked. Raises DefinitionError for an unknown
+        If the plan has a shard, only trials of that shard are picked. Raises DefinitionError for an unknown
         factor, level or trial. Raises PlanError if no trial is picked, unless `again` is given.
         """
         conditions = list(_conditions(self.only, plan))

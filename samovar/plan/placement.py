@@ -68,7 +68,10 @@ class Placement:
         return self._members[key]
 
     def hosts(self, name: str) -> tuple[str, ...]:
-        """Return the hosts of a name, a role or a plural role such as senders; raises PlanError."""
+        """Return the hosts that a name means: one host, or all hosts of a plural role such as senders.
+
+        Raises PlanError for an unknown name.
+        """
         hosts = hosts_of(self.testbed, name)
         if not hosts:
             known = ", ".join(sorted(self.testbed.hosts_by_name))

@@ -84,7 +84,7 @@ class Plan(Head):
         return {part.part: len(part) for part in self.trials.parts}
 
     def groups(self, view: View) -> list[Group]:
-        """Return in order the groups of treatments with equal components, as far as `view` compares them."""
+        """Return, in order, the groups of treatments whose components that `view` compares are equal."""
         return self.trials.groups(view)
 
     def trials_of(self, groups: Iterable[Group]) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ def make_plan(
 def _located(error: TreatmentError | DesignError, resolved: experiment.ResolvedExperiment) -> SamovarError:
     """Return the error with the file position of its factor or value; unchanged if the position is unknown.
 
-    If several values have the text of the error, the value whose keys share most words with the error is
+    If several values have the text of the error, the value whose keys share the most words with the error is
     chosen.
     """
     part = yaml_tree.node_at(resolved.experiment.tree, "parts", error.part)

@@ -1,7 +1,8 @@
 """Write the trials of plan.json, and read them back with every number checked.
 
-The file holds each distinct component once (`values`), the treatments of each part as columns of indices into
-them (`treatments`), and a line for each trial: id, treatment (numbered through all parts), replicate, block.
+The file has each distinct component once (`values`), the treatments of each part as columns of indices into
+`values` (`treatments`), and a line for each trial (`trials`): its id, treatment (numbered across all parts),
+replicate and block.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TYPES: Mapping[str, Any] = {
 
 
 def json_of_trials(trials: Trials) -> Iterator[str]:
-    """Yield the text of the keys values, treatments and trials of plan.json."""
+    """Yield the text of the keys `values`, `treatments` and `trials` of plan.json."""
     columns = (column for part in trials.parts for columns in part.components.values() for column in columns)
     distinct = sorted(set(chain.from_iterable(columns)), key=lambda component: component.number)
     yield ',\n "values": [\n'
@@ -86,7 +87,7 @@ class _PartJson(PlanValue):
         if lengths != {self.number}:
             raise ValueError(f"columns of {sorted(lengths)} entries for {self.number} treatments")
         if any(max(column) >= len(self.factors.get(name, ())) for name, column in self.levels.items()):
-            raise ValueError("levels beyond those of their factor")
+            raise ValueError("the index of a level is beyond the levels of its factor")
         return self
 
 

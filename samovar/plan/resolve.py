@@ -30,8 +30,8 @@ Resolver = Callable[[TreatmentValues], object]
 def matrix_of(name: str, part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequence[Row]]:
     """Return the factors of a part and its treatments: combinations of levels, after `exclude` and `include`.
 
-    The last factor varies fastest, and included treatments come last. Levels that only `include` names follow
-    the factor's own levels. Raises DesignError if there is no treatment.
+    The last factor varies fastest, and included treatments come last. Levels that occur only in `include`
+    follow the factor's own levels. Raises DesignError if there is no treatment.
     """
     factors = tuple(part.factors.values())
     rows: list[Row] = list(product(*(range(len(factor.levels)) for factor in factors)))
@@ -148,7 +148,7 @@ def _drain_s(values: TreatmentValues, mtu_bytes: int) -> float:
 
 
 def _transfer_s(values: TreatmentValues, flows: Sequence[FlowPlan]) -> float:
-    """Return the time in seconds of all transfers, one after the other, plus a quarter, plus 5 s to begin."""
+    """Return the time in seconds for all transfers one after the other, plus 25 %, plus 5 s for the start."""
     sized = ((flow.size_bytes * 8, flow) for flow in flows if flow.size_bytes is not None)
     return round(sum(bits / _rate_bps(values, flow) for bits, flow in sized) * 1.25 + 5, 3)
 

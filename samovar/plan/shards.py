@@ -57,5 +57,5 @@ class Shard:
 
 
 def most_shards(plan: Plan) -> int:
-    """Return the largest number of shards of a plan, which is the number of replicates of all its parts."""
+    """Return the largest number of shards of a plan: the sum of the replicates of its parts."""
     return sum(part.replicates for part in plan.parts)

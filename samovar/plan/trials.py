@@ -35,7 +35,7 @@ MAIN = "main"
 View = Mapping[str, Callable[[Any], Hashable] | None]
 """How treatments are compared: maps a component, or `hosts` for every host, to a function of its value.
 
-Instead of a function, None means the whole component.
+Where the function is None, the whole component is compared.
 """
 ALL_COMPONENTS: View = dict.fromkeys(("run", "path", "hosts", "flows", "captures", "loggers"))
 TRAFFIC_AND_RECORDING: View = dict.fromkeys(("run", "path", "flows", "captures", "loggers"))
@@ -272,7 +272,7 @@ def word(level: str) -> str:
 
 
 def _hashes(treatments: Treatments, replicate: int) -> list[str]:
-    """Return the hash of every treatment in one replicate, shortened."""
+    """Return the shortened hash of every treatment in one replicate."""
     head = json.dumps([treatments.part, *treatments.components], ensure_ascii=False).encode()
     columns = treatments.columns(replicate).values()
     rows = zip(*([component.digest for component in column] for column in columns), strict=True)

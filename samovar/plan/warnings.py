@@ -1,4 +1,4 @@
-"""Warnings of a plan that can run but may not answer the experiment's question.
+"""Warnings about a plan that can run, but perhaps cannot answer the experiment's question.
 
 Each warning is given once for a part, with the number of treatments that it applies to and an example.
 """

@@ -52,7 +52,7 @@ NO_ARRIVALS = r"(?!.*\.arrivals\.[a-z]+$)"
 """Prefix of the pattern of a flow's label. As labels may contain dots, traffic.web.arrivals.count would also
 match as key `count` of a flow `web.arrivals`."""
 FREE_NAME = rf"^(?!(?:{'|'.join(keys.PLAIN_FACTORS)})$)[^.]+$"
-"""Pattern of invented names of factors, such as home, which are not targets."""
+"""Pattern of invented names of factors, such as `home`, which are not targets."""
 
 
 class LevelTarget(NamedTuple):
@@ -216,7 +216,7 @@ class ExperimentSchema:
         yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, types.Form.PER_HOST)
 
     def _keys(self, owner: str) -> Iterator[LevelTarget]:
-        """Yield the targets of an owner, such as path. traffic.FLOW is any flow: its targets are patterns."""
+        """Yield the targets of an owner such as `path`. Targets of `traffic.FLOW` (any flow) are patterns."""
         for name, key in keys.varied_keys(owner).items():
             if key.type is None:
                 continue

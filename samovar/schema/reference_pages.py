@@ -178,7 +178,7 @@ def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
 
 
 def series_lines(outputs: Outputs) -> Iterator[str]:
-    """Yield the table of the quantities over time, with what records them in order of preference."""
+    """Yield the table of the quantities over time, with the sources of each in order of preference."""
     rows = []
     for name, one in outputs.series.items():
         sources = [" and ".join(group) for group in one.sources]
@@ -249,7 +249,7 @@ def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
     """Yield a section for each recipe of a kind with its parameters; for steps and facts, one table."""
     if kind not in BLOCKS:
         raise SchemaError(f"unknown kind of recipe '{kind}'; known: {', '.join(BLOCKS)}")
-    if kind in ("step", "fact"):  # their parameters are samovar's own
+    if kind in ("step", "fact"):  # samovar itself sets their parameters
         lines = {one: [line for line in _headers(recipes, kind, one) if line] for one in recipes.names(kind)}
         whats = [(f"`{one}`", " ".join(below)) for one, below in lines.items()]
         yield from table((kind, "what"), whats)
@@ -287,7 +287,7 @@ def _title(system: str) -> str:
 
 
 def _facts(header: Header, kind: str) -> str:
-    """Return what a recipe needs on hosts, its output format, and what a change of it requires.
+    """Return what a recipe needs on hosts, its output format, and what hosts need after it changes.
 
     Programs are listed for generators only. (`fab check` names missing programs of the other kinds.) Nothing
     is returned for steps and facts, which users do not choose.

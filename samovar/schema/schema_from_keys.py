@@ -171,7 +171,7 @@ def random(one: Json, **more: Json) -> Json:
     """Return the schema of a distribution of values. `more` maps optional other keys to their schemas."""
     pair = {"type": "array", "items": one, "minItems": 2, "maxItems": 2}
     amounts = {
-        "uniform": {**pair, "description": "Equally likely anywhere between two amounts."},
+        "uniform": {**pair, "description": "All values between two amounts are equally likely."},
         "exponential": {**one, "description": "Exponentially distributed with this mean."},
     }
     rules = [at_most_one("uniform", "exponential"), at_least_one("uniform", "exponential")]

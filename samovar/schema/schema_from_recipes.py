@@ -1,4 +1,4 @@
-"""Make JSON Schemas of the parameters of recipes that an experiment may set, for all systems together."""
+"""Make JSON Schemas of those recipe parameters that an experiment may set, for all systems together."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Recipes:
         return found
 
     def summary(self, kind: str, name: str) -> str:
-        """Return a recipe's summary on the first system with it; for a quantity, its loggers by system."""
+        """Return a recipe's summary on the first system with this recipe; for a quantity, its loggers."""
         if kind == "logger" and name in self.quantities:
             having = {os: " or ".join(names) for os, names in self.quantities[name].items() if "-" not in os}
             return "; ".join(f"{keys.OPERATING_SYSTEMS[os].title}: {names}" for os, names in having.items())
@@ -59,7 +59,7 @@ class Recipes:
         return name
 
     def parameters(self, kind: str, name: str) -> dict[str, dict[str, keys.ParameterInfo]]:
-        """Return the parameters of a recipe that an experiment may set, by name and system."""
+        """Return those parameters of a recipe that an experiment may set, by name and system."""
         found: dict[str, dict[str, keys.ParameterInfo]] = {}
         quantity = self.quantities.get(name, {}) if kind == "logger" else {}
         for system in self.systems:
@@ -79,7 +79,7 @@ class Recipes:
 
 
 def parameter_schema(definitions: Definitions, infos: Collection[keys.ParameterInfo]) -> Json:
-    """Return the schema of a parameter; it accepts all values that the recipe accepts on some system."""
+    """Return the schema of a parameter; it accepts every value that the recipe accepts on any system."""
     own_types = [keys.PARAMETER_TYPES.get(info.type, types.WORD) for info in infos]  # any other type is text
     values = []
     for info, own in zip(infos, own_types, strict=True):

@@ -15,7 +15,7 @@ from samovar.units import counted
 SEVERAL = ("part", "trial")
 """Options that all figures and tables have. Each accepts one name or a list of names."""
 LEAST_PERCENTAGE = 2
-"""If a metric is a share, bounds of this size and more are taken as percentages.
+"""If a metric is a share, a bound that is at least as large as this is reported as a percentage.
 
 A share is at most 1, or slightly more because of measurement errors.
 """
@@ -30,7 +30,10 @@ class OutputChecks:
     outputs: Outputs
 
     def run(self, keys: Collection[str]) -> None:
-        """Check the names of all figures and tables, and the entries of `keys`: expect, figures, tables."""
+        """Check the names of all figures and tables, and the entries of `expect`, `figures` and `tables`.
+
+        Entries of keys that are not in `keys` are not checked.
+        """
         named = {"figure": self.experiment.figures, "table": self.experiment.tables}
         for kind, entries in named.items():
             for index, entry in enumerate(entries):
@@ -177,7 +180,7 @@ def _seconds(text: str) -> float:
 
 
 def _flow_labels(parts: Mapping[str, Part]) -> set[str]:
-    """Return the labels of the entries of `traffic`: of an entry with `count`, bulk but not bulk-1."""
+    """Return the labels of the entries of `traffic`; an entry with `count` has `bulk`, not `bulk-1`."""
     return {flow.label for part in parts.values() for flow in part.traffic}
 
 

@@ -50,7 +50,7 @@ def check_part(part: PartToCheck) -> None:
 
 
 def _check_levels(part: PartToCheck) -> None:
-    """Report factors without levels, unknown hosts in `at`, and levels of the same name."""
+    """Report factors without levels, unknown hosts in `at`, and levels with the same name."""
     for factor in part.model.factors.values():
         where = ("factors", factor.name)
         if not factor.levels and part.checked.intact(*where):

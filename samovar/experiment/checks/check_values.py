@@ -196,7 +196,7 @@ def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
 def _setting_refusals(
     one: PartValue, systems: Sequence[str], names: Collection[str] | None, catalogue: keys.RecipeCatalogue
 ) -> Iterator[Refusal]:
-    """Yield the problems of a host setting: an unknown host, an invalid value, or a key of no system."""
+    """Yield the problems of a host setting: unknown host, invalid value, or a key that no system has."""
     if one.step and names is not None and one.step not in names:
         yield one.where, True, unknown("host or role", one.step, names)
     if systems:
@@ -224,7 +224,10 @@ def _beyond_links(one: PartValue, testbed: keys.Testbed, hosts: Iterable[str]) -
 
 
 def setting_parameters(catalogue: keys.RecipeCatalogue, *systems: str) -> dict[str, keys.ParameterInfo]:
-    """Return, by RECIPE.PARAMETER, the parameters of setting recipes that files may set on these systems."""
+    """Return those parameters of setting recipes that files may set on these systems.
+
+    Each is named RECIPE.PARAMETER.
+    """
     return {
         f"{recipe}.{name}": info
         for system in systems

@@ -132,8 +132,8 @@ class PartToCheck:
     def recipes_of(self, owner: str, *, of_kind: bool = False) -> list[Parameters]:
         """Return the parameters of each recipe of a path, flow or logger, including recipes of levels.
 
-        With `of_kind`, return those of all queue disciplines or generators. Whether the recipe of a treatment
-        has a parameter is checked when the treatment is planned.
+        With `of_kind`, include queue disciplines or generators that the part does not use. Whether the recipe
+        of a treatment has a parameter is checked when the treatment is planned.
         """
         kind = RECIPE_KINDS[owner.partition(".")[0]]
         if kind == "aqm" and self.device_link:
@@ -229,7 +229,7 @@ def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue
 
 
 def part_levels(part: keys.Part) -> Iterator[tuple[keys.Factor, keys.Level, Loc]]:
-    """Yield every level of a part with its factor and place, including levels that only `include` names."""
+    """Yield every level of a part with its factor and place, also levels that occur only in `include`."""
     for name, factor in part.factors.items():
         for index, level in enumerate(factor.levels):
             yield factor, level, ("factors", name, "levels", index)

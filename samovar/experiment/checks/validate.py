@@ -22,7 +22,7 @@ from samovar.units import quoted
 Loc = tuple[int | str, ...]
 M = TypeVar("M", bound=Strict)
 _MUST_BE = {"tuple_type": "must be a list"} | dict.fromkeys(("model_type", "dict_type"), "must be a mapping")
-"""The message for each type of error that pydantic reports."""
+"""Messages for some of pydantic's types of errors."""
 
 
 @dataclass
@@ -57,7 +57,10 @@ class Validation(Generic[M]):
     def report(
         self, loc: Sequence[int | str], message: str, *, key: bool = False, once: bool = False
     ) -> None:
-        """Add a problem about the value (or `key`) at a place; with `once`, only the first at this place."""
+        """Add a problem about the value at a place or, with `key`, about its key.
+
+        With `once`, add it only if no problem was reported at this place.
+        """
         self.reported.append((*self.prefix, *loc))
         problem = position_at(self.tree, self.reported[-1], key=key).problem(message)
         place = problem.file, problem.line, problem.column
@@ -75,7 +78,7 @@ class Validation(Generic[M]):
 
 
 def validate(model: type[M], tree: Map) -> Validation[M]:
-    """Validate a tree until it is valid, each time without the values that were invalid before."""
+    """Validate a tree repeatedly, each time without the values that were invalid, until it is valid."""
     checked: Validation[M] = Validation(None, tree, [])
     while True:
         try:

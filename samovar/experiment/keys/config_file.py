@@ -32,10 +32,10 @@ class SshDefaults(Strict):
 
 
 class System(Strict):
-    """Defaults of the hosts of one operating system."""
+    """Default settings of hosts that run one operating system."""
 
     settings: Settings = entry(
-        "Settings of hosts with this system, which override the settings of every host.", {}
+        "Settings of hosts with this system; they override the settings of every host.", {}
     )
 
 
@@ -56,13 +56,14 @@ class Labs(Strict):
 
 
 class Notify(Strict):
-    """A command that gets the messages of a campaign, on standard input and in SAMOVAR_… variables."""
+    """A command that gets a campaign's messages on standard input and in variables named SAMOVAR_*."""
 
     command: Annotated[tuple[str, ...], PROGRAM] = entry(
         "Program with arguments, run without a shell, such as [mail, -s, campaign, me@example.org]."
     )
     on: tuple[Annotated[Occasion, choice("occasion", *OCCASIONS)], ...] = entry(
-        "When to run it. end: when a run ends; trouble: at failures, and when a run stops early.", OCCASIONS
+        "When to run it. `end`: when a run ends; `trouble`: at failures, and when a run stops early.",
+        OCCASIONS,
     )
     timeout_s: Duration = entry("Longest time that the command may take.", 30.0)
 
@@ -77,10 +78,12 @@ class Config(SourceFile):
     step_timeout_s: Duration = entry("Longest time that a step on a host may take, apart from traffic.", 60.0)
     clock_tolerance_s: Duration = entry("Largest difference between a host's clock and this machine's.", 1.0)
     calibrate: Calibrate = entry(
-        "Whether to measure each path before its first trial; auto: on, except in labs.", "auto"
+        "Whether to measure each path before its first trial; `auto` means `on`, except in labs.", "auto"
     )
     retries: Seed = entry("How many times a failed or invalid trial is repeated within one run.", 2)
-    backoff_s: Pause = entry("Pause before a trial is repeated; doubles each time, up to backoff_most.", 5.0)
+    backoff_s: Pause = entry(
+        "Pause before a trial is repeated; it doubles each time, up to `backoff_most`.", 5.0
+    )
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
     quarantine: Positive = entry(
         "Number of failed trials in a row after which the host at fault is no longer used.", 3
@@ -91,7 +94,7 @@ class Config(SourceFile):
     )
     notify: Notify | None = entry("Command to run when a run ends and when trouble occurs.", None)
     verdict: Thresholds = entry("Limits of the verdict.", Thresholds.model_construct())
-    settings: Settings = entry("Settings of every host, which testbeds, hosts and experiments override.", {})
+    settings: Settings = entry("Settings of every host; testbeds, hosts and experiments override them.", {})
     os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = entry(
-        "Settings of hosts by operating system, which override the settings of every host.", {}
+        "Settings of hosts by operating system; they override the settings of every host.", {}
     )

@@ -25,7 +25,7 @@ class Order(Strict):
     """The order in which the trials of a part run."""
 
     kind: Annotated[str, choice("order", "sequential", "shuffled", "blocked")] = entry(
-        "sequential: as in the file; shuffled: at random; blocked: in blocks with one trial of every "
+        "`sequential`: as in the file; `shuffled`: at random; `blocked`: in blocks with one trial of every "
         "treatment, each block shuffled.",
         "blocked",
     )
@@ -74,10 +74,10 @@ class Expect(Strict):
     flow: Name | None = entry("Label of the flow to compare; by default the median of a trial's flows.", None)
     where: Mapping[Word, Levels] = entry("Levels of the trials that are compared.", {})
     relative_to: Mapping[Word, Word] | None = entry(
-        "Levels of the trials to divide by; bounds are then ratios.", None
+        "Levels of the trials to compare with; the value is divided by theirs, and bounds are ratios.", None
     )
     equals: types.Number | None = entry("Expected value.", None)
-    within: Annotated[str, types.WITHIN] | None = entry("Tolerance around equals, such as 2% or 5.", None)
+    within: Annotated[str, types.WITHIN] | None = entry("Tolerance around `equals`, such as 2% or 5.", None)
     below: types.Number | None = entry("Upper bound.", None)
     above: types.Number | None = entry("Lower bound.", None)
     between: tuple[types.Number, types.Number] | None = entry("Smallest and largest accepted value.", None)
@@ -115,7 +115,7 @@ class Experiment(PartKeys, SourceFile):
     description: Sentence = entry("Purpose of the experiment, in a paragraph.", "")
     testbed: Name = entry("Testbed that the experiment runs on, a file in hosts/.")
     order: Order = entry("Order in which trials run.", Order.model_construct())
-    parts: Mapping[Name, Part] = entry("Parts by name, which override the top level.", min_length=1)
+    parts: Mapping[Name, Part] = entry("Parts by name; their keys override the top level.", min_length=1)
     figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = entry("Figures of the report.", ())
     tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = entry("Tables of the report.", ())
     expect: tuple[Expect, ...] = entry("Expected results, for the scorecard.", ())
@@ -128,7 +128,7 @@ class Experiment(PartKeys, SourceFile):
     profiles: Mapping[Name, Free] = entry("Changes that --profile NAME applies, by name.", {})
 
     # layers/reuse.py merges these before this model reads the tree.
-    extends: Name | None = entry("Experiment in the same folder that this experiment extends.", None)
+    extends: Name | None = entry("Name of an experiment in the same folder, which this one extends.", None)
     fragments: Mapping[Name, Free] = entry("Groups of keys by name, for `use` in experiments and parts.", {})
 
 

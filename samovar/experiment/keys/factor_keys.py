@@ -63,14 +63,14 @@ class PathClass(Strict):
     flow: Name | None = entry(
         "Label of a flow; the label of an entry with `count` means all its flows.", None
     )
-    from_end: Annotated[str, types.END] | None = entry("Where packets come from.", None)
-    to_end: Annotated[str, types.END] | None = entry("Where packets go.", None)
+    from_end: Annotated[str, types.END] | None = entry("Source of the packets.", None)
+    to_end: Annotated[str, types.END] | None = entry("Destination of the packets.", None)
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] | None = entry(
-        "Delay of the round trip, half in each direction; replaces the path's rtt.", None
+        "Delay of the round trip, half in each direction; replaces the path's `rtt`.", None
     )
-    delay_s: BothDelays | None = entry("One-way delays; they replace the path's delay.", None)
+    delay_s: BothDelays | None = entry("One-way delays; they replace the path's `delay`.", None)
     loss: Annotated[Real, types.SHARE_OR_FORMULA, VARIES] | None = entry(
-        "Share of packets lost downstream; replaces the path's loss.", None
+        "Share of packets lost downstream; replaces the path's `loss`.", None
     )
 
     @property
@@ -93,7 +93,9 @@ class NetworkPath(WithParameters):
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
         "Delay that the router adds to the round trip, half in each direction, such as 40ms.", 0.0
     )
-    delay_s: BothDelays | None = entry("One-way delays instead of rtt, such as {down: 30ms, up: 10ms}.", None)
+    delay_s: BothDelays | None = entry(
+        "One-way delays, instead of `rtt`, such as {down: 30ms, up: 10ms}.", None
+    )
     jitter_s: Annotated[Reals, types.DELAY_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER] = entry(
         "Largest random deviation from the delay, such as 1ms.", 0.0
     )
@@ -104,7 +106,7 @@ class NetworkPath(WithParameters):
     reorder: Annotated[SharePerDirection, ROUTER] = entry("Share of packets that overtake others.", 0.0)
     duplicate: Annotated[SharePerDirection, ROUTER] = entry("Share of packets that arrive twice.", 0.0)
     aqm: Annotated[str | Directional[str], types.NAME.of(PER_DIRECTION), VARIES, ROUTER] = entry(
-        "Queue discipline; path keys not listed here are its parameters.", "pfifo"
+        "Queue discipline; keys of `path` that are not listed here are its parameters.", "pfifo"
     )
     buffer: Annotated[Buffers | None, types.BUFFER_OR_FORMULA.of(PER_DIRECTION), VARIES] = entry(
         "Size of the bottleneck's queue, such as 546packets, 819KB or 1 BDP.", None
@@ -146,7 +148,7 @@ class Flow(WithParameters):
 
     label: Name = entry("Label of the flow in factors, tables and figures.", alias="flow")
     generator: VariedName = entry(
-        "Recipe of the traffic program; flow keys not listed here are its parameters."
+        "Recipe of the traffic program; keys of the flow that are not listed here are its parameters."
     )
     from_end: VariedName = entry("Host or role that sends; a plural role means each of its hosts.")
     to_end: VariedName = entry("Host or role that receives; a plural role means each of its hosts.")
@@ -171,11 +173,13 @@ class Flow(WithParameters):
     dscp: Annotated[int, types.DSCP, VARIES] | None = entry(
         "DiffServ code point, such as EF, AF11 or 46.", None
     )
-    count: FlowCount | None = entry("Number of flows, FLOW-1, FLOW-2 …; 0 leaves the flow out.", None)
+    count: FlowCount | None = entry(
+        "Number of flows, labelled FLOW-1, FLOW-2 …; 0 leaves the flow out.", None
+    )
     every_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
         "Time between the starts of the flows of `count`.", 0.0
     )
-    arrivals: Arrivals | None = entry("Flows FLOW-1, FLOW-2 … that begin at random times.", None)
+    arrivals: Arrivals | None = entry("Flows, labelled FLOW-1, FLOW-2 …, that begin at random times.", None)
 
     @model_validator(mode="after")
     def _check_label_and_start(self) -> Flow:

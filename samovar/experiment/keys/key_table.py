@@ -42,7 +42,7 @@ def key_name(attribute: str) -> str:
 
 
 class Strict(BaseModel):
-    """Base of all models of keys: immutable, and without unknown keys."""
+    """The base class of all models of keys: instances are immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, alias_generator=key_name)
     EXCLUSIVE: ClassVar[tuple[tuple[str, ...], ...]] = ()
@@ -175,7 +175,7 @@ def type_in(annotation: Any) -> ValueType | None:
 
 
 def bare(annotation: Any) -> Any:
-    """Return the type X of an annotation: X for Annotated[X, …] and for `X | None`."""
+    """Return the plain type of an annotation: X for Annotated[X, …] and for `X | None`."""
     if hasattr(annotation, "__metadata__"):
         return bare(get_args(annotation)[0])
     if is_union(annotation):

@@ -1,4 +1,4 @@
-"""Factors: the targets that their levels set, levels and ranges of levels, and matching of treatments.
+"""Factors: the targets that their levels set, levels, ranges of levels, and treatments in `include`.
 
 A target is a key that factor_keys.py declares with VARIES, or a parameter of a recipe. Its last word is the
 key, and the words before are its owner: path, traffic.bulk, loggers.queue; cc and duration have the owner "".
@@ -55,14 +55,14 @@ PLAIN_FACTORS = tuple(keys_of(PlainFactors))
 SETTINGS: Mapping[str, Parser] = {
     name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"
 }
-"""Parsers of cc, rwnd, mtu and txd. Each is also the name of the setting recipe that applies it."""
+"""Parsers of cc, rwnd, mtu and txd. Each of these settings is applied by the recipe of the same name."""
 
 
 @cache
 def varied_keys(owner: str) -> Mapping[str, Key]:
     """Return the keys of an owner that levels may set.
 
-    For path, these are rate, rtt and so on; for the owner "", they are cc, rwnd and so on.
+    The owner `path` has the keys rate, rtt and so on; the owner "" has the keys cc, rwnd and so on.
     """
     model = model_of(owner)
     return {} if model is None else {name: key for name, key in keys_of(model).items() if key.varies}

@@ -62,7 +62,7 @@ class ParameterInfo(Strict):
 
 
 def as_parameter(key: Key) -> ParameterInfo:
-    """Return a key of a model as the parameter of a recipe; a key of another type is a text."""
+    """Return a key of a model as the parameter of a recipe: a text, if recipes do not have the key's type."""
     types_by_name = {(one.plain or one).name: name for name, one in PARAMETER_TYPES.items()}
     type_ = types_by_name.get(key.type.name) if key.type else None
     choices = key.type.choices if key.type and not type_ else ()
@@ -91,7 +91,7 @@ class RecipeCatalogue(Protocol):
         """Return what a host needs after a setting changes: none (the default), interface-reset or reboot."""
 
     def quantities(self, os: str) -> Mapping[str, tuple[str, ...]]:
-        """Return for each quantity the logger recipes of a system that record it, the default first."""
+        """Return, for each quantity, the logger recipes that record it on a system, the default first."""
 
 
 def parse_parameter(info: ParameterInfo, text: str, *, formulas: bool = False) -> object:
@@ -120,7 +120,7 @@ def below_least(info: ParameterInfo, value: object) -> bool:
 
 
 def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[str, ParameterInfo]:
-    """Return the parameters of a recipe that an experiment may set; empty if there is no such recipe."""
+    """Return those parameters of a recipe that an experiment may set; empty if there is no such recipe."""
     internal = _INTERNAL | _INTERNAL_OF.get(kind, frozenset())
     known = catalogue.parameters(kind, name, os) or {}
     return {parameter: info for parameter, info in known.items() if parameter not in internal}

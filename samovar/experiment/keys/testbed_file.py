@@ -147,8 +147,8 @@ class Lab(Strict):
     """Options of a testbed that is a virtual lab."""
 
     kernel: Annotated[str, types.choice("kernel", "auto", "uml", "native", "vm")] = entry(
-        "Kernel of hosts without an image. uml: user-mode Linux; native: this machine's kernel; "
-        "auto: native if possible, otherwise uml; vm: none, as all hosts have images.",
+        "Kernel of hosts without an image. `uml`: user-mode Linux; `native`: this machine's kernel; "
+        "`auto`: `native` if possible, otherwise `uml`; `vm`: none, as all hosts have images.",
         "auto",
     )
     memory_bytes: Annotated[int, types.MEMORY] = entry(
@@ -170,19 +170,19 @@ class Adapter(Strict):
     buffer: Annotated[Buffer, types.BUFFER] = entry("Size of the queue in each adapter, such as 2720packets.")
     delay_s: Annotated[float, types.DELAY] = entry("One-way delay of the idle medium.", 0.0)
     medium: Annotated[str, types.choice("medium", *MEDIA)] = entry(
-        "simplex: both directions share the rate; duplex: each direction has the full rate.", "duplex"
+        "`simplex`: both directions share the rate; `duplex`: each direction has the full rate.", "duplex"
     )
     access_s: Annotated[float, types.DELAY] | None = entry(
-        "Mean overhead of a transmission on the medium, added to the time of its frames, such as 600us.", None
+        "Mean time that a transmission on the medium takes in addition to its frames, such as 600us.", None
     )
     burst_s: Annotated[float, types.DELAY] | None = entry(
-        "Longest time of the frames in one transmission, such as 3ms; by default, only one frame.", None
+        "Longest time of all frames in one transmission, such as 3ms; by default, it has one frame.", None
     )
     flow_control: Annotated[bool, types.SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
     pause_quanta: Annotated[int, QUANTA] = entry(
         "Pause that one PAUSE frame requests, in units of 512 bit times.", LARGEST_QUANTA
     )
-    drift: Share = entry("Share by which the medium's rate drifts over time, such as 5%.", 0.0)
+    drift: Share = entry("Largest share by which the medium's rate varies over time, such as 5%.", 0.0)
 
 
 class Wlan(Strict):
@@ -204,7 +204,7 @@ class Link(Strict):
         "Subnet of the interfaces, such as 172.16.10.0/24; by default the subnet of their addresses.", None
     )
     adapter: Adapter | None = entry(
-        "Pair of adapters between two hosts; keys of path override its values.", None
+        "Pair of adapters between two hosts; keys of `path` override its values.", None
     )
     wlan: Wlan | None = entry("A wireless network of the hosts on this link.", None)
     description: Sentence = entry("Description of the link, for the report.", "")
@@ -282,7 +282,7 @@ class Host(Strict):
     machine: MachineOptions = entry("Options of that virtual machine.", MachineOptions.model_construct())
     boot_timeout_s: Duration = entry("Longest time to wait for the host after a reboot.", 300.0)
     power: Power | None = entry(
-        "How to switch the host on and off, if it does not return from a reboot.", None
+        "How to switch the host on and off; used if it does not return from a reboot.", None
     )
     description: Sentence = entry("Description of the machine, for the report.", "")
 
@@ -301,7 +301,7 @@ class Bottleneck(Strict):
 
 
 class LinkBottleneck(Strict):
-    """The queue of a device between two hosts, such as an adapter. The bottleneck is then a link."""
+    """A link as bottleneck: the queue is in the link's device, such as a pair of adapters."""
 
     link: Name = entry("Link whose adapters have the queue.")
 
@@ -336,11 +336,13 @@ class Testbed(SourceFile):
     )
     ssh: Ssh = entry("How to log in to every host.", Ssh.model_construct())
     hosts: Mapping[Name, Host] = entry("Machines by name.", min_length=1)
-    links: Mapping[Name, Link] = entry("Links by name, if they have a subnet, a device or a description.", {})
+    links: Mapping[Name, Link] = entry(
+        "Links by name; only a link with a subnet, a device or a description needs an entry.", {}
+    )
     place: Annotated[Bottleneck | LinkBottleneck | None, WrapValidator(_bottleneck)] = entry(
         "Where the queue is; without this key, experiments cannot have a path.", None, alias="bottleneck"
     )
-    settings: Settings = entry("Settings of every host, which experiments override.", {})
+    settings: Settings = entry("Settings of every host; experiments override them.", {})
     verdict: Thresholds = entry(
         "Limits of the verdict, which override those of config.yaml; experiments override them.",
         Thresholds.model_construct(),
@@ -416,7 +418,7 @@ DEVICE_PARAMETERS: Mapping[str, ParameterInfo] = {
 
 
 def with_device(path: NetworkPath | None, device: Adapter | None) -> NetworkPath | None:
-    """Complete a path from the bottleneck device, and apply single values to both directions."""
+    """Complete a path with the bottleneck device's values, and apply single values to both directions."""
     if device is None:
         return path
     given = path or NetworkPath()
@@ -478,7 +480,7 @@ class Hop:
 
 
 def shortest_path(testbed: Testbed, start: str, end: str) -> tuple[Hop, ...] | None:
-    """Return the hops from one host to another (none from a host to itself), or None without a route.
+    """Return the hops from one host to another, () from a host to itself, or None if there is no route.
 
     Of several shortest routes, return the one whose hosts and interfaces come first in the file.
     """

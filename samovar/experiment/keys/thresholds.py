@@ -17,7 +17,8 @@ class Thresholds(Strict):
     """Limits of the verdict: outside them, a trial is suspect or invalid; see docs/explanation/verdict.md."""
 
     profile: Annotated[str, choice("profile", "emulated")] | None = entry(
-        "Named set of limits, which the other keys override; emulated sets late 1s, gap 5s and cpu 100%.",
+        "Named set of limits, which the other keys override; `emulated` sets `late` to 1s, `gap` to 5s and "
+        "`cpu` to 100%.",
         None,
     )
     late_s: Duration = entry("Largest delay of a flow's start; if larger, the trial is suspect.", 0.2)
@@ -26,7 +27,7 @@ class Thresholds(Strict):
         0.95,
     )
     window: Share = entry(
-        "Smallest share of rwnd that the largest advertised window must reach; "
+        "Smallest share of `rwnd` that the largest advertised window must reach; "
         "if smaller, the trial is suspect.",
         0.9,
     )
@@ -62,12 +63,12 @@ class Thresholds(Strict):
         0.001,
     )
     competing_bytes: Size = entry(
-        "Number of captured bytes that may belong to no flow, whatever their share.",
+        "Number of captured bytes that are allowed to belong to no flow, whatever their share.",
         20_000,
         alias="competing_least",
     )
     cpu: Share = entry(
-        "Largest share of the time of the traffic in which a CPU is busy; if larger, the trial is suspect.",
+        "Largest share of time that a CPU is busy while traffic runs; if larger, the trial is suspect.",
         0.95,
     )
     gap_s: Duration = entry(
@@ -87,7 +88,7 @@ class Thresholds(Strict):
         "Smallest free space on a host; less space stops the trial as invalid.", 50_000_000
     )
     capture_packets: Positive = entry(
-        "Number of packets that the verdict reads of each capture; a million take about a second.",
+        "Number of packets that the verdict reads from each capture; a million take about a second.",
         1_000_000,
         alias="capture_packets",
     )

@@ -57,8 +57,8 @@ ONE, LIST, PER_HOST, PER_DIRECTION, BOTH_DIRECTIONS, RANDOM = Form
 class ValueType:
     """One type of value: its name, meaning and examples for people, its JSON Schema, parser and writer.
 
-    A type that accepts formulas has in `plain` the same type without formulas. A type that accepts only
-    certain words has these in `choices`.
+    If the type accepts formulas, `plain` is the same type without formulas. If it accepts only certain words,
+    `choices` has these words.
     """
 
     name: str

@@ -21,8 +21,8 @@ from samovar.units import UnitError
 class LayerValue:
     """The value of a key in one layer, as the file has it.
 
-    `layer` is a layer of the experiment (as in Position.layer), or host, testbed, os, site, recipe, default.
-    `place` is the `position` in the file as text, or the name of the recipe.
+    `layer` is a layer of the experiment (as in Position.layer), or `host`, `testbed`, `os`, `site`, `recipe`
+    or `default`. `place` is the `position` in the file as text, or the name of the recipe.
     """
 
     text: str

@@ -35,7 +35,7 @@ def test_a_file_with_a_secret_in_it_is_refused_with_its_place(text: str, what: s
     said = "\n".join(line for _, line in caught.value.lines(200) if "hosts/mine.yaml:" in line)
     assert said.startswith(("hosts/mine.yaml:2:", "hosts/mine.yaml:3:"))
     assert what in said
-    assert "remove it; hosts are reached with SSH keys" in said
+    assert "remove it; use SSH keys for hosts" in said
     assert "hunter22" not in "\n".join(line for _, line in caught.value.lines(200))
 
 

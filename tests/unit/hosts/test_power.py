@@ -114,7 +114,7 @@ def test_a_host_without_power_names_the_missing_key() -> None:
         ("{ipmi: {address: -b, user: c, password_file: d}}", "'-b' is not an address"),
         (
             "{ipmi: {address: b, user: c, password: d}}",
-            "a password; remove it; hosts are reached with SSH keys, power uses a password_file",
+            "a password; remove it; use SSH keys for hosts and `password_file` for power",
         ),
     ],
 )

@@ -59,7 +59,9 @@ def test_the_message_of_r_is_part_of_the_error(checkout: Path) -> None:
 
 def test_a_missing_r_package_is_reported_with_the_remedy(checkout: Path) -> None:
     (checkout / ".rlib" / "samovar").rmdir()
-    with pytest.raises(InstallationError, match="the R package is not compiled; run `make install` in "):
+    with pytest.raises(
+        InstallationError, match="the R package must be compiled first; run `make install` in "
+    ):
         analyse(checkout, checkout, silent)
 
 
