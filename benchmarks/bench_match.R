@@ -6,21 +6,26 @@
 suppressMessages(library(samovar))
 source(file.path(dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))), "shared.R"))
 
-# Matching uses these columns; the other ones find the flows that carry data, at the sender.
-matched <- c("t_ns", "flow", "id")
-of_flows <- c("proto", "src", "dst", "sport", "dport", "payload_bytes")
+# The columns that matching uses. Flows are named: to find those that carry data takes more columns of one capture.
+needed <- c("t_ns", "flow", "id")
+
+flows_from_sender <- function(ref) {
+  flows <- levels(ref$flow)
+  flows[startsWith(flows, sub(":.*", ":", flows[ref$flow[1]]))]
+}
 
 # Matching by itself, of tables that are there, and from the files on. Of a few turns in the process the median: the first
 # also pays for memory that R did not have yet.
 match_once <- function(ref_path, mon_path) {
   read <- spent_on({
-    ref <- read_pcap(ref_path, c(matched, of_flows))
-    mon <- read_pcap(mon_path, matched)
+    ref <- read_pcap(ref_path, needed)
+    mon <- read_pcap(mon_path, needed)
   })
-  turns <- vapply(1:5, \(i) spent_on(rtt <<- rtt_by_flow(ref, mon)), c(wall_s = 0, cpu_s = 0))
-  matching <- apply(turns, 1, stats::median)
+  flows <- flows_from_sender(ref)
+  turns <- vapply(1:5, \(i) spent_on(rtt <<- rtt_by_flow(ref, mon, flows)), c(wall_s = 0, cpu_s = 0))
+  matched <- apply(turns, 1, stats::median)
   names(read) <- paste0("read_", names(read))
-  say(c(packets = nrow(ref) + nrow(mon), samples = nrow(rtt), matching, read, peak_mb = peak_mb()))
+  say(c(packets = nrow(ref) + nrow(mon), samples = nrow(rtt), matched, read, peak_mb = peak_mb()))
 }
 
 if (!is.null(option("case"))) {
