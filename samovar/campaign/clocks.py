@@ -28,7 +28,7 @@ DEADLINE_S = 20.0
 
 @dataclass(frozen=True)
 class Reading:
-    """A host's clock minus the controller's, plus or minus an error, at time `t_s` of the controller."""
+    """A host's clock minus the controller's, with its error bound, at the controller's time `t_s`."""
 
     t_s: float
     offset_s: float
@@ -207,8 +207,8 @@ def _even_drifts(readings: Sequence[Reading]) -> list[Drift]:
 def _drift_between(one: Reading, other: Reading) -> Drift:
     """Return bounds of the drift between two readings.
 
-    Each reading was made within its error of the controller's time `t_s`. In that time a clock with drift d
-    advances by up to (1 + d) times the error.
+    Each reading was made at most `error_s` before or after the controller's time `t_s`. In a time `error_s`,
+    a clock with drift d advances by (1 + d) `error_s`.
     """
     first, last = sorted((one, other), key=lambda reading: reading.t_s)
     apart_s, gained_s = last.t_s - first.t_s, last.offset_s - first.offset_s

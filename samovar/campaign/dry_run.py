@@ -32,7 +32,7 @@ class HostScript(NamedTuple):
 
 
 class AsFound(dict[str, str]):
-    """A placeholder of a host's state before a trial: it returns `<KEY as found>` for every key."""
+    """A placeholder for a host's state before a trial: it returns `<KEY as found>` for every key."""
 
     def __missing__(self, key: str) -> str:
         return f"<{key} as found>"
@@ -46,7 +46,7 @@ class AsFound(dict[str, str]):
 
 
 class StartTime(int):
-    """A placeholder of the time at which traffic starts, in ns; adding to it gives a later time."""
+    """A placeholder for the time at which traffic starts, in ns; adding to it gives a later time."""
 
     def __add__(self, other: int) -> StartTime:
         return StartTime(int(self) + other)
@@ -56,7 +56,7 @@ class StartTime(int):
 
 
 class FittedBuffer(int):
-    """A placeholder of a receive buffer in bytes that a calibration determines during the campaign."""
+    """A placeholder for the size of a receive buffer (in bytes), which calibration determines later."""
 
     def __new__(cls) -> FittedBuffer:
         """Return a placeholder of 1 GiB, which is more than the minimum buffer that `fit` sets, 4096 B."""
@@ -84,7 +84,7 @@ def render_trial(trial: Trial, catalogue: Catalogue, policy: Policy) -> Iterator
     def rendered(
         phase: str, script: Callable[[str], str | None], note: str = "", on: Sequence[str] = hosts
     ) -> Iterator[HostScript]:
-        """Yield the scripts of one phase; `script` returns that of a host, or None if it has none."""
+        """Yield the scripts of one phase; `script` returns the script of a host, or None if it has none."""
         for host in on:
             text = script(host)
             if text is not None:

@@ -186,7 +186,7 @@ class HostPool:
             suspect.until_s = time.monotonic() + machine.boot_timeout_s
 
     def _restore(self, host: str, suspect: _SuspectHost) -> bool:
-        """Restore a host that answers to its state in the journal; return whether this succeeded.
+        """Restore a reachable host to its state in the journal; return whether this succeeded.
 
         The host may have rebooted since it was lost, so its boot id is read again and clock readings are
         dropped.

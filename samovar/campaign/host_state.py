@@ -30,7 +30,7 @@ def parse_state(text: str) -> dict[str, str]:
 
 
 def parse_named(text: str, word: str) -> dict[str, str]:
-    """Return the values by name from those lines `WORD NAME VALUE` that begin with `word`."""
+    """Return the values of the lines `WORD NAME VALUE` that begin with `word`, by name."""
     lines = (line.split(" ", 2) for line in text.splitlines() if line.startswith(f"{word} "))
     return {name: " ".join(value) for _, name, *value in lines}
 
@@ -50,11 +50,11 @@ def compare_state(wanted: Iterable[str], state: Mapping[str, str]) -> Iterator[S
 
 
 def unmet(wanted: Iterable[str], state: Mapping[str, str]) -> tuple[StateComparison, ...]:
-    """Return the comparisons of the wanted lines that a state does not match; see compare_state()."""
+    """Return a comparison for each wanted line that a state does not match; see compare_state()."""
     return tuple(one for one in compare_state(wanted, state) if not one.met)
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[StateComparison, ...]:
-    """Return a comparison for every key whose value differs between two states, or is in only one of them."""
+    """Return a comparison for every key whose values in two states differ, or that is in only one of them."""
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     return tuple(StateComparison(key, before.get(key, "nothing"), after.get(key), False) for key in keys)

@@ -102,7 +102,7 @@ class Interrupts:
         if discarded.exc_type is not KeyboardInterrupt:
             self._report_unraisable(discarded)
             return
-        # By another thread and later: an interrupt that is raised here would be discarded, too.
+        # A timer sends the signal again, because an interrupt that is raised here would be discarded, too.
         self._again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), next(iter(self._before))))
         self._again.daemon = True
         self._again.start()
@@ -117,7 +117,7 @@ def _detach_from_terminal() -> None:
 
 
 class TrialInterrupt:
-    """Interrupt the running trial of one testbed from another thread, unless it is already being cleaned up.
+    """Interrupts the running trial of one testbed from another thread, unless it is already being cleaned up.
 
     Once `requested` is set, the trial ends before its next phase.
     """
@@ -185,7 +185,7 @@ def run_in_threads(
         for context in threads.values():
             context.interrupt.requested.set()
         while left := running():
-            for context in left:  # repeatedly: a script may have been on its way to a host
+            for context in left:  # repeated, because a script may have been on its way to a host
                 context.interrupt.end_scripts(context.sessions, context.emit)
             time.sleep(POLL_S)
         raise

@@ -113,14 +113,14 @@ class _ShardCampaign:
 
 
 def shards_of(plan: Plan, results: Path, of: int) -> list[Path]:
-    """Return the newest campaign of each of a plan's `of` shards; shards without a campaign are left out."""
+    """Return the newest campaign of each of the `of` shards of a plan. Shards without one are left out."""
     shards = (str(Shard(of, number)) for number in range(1, of + 1))
     found = (find_campaign(plan.model_copy(update={"shard": one}), results) for one in shards)
     return [folder for folder in found if folder]
 
 
 def latest_shards(experiment: str, results: Path) -> list[Path]:
-    """Return the campaigns of an experiment's shards, of the plan and division that were used last.
+    """Return the campaigns of an experiment's shards, for the last used plan and number of shards.
 
     Raises CampaignError if there are none.
     """
@@ -135,7 +135,7 @@ def latest_shards(experiment: str, results: Path) -> list[Path]:
 def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) -> Merged:
     """Merge the campaigns of a plan's shards into a new campaign, and return it.
 
-    If a campaign of exactly these results exists, it is returned instead. Files of trials are hard links to
+    If a campaign with exactly these results exists, it is returned instead. Files of trials are hard links to
     those of the shards, or copies on another file system. With `force`, shards may be missing, and their
     versions may differ. Raises CampaignError if campaigns are not shards of one plan, are running, were
     changed, or if a shard is there twice.
@@ -277,7 +277,7 @@ def _write_campaign(folder: Path, plan: Plan, shards: Sequence[_ShardCampaign]) 
 
 
 def _copy(source: Path, target: Path, link: bool = False) -> None:
-    """Copy a file or a folder that may be missing; with `link`, make hard links where possible."""
+    """Copy a file or a folder, if it exists; with `link`, make hard links where possible."""
 
     def copy_file(file: str, copy: str) -> None:
         with suppress(OSError):

@@ -80,8 +80,8 @@ class Archive:
 def _durations(folder: Path, testbed: str) -> Iterator[tuple[str, float]]:
     """Yield the durations on a testbed from a campaign's journal: the kind of each, and the seconds.
 
-    `overhead` is that of a completed trial; the time by which its traffic exceeded the planned duration
-    counts as overhead. `boot` is the duration of a reboot, `path` that of a path calibration. For a trial
+    `overhead` is the overhead of a completed trial, with the time by which its traffic exceeded the planned
+    duration. `boot` is the duration of a reboot, `path` that of a path calibration. For a trial
     that is not open any more, `done` is the duration of the last attempt, and `lost` that of each attempt
     before it.
     """

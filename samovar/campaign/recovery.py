@@ -48,7 +48,7 @@ class Recovery:
         scripts, host = self._scripts_of(saved.id), saved.host
         self._run(host, "sweep", scripts.sweep(host))
         printed = self._run(host, "restore", scripts.restore(host, saved.state))
-        self._run(host, "sweep", scripts.sweep(host))  # the restore script has made the trial's folder again
+        self._run(host, "sweep", scripts.sweep(host))  # the restore script has recreated the trial's folder
         differences = [str(difference) for difference in changed(saved.state, parse_state(printed))]
         if differences:
             self._context.note("restore-failed", id=saved.id, host=host, differences=differences)

@@ -92,7 +92,7 @@ class TestbedRunner:
     def _run_with_retries(self, trial: Trial, queue: TrialQueue) -> TrialEnd:
         """Run a trial until its verdict is valid or suspect, at most `retries` + 1 times.
 
-        Stops early, and the trial has failed, if path calibration refuses the path of the trial.
+        If path calibration refuses the path of the trial, the trial has failed and is not retried.
         """
         context = self.context
         policy, last = context.policy, context.policy.config.retries + 1

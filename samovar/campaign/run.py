@@ -223,7 +223,7 @@ def _picked_trials(plan: Plan, picked: Picked | None) -> Sequence[Trial]:
 def adopt_plan(
     folder: Path, plan: Plan, sources: Mapping[str, bytes], picked: Picked | None = None
 ) -> Summary:
-    """Store in a campaign its changed plan, which has no open trials, without contacting any host."""
+    """Store a changed plan without open trials in its campaign; no host is contacted."""
     with Journal(folder / JOURNAL) as journal:
         state = fold(journal.entries)
         note_pick(picked, state, journal.note)

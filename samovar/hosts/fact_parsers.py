@@ -69,10 +69,10 @@ def parse_tools(text: str) -> dict[str, str]:
 
 
 def parse_cc_available(text: str) -> tuple[str, ...]:
-    """Parse a list of congestion controls: FreeBSD's sysctl net.inet.tcp.cc.available, or a name per line.
+    """Parse a list of congestion controls: FreeBSD's sysctl net.inet.tcp.cc.available, or one name per line.
 
-    The sysctl is comma-separated, and since FreeBSD 14 a table. If newreno is listed, the result also has its
-    Linux name, reno.
+    The sysctl's value is a comma-separated list, since FreeBSD 14 a table. If newreno is listed, the result
+    also has its Linux name, reno.
     """
     rows = (re.split(r",\s*", line) if "," in line else line.split()[:1] for line in text.splitlines())
     names = {name.strip() for row in rows for name in row} - {"CCmod", ""}

@@ -110,7 +110,7 @@ def gather_facts(
     """Return the facts of a host, gathered with one script and a few readings of its clock.
 
     `system`, such as linux or freebsd-11, selects the recipes. They look for `programs` and `qdiscs` (queue
-    disciplines) besides the default ones, and for `commands` that sudo allows. Raises TestbedError,
+    disciplines) besides the default ones, and check which `commands` sudo allows. Raises TestbedError,
     RecipeError.
     """
     wanted = sorted({*DEFAULT_PROGRAMS, *programs}), sorted({*DEFAULT_QDISCS, *qdiscs})

@@ -1,4 +1,4 @@
-"""Switch the power of machines, with ipmitool or with commands of the testbed file on the controller."""
+"""Switch the power of machines: run ipmitool, or commands of the testbed file, on the controller."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from samovar.hosts.ssh import SshConnection
 
 OUTPUT_LIMIT_BYTES = 8 * 1024 * 1024
-"""A script may write at most this much to each of its two outputs; more belongs in files."""
+"""A script may write at most this much to standard output and to standard error; more belongs in files."""
 KILL_GRACE_S = 3.0
 """If a host has not killed a script this long after its deadline, the connection is closed."""
 Ending = Literal["exit", "deadline", "lost", "interrupted"]

@@ -56,7 +56,7 @@ Recorder = Callable[[ScriptResult], None]
 
 
 def discard_result(result: ScriptResult) -> None:
-    """Do nothing: the recorder of sessions whose scripts are not recorded."""
+    """Do nothing. Sessions whose scripts are not recorded use this as their recorder."""
 
 
 def checked_result(result: ScriptResult, deadline_s: float, check: bool) -> ScriptResult:

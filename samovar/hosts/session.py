@@ -58,7 +58,7 @@ class Session:
         """Connect to the host, unless the session is connected.
 
         Raises TestbedError if the host does not answer, if its host key is not the known one, or if it
-        refuses the user's key; the message tells which.
+        refuses the user's key; the message tells the reason.
         """
         with self._lock:
             self._live()
@@ -118,9 +118,9 @@ class Session:
     def fetch_all(self, files: Sequence[RemoteFile], *, deadline_s: float = 600.0) -> None:
         """Copy files from the host to the controller, and verify them.
 
-        Each file is written to a name with `.part`, and renamed when its size and SHA-256 are right. If the
-        connection is lost, reconnects and continues. Raises TestbedError at the first file that differs from
-        the checksum of the host. Raises DeadlineError after the deadline.
+        Each file is written under a name with the suffix `.part`, and renamed when its size and SHA-256 are
+        right. If the connection is lost, reconnects and continues. Raises TestbedError at the first file that
+        differs from the checksum of the host. Raises DeadlineError after the deadline.
         """
         deadline = TransferDeadline(self.host, "fetch", deadline_s, self._interrupted.is_set)
 
@@ -190,7 +190,7 @@ class Session:
     def _live(self) -> RemoteShell:
         """Return the shell, and connect first if there is none.
 
-        A first attempt that fails is repeated once.
+        If the first attempt fails, it is repeated once.
         """
         if self._shell is None:
             try:

@@ -100,8 +100,7 @@ class SshConnection:
     def answers(self) -> bool:
         """Send a request to the SSH server; return whether it answers before the connection is closed.
 
-        OpenSSH refuses the request, because it does not know it; this counts as an answer (RFC 4254, section
-        4).
+        OpenSSH does not know the request and refuses it, which counts as an answer (RFC 4254, section 4).
         """
         transport = self._connection.transport
         if transport is None or not transport.is_active():

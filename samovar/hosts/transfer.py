@@ -17,7 +17,7 @@ from samovar.hosts.target import ConnectionLostError, UnreachableError
 STALL_S = 30.0
 """If a transfer delivers nothing for this long, its connection is considered lost."""
 PATIENCE_S = 90.0
-"""If a transfer delivers nothing for this long, over all attempts to connect again, it fails."""
+"""A transfer fails if it delivers nothing for this long, in spite of attempts to connect again."""
 
 _POLL_S = 0.1
 _PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
@@ -67,7 +67,7 @@ class TransferDeadline:
         return left
 
     def wait(self, seconds: float) -> None:
-        """Sleep for some seconds. Raises the errors of left_s() meanwhile."""
+        """Sleep for some seconds, or raise the errors of left_s() as soon as they occur."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(min(_POLL_S, max(0.0, until - time.monotonic()), self.left_s()))
@@ -171,7 +171,7 @@ def _receive(sftp: Any, file: RemoteFile, deadline: TransferDeadline) -> tuple[i
 def _digest(path: Path) -> tuple[int, Any]:
     """Return the size of a file, and a SHA-256 of it to which further data can be added.
 
-    If there is no file, they are those of an empty file.
+    If there is no file, the results are those of an empty file.
     """
     digest, size_bytes = hashlib.sha256(), 0
     if path.is_file():

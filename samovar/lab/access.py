@@ -74,7 +74,7 @@ class Access:
 
 
 def process(pid: int) -> OsProcess | None:
-    """Return the process with a PID, or None if there is none."""
+    """Return the process with the given PID, or None if there is none."""
     fields = _stat_fields(pid)
     return OsProcess(pid, int(fields[19])) if fields is not None else None
 

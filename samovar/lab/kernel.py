@@ -39,7 +39,7 @@ VERSION_DEADLINE_S = 10
 
 @dataclass(frozen=True)
 class KernelNeeds:
-    """What an experiment needs of a lab's kernel, by Linux names such as `reno` and `netem`."""
+    """The kernel features that an experiment needs in a lab, under Linux names such as `reno` and `netem`."""
 
     congestion_controls: frozenset[str] = frozenset()
     qdiscs: frozenset[str] = frozenset()

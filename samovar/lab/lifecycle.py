@@ -1,4 +1,4 @@
-"""Start and stop a lab. If the first process of a lab ends, the kernel ends all its other processes."""
+"""Start and stop a lab. When the first process of a lab ends, the kernel ends the lab's other processes."""
 
 from __future__ import annotations
 

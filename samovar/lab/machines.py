@@ -29,14 +29,14 @@ KVM_GET_API_VERSION, KVM_CREATE_VM = 0xAE00, 0xAE01
 KVM_API_VERSION = 12
 MAGIC = {b"QFI\xfb": "qcow2", b"\xfd7zXZ": "xz", b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 OVERHEAD_BYTES = 192 * 2**20
-"""A QEMU process takes this much memory beside that of its machine, for devices and translated code
+"""A QEMU process takes this much memory in addition to that of its machine, for devices and translated code
 (tb-size)."""
 BOOT_S = {"KVM": 20, "TCG": 90}
 """The seconds that a virtual machine takes to boot if it has a processor for itself, by accelerator."""
 PATIENCE = 9
 """The time limit of a boot is this many times the estimated boot time."""
 FREEBSD_CARDS = {"em": "e1000", "vtnet": "virtio-net-pci", "re": "rtl8139", "igb": "igb", "vmx": "vmxnet3"}
-"""QEMU's network devices by the FreeBSD drivers for them. FreeBSD names interfaces after drivers, such as
+"""Maps each FreeBSD driver to the QEMU device that it drives. FreeBSD names interfaces after drivers, such as
 em0."""
 READY = "samovar lab: the host is set up"
 FIRST_SLOT = 8
@@ -266,7 +266,7 @@ def _plan_machine(
     if kind not in ("qcow2", "raw"):
         what = f"image {files['image']}: is compressed ({kind})"
         raise LabError(f"{where}: {what}; unpack it to a qcow2 or raw image")
-    if kind == "qcow2" and any(header[8:]):  # not 0: the offset of the name of a backing file
+    if kind == "qcow2" and any(header[8:]):  # the offset of a backing file's name; 0 without one
         what = f"image {files['image']}: is an overlay of another image"
         raise LabError(f"{where}: {what}; make an independent one: qemu-img convert -O qcow2 FILE NEW")
     return VirtualMachine(

@@ -13,11 +13,12 @@ from samovar.recipes.recipe_filters import DelayStage
 from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_rate, format_share
 
 BURST_S = 0.004
-"""Size of the token bucket as time at the shaped rate, so that a late timer does not lower the rate."""
+"""The token bucket holds what the shaped rate sends in this time, so that a late timer does not lower the
+rate."""
 ETHERNET_HEADER_BYTES = 14
 """Bytes that Linux's queue disciplines count in addition to an IP packet (skb->len on an Ethernet device)."""
 SMALLEST_FRAME_BYTES = 54
-"""IPv4 and TCP without options or data."""
+"""Headers of Ethernet, IPv4 and TCP, without options or data."""
 HEAD_ROOM = 2
 LEAST_PACKETS = 1000
 """netem's own default limit (tc-netem(8))."""
@@ -92,7 +93,7 @@ def _stages(
         if plan.reorder and not delay_s:
             what = "reorder without a delay, but packets can only overtake delayed packets"
             raise RecipeError(f"path: {label}: {what}", "a delay")
-        # Room for the smallest packets that arrive at the rate within the delay, and for a window at once.
+        # Room for the smallest packets that can arrive during the delay, and for a whole window at once.
         moving = math.ceil(rate_bps / 8 * (delay_s + plan.jitter_s) / SMALLEST_FRAME_BYTES)
         return DelayStage(
             name=label,
@@ -129,7 +130,7 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
 
     `loss` is the share of lost packets, `burst_packets` the mean length of a burst (None: no bursts). This is
     the Gilbert model: it enters the bad state with probability p and leaves it with probability r. Every
-    packet of the bad state is lost, so a burst lasts 1/r packets on average, and p/(p+r) of all packets are
+    packet in the bad state is lost, so a burst lasts 1/r packets on average, and p/(p+r) of all packets are
     lost (netem's gemodel; S. Salsano, F. Ludovici, A. Ordine, Definition of a general and intuitive loss
     model for packet networks, 2009). Raises RecipeError if no probabilities give this mean length and this
     loss.

@@ -15,9 +15,9 @@ from samovar.units import ETHERNET_MTU_BYTES
 
 IP_UDP_BYTES = 28
 OVERLOAD = 4
-"""A burst arrives at this multiple of the rate: the buffer fills in a third of its drain time."""
+"""A burst arrives at this multiple of the rate, so the buffer fills in a third of its drain time."""
 FULL_S, MOST_BURST_PACKETS = 0.15, 20_000
-"""How long the burst keeps the buffer full for samples, and the most packets it may send for that."""
+"""How long a burst keeps the buffer full for the samples, and at most how many packets it sends for that."""
 MOST_PACED_S = 5.0
 PACED_PACKETS, PACED_PACKETS_WITHOUT_LOSS = 2000, 500
 PACED_FRAME_BYTES = 64 + IP_UDP_BYTES + ETHERNET_HEADER_BYTES
@@ -119,7 +119,7 @@ def render_calibration(
     """Return the bodies of a probe's scripts; `systems` are the operating systems of sender and receiver.
 
     If sender and receiver have different recipes, both use the recipe in the folder `posix`, which needs
-    different programs.
+    other programs.
     """
     values: Mapping[str, object] = {
         **asdict(probe),

@@ -89,7 +89,7 @@ class Catalogue:
     def path(self, kind: str, name: str, os: str) -> Path:
         """Return the file of a recipe.
 
-        Raises RecipeError for an unknown name, with the most similar known name.
+        Raises RecipeError for an unknown name; the message has the most similar known name.
         """
         files = self._files(kind, os)
         if name not in files:
@@ -99,8 +99,8 @@ class Catalogue:
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
         """Return a recipe after checking its body.
 
-        Raises RecipeError for an unknown name, with the most similar known name. Raises DefinitionError for
-        errors in the recipe.
+        Raises RecipeError for an unknown name; the message has the most similar known name. Raises
+        DefinitionError for errors in the recipe.
         """
         recipe = self._read(kind, name, os)
         _ = recipe.blocks
@@ -129,7 +129,7 @@ class Catalogue:
         return self.header("setting", name, os).change if name in self.names("setting", os) else "none"
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        """Return the step in seconds; durations must be multiples of it. None if any duration is accepted."""
+        """Return the step of which durations must be multiples, in seconds; None if any is accepted."""
         return self.header(kind, name, os).duration_step_s
 
 

@@ -25,7 +25,7 @@ MARKS = ("{{", "{%", "{#")
 
 
 class Mistake(NamedTuple):
-    """A mistake in a line of a recipe, or of the file `included` by it. `word` is the wrong name, if any."""
+    """A mistake in a line of a recipe, or of the file `included` in it. `word` is the wrong name, if any."""
 
     line: int
     message: str
@@ -82,7 +82,7 @@ def _undefined(
 
     names = list(node.find_all(nodes.Name))
     stored = frozenset(one.name for one in names if one.ctx != "load")
-    if {one.name for one in names if one.ctx == "load"} - known - stored:  # most recipes use none
+    if {one.name for one in names if one.ctx == "load"} - known - stored:  # most recipes use no such name
         own = node if isinstance(node, nodes.Template) else nodes.Template([node], lineno=1)
         own.set_environment(environment)
         for name in sorted(meta.find_undeclared_variables(own) - known - environment.globals.keys()):

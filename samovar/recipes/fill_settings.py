@@ -37,7 +37,7 @@ class Setting:
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the setting takes effect after a reboot."""
+        """Whether the setting takes effect only after a reboot."""
         return self.recipe.header.change == "reboot"
 
 

@@ -93,7 +93,7 @@ class Header(keys.Strict):
     tracepoints: Words = ()
     interfaces_need: tuple[InterfaceNeed, ...] = ()
     brings: Words = ()  # programs that functions of a step replace where they are missing
-    root: tuple[RootPattern, ...] = ()  # commands that run as root: a pattern for each kind
+    root: tuple[RootPattern, ...] = ()  # commands that run as root: one pattern for each kind of command
     root_lasting: tuple[RootPattern, ...] = ()  # root commands that run until stopped, under timeout(1)
     root_login: types.Sentence | None = None  # why sudo with a list of commands is not enough
     lacks: tuple[PathFeature, ...] = ()  # path keys that this bottleneck recipe does not support
@@ -122,7 +122,7 @@ def read_header(path: Path, text: str) -> Header:
     if match is None:
         message = "a recipe starts with a header: a line '{#---', YAML, and a line '---#}'"
         raise DefinitionError([Problem(str(path), 1, 1, message, text.partition("\n")[0])])
-    # the YAML begins with the line break of line 1, so its lines have the numbers of the file
+    # the YAML begins with the line break of line 1, so its line numbers are those of the file
     tree, problems = yaml_tree.parse_yaml(match["yaml"], str(path))
     checked = validate(Header, tree)
     _check_parameters(checked)

@@ -25,7 +25,8 @@ BLOCKS: Mapping[str, frozenset[str]] = {
 """The blocks that a recipe of each kind must have; it may have more."""
 
 NOT_SHELL = frozenset({"wanted", "owned", "qdisc", "shown", "pace"})
-"""Blocks without quotes. No shell runs them: they are compared with output, or used in another recipe."""
+"""Blocks whose values are not quoted. No shell runs them: they are compared with output, or used in another
+recipe."""
 
 
 class Recipe:

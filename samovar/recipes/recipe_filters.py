@@ -135,7 +135,7 @@ def window_floor(size_bytes: int) -> int:
     """Round a receive window down to a multiple of 2**scale, where scale is the window scale that it needs.
 
     Linux rounds the advertised window *up* to a multiple of 2**scale (tcp_output.c, __tcp_select_window),
-    with scale = ilog2(window) - 15; a clamp on that grid is therefore never exceeded on the wire.
+    with scale = ilog2(window) - 15; a clamp that is such a multiple is never exceeded on the wire.
     """
     scale = max(0, size_bytes.bit_length() - 16)
     return size_bytes >> scale << scale

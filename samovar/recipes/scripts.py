@@ -16,7 +16,7 @@ NO_VALUES: Mapping[str, str] = {}
 DELETE_FOLDER = 'cd / && rm -rf -- "$dir"\n'
 """Removes the trial's folder and everything in it."""
 BODY = "# ---- the step itself ----\n"
-"""Separates, in every script, the functions that all scripts share from its own text."""
+"""Separates, in every script, the functions that all scripts share from the script's own text."""
 FOUND = "---- as found ----"
 RESTORED = "---- as restored ----"
 """Lines between the parts of the output of `finish`."""
@@ -26,7 +26,7 @@ They include the phase `arm`, in which a lab's only processor may need half a mi
 
 
 class TrialScripts:
-    """Renders every script of one trial; the text depends only on trial, catalogue and campaign's name.
+    """Renders the scripts of one trial. They depend only on the trial, the catalogue and the campaign's name.
 
     Methods named `..._body` return text without the functions that all scripts share; `script` adds them.
     `was` is the state of a host before the trial, as the script `read` printed it.
@@ -91,7 +91,7 @@ class TrialScripts:
     def blocks(
         self, host: str, block: str, lasting: bool | None = None, *, recipe: str = "", **more: object
     ) -> list[str]:
-        """Render `block` of the settings of a host, as far as their recipes have this block.
+        """Render `block` of each setting of a host whose recipe has this block.
 
         If `recipe` is given, only the setting of that name is rendered.
         """
@@ -226,7 +226,7 @@ class TrialScripts:
     def arm(self, host: str, offers: Mapping[str, str] = NO_VALUES) -> str | None:
         """Return the script that starts loggers and servers, prepares clients, then prints counters.
 
-        None if there is nothing to do. `offers` maps the names of programs to what `offer` printed.
+        Returns None if there is nothing to do. `offers` maps the names of programs to what `offer` printed.
         """
         programs = self.processes(host)
         recorders = [program for program in programs if program.kind != "generator"]
@@ -325,7 +325,7 @@ class TrialScripts:
         halts, awaits, reports = (
             [f"{verb} {program.name}\n" for program in programs] for verb in ("halt", "await_end", "tell")
         )
-        # Printed while the programs end.
+        # These times are printed while the programs end.
         began = f"began {' '.join(map(quote, self.clients(host)))}\n"
         abandon = self._step(host, "abandon", {"clients": self.clients(host)}) if broken_off else ""
         drains = (self._program(host, one, "drain") for one in programs if one.kind != "generator")

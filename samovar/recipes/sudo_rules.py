@@ -1,4 +1,4 @@
-"""List the commands that need root, as patterns of sudoers(5), for hosts whose login is not root.
+"""List commands that need root, as patterns of sudoers(5), for hosts where samovar does not log in as root.
 
 A pattern is a POSIX extended regular expression for a whole command, starting with the program's name. In it,
 `<interface>` means a testbed interface of the host, `<device>` a device that samovar creates, `<user>` the
@@ -15,7 +15,7 @@ LONGEST = 1024
 """The longest regular expression that sudoers(5) accepts, in characters."""
 BOUND = "timeout -k 2 <number> "
 SIGNALS = "pkill -(TERM|KILL|USR1) -P [0-9]+ -x "
-"""Command that sends a signal to a lasting command: to children (-P) of one process with one name (-x)."""
+"""Sends a signal to a lasting command: to those children of one process (-P) that have one name (-x)."""
 
 _DEVICE = "sv-[a-z0-9-]+"
 _TOKENS = ("interface", "device", "user", "number", "words")

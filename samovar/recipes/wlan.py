@@ -53,7 +53,7 @@ def _radio(host: HostPlan, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _rate_bps(name: str, host: HostPlan, wlan: WlanPlan, standard: str) -> int | None:
-    """Return the rate of a host by its setting `wlan` or the testbed; None if it adapts its rate."""
+    """Return a host's rate from its setting `wlan`, else from the testbed; None if the host adapts it."""
     text = host.settings.get("wlan", {}).get("rate")
     rate_bps = None if text == "auto" else parse_rate(text) if text else wlan.rate_bps
     rates_bps = keys.WLAN_RATES_BPS[standard]

@@ -32,7 +32,7 @@ def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
 
 
 def needed_here(resolved: Resolved, catalogue: RecipeCatalogue) -> int:
-    """Estimate a trial's bytes on the controller's disk, including second copies while files are fetched."""
+    """Estimate how many bytes of the controller's disk a trial needs at most, while its files are fetched."""
     return stored_bytes(resolved, catalogue) + sum(host_bytes(resolved, catalogue).values())
 
 

@@ -26,8 +26,8 @@ from samovar.units import format_duration
 SILENT_S = 600.0
 """A lease may be taken over if its host has restored itself and no heartbeat has come for this long."""
 FORCED = "forced.jsonl"
-"""The file in a results folder that lists the campaigns that `--force` has disturbed, a JSON object per
-line."""
+"""The file in a results folder that lists the campaigns that `--force` has disturbed, one JSON object
+per line."""
 SPOILS_TRIAL = "wait for its end, or use --force, which spoils the trial that runs there"
 
 
@@ -77,7 +77,7 @@ def _first_line(file: str) -> str:
 
 @dataclass(frozen=True)
 class LeaseRequest:
-    """A controller's request to use the hosts of a testbed for a campaign, whose journal it has locked."""
+    """A request to use a testbed's hosts for a campaign, from a controller that has locked its journal."""
 
     folder: Path
     testbed: str
@@ -228,7 +228,7 @@ def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -
 def _refusal(host: str, lease: Lease, advice: str = "") -> LeaseError:
     """Return the error for a host whose lease another process holds.
 
-    It tells who holds the lease, for how long, when the last heartbeat came, and what to do.
+    The error tells who holds the lease, for how long, when the last heartbeat came, and what to do.
     """
     known = {key: lease.values.get(key) or "?" for key in ("command", "owner", "pid", "campaign", "testbed")}
     who = "{command} of {owner} (process {pid}), campaign {campaign} on testbed {testbed}".format_map(known)

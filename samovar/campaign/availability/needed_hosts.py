@@ -16,7 +16,7 @@ def blamed(error: BaseException) -> dict[str, str]:
 
 
 def errors_by_host(error: BaseException) -> Mapping[str, TestbedError]:
-    """Return the errors that an error combines, by host; empty if the error names no host."""
+    """Return each host's own error in `error`, by host; empty if `error` names no host."""
     if isinstance(error, HostsError):
         return error.errors
     return {error.host: error} if isinstance(error, TestbedError) and error.host else {}

@@ -153,7 +153,10 @@ def _own_needs(header: Header, end: str | None = None) -> Iterator[Need]:
 
 
 def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alternative]]:
-    """Yield pairs: a need of a host's generator or logger, and a recipe without this need to replace it."""
+    """Yield pairs: a need of a generator or logger on a host, and a recipe that can replace this program.
+
+    The replacement does not have the need.
+    """
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
     for program in scripts.processes(host):
         header = scripts.recipe_of(host, program).header
@@ -167,7 +170,7 @@ def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alte
 
 
 def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
-    """Yield the recipes from which the scripts of a host for a trial are made."""
+    """Yield the recipes from which a trial's scripts for a host are rendered."""
     system, catalogue, path = scripts.resolved.hosts[host].system, scripts.catalogue, scripts.resolved.path
     steps = ("prelude", "listening", "sweep", "clock", "watch")
     for step in (*steps, "reboot") if scripts.settings(host, True) else steps:

@@ -25,7 +25,7 @@ def root_needs(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def refusal(what: str, name: str, interfaces: Iterable[str], facts: HostFacts) -> tuple[str, str]:
-    """Return what the login user of a host may not do as root, and the remedy, such as a sudoers line."""
+    """Return what a host's login user cannot do as root, and the remedy, such as a sudoers line."""
     assert facts.sudo  # None for root, to whom nothing is refused
     user, paths = facts.sudo.user, facts.sudo.paths
     if what == ROOT_LOGIN:

@@ -70,8 +70,8 @@ def require_reachable(
 def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: Emit) -> None:
     """Connect to every host, and switch on the hosts that do not answer and have a power command.
 
-    Waits until each of these answers, at most its boot_timeout. A host that stays silent is not an error yet:
-    the first script that is to run on it raises the error.
+    Waits for each of these to answer, at most for its boot_timeout. A host that stays silent is not an error
+    yet: the first script that is to run on it raises the error.
     """
     given_up = threading.Event()
     try:

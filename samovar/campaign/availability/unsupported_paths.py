@@ -40,7 +40,7 @@ def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
 
 
 def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Yield the durations and the path of a trial that generators, router or adapters do not support."""
+    """Yield each duration or path of a trial that a generator, the router or an adapter does not support."""
     yield from _durations_between_steps(resolved, catalogue)
     yield from _radios(resolved, catalogue)
     path = resolved.path
@@ -63,7 +63,7 @@ def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
 
 
 def _radios(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Yield settings that no simulated WLAN supports, and settings `air` without a simulated WLAN."""
+    """Yield settings that the simulated WLAN does not support, and `air` without a simulated WLAN."""
     if not any(host.wlans for host in resolved.hosts.values()):
         for name, host in resolved.hosts.items():
             if "air" in host.settings:

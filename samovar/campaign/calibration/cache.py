@@ -13,8 +13,8 @@ from samovar.campaign.context import CampaignContext
 
 FOLDER = "calibration"
 ATTEMPTS = 3
-"""A measurement is made at most this many times. It is repeated because other work on the machine may have
-disturbed it."""
+"""A measurement is made at most this many times. It is repeated if it fails, because other work on the
+machine may have disturbed it."""
 
 
 class CalibrationCache:

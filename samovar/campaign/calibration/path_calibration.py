@@ -1,4 +1,4 @@
-"""Measure each path of a campaign before its first trial, and refuse paths that differ from the request."""
+"""Measure each path before the first trial that uses it, and refuse paths that differ from the request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Endpoints:
 class PathResult:
     """The calibration result of one path.
 
-    `left_out` has a reason for each measurement that was not made. `measured` has the values by direction.
+    `left_out` has a reason for each measurement that was not made. `measured` has
+    the measured values of each direction.
     """
 
     checks: tuple[Check, ...]
@@ -75,7 +76,7 @@ class PathCalibration:
         return self._is_calibrated(resolved) and self.result(resolved) is None
 
     def result(self, resolved: Resolved) -> PathResult | None:
-        """Return the result for a trial's path, or None if it must be measured.
+        """Return the result for a trial's path, or None if the path must be measured.
 
         A path that an earlier controller refused is measured again.
         """

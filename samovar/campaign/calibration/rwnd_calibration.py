@@ -31,7 +31,7 @@ REPORT = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
 WAITS = 4
 """Sender and receiver of a probe may wait for each other this many times within the time limit of a step."""
 ROUTE_WINDOW = 0
-"""The ratio that is stored if the kernel advertises the window in the route, whatever the buffer's size."""
+"""The ratio that is stored if the kernel advertises the route's window, whatever the size of the buffer."""
 
 
 @dataclass(frozen=True)

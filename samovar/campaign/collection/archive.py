@@ -1,7 +1,7 @@
 """Archive the traces of a campaign in one file, and restore them byte for byte: `fab archive`.
 
-Hosts compress traces with `gzip -1 -n`. The archive has them unpacked, since zstd then saves much more. A
-trace that gzip on this computer would not compress to the same bytes is archived as it is.
+Hosts compress traces with `gzip -1 -n`. The archive contains them uncompressed, because zstd then saves much
+more. A trace that gzip on this computer would not compress to the same bytes is archived as it is.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Archived(NamedTuple):
 
 
 def archive_traces(folder: Path, emit: Emit) -> Archived:
-    """Move the traces of a campaign to an archive in its folder, after a check that it restores each of them.
+    """Move a campaign's traces to an archive in its folder, after checking that it restores each of them.
 
     Raises CampaignError if the campaign is running, is archived already, or has changed files.
     """
@@ -117,7 +117,7 @@ def _write(archive: Path, folder: Path, sums: Mapping[str, str], place: Path) ->
                 else:
                     tar.add(folder / name, name)
         sync(archive)
-    except OSError as error:  # also of a pipe to zstd, if zstd cannot write
+    except OSError as error:  # the error may be that of the pipe to zstd, if zstd cannot write
         raise CampaignError(f"{folder}: not archived: {error}") from error
     if zstd.returncode:
         raise CampaignError(f"{folder}: not archived: zstd ended with code {zstd.returncode}")
@@ -146,7 +146,7 @@ def _checked(archive: Path, sums: Mapping[str, str], place: Path) -> Iterator[tu
                     left.discard(name)
                     yield name, file_
             assert zstd.stdout
-            zstd.stdout.read()  # tar pads its end, and zstd fails if nobody reads that
+            zstd.stdout.read()  # tar pads the end of an archive, and zstd fails if nobody reads the padding
         except tarfile.TarError as error:
             raise CampaignError(f"{archive}: is damaged: {error}") from error
     if zstd.returncode or left:

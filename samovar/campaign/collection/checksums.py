@@ -48,7 +48,7 @@ def write_sums(folder: Path, known: Mapping[str, str] | None = None) -> None:
     """Write SHA256SUMS with the checksums of all files below a folder.
 
     `known` maps paths to checksums that need not be computed again. Raises CampaignError if a file cannot be
-    read, if its name has several lines, or if SHA256SUMS cannot be written.
+    read, if its name contains a line break, or if SHA256SUMS cannot be written.
     """
     known = known or {}
     try:

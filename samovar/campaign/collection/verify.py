@@ -164,7 +164,7 @@ class _Verifier:
                 yield f"{path}/{name}", sha256
 
     def _in_unrecorded_folders(self) -> Iterator[tuple[str, str]]:
-        """Yield the files of trials whose end the journal lacks; their controller runs or was killed."""
+        """Yield the files of trials whose end is not in the journal: their controller runs or was killed."""
         for home in ("trials", "set-aside"):
             place = self._folder / home
             names = [one.name for one in place.iterdir() if one.is_dir()] if place.is_dir() else []

@@ -26,8 +26,8 @@ class TrialState:
     attempt finishes, and stays "in flight" if the controller crashes. `seconds` and `overhead_s` (time not
     spent on traffic) are None until the attempt finishes. `phases` maps phases to seconds. `testbed` is where
     the attempt ran, and `node` the computer that controlled it. `set_aside` lists the folders of all earlier
-    attempts. If the last attempt is in flight or was interrupted, `earlier` is the result of the last attempt
-    before it that ended otherwise.
+    attempts. If the last attempt is in flight or was interrupted, `earlier` is the result of the last
+    attempt before it that was not interrupted.
     """
 
     id: str
@@ -118,7 +118,7 @@ class CampaignState:
         return bool(self.picks) and id_ not in self.picked and id_ not in self.trials
 
     def part_text(self, ids: Collection[str]) -> str:
-        """Return as text how many trials of a plan have run; empty unless some are left for a later run.
+        """Return a text that says how many trials of a plan have run; empty if none are left for a later run.
 
         For example: `2 of 6 trials were run (picked: cc=cubic)`.
         """
@@ -179,7 +179,7 @@ def _apply_campaign_event(state: CampaignState, entry: Entry) -> None:
         state.nodes[node] = {name: str(values[key]) for name, key in about.items() if key in values}
     match entry.event:
         case event if event in STARTS:
-            # Each run determines these values anew, so it uses hosts again that were quarantined.
+            # Each run determines these values anew, so it uses quarantined hosts again.
             state.controllers += 1
             state.node = str(values.get("node") or "")
             state.probation |= state.quarantined.keys()

@@ -52,7 +52,7 @@ def holder(file: Path) -> int | None:
     """Return the pid of the process on this machine that has locked a journal for writing, or None.
 
     Reads the kernel's list of locks, proc_locks(5). Trying to lock the file instead could make a controller
-    fail that starts at the same moment.
+    that starts at the same moment fail.
     """
     try:
         stat = file.stat()

@@ -180,7 +180,7 @@ class _Reboots:
         context, sessions = self._context, self._context.sessions
         power_on_silent(sessions, self._machines, context.emit)
         before = sessions.map(self._boot_id, hosts)
-        # While a host shuts down, it must not run its script for a lost controller.
+        # A host that shuts down loses its controller; it must not run its clean-up script then.
         sessions.map(lambda session: session.set_on_loss(None))
         sessions.map(lambda s: s.run(script(s.host), step="reboot", deadline_s=REBOOT_DEADLINE_S), hosts)
         started_s = time.monotonic()

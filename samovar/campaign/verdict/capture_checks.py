@@ -221,7 +221,7 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
     The capture is at the receiver for TCP, at the sender for UDP. The capture must have at least as many
     bytes as the generator received, and at most as many as it sent. Two allowances are made: retransmitted
     packets may be captured twice, and a generator does not count the block that it was writing when it ended.
-    If the generator has sent the whole size of a TCP flow, the capture must have the whole size.
+    If the generator has sent all bytes of a TCP flow with a size, all of them must be in the capture.
     """
     reliable = ends.recipe.header.transport == "tcp"
     host = ends.flow.to_host if reliable else ends.flow.from_host

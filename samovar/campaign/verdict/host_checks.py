@@ -30,8 +30,7 @@ rules failed."""
 LEAST_SECONDS = 4
 """Traffic with fewer whole seconds does not show whether a busy router kept the rate of its bottleneck."""
 OFFLOAD = "offload."
-"""The prefix of offload flags in a host's state, which has all flags, also those that the trial does not
-set."""
+"""The prefix of offload flags in a host's state, including flags that the trial does not set."""
 
 
 def check_settings(evidence: Evidence) -> Iterator[Check]:

@@ -149,7 +149,7 @@ def _holder(evidence: Evidence, host: str) -> str:
 
 
 def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, name: str, host: str, requested: str) -> Check:
-    """Return the check of a flow's mean rate by the bytes that its generator counted.
+    """Return the check of a flow's mean rate, computed from the bytes that its generator counted.
 
     Without such a count, return a check that passes, with an explanation.
     """
@@ -190,12 +190,12 @@ def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Send
 
 
 def _sending(sent: SentPackets, pace: Pace, flow: FlowPlan, lasts: bool) -> Sending | None:
-    """Return the packets that a flow sent during its life; None if there are too few for a rate.
+    """Return the packets that a flow sent during its lifetime; None if there are too few for a rate.
 
-    The life begins with the first packet of at least half the median size; shorter packets before it belong
-    to a handshake. If `lasts` is True, the life has the whole requested duration, even if the flow stopped
-    sending earlier. Otherwise it ends with the last packet. In a flow with a requested size, the last packet
-    is the one that completes this size; packets after it only announce the end.
+    The lifetime begins with the first packet of at least half the median size; shorter packets before it
+    belong to a handshake. If `lasts` is True, the lifetime is the whole requested duration, even if the flow
+    stopped sending earlier. Otherwise it ends with the last packet. In a flow with a requested size, the last
+    packet is the one that completes this size; packets after it only announce the end.
     """
     size_bytes = flow.size_bytes
     duration_s = flow.duration_s if size_bytes is None else None

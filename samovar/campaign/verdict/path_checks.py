@@ -53,9 +53,9 @@ def check_direction(
 ) -> Iterator[Check]:
     """Compare the calibration measurement of one direction with the requested path.
 
-    The tolerances are 1 ms plus 5 % of the round-trip time, 2 % of the rate, and one packet of the buffer.
-    The number of losses must be likely for the requested loss rate. `fills` is False if the queue discipline
-    drops packets before its buffer is full; then the queue may stay shorter than the buffer.
+    The tolerances are 1 ms plus 5 % for the round-trip time, 2 % for the rate, and one packet for the buffer.
+    The number of losses must be plausible for the requested loss rate. `fills` is False if the queue
+    discipline drops packets before its buffer is full; then the queue may stay shorter than the buffer.
     """
     router, interface = path.router, direction.interface
     if probe.pings:
@@ -214,7 +214,7 @@ def check_queue_samples(evidence: Evidence) -> Iterator[Check]:
 
 
 def _check_gaps(evidence: Evidence, host: str, program: Program, samples: Sequence[QueueSample]) -> Check:
-    """Check that no two samples of a queue are far apart, because such gaps show in figures."""
+    """Check that no two successive samples of a queue are far apart, because such gaps show in figures."""
     most_s, interval_s = evidence.policy.thresholds.gap_s, program.values.get("interval_s")
     if isinstance(interval_s, float):
         most_s = max(most_s, 3 * interval_s)
@@ -228,10 +228,10 @@ def _check_rate(
 ) -> Check:
     """Compare the requested rate of a bottleneck with its rate while packets waited in its queue.
 
-    The rate is measured between successive samples if the queue cannot have been empty in between: sending
-    the bytes of both samples' queues, one after the other, takes at least the time between the samples at the
-    requested rate. If there are too few such pairs, or if reading a sample takes so long that the rate is too
-    uncertain, the check passes with the rate reported as unknown.
+    The rate is measured between successive samples if the queue cannot have been empty in between: at the
+    requested rate, sending the bytes of both samples' queues one after the other takes at least the time
+    between the samples. If there are too few such pairs, or if reading a sample takes so long that the rate
+    is too uncertain, the check passes with the rate reported as unknown.
     """
     pairs = [
         (early, late)

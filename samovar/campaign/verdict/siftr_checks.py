@@ -72,7 +72,7 @@ class SiftrLog:
 
 
 def read_siftr(lines: Iterable[str]) -> SiftrLog:
-    """Parse a log: a header and a footer of tab-separated key=value, and comma-separated lines in between.
+    """Parse a log: header and footer of tab-separated key=value pairs, comma-separated lines in between.
 
     The windows are those that the peer offered while the connection was in state ESTABLISHED (4) or later.
     """

@@ -34,7 +34,7 @@ def check_largest_window(
 ) -> Iterator[Check]:
     """Check that the largest window offered to a flow's sender was at most `rwnd`, and close to it.
 
-    If the window stays far below `rwnd`, something else than the requested window may have limited the flow.
+    If the window stays far below `rwnd`, something other than the requested window may have limited the flow.
     The window opens as data arrive, so for a flow that moved less than OPENED_BY times `rwnd`, only the upper
     bound is checked. `moved_bytes` is None if unknown.
     """

@@ -67,8 +67,8 @@ class QueueSample(NamedTuple):
     backlog_bytes: int
     sent_bytes: int
     is_instant: bool
-    """Whether the values are of the time `t_ns`. dummynet's are read by a program that starts after
-    `t_ns`."""
+    """Whether the values were read at the time `t_ns`. Those of dummynet are read by a program that
+    starts after `t_ns`."""
 
 
 def read_queue_samples(lines: Iterable[str], interface: str) -> Iterator[QueueSample]:
