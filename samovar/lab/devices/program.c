@@ -1,6 +1,6 @@
 /* The program of a device: it opens the TAPs, and runs the device until a signal ends it.
  *
- * FOLDER/orders is a named pipe for orders, one a line:
+ * FOLDER/orders is a named pipe for orders, one per line:
  *   set NUMBER KEY=VALUE...         apply these settings (see the keys of the device), and defaults for all others; empty the
  *                                   queues and reset the counters
  *   record NUMBER                   write the true state to FOLDER/truth until its reader closes it

@@ -103,7 +103,7 @@
     return { least, low: first, median: middle, high: last, greatest };
   }
 
-  // Mean and covariance of the points of a curve, as the points of the ellipse of one standard deviation; none of fewer than three points.
+  // Mean and covariance of the points of a curve, as the points of the ellipse of one standard deviation; none for fewer than three points.
   function ellipseOf({ x, y }) {
     const n = x.length, mean = of => of.reduce((sum, one) => sum + one, 0) / n;
     if (n < 3) return [];
@@ -263,7 +263,7 @@
   function rangeOfY(panel, figure, min, max) {
     let low = Infinity, high = -Infinity;
     const panels = figure.kind === "segments" ? [panel] : figure.panels.filter(one => one.quantity === panel.quantity);
-    // Beside segments, the end of a receiver's window of megabytes would leave no room for them.
+    // On a scale that includes the end of a receiver's window of megabytes, segments would be too small to see.
     const visible = panels.flatMap(one => one.curves).filter(one => !figure.hidden.has(one.label)), drawn = visible.filter(one => !one.isLine);
     for (const curve of figure.kind === "segments" && drawn.length ? drawn : visible) {
       for (const i of placesToDraw(curve, min, max, 4000)) {

@@ -1,9 +1,9 @@
-/* The distributed coordination function (clause 9.2): who sends when, and what becomes of it.
+/* The distributed coordination function (clause 9.2): who sends when, and with what result.
  *
  * The medium alternates between idle slots and exchanges: data and ACK, with CTS-to-self or RTS and CTS before them, or a
  * collision. All ports hear each other at once, and count slots from the same instant after an exchange: DIFS after one that
  * succeeded, EIFS after one that did not. The senders of a collision wait for their ACK that long too. A backoff is frozen
- * during an exchange and then goes on: a port that has slots left does not send in slot 0 (G. Bianchi, I. Tinnirello,
+ * during an exchange and then continues: a port that has slots left does not send in slot 0 (G. Bianchi, I. Tinnirello,
  * Y. Xiao, "Refinements on IEEE 802.11 DCF modeling approaches", IEEE Trans. Veh. Tech. 59(3), 2010). */
 #include "wlan.h"
 
@@ -16,7 +16,7 @@ static int64_t drawn_slot(struct wlan *wlan, const struct port *port) {
   return (int64_t)(drawn(&wlan->random) * (port->window + 1));
 }
 
-/* Begin anew at a time, without frames, with these settings for the ports. */
+/* Restart the model at a time, without frames, with these settings for the ports. */
 void wlan_begin(struct wlan *wlan, const struct settings *set, int ports, int64_t now_ns) {
   for (int number = 0; number < wlan->ports; number++) empty(&wlan->port[number].waiting);
   empty(&wlan->received);
@@ -29,7 +29,7 @@ void wlan_begin(struct wlan *wlan, const struct settings *set, int ports, int64_
   }
 }
 
-/* The station at the other end of a frame's way from or to the access point. */
+/* The station that sends a frame to the access point or receives it from there. */
 static int station_of(const struct frame *frame, int sender) { return sender == ACCESS_POINT ? frame->to : sender; }
 
 static int sender_of(const struct wlan *wlan, const struct port *port) { return (int)(port - wlan->port); }
@@ -92,7 +92,7 @@ static int is_lost(struct wlan *wlan, int station, int rate, size_t bytes) {
   return drawn(&wlan->random) >= right;
 }
 
-/* What becomes of a try that has the medium for itself. */
+/* Determine the result of a try during which no other port sends. */
 static void exchange(struct wlan *wlan, struct port *port, int64_t now_ns) {
   const struct frame *frame = port->waiting.first;
   const struct phy *phy = &wlan->phy;
@@ -154,7 +154,7 @@ static void deliver(struct wlan *wlan, struct port *port, struct frame *frame) {
 }
 
 /* Clauses 9.2.4 and 9.2.8: a frame without an ACK is repeated with twice the contention window, until the limit of tries.
- * If only the ACK was lost, the receiver ignores the repeated frames, and has the frame when its sender is done with it. */
+ * If only the ACK was lost, the receiver ignores the repeated frames, and gets the frame when its sender is done with it. */
 static void end_try(struct wlan *wlan, struct port *port) {
   struct frame *frame = port->waiting.first;
   int sender = sender_of(wlan, port), station = station_of(frame, sender);

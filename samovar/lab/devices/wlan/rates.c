@@ -20,7 +20,7 @@ static int is_refused(const struct chooser *chooser, int rate, int64_t now_ns) {
   return chooser->failed[rate] >= FRAMES_TO_REFUSE && now_ns - chooser->failed_ns[rate] < REFUSED_NS;
 }
 
-/* The time of one try of a frame of usual size, with its backoff, and EIFS or ACK and DIFS. */
+/* The time of one try of a frame of usual size, with its backoff, and with EIFS or with ACK and DIFS. */
 static double once_ns(const struct phy *phy, int rate) {
   return (double)(airtime_ns(phy, rate, USUAL_BYTES) + phy->eifs_ns + phy->least_window * phy->slot_ns / 2);
 }
