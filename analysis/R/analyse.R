@@ -7,11 +7,11 @@
 #' `figures.json`, `tables.json` and `analysis.json`. Progress is printed as one JSON object per line.
 #'
 #' @param folder A campaign folder.
-#' @param figures Figures to draw, names or entries with options; NULL for the figures of the campaign's plan.
+#' @param figures Figures to draw, each a name or an entry with options; NULL for the figures of the campaign's plan.
 #' @param cores Number of processes that measure trials or draw figures in parallel. Each process needs memory for the tables of a trial's captures.
 #' @param value Whether to read and return the results.
-#' @param part Trials to analyse, if not all: a list of `picked` (how they were picked, as text), `options` (of the command) and `trials` (ids). It is
-#'   written to `analysis.json`; measurements of the other trials stay in the cache.
+#' @param part Selection of trials to analyse, or NULL for all trials: a list of `picked` (text that says how they were picked), `options` (of the command)
+#'   and `trials` (ids). It is written to `analysis.json`; measurements of the other trials stay in the cache.
 #' @param project Folder `analysis/` of a project, whose `outputs.yaml` and R files add metrics, figures and tables; or NULL.
 #' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `sender`, `samples`, `pauses`, `closeup`, `notes`, `left_out`.
 #' @examples
@@ -36,7 +36,7 @@ analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.
   invisible(if (value) as.list(results))
 }
 
-# The campaign with only the trials of the part; its plan stays whole, so that figures may name any trial or level.
+# Return the campaign with only the selected trials. Its plan stays whole, so that figures can name any trial or level.
 keep_part <- function(campaign, part) {
   if (is.null(part)) return(campaign)
   ids <- as.character(unlist(part$trials))
@@ -57,7 +57,7 @@ check_entries <- function(campaign, entries) {
 
 #' Measure the trials of a campaign that are not in the cache
 #'
-#' @return A list: `keys`, cache keys by id of trials that could be measured; `reasons`, by id, why the other trials could not.
+#' @return A list: `keys` (by id, the cache key of each measured trial) and `reasons` (by id, why a trial could not be measured).
 #' @noRd
 measure_all <- function(campaign, cores) {
   version <- code_version()
@@ -97,7 +97,7 @@ measure_or_reason <- function(campaign, manifest, version) {
   }, error = \(e) list(reason = paste("cannot be measured:", cli::ansi_strip(conditionMessage(e)))))
 }
 
-# The states of files, a table per trial that could be measured.
+# Return the states of the files of each trial that could be measured, one table per trial.
 states_of <- function(found) Filter(Negate(is.null), lapply(found, `[[`, "states"))
 
 emit_progress <- function(id, done, of, reason = NULL) {
@@ -105,7 +105,8 @@ emit_progress <- function(id, done, of, reason = NULL) {
   do.call(emit_event, if (is.null(reason)) event else c(event, reason = reason))
 }
 
-# Results whose tables are read on demand: an analysis that draws nothing new needs none of them. `stack` is the function of stacks_of().
+# Return results whose tables are read on demand, because an analysis that draws nothing new needs none of them. `stack` is the function that stacks_of()
+# returns.
 gather <- function(campaign, measured) {
   reasons <- measured$reasons
   if (length(measured$keys) == 0) abort_campaign(campaign$folder, paste("no trial can be measured; the first", reasons[[1]]))
@@ -124,7 +125,7 @@ gather <- function(campaign, measured) {
   results
 }
 
-# Summary of the metrics per treatment, including metrics that functions of scope "campaign" derive from all trials.
+# Summarise the metrics per treatment, including metrics that functions with the scope "campaign" derive from all trials.
 summary_of <- function(campaign, metrics) {
   derived <- lapply(metric_functions("campaign"), \(name) function_named(name)(campaign, metrics))
   rbindlist(c(list(summarise_metrics(metrics, campaign$factors)), derived), fill = TRUE, use.names = TRUE)
@@ -132,7 +133,7 @@ summary_of <- function(campaign, metrics) {
 
 note_lines <- function(notes) if (nrow(notes) == 0) character() else sprintf("%s: %s", notes$trial, notes$note)
 
-# The variance of every metric. A trial counts once, with the median over its flows, as in the summary.
+# Analyse the variance of every metric. A trial counts once, with the median over its flows, as in the summary.
 variance_of <- function(campaign, metrics) {
   by <- c("trial", "part", campaign$factors, "metric", "unit")
   variance_by_part(campaign, metrics[, .(value = stats::median(value)), by = by])

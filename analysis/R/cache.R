@@ -1,10 +1,10 @@
 # Cache the results of an analysis below tables/cache: measurements of trials, tables over all trials, checksums of files.
 
-# SHA-256 of texts and files by OpenSSL, which uses the processor's instructions for SHA.
+# SHA-256 of texts and files is computed by OpenSSL, because it uses the processor's SHA instructions.
 
 sha256_texts <- function(texts) as.character(openssl::sha256(texts))
 
-# NA for files that cannot be read.
+# The checksum of a file that cannot be read is NA.
 sha256_files <- function(paths) vapply(paths, \(p) tryCatch(sha256_file(p), error = \(e) NA_character_, warning = \(w) NA_character_), "", USE.NAMES = FALSE)
 
 # Small files are read at once, which takes half as long as reading from a connection. A capture need not fit into memory.
@@ -17,7 +17,7 @@ sha256_file <- function(path) {
   as.character(openssl::sha256(source))
 }
 
-# Values on disk that are either whole or ignored: a zstd frame with a checksum of its content, renamed into place.
+# Values are stored on disk such that an incomplete file is ignored: a file is a zstd frame with a checksum of its content, and is renamed into place.
 
 store_write <- function(x, path) {
   bytes <- packed_bytes(serialize(x, NULL, xdr = FALSE, version = 3))
@@ -77,7 +77,7 @@ derived_tables <- c("metrics", "cycles", "rtt", "series", "jitter", "sender", "s
 
 cache_folder <- function(folder) file.path(folder, "tables", "cache")
 
-#' Return the measurements of a trial, from the cache or measured now
+#' Return the measurements of a trial from the cache, or else measure the trial
 #'
 #' The key is a hash of the code that measures, the trial's manifest and its files. Decoded packets are not cached: reading them back costs as much as
 #' decoding the capture.
@@ -85,7 +85,7 @@ cache_folder <- function(folder) file.path(folder, "tables", "cache")
 #' @param folder The campaign's folder.
 #' @param manifest The trial's manifest.
 #' @param key Cache key, see [cache_key()].
-#' @return As [measure_trial()].
+#' @return The same list as [measure_trial()].
 #' @noRd
 cached_measures <- function(folder, manifest, key) {
   path <- entry_path(folder, key)
@@ -117,7 +117,7 @@ code_version <- function() {
   hash_of_code(c("measure_trial", unlist(lapply(c("flow", "application", "trial"), metric_functions))), c(names(declared), declared, own))
 }
 
-# A hash of functions, of everything that they call, of the compiled code and of further texts. Functions of a project are not included.
+# Hash some functions, everything that they call, the compiled code and further texts. Functions of a project are not included.
 hash_of_code <- function(functions, texts) {
   space <- topenv()
   used <- reached_from(intersect(functions, ls(space)), space)
@@ -142,21 +142,22 @@ reached_from <- function(name, space) {
   sort(found, method = "radix")
 }
 
-# Names in functions, also in those that a list holds, such as the reader of each logger.
+# Return the names that functions use, including functions in a list, such as the reader of each logger.
 words_of <- function(objects) {
   functions <- unlist(lapply(objects, \(one) if (is.list(one)) Filter(is.function, one) else if (is.function(one)) one))
   text <- unlist(lapply(functions, deparse))
   unique(unlist(regmatches(text, gregexpr("%[^%]+%|[A-Za-z.][A-Za-z0-9._]*", text, perl = TRUE))))
 }
 
-# Known states of a campaign's files: a file whose state is unchanged has unchanged content, as in git (git-scm.com/docs/racy-git).
+# The index has the known states of a campaign's files. As in git, a file whose state is unchanged is taken to have unchanged content
+# (git-scm.com/docs/racy-git).
 
 index_path <- function(folder, part = NULL) file.path(cache_folder(folder), paste(c("index", part), collapse = "-"))
 
-# `files` has a row per file: `path` (below the campaign's folder), `size`, `changed` and `written` (s since 1970), `sha256`. Its key is the path: without
-# it, each search for the files of one trial would sort the files of all trials.
-# `manifests` holds the parsed manifests by trial id. `parts` are the paths of the indexes that measure_part() has written; if two indexes have the
-# same file or manifest, the newer one counts.
+# `files` has a row per file: `path` (below the campaign's folder), `size`, `changed` and `written` (s since 1970), `sha256`. The table is keyed by path:
+# without a key, each search for the files of one trial would sort the files of all trials.
+# `manifests` holds the parsed manifests by trial id. `parts` are the paths of the indexes that measure_part() has written; if two indexes have the same
+# file or manifest, the newer index counts.
 read_index <- function(folder) {
   paths <- list.files(cache_folder(folder), "^index(-[0-9a-f]+)?$", full.names = TRUE)
   paths <- paths[order(file.mtime(paths), decreasing = TRUE)]
@@ -171,7 +172,8 @@ write_index <- function(folder, files, manifests, part = NULL) {
 
 index_schema <- 2L
 
-# Trials of a treatment have equal resolved values, half of a manifest. They are stored once, and trials share them in memory as long as nobody changes them.
+# The trials of a treatment have equal resolved values, which take half of a manifest. These values are stored once, and the trials share one copy in
+# memory as long as no code changes it.
 divided_manifests <- function(manifests) {
   resolved <- lapply(manifests, `[[`, "resolved")
   distinct <- unique(resolved)
@@ -192,7 +194,7 @@ file_states <- function(folder, paths) {
   data.table(path = paths, size = seen$size, changed = as.double(seen$ctime), written = as.double(seen$mtime))
 }
 
-# Known checksums of files in these states; NA for files that must be read.
+# Return the known checksum of each file whose state is unchanged, and NA for files that must be read.
 known_sums <- function(states, index) {
   known <- index$files[states, on = "path"]
   known[, fifelse(size == i.size & changed == i.changed & written == i.written, sha256, NA_character_)]
@@ -208,7 +210,7 @@ settled <- function(found) if (length(found) > 0) rbindlist(found)[read_s - pmax
 #' @param folder The campaign's folder.
 #' @param manifest The trial's manifest.
 #' @param index Result of [read_index()].
-#' @return States with `sha256`; aborts if a file differs from the manifest.
+#' @return The table of [file_states()] with the column `sha256`. The function aborts if a file differs from the manifest.
 #' @noRd
 verified_files <- function(folder, manifest, index) {
   states <- file_states(folder, c(manifest_path(manifest$id), trial_paths(manifest)))
@@ -231,11 +233,11 @@ trial_paths <- function(manifest) sprintf("trials/%s/%s", manifest$id, vapply(ma
 #'
 #' @param campaign A campaign of [read_campaign()].
 #' @param version Result of [code_version()].
-#' @return Keys by trial id, of the trials that are in the cache.
+#' @return Cache keys, named by trial id, of the trials that are in the cache.
 #' @noRd
 known_keys <- function(campaign, version) {
   paths <- lapply(campaign$manifests, \(m) c(manifest_path(m$id), trial_paths(m)))
-  # One search for all trials: each search by name sorts all names first.
+  # Search once for all trials, because each search by name first sorts all names.
   sums <- known_sums(campaign$seen, campaign$index)[match(unlist(paths), campaign$seen$path)]
   keys <- vapply(split(sums, rep(seq_along(paths), lengths(paths))), \(of_trial) cache_key(version, of_trial), "")
   keys <- stats::setNames(keys, names(paths))
@@ -258,12 +260,13 @@ remember <- function(campaign, found) {
 
 #' Tables over all trials, with a column for the trial
 #'
-#' A stack has one table of up to `stack_trials` trials of the campaign, and its own file, so that no more than one stack is read at a time, and a reader of one
-#' table or of a few trials reads nothing else. Text columns are stored as indexes into their distinct values, which is faster to read and to search.
+#' A stack holds one of the tables for up to `stack_trials` trials of the campaign. Each stack has its own file, so no more than one stack is in memory at
+#' a time, and code that needs one table or a few trials reads no other stacks. Text columns are stored as indexes into their distinct values, which is
+#' faster to read and to search.
 #'
 #' @param campaign A campaign of [read_campaign()].
 #' @param keys Cache keys by id of the measured trials.
-#' @return A function that returns the rows of a table by its name; optionally only those of some trials, and of some quantities.
+#' @return A function that takes the name of a table and returns its rows, optionally only the rows of some trials and quantities.
 #' @noRd
 stacks_of <- function(campaign, keys) {
   groups <- stack_groups(keys)
@@ -278,7 +281,7 @@ stacks_of <- function(campaign, keys) {
   }
 }
 
-# Enough for long runs of equal words, few enough for the memory of any computer: the tables of a trial take up to some MB.
+# Enough trials for long runs of equal words, but few enough for the memory of any computer: the tables of one trial take up to a few MB.
 stack_trials <- 250L
 
 stack_groups <- function(keys) in_groups_of(keys, stack_trials)
@@ -300,13 +303,13 @@ make_stacks <- function(campaign, keys, digest) {
   stacks
 }
 
-# Rows of a folded table with one of the given words in a column; all rows without words.
+# Return the rows of a folded table that have one of the given words in a column; all rows if `words` is NULL.
 chosen_rows <- function(x, column, words) {
   if (is.null(words) || nrow(x) == 0) return(x)
   x[as.integer(x[[column]]) %in% match(words, attr(x[[column]], "words"), nomatch = 0L)]
 }
 
-#' Rows of a table of measures without the columns of the trials' design: those of some trials, and of some quantities
+#' Return some trials' rows of a table of measures, without the columns of the design; optionally only the rows of some quantities
 #'
 #' Unlike a subset of a whole table, this takes no memory for the other rows.
 #' @param results Results of a campaign, or of two, see [side_by_side()].
@@ -340,7 +343,7 @@ with_identity <- function(rows, campaign) {
   if (nrow(rows) == 0) return(rows)
   columns <- c("part", campaign$factors, "replicate", "verdict")
   at <- match(rows$trial, campaign$trials$id)
-  # In place: the metrics of 100,000 trials take 0.4 GB.
+  # Columns are added in place, because the metrics of 100,000 trials take 0.4 GB.
   for (column in columns) set(rows, j = column, value = campaign$trials[[column]][at])
   setcolorder(rows, c("trial", columns))
 }

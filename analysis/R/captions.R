@@ -27,13 +27,13 @@ curves_of <- function(campaign, trials, but = character(), at_least = NULL) {
   list(labels = labels, title = factor_title(vary), factors = vary)
 }
 
-# Trials of a part without the factor have a dash, which comes last.
+# Trials of a part without the factor have a dash as their level, which is the last in the order.
 level_factor <- function(campaign, name, labels) {
   words <- fifelse(is.na(labels), "\u2013", as.character(labels))
   factor(words, levels = intersect(c(known_levels(campaign, name), "\u2013"), words))
 }
 
-# "rtt_median_ms" in ms is "RTT median (ms)".
+# The title of the metric "rtt_median_ms" in ms is "RTT median (ms)".
 metric_title <- function(metric, unit) {
   words <- gsub("_", " ", sub("_(ms|bps|share|packets|bytes|s|us|ppm)$", "", metric))
   words <- sub("^(rtt|owd)", "\\U\\1", words, perl = TRUE)
@@ -60,7 +60,7 @@ in_sentence <- function(title) sub("^([A-Z])(?=[a-z])", "\\L\\1", title, perl = 
 
 count_words <- function(n, one, many = paste0(one, "s")) paste(n, if (n == 1) one else many)
 
-# "Bars: 93.75 % interval of the median (order statistics)." for 5 trials per point.
+# For 5 trials per point: "Bars: 93.75 % interval of the median (order statistics)."
 interval_words <- function(n) {
   n <- sort(unique(n))
   enough <- n[n >= fewest_values]
@@ -90,7 +90,7 @@ flow_words <- function(flows) {
   paste(if (length(flows) == 1) "Flow" else "Flows", paste(flows, collapse = ", "))
 }
 
-# "rwnd 9999KB, mtu 1500": the factors that all trials have at the same level.
+# "rwnd 9999KB, mtu 1500": the factors whose level is the same in all trials.
 fixed_words <- function(campaign, trials, but = character()) {
   fixed <- setdiff(campaign$factors, but)
   fixed <- fixed[vapply(fixed, \(f) uniqueN(trials[[f]]) == 1 && !is.na(trials[[f]][1]), TRUE)]
@@ -100,7 +100,7 @@ fixed_words <- function(campaign, trials, but = character()) {
 # The downstream configuration of the bottleneck, and the delay added in both directions together.
 path_down <- function(manifest) c(manifest$resolved$path$down, manifest$resolved$path["rtt_s"])
 
-# The direction whose queue the trial recorded; downstream without the logger.
+# The direction whose queue the trial recorded; downstream if the trial did not record a queue.
 path_queued <- function(manifest) {
   path <- manifest$resolved$path
   if (is_queued_upstream(manifest)) c(path$up, path["rtt_s"]) else path_down(manifest)
@@ -161,7 +161,7 @@ headed <- function(names, align) {
   Map(\(name, align) list(name = name, align = align), unname(names), align) |> unname()
 }
 
-# "546 [545, 547]"; without an interval below three trials.
+# "546 [545, 547]"; fewer than three trials have no interval.
 interval_text <- function(row, digits = 4) {
   if (nrow(row) == 0 || is.na(row$median)) return("-")
   number <- \(v) format(signif(v, digits), trim = TRUE, scientific = FALSE)

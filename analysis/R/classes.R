@@ -18,7 +18,7 @@ plain_table <- function(x) {
   setattr(x, "class", c("data.table", "data.frame"))[]
 }
 
-# Seconds since `epoch_s` of the rows. `t_s` of windows counts from the capture's earliest packet.
+# Return the times of the rows, in seconds since `epoch_s`. The `t_s` of a window counts from the capture's earliest packet.
 times_s <- function(x) if ("t_ns" %in% names(x)) x$t_ns / 1e9 else x$t_s + (attr(x, "origin_ns") %||% 0) / 1e9
 
 span_words <- function(x) {
@@ -30,23 +30,25 @@ span_words <- function(x) {
 
 #' Series and campaigns: print, summary, autoplot, rbind and merge
 #'
-#' Tables of one quantity over time, such as [packet_pair_rtt()] and [throughput_windows()] return, are data.tables of class `samovar_series`: all of
-#' data.table works with them. [read_campaign()] returns a list of class `samovar_campaign`.
+#' Tables of one quantity over time, such as [packet_pair_rtt()] and [throughput_windows()] return, are data.tables of class `samovar_series`, to which all
+#' functions of data.table apply. [read_campaign()] returns a list of class `samovar_campaign`.
 #'
-#' - `print()` shows the time span, and how many packets of the captures were matched, above the rows of a series. Unlike a data.table, a series is
-#'   printed at the prompt also after `:=`.
+#' - `print()` shows the time span, and how many packets of the captures were matched, above the rows of a series. Unlike a data.table, a series is also
+#'   printed at the prompt after `:=`.
 #' - `summary()` of a series has the quantiles of its quantity, by flow or direction; `summary()` of a campaign counts the trials of each treatment.
 #' - `ggplot2::autoplot()` draws a series over time, or the levels of a campaign's factors by trial.
-#' - `rbind()` puts times on one `epoch_s` (and windows on one origin) before it joins rows, adds up counts such as `matched`, and keeps the attributes that
-#'   are equal in all tables. A message of class `samovar_message_lost` names the attributes that are not kept.
-#' - `merge()` puts the times of `y` on the `epoch_s` of `x`, keeps the attributes of `x`, and keeps the order of the rows of `x` unless `sort` is TRUE.
+#' - `rbind()` converts times to one `epoch_s` (and windows to one origin) before it joins rows, adds up counts such as `matched`, and keeps the attributes
+#'   that are equal in all tables. A message of class `samovar_message_lost` names the attributes that are not kept.
+#' - `merge()` converts the times of `y` to the `epoch_s` of `x`, keeps the attributes of `x`, and keeps the order of the rows of `x` unless `sort` is
+#'   TRUE.
 #'
-#' Captures are plain data.tables. A selection of rows keeps the capture's attributes; `rbind()` of captures loses them, and measures reject the result.
+#' Captures are plain data.tables. A selection of rows keeps the capture's attributes; `rbind()` of captures loses them, and measure functions reject the
+#' result.
 #'
 #' @param x,object A series or campaign.
 #' @param y A table.
-#' @param ... For `rbind()`, series. Otherwise arguments of data.table's method.
-#' @param use.names,fill,idcol As of [data.table::rbindlist()].
+#' @param ... For `rbind()`, the series to join. Otherwise, further arguments of data.table's method.
+#' @param use.names,fill,idcol As for [data.table::rbindlist()].
 #' @param sort TRUE to sort by the columns of `by`, as data.table does.
 #' @return `print()` returns `x`, `summary()` a data.table, `autoplot()` a ggplot, `rbind()` and `merge()` a series.
 #' @name samovar_classes
@@ -59,7 +61,7 @@ span_words <- function(x) {
 #' summary(rtt)
 #' ggplot2::autoplot(rtt)
 #'
-#' # The RTTs of two trials, on one axis of time.
+#' # The RTTs of two trials, on one time axis.
 #' window <- lapply(c("window-sender.pcap.gz", "window-receiver.pcap.gz"), \(name) read_pcap(samovar_example(name)))
 #' rbind(rtt, packet_pair_rtt(window[[1]], window[[2]], data_flows(window[[1]])$flow[1]))
 #'
@@ -139,7 +141,7 @@ autoplot.samovar_campaign <- function(object, ...) figure_design(list(campaign =
 #' @exportS3Method
 rbind.samovar_series <- function(..., use.names = TRUE, fill = FALSE, idcol = NULL) rbind_timed(list(...), use.names, fill, idcol)
 
-# The attribute with the second from which a column counts.
+# For each column of times, the attribute with the second from which the column counts.
 epoch_attributes <- c(t_ns = "epoch_s", sent_ns = "epoch_s", arrival_ns = "arrival_epoch_s")
 counted_attributes <- c("matched", "unmatched", "ambiguous", "floored")
 
@@ -163,11 +165,11 @@ rbind_timed <- function(tables, use.names, fill, idcol) {
     same <- all(vapply(values[-1], \(value) isTRUE(all.equal(value, values[[1]])), TRUE))
     if (same) setattr(bound, name, values[[1]]) else lost <- c(lost, name)
   }
-  if (length(lost) > 0) lost_message("rbind()", lost, "the tables have different ones")
+  if (length(lost) > 0) lost_message("rbind()", lost, "the tables have different values")
   bound[]
 }
 
-# Copies of the tables whose times count from the earliest of their epochs, and windows from the earliest of their origins.
+# Return copies of the tables. Their times count from the earliest epoch of all tables, and their windows from the earliest origin.
 on_one_epoch <- function(tables) {
   tables <- lapply(tables, copy)
   for (name in unique(epoch_attributes)) {

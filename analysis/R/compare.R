@@ -4,14 +4,14 @@
 #'
 #' Trials are matched by the levels of the factors that both campaigns have. A pair is a trial of A and a trial of B with the same levels and the same
 #' replicate. The change of a metric in a treatment is the median of the changes in the treatment's pairs, as difference and as ratio, each with the
-#' interval of [paired_changes()]. Trials without measurements in the cache are measured first. Writes to the folder `to` files like those that
-#' [analyse_campaign()] writes to a bundle: `data/changes.csv`, the figures of the first plan with the factor `campaign`, whose levels are A and B,
-#' and `comparison.json`. Progress is printed as one JSON object per line.
+#' interval of [paired_changes()]. Trials without measurements in the cache are measured first. The folder `to` gets files like those that
+#' [analyse_campaign()] writes to a bundle: `data/changes.csv`, `comparison.json`, and the figures of A's plan, which show both campaigns as levels A and B
+#' of the factor `campaign`. Progress is printed as one JSON object per line.
 #'
 #' @param a,b Lists of `folder` (a campaign folder) and `part` (as in [analyse_campaign()], or NULL).
 #' @param to Folder to write to.
-#' @param by Factors that distinguish treatments (`part` is possible, too); NULL for all factors with levels that both campaigns have. Trials that
-#'   differ only in the remaining factors are further pairs of the same treatment.
+#' @param by Factors that distinguish treatments (`part` is also allowed); NULL for all factors that have levels in both campaigns. Trials that differ only
+#'   in the remaining factors make further pairs of the same treatment.
 #' @inheritParams analyse_campaign
 #' @return The changes, invisibly: a data.table with a row for each metric and each treatment that A or B has, as in `changes.csv`.
 #' @examples
@@ -29,7 +29,7 @@ compare_campaigns <- function(a, b, to, by = NULL, cores = getOption("samovar.co
   matched <- matched_factors(campaigns, by)
   both <- side_by_side(lapply(campaigns, \(campaign) gather(campaign, measure_all(campaign, cores))))
   same <- identical(normalizePath(a$folder), normalizePath(b$folder))
-  # Positions of one campaign's trials in the order of the run. Trials of two campaigns are paired by replicate instead.
+  # Within one campaign, `run` is the position of the trial in the order of the run. Trials of two campaigns are paired by replicate instead.
   both$metrics[, run := if (same) positions_of(campaigns$A, sub("^[AB]:", "", trial)) else replicate]
   changes <- changes_between(both$metrics, matched)
   if (all(changes$n == 0)) abort_comparison(nothing_matched(both$metrics))
@@ -47,10 +47,10 @@ compare_campaigns <- function(a, b, to, by = NULL, cores = getOption("samovar.co
 }
 
 #' The factors by which trials of two campaigns are matched
-#' @param campaigns A list `A`, `B` of [read_campaign()].
-#' @param by Factors that make the treatments, or NULL.
-#' @return A list: `treatments`, factors whose levels make a treatment; `pairs`, the other factors with common levels. The two trials of a pair have
-#'   the same level of each factor in `pairs`.
+#' @param campaigns A list with the elements `A` and `B`, each a campaign from [read_campaign()].
+#' @param by Factors that distinguish the treatments, or NULL.
+#' @return A list: `treatments` (factors whose levels define a treatment) and `pairs` (the other factors with common levels; the two trials of a pair have
+#'   the same level of each of them).
 #' @noRd
 matched_factors <- function(campaigns, by = NULL) {
   known <- lapply(campaigns, \(campaign) c("part", campaign$factors))
@@ -58,7 +58,7 @@ matched_factors <- function(campaigns, by = NULL) {
   levels <- \(side, name) setdiff(unique(campaigns[[side]]$trials[[name]]), NA)
   listed <- \(names) if (length(names) > 0) paste(names, collapse = ", ") else "none"
   words <- \(name) paste0("A has ", listed(levels("A", name)), "; B has ", listed(levels("B", name)))
-  for (name in setdiff(by, shared)) abort_choice("Unknown factor of both campaigns", name, shared)
+  for (name in setdiff(by, shared)) abort_choice("Not a factor of both campaigns:", name, shared)
   common <- Filter(\(name) length(intersect(levels("A", name), levels("B", name))) > 0, shared)
   for (name in setdiff(by, common)) abort_comparison(paste0(name, " has no level in common (", words(name), "); --by accepts ", listed(common)))
   for (name in if (is.null(by)) setdiff(union(known$A, known$B), common)) {
@@ -73,7 +73,8 @@ matched_factors <- function(campaigns, by = NULL) {
 }
 
 #' Changes of all metrics from campaign A to campaign B
-#' @param metrics Rows of metrics.csv of both, with the columns `campaign` (A or B) and `run` (position of the trial in the order in which trials were run).
+#' @param metrics Rows of metrics.csv of both campaigns, with the columns `campaign` (A or B) and `run` (position of the trial in the order in which trials
+#'   were run).
 #' @param matched Result of [matched_factors()].
 #' @return A data.table, a row for each metric and each treatment that A or B has: `metric`, `unit`, a column per factor of the treatments,
 #'   `treatment` (its levels as text), `a`, `b` (medians over the pairs), `difference`, `difference_lo`, `difference_hi`, `ratio`, `ratio_lo`,
@@ -103,13 +104,13 @@ changes_between <- function(metrics, matched) {
   changes[order(match(metric, known), curve), order, with = FALSE]
 }
 
-# "cubic, 50KB" of the levels in each row; "all" without factors.
+# Return the levels in each row as text, such as "cubic, 50KB"; "all" if there are no factors.
 level_words <- function(levels) {
   if (length(levels) == 0) return("all")
   apply(as.matrix(levels), 1, \(row) paste(row[!is.na(row)], collapse = ", "))
 }
 
-# Rows of trials whose levels of some factors are in both campaigns.
+# Return the trials whose levels of the given factors occur in both campaigns.
 in_both <- function(trials, factors) {
   if (length(factors) == 0) return(trials)
   copy(trials)[, sides := uniqueN(campaign), by = factors][sides == 2][, sides := NULL][]
@@ -117,7 +118,7 @@ in_both <- function(trials, factors) {
 
 separate_words <- "Trials are paired by replicate: the campaigns ran at different times, so that drift between them is part of the change"
 
-# Add the columns `curve`, a number for each treatment (and each level of `more`), and `pair`, a number for each pair.
+# Add the columns `curve` (a number for each treatment, and each level of `more`) and `pair` (a number for each pair).
 pair_up <- function(rows, matched, more = NULL) {
   rows[, curve := .GRP, by = c(more, matched$treatments)]
   rows[, pair := .GRP, by = c(matched$pairs, "replicate")]
@@ -125,16 +126,16 @@ pair_up <- function(rows, matched, more = NULL) {
 
 nothing_matched <- function(metrics) {
   sides <- split(metrics$trial, metrics$campaign)
-  paste0("no trial of A (", uniqueN(sides$A), " trials) has the levels and the replicate of a trial of B (", uniqueN(sides$B), " trials); name fewer factors with --by")
+  paste0("no trial of A (", uniqueN(sides$A), " trials) has the same levels and replicate as a trial of B (", uniqueN(sides$B), " trials); name fewer factors with --by")
 }
 
 abort_comparison <- function(what) cli::cli_abort("{what}.", class = "samovar_error_comparison", call = NULL)
 
-# --- Figures of both
+# --- Figures of both campaigns
 
-#' Results of both campaigns as one, with the factor `campaign`
-#' @param sides A list `A`, `B` of results, see [gather()].
-#' @return As [gather()]; ids of trials begin with "A:" or "B:".
+#' Combine the results of both campaigns, with the factor `campaign`
+#' @param sides A list with the elements `A` and `B`, each the results of a campaign, see [gather()].
+#' @return Results like those of [gather()]; the ids of trials begin with "A:" or "B:".
 #' @noRd
 side_by_side <- function(sides) {
   campaigns <- Map(\(results, side) labelled_campaign(results$campaign, side), sides, names(sides))
@@ -153,7 +154,7 @@ side_by_side <- function(sides) {
   both
 }
 
-# The campaign's folder and the manifest of a trial, also of one of two campaigns.
+# Return the campaign's folder and the manifest of a trial. The results may be those of one campaign or of two.
 source_of_trial <- function(results, id) {
   if (is.null(results$sides)) return(list(folder = results$campaign$folder, manifest = results$campaign$manifests[[id]]))
   source_of_trial(results$sides[[substr(id, 1, 1)]], substring(id, 3))
@@ -184,7 +185,8 @@ labelled_campaign <- function(campaign, side) {
   campaign
 }
 
-# The figures of a plan that can show two campaigns: not those of single trials, whose ids the other campaign lacks, nor those of the plan itself.
+# Return the figures of a plan that can show two campaigns. Figures of single trials cannot, because the other campaign lacks these ids; nor can figures of
+# the plan itself.
 overlaid <- function(figures) {
   entries <- lapply(as.list(figures), as_entry, kind = "figure")
   Filter(\(entry) is.null(entry$trial) && !identical(output_of(entry)$trials, "planned"), entries)

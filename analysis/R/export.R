@@ -39,7 +39,7 @@ export_tables <- function(folder, to, tables, part = NULL, cores = getOption("sa
   invisible(names(written))
 }
 
-# As text, because a double holds such a number only to the nearest 256 ns.
+# The times are text, because a double holds nanoseconds since 1970 only to the nearest 256 ns.
 epoch_ns <- function(t_s, start_s) {
   second <- floor(start_s)
   ns <- round((start_s - second + t_s) * 1e9)

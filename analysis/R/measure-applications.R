@@ -4,7 +4,7 @@
 
 #' Times of web pages
 #'
-#' The time of a page is that from its first request to the last byte of its last object. A page with an unfinished object has no time.
+#' The time of a page is the time from its first request to the last byte of its last object. A page with an unfinished object has no time.
 #'
 #' @param requests Log of a client, see [read_requests()].
 #' @return A data.table, a row per page: `number`, `t_ns` (of its first request, since attribute `epoch_s`), `objects`, `page_s`.
@@ -23,13 +23,13 @@ page_times <- function(requests) {
 #'
 #' \deqn{T_k = \max_i (l_{ik} + d_{ik})}
 #'
-#' where the request of query k to server i was sent a time l after the planned time and took a time d. A query that waits for answers to earlier
-#' queries therefore takes longer. Each request is counted from the time that its own client planned, because the clients start at the same time to
-#' within the error that the verdict allows.
+#' where l is how long after the planned time the request of query k to server i was sent, and d is how long the request took. A query that waits for
+#' answers to earlier queries therefore takes longer. Each request is counted from the time that its own client planned. This is accurate because the
+#' clients start at the same time, to within the error that the verdict allows.
 #'
 #' @param requests Logs of the clients, one per server: a list of tables of [read_requests()].
-#' @return A data.table, a row per query: `number`, `t_ns` (planned by the first client, since attribute `epoch_s`), `query_s`, NA if an answer is
-#'   unfinished or missing.
+#' @return A data.table, a row per query: `number`, `t_ns` (planned by the first client, since attribute `epoch_s`), `query_s` (NA if an answer is
+#'   unfinished or missing).
 #' @source M. Alizadeh et al., Data Center TCP (DCTCP), 2010, for the time of a query; own definition of its start.
 #' @examples
 #' # Two servers.
@@ -49,12 +49,13 @@ query_completion <- function(requests) {
 #'
 #' \deqn{stall_k = \max(0, a_k - (a_0 + \sum_{j<k} p_j + \sum_{j<k} stall_j))}
 #'
-#' for the arrival a of the last byte of chunk k and its play time p. A chunk that is unfinished at the end of the flow stalls the video until then.
+#' where a is the arrival time of the last byte of chunk k, and p the chunk's play time. A chunk that is unfinished at the end of the flow stalls the video
+#' until the flow ends.
 #'
 #' @param requests Log of a client of `dash`, see [read_requests()].
-#' @return A data.table, a row per complete chunk: `t_ns` (arrival of its last byte, since attribute `epoch_s`), `play_s`, `bitrate_bps`, `stall_s` (before
-#'   it), `ahead_s` (video that was left to play when it had arrived). Attributes: `startup_s` (from the first request; NA if no chunk was completed),
-#'   `rebuffering_s` and `stalls` (time and number of all stalls, including one at the end), `epoch_s`.
+#' @return A data.table, a row per complete chunk: `t_ns` (arrival of its last byte, since attribute `epoch_s`), `play_s`, `bitrate_bps`, `stall_s` (the
+#'   stall before the chunk), `ahead_s` (play time left in the buffer, including the chunk, when it had arrived). Attributes: `startup_s` (from the first
+#'   request; NA if no chunk was completed), `rebuffering_s` and `stalls` (time and number of all stalls, including one at the end), `epoch_s`.
 #' @source 3GPP TS 26.247, clause 10.2, for the metrics; own definition of the model.
 #' @examples
 #' video <- play_video(read_requests(samovar_example("video-client.csv.gz")))
@@ -67,7 +68,8 @@ play_video <- function(requests) {
   done <- which(x$finished & !is.na(x$play_s))
   arrived_s <- ends_s[done]
   played_s <- x$play_s[done]
-  # The start of playback at which each chunk arrives just in time. Playback stalls by as much as this exceeds its largest earlier value.
+  # For each chunk, the time at which playback would have to start so that the chunk arrives just in time. Playback stalls by as much as this time exceeds
+  # its largest earlier value.
   slack_s <- arrived_s - c(0, cumsum(played_s))[seq_along(done)]
   start_s <- cummax(slack_s)
   stall_s <- c(0, diff(start_s))[seq_along(done)]
@@ -84,7 +86,7 @@ play_video <- function(requests) {
 
 #' Lost packets, and how bursty the losses are
 #'
-#' Numbers below the highest number that arrived count as sent, so packets lost at the very end are not counted:
+#' All packets up to the highest number that arrived count as sent, so packets lost at the very end are not counted:
 #'
 #' \deqn{expected = 1 + \max(number), \quad lost = expected - received}
 #'
@@ -110,14 +112,14 @@ message_loss <- function(messages, late = double()) {
   list(expected_packets = expected, lost_packets = lost, loss_share = lost / expected, burst_ratio = ratio)
 }
 
-#' One-way delays of packets that go both ways
+#' One-way delays of the packets in both directions of a flow
 #'
-#' The offset of the clocks is chosen so that the smallest delay is the same in both directions, as NTP does. Each delay is then wrong by at most half
-#' of the smallest round-trip time; the sum of a delay of each direction does not depend on the clocks.
+#' The offset of the clocks is chosen so that the smallest delay is the same in both directions, as NTP does. The error of each delay is then at most half
+#' of the smallest round-trip time. The sum of two delays, one in each direction, does not depend on the clocks.
 #'
 #' \deqn{delay = (t_{arrival} - t_{sent}) - m + (m + m_{back}) / 2}
 #'
-#' with m the smallest difference in the packet's direction, and m_back that of the opposite direction.
+#' where m is the smallest difference (arrival less sending time) in the packet's direction, and m_back the smallest difference in the opposite direction.
 #'
 #' @param messages Packets that arrived at the flow's `to`, see [read_messages()].
 #' @param back Packets that arrived at the flow's `from`.
@@ -168,7 +170,7 @@ e_model <- function(ta_ms = 0, loss_share = 0, burst_ratio = 1, ie = 0, bpl = 4.
   nor <- d$rlr - 121 + pre + 0.008 * (pre - 35)^2
   no <- db(d$nc, nos, nor, d$nfor + d$rlr)
   ro <- 15 - 1.5 * (d$slr + no)
-  # Clause 7.3: what happens at the same time as the voice.
+  # Clause 7.3: impairments that occur at the same time as the voice.
   xolr <- olr + 0.2 * (64 + no - d$rlr)
   iolr <- 20 * ((1 + (xolr / 8)^8)^(1 / 8) - xolr / 8)
   stmro <- -10 * log10(10^(-d$stmr / 10) + exp(-t_ms / 4) * 10^(-d$telr / 10))
@@ -177,7 +179,7 @@ e_model <- function(ta_ms = 0, loss_share = 0, burst_ratio = 1, ie = 0, bpl = 4.
   g <- 1.07 + 0.258 * q + 0.0602 * q^2
   iq <- 15 * log10(1 + 10^((ro - 100) / 15 + 46 / 8.4 - g / 9) + 10^(46 / 30 - g / 40))
   is <- iolr + ist + iq
-  # Clause 7.4: delay, as echo to the talker, echo to the listener, and by itself.
+  # Clause 7.4: impairments by delay: talker echo, listener echo, and the delay itself.
   terv <- d$telr - 40 * log10((1 + t_ms / 10) / (1 + t_ms / 150)) + 6 * exp(-0.3 * t_ms^2)
   roe <- -1.5 * (no - d$rlr)
   re <- 80 + 2.5 * (terv - 14)
@@ -192,7 +194,7 @@ e_model <- function(ta_ms = 0, loss_share = 0, burst_ratio = 1, ie = 0, bpl = 4.
   data.table(r = ro - is - id - ie_eff + a, ro, is, id, ie_eff)
 }
 
-# Table 2 of G.107 (06/2015). Levels in dB, dBm0p and dB(A); `mt_ms` and `st` are those of the default sensitivity to delay.
+# Table 2 of G.107 (06/2015). Levels are in dB, dBm0p and dB(A); `mt_ms` and `st` have the values for the default sensitivity to delay.
 e_model_defaults <- list(slr = 8, rlr = 2, stmr = 15, dr = 3, ds = 3, telr = 65, wepl = 110, qdu = 1, nc = -70, nfor = -64, ps = 35, pr = 35, mt_ms = 100, st = 1)
 
 #' Mean opinion score of a rating
@@ -214,14 +216,14 @@ e_model_mos <- function(r) {
 
 #' Rating of one direction of a call, from the delays of its packets
 #'
-#' A phone plays packets at a fixed delay after they were sent; packets that arrive later are lost. The delay with the highest rating is chosen, so the
+#' A phone plays each packet a fixed delay after it was sent; packets that arrive later are lost. The delay with the highest rating is chosen, so the
 #' result is the rating of a phone with the best fixed playout buffer:
 #'
 #' \deqn{T_a = packet + playout, \quad R = \max_{playout} R(T_a, lost + late)}
 #'
 #' @param messages Packets that arrived, see [read_messages()].
 #' @param delay_ms Their one-way delays, see [message_delays()].
-#' @param packet_ms Time of the sound in a packet, which the sender has to wait for.
+#' @param packet_ms Duration of the sound in a packet. The sender must wait this long before it can send the packet.
 #' @param bpl Packet-loss robustness factor of the codec; by default that of G.711 with loss concealment. Its `ie` is 0.
 #' @return A list: `e_model_r`, `mos`, `playout_ms` (the chosen delay between sending and playing).
 #' @source ITU-T G.107 (06/2015); ITU-T G.113 (11/2007), Appendix I.
@@ -232,7 +234,7 @@ e_model_mos <- function(r) {
 #' @export
 call_quality <- function(messages, delay_ms, packet_ms = 20, bpl = 25.1) {
   if (nrow(messages) == 0 || anyNA(delay_ms)) return(list(e_model_r = NA_real_, mos = NA_real_, playout_ms = NA_real_))
-  # All packets, the fastest half of them, and steps in between.
+  # Playout delays at which all packets, the fastest half of them, or shares in between arrive in time.
   playout_ms <- unique(stats::quantile(delay_ms, seq(0.5, 1, by = 0.005), names = FALSE, type = 1))
   losses <- lapply(playout_ms, \(most_ms) message_loss(messages, messages$number[delay_ms > most_ms]))
   column <- \(name) vapply(losses, `[[`, 0, name)
@@ -243,7 +245,7 @@ call_quality <- function(messages, delay_ms, packet_ms = 20, bpl = 25.1) {
 
 # --- Metrics of a trial
 
-# Everything about the applications of a trial: metrics, quantiles of samples, and series.
+# Measure the applications of a trial: metrics, quantiles of samples, and series.
 measure_applications <- function(manifest, traces) {
   subjects <- applications_of(manifest, traces)
   measured <- Map(\(label, x) {
@@ -253,8 +255,8 @@ measure_applications <- function(manifest, traces) {
   lapply(stats::setNames(nm = c("metrics", "samples", "series")), \(name) rbindlist(lapply(measured, `[[`, name)))
 }
 
-# The arguments of functions of scope "application", by label. An application is a flow, or for `incast` all flows of one entry of the experiment, because a
-# query goes to all their servers. An application whose logs cannot be read is left out.
+# Return the arguments of functions with the scope "application", named by label. An application is a flow; for `incast` it is all flows of one entry of
+# the experiment, because a query goes to the servers of all these flows. An application whose logs cannot be read is left out.
 applications_of <- function(manifest, traces) {
   flows <- Filter(\(f) f$generator %in% names(application_logs), manifest$resolved$flows)
   labels <- vapply(flows, \(f) if (f$generator == "incast") f$group %||% flow_label(f$label) else f$label, "")
@@ -275,7 +277,7 @@ both_logs <- function(traces, flow) {
   if (!any(vapply(found, is.null, TRUE))) found
 }
 
-# How to read the logs of a flow, by its generator.
+# For each generator, the function that reads the logs of its flows.
 application_logs <- list(http = client_log, dash = client_log, incast = client_log, voip = both_logs, game = both_logs)
 
 # The samples of an application: a table for each series in outputs.yaml, by name, with `t_s` (since the start of traffic, on the clock of the log) and `value`.
@@ -333,7 +335,7 @@ video_metrics <- function(x) {
   if (!identical(x$flow$generator, "dash") || all(is.na(x$logs[[1]]$play_s))) return(NULL)
   video <- play_video(x$logs[[1]])
   if (nrow(video) == 0) return(list(video_arrived_s = 0))
-  # Bit rates differ by factors of two; sizes are whole bytes.
+  # Neighbouring bit rates differ by a factor of two. Smaller differences are no switches: they arise because sizes are whole bytes.
   switches <- sum(abs(diff(log2(video$bitrate_bps))) > 0.5)
   list(startup_s = attr(video, "startup_s"), rebuffering_s = attr(video, "rebuffering_s"), stalls = attr(video, "stalls"),
        bitrate_bps = sum(video$bitrate_bps * video$play_s) / sum(video$play_s), bitrate_switches = switches, video_arrived_s = sum(video$play_s))
@@ -369,7 +371,7 @@ call_metrics <- function(x) {
   c(there, stats::setNames(back, paste0("back_", names(back))))
 }
 
-# Whether the packets are those of G.711 over RTP: 64 kbit/s of payload after a header of 12 bytes.
+# Return whether the packets are those of G.711 over RTP: 64 kbit/s of payload after a header of 12 bytes.
 is_g711 <- function(log) {
   if (nrow(log) < 2) return(FALSE)
   every_s <- stats::median(diff(log$sent_ns) / diff(log$number), na.rm = TRUE) / 1e9

@@ -2,8 +2,8 @@
 
 #' Cycles of the congestion window
 #'
-#' A cycle is the growth of cwnd from one reduction to the next. Linux reduces cwnd over a round trip (proportional rate reduction, RFC 6937), so the
-#' time of a reduction is that of the kernel's decision, not of the fall of cwnd: the first sample at which `ca_state` is Recovery (3), Loss (4) or
+#' A cycle is the growth of cwnd from one reduction to the next. Linux reduces cwnd over a round trip (proportional rate reduction, RFC 6937), so the time
+#' of a reduction is when the kernel decides on it, not when cwnd falls: the first sample at which `ca_state` is Recovery (3), Loss (4) or
 #' CWR (2), or at which ssthresh has decreased with cwnd or after a retransmission. A new ssthresh without a lower cwnd or a retransmission (HyStart
 #' leaving slow start) does not end a cycle. Events until the state is Open or Disorder again, such as a time-out within a recovery, belong to the
 #' same reduction.
@@ -87,38 +87,38 @@ collapse_cause <- function(i, j, x) {
 #' Buffer size per cwnd cycle, by two methods
 #'
 #' Method 1 (equations 1 and 2 of the report): `bytes = (RTT_max - RTT_min) * EthernetRate`, `packets = bytes / MTU`.
-#' RTT_max is the median of the last ten packet-pair RTTs before the reduction of cwnd, RTT_min the handshake's RTT,
-#' EthernetRate the mean over the cycle's one-second windows. The report leaves some details open:
+#' RTT_max is the median of the last ten packet-pair RTTs before the reduction of cwnd, RTT_min is the handshake's RTT, and EthernetRate is the mean over
+#' the cycle's one-second windows. The report leaves some details open:
 #'
-#' - Rates and sizes are those of IP packets in the direction of the data. A full packet has MTU bytes there, so rate / MTU is the number of packets
-#'   per second, whatever the link adds to each packet. Counting frame bytes would give 14 / MTU more (0.9 % at 1500, 2.3 % at 600); counting both
+#' - Rates and sizes are those of IP packets in the direction of the data. A full IP packet has MTU bytes, so rate / MTU is the number of packets per
+#'   second, whatever the link adds to each packet. Counting frame bytes would give 14 / MTU more (0.9 % at 1500, 2.3 % at 600); counting both
 #'   directions, as tcpstat does, would add the acknowledgements (1.7 % and 4.3 %).
-#' - Packets are counted in the receiver's capture, after the queue. A capture before the queue would also count packets that the queue drops, and
-#'   those that fill it: B/2 packets per cycle if the buffer has B packets. This is little, because a Reno cycle carries some 3/8 B^2 packets.
+#' - Packets are counted in the receiver's capture, after the queue. A capture before the queue would also count packets that the queue drops, and packets
+#'   that fill it: B/2 packets per cycle if the buffer holds B packets. The difference is small, because a Reno cycle carries about 3/8 B^2 packets.
 #' - Time windows are whole seconds counted back from the reduction, so that no window contains part of another cycle. A cycle shorter than one second is
 #'   one window. At the receiver a cycle is bounded by packets instead of times, so that the clocks need not agree: it starts with the arrival of the
 #'   last packet that was answered before the previous reduction, and ends with the arrival of the last of the ten packets of RTT_max.
 #'
 #' If the link has a constant rate, the mean rate of a cycle is the rate that caused the delay. If the link's rate varies, the two rates may differ,
 #' because the delay is measured only at the end of the cycle. If the link idles after a reduction, the mean rate is too low. The link idles if the
-#' buffer is smaller than (1 - beta) / beta bandwidth-delay products of the idle path, where a reduction multiplies cwnd by beta: 1 product
-#' for Reno, 3/7 for CUBIC. The local variant (`method1_local_packets`) uses the rate during the delay itself: a packet that arrived at time a had
-#' waited w = RTT - RTT_min, so the bytes that arrived during (a - w, a] are those of the queue ahead of the packet and of the packet itself. The
+#' buffer is smaller than (1 - beta) / beta bandwidth-delay products of the idle path, where a reduction multiplies cwnd by beta; that is 1 product for
+#' Reno, and 3/7 of a product for CUBIC. The local variant (`method1_local_packets`) uses the rate during the delay itself: a packet that arrived at time a
+#' had waited w = RTT - RTT_min, so the bytes that arrived during (a - w, a] are those of the queue ahead of the packet and of the packet itself. The
 #' estimate is the median over the ten packets.
 #'
-#' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). TCP notices a drop one round trip later, and cwnd grows in the
-#' meantime; and part of the data in flight is on the links, not in the queue. The estimate `method2_packets` is therefore cwnd one RTT_max
-#' before the reduction, in whole segments, less RTT_min * local rate / MTU. If there is a sample for every packet, this cwnd counts the dropped packet, which was never in the
-#' buffer; then one packet is subtracted.
+#' Method 2, as published, takes cwnd just before the reduction (`method2_raw_packets`). But TCP notices a drop one round trip later, and cwnd grows in the
+#' meantime; also, part of the data in flight is on the links, not in the queue. The estimate `method2_packets` is therefore cwnd one RTT_max
+#' before the reduction, in whole segments, less RTT_min * local rate / MTU. If there is a sample for every packet, this cwnd counts the dropped packet,
+#' which was never in the buffer; in this case one packet is subtracted.
 #'
 #' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits between
 #' N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets. If packets reach the queue in
-#' bursts of b packets (a busy host, a coarse timer), the queue overflows when its mean length is still up to b packets below N. Both methods then
-#' give this mean length, as the queue sampler's mean backlog in that round trip shows.
+#' bursts of b packets (because of a busy host or a coarse timer), the queue overflows when its mean length is still up to b packets below N. Both methods
+#' then give this mean length, as the queue sampler's mean backlog in that round trip shows.
 #'
 #' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'
-#' @param cycles Cycles of one socket, of [cwnd_cycles()].
+#' @param cycles Cycles of one socket, from [cwnd_cycles()].
 #' @param samples The TCP_INFO samples of these cycles.
 #' @param rtt Packet-pair RTTs in order of `t_s` (time of the answer, as in `samples`), `rtt_ms`, `arrival_s` (arrival of the
 #'   packet at the receiver, on its clock).
@@ -126,7 +126,7 @@ collapse_cause <- function(i, j, x) {
 #' @param rtt_min_ms RTT of the idle path.
 #' @param mtu_bytes MTU of the path.
 #' @param every_packet Whether `samples` are records of every packet, as from SIFTR. Samples taken at intervals mostly show cwnd as it was
-#'   before the acknowledgement upon which the dropped packet was sent, so they do not count this packet.
+#'   before the acknowledgement that triggered the dropped packet, so they do not count this packet.
 #' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, mean of the cycle), `local_rate_bps` (during RTT_max),
 #'   `method1_bytes`, `method1_packets`, `method1_local_packets`, `method2_packets`, `method2_raw_packets`.
 #' @source CAIA-TR-130417A, section IV; Claypool et al., PAM 2004 (QFind).
@@ -158,7 +158,7 @@ buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_byte
 }
 
 #' Buffer size of a trial: medians over the cycles that count
-#' @param cycles A table of [buffer_by_cycle()].
+#' @param cycles A table from [buffer_by_cycle()].
 #' @return A list of metrics; NA if no cycle counts.
 #' @noRd
 buffer_of_trial <- function(cycles) {
@@ -185,7 +185,7 @@ waited_bytes <- function(seen, carried, rtt_min_ms) {
   carried(seen$arrival_s) - carried(seen$arrival_s - (seen$rtt_ms - rtt_min_ms) / 1e3)
 }
 
-# Bytes that had arrived by a time, as a function of the time.
+# Return a function that takes a time and returns the number of bytes that had arrived by then.
 carried_until <- function(arrivals) {
   total <- c(0, cumsum(as.double(arrivals$ip_bytes)))
   \(t_s) total[findInterval(t_s, arrivals$t_s) + 1L]
@@ -205,15 +205,15 @@ cwnd_at <- function(samples, moment_s) {
 
 #' Buffer size of a device that sends PAUSE frames when it is full, by two methods
 #'
-#' A sender that is faster than the link fills the device until the device sends its first PAUSE frame. x is the last packet that the host sent before
-#' that frame arrived, t the time at which x was sent.
+#' A sender that is faster than the link fills the device until the device sends its first PAUSE frame. Let x be the last packet that the host sent before
+#' that frame arrived, and t the time at which x was sent.
 #'
 #' Method 1 counts packets in flight. Of the packets that reach the other end, `sent(t)` have been sent by time t and `arrived(t)` have arrived:
 #'
 #' \deqn{packets = sent(t) - arrived(t)}
 #'
 #' This is x - a of the report, a being the packet that arrived at t (`method1_raw_packets`). Some of these packets were on the idle path, not in the
-#' device. `method1_packets` excludes these packets by subtracting the packets that would have arrived by then without a queue:
+#' device. `method1_packets` excludes them: it subtracts all packets that would have arrived by time t if there were no queue:
 #'
 #' \deqn{packets = sent(t) - arrived(t + OWD_{idle})}
 #'
@@ -225,17 +225,17 @@ cwnd_at <- function(samples, moment_s) {
 #' \deqn{bytes = OWD_{buffer} \cdot rate, \quad packets = bytes / MTU}
 #'
 #' `OWD_load` is the delay of x, `OWD_idle` the smallest delay before x (the report uses the delay of the first packet, but a busy host may have
-#' delayed a single packet). The rate is the rate of IP packets downstream of the device, from the first arrival to the last: a full packet has MTU bytes
-#' there, so rate / MTU is the number of packets per second. Ethernet's own 14 bytes, which are in the report's rate but not in its MTU, would give
+#' delayed a single packet). The rate is the rate of IP packets downstream of the device, from the first arrival to the last: a full IP packet has MTU
+#' bytes, so rate / MTU is the number of packets per second. Ethernet's own 14 bytes, which are in the report's rate but not in its MTU, would give
 #' 0.9 % more at MTU 1500 and 2.3 % at 600.
 #'
 #' @inheritParams one_way_delay
 #' @param frames PAUSE frames received at `ref`, see [pause_intervals()].
 #' @param mtu_bytes MTU of the path.
 #' @return A one-row data.table: `pause_ns` (the first PAUSE frame), `sent_ns` (x; both ns since `ref`'s `epoch_s`), `method1_packets`, `method1_raw_packets`,
-#'   `method2_packets`, `method2_bytes`, `idle_ms`, `load_ms`, `rate_bps`, `error_packets` (effect of the clocks' error on `method1_raw_packets`); NULL
-#'   without a PAUSE frame, if no packet before it reached the other end, or if the captures end before the device's content at that time had
-#'   arrived.
+#'   `method2_packets`, `method2_bytes`, `idle_ms`, `load_ms`, `rate_bps`, `error_packets` (effect of the clocks' error on `method1_raw_packets`); NULL if
+#'   there is no PAUSE frame, if no packet sent before it reached the other end, or if the captures end before everything that was in the device at that
+#'   time had arrived.
 #' @source CAIA-TR-130121A, section V-B, V-C, equations 2 to 4.
 #' @examples
 #' ref <- read_pcap(samovar_example("beacons-sender.pcap.gz"))
@@ -266,8 +266,8 @@ buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
              error_packets = max(delays$error_ms[seq_len(before)]) * per_ms)
 }
 
-# Return TRUE if the captures last until everything that was in the device at its first PAUSE frame has left it: the last packet sent before that
-# frame, or a later packet, has arrived. Otherwise the last packet that arrived was sent while the device still had room.
+# Return TRUE if the captures last until everything that was in the device at its first PAUSE frame has left it, that is, until the last packet sent before
+# that frame, or a later packet, has arrived. Otherwise the last packet that arrived was sent while the device still had room.
 seen_to_empty <- function(sent_ns, arrived_sent_ns, pause_ns) {
   max(arrived_sent_ns) >= max(sent_ns[sent_ns <= pause_ns])
 }

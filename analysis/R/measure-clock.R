@@ -8,21 +8,21 @@
 #' \deqn{T_{offset} = T_{beacon,ref} - T_{beacon,mon}}
 #'
 #' Clocks differ by an offset and a drift: over the beacons at times t, `offset(t) = a + b t`. a and b are Theil-Sen estimates (b is the median of all
-#' slopes between two beacons, a the median of the residuals), so that beacons delayed at one host do not bend the line. If a clock was stepped or
-#' changed its rate, each piece has its own line: where a running median of five residuals exceeds `limit_us`, the series is cut where two lines fit
-#' best, and each part is examined again. If the clock of one host was set back, beacons are taken in the order in which the other host received them.
-#' A piece of two beacons has no line.
+#' slopes between two beacons, a the median of the residuals), so that beacons delayed at one host do not bend the line. If a clock was stepped or changed
+#' its rate, the series is cut into pieces that have a line each: where a running median of five residuals exceeds `limit_us`, the series is cut at the
+#' place where two lines fit best, and each piece is examined again. If the clock of one host was set back, beacons are taken in the order in which the
+#' other host received them. A piece of two beacons has no line.
 #'
 #' A difference in delivery to the two hosts cannot be distinguished from an offset. Such a difference has opposite signs in the two directions of a
 #' path, so it cancels in the sum of forward and backward delay (see [delay_consistency()]).
 #'
-#' @param ref,mon Beacons as two hosts received them: tables of [read_beacons()], or of [beacons_of_capture()].
-#' @param limit_us Residual above which the series is cut, microseconds; six times the spread of single beacons if that is more.
+#' @param ref,mon The beacons that each of two hosts received: tables from [read_beacons()] or [beacons_of_capture()].
+#' @param limit_us Residual in microseconds above which the series is cut; if six times the spread of single beacons is more, that is the limit.
 #' @return A data.table, one row per piece in time order: `from_s`, `to_s` (Unix seconds on `mon`'s clock, of the first and last beacon), `epoch_s`
-#'   and `at_ns` (the anchor of the line, on `mon`'s clock), `offset_ns` (to add to `mon`'s clock there), `drift_ppm` (growth of the offset),
-#'   `error_ns` (95 % of the beacons are within this distance of the line); offset, drift and error are NA for a piece without a line; `beacons`
-#'   (their number); `cause` of the piece's beginning ("start", "step", "rate"). Attributes `unmatched` and `ambiguous`: beacons received by one host
-#'   only, and beacons whose key occurred twice.
+#'   and `at_ns` (the anchor of the line, on `mon`'s clock), `offset_ns` (to add to `mon`'s clock at that time), `drift_ppm` (growth of the offset),
+#'   `error_ns` (distance from the line within which 95 % of the beacons are), `beacons` (their number), `cause` (why the piece begins: "start", "step",
+#'   "rate"). Offset, drift and error are NA for a piece without a line. Attributes: `unmatched` (number of beacons that only one host received),
+#'   `ambiguous` (number of beacons whose key occurred twice).
 #' @source CAIA-TR-130121A, equation 1; H. Theil 1950, P. K. Sen 1968.
 #' @examples
 #' received <- function(late_s) data.table::setattr(
@@ -58,10 +58,10 @@ shortest_piece <- 2L
 
 #' Multicast packets of a capture as beacons
 #'
-#' Any multicast packet can serve as a beacon, whoever sends it: hello packets of routers, discovery, pings. Packets are identified by the fields that
-#' routers do not change; packets with equal fields are numbered in the order of arrival.
-#' @param capture A table of [read_pcap()], of the network that both hosts are on.
-#' @return A data.table `t_ns`, `direction`, `src`, `id`, `sequence` as of [read_beacons()], with attribute `epoch_s`.
+#' Any multicast packet can serve as a beacon, whoever sends it: a router's hello packet, service discovery, a ping. Packets are identified by the fields
+#' that routers do not change; packets with equal fields are numbered in the order of arrival.
+#' @param capture A capture of the network that both hosts are on, from [read_pcap()].
+#' @return A data.table `t_ns`, `direction`, `src`, `id`, `sequence`, as [read_beacons()] returns it, with attribute `epoch_s`.
 #' @source CAIA-TR-130121A, section III-D.
 #' @examples
 #' beacons_of_capture(read_pcap(samovar_example("beacons-sender.pcap.gz")))
@@ -75,8 +75,8 @@ beacons_of_capture <- function(capture) {
   plain_table(found)
 }
 
-# One row per beacon: `t_ns` on mon's clock since `epoch_s`, `offset_ns` = ref - mon. A host's own beacon is stamped before it leaves, so such beacons
-# are used only if there are no others.
+# One row per beacon: `t_ns` on mon's clock since `epoch_s`, `offset_ns` = ref - mon. A host's own beacon gets its time stamp before it leaves the host, so
+# such beacons are used only if there are no others.
 beacon_pairs <- function(ref, mon) {
   keys <- c("src", "id", "sequence")
   sides <- list(ref = ref, mon = mon)
@@ -94,8 +94,8 @@ beacon_pairs <- function(ref, mon) {
   pairs
 }
 
-# Order beacons by the clock that was not set back: in the order of the other clock, beacons from before and after the step alternate, and so does
-# the offset.
+# Order the beacons by the clock that was not set back. In the order of the other clock, beacons from before and after the step would alternate, and so
+# would the offset.
 in_order_received <- function(pairs) {
   way <- \(rows) sum(abs(diff(pairs$offset_ns[rows])))
   by_mon <- order(pairs$t_ns)
@@ -114,7 +114,7 @@ check_beacons <- function(x, arg) {
                  class = "samovar_error_argument", call = NULL)
 }
 
-# Slopes of all pairs, or of the half million pairs farthest apart in time, which determine the slope best.
+# Fit a line by the slopes of all pairs or, if there are many, of up to half a million pairs that are far apart in time, which determine the slope best.
 theil_sen <- function(x, y) {
   n <- length(x)
   lag <- seq_len(n - 1L)
@@ -147,7 +147,7 @@ cut_points <- function(x, y, limit_ns, first = 1L) {
 # A running median keeps edges and removes single late beacons. For up to five beacons the median spans three.
 runmed_short <- function(y) as.double(stats::runmed(y, if (length(y) > 5L) 5L else 3L, endrule = "median"))
 
-# The row that begins the second of the two straight lines with the least sum of squares.
+# Divide the series into two straight lines with the least sum of squares, and return the row at which the second line begins.
 best_cut <- function(x, y) {
   n <- length(x)
   at <- seq(shortest_piece, n - shortest_piece)
@@ -156,7 +156,7 @@ best_cut <- function(x, y) {
   at[which.min(left + right)] + 1L
 }
 
-# Residual sum of squares of the line through the first k points, for every k, from running sums.
+# For every k, return the residual sum of squares of the line fitted to the first k points, computed from running sums.
 squares_left <- function(x, y) {
   k <- seq_along(x)
   sxx <- cumsum(x^2) - cumsum(x)^2 / k
@@ -165,14 +165,14 @@ squares_left <- function(x, y) {
   pmax(syy - fifelse(sxx > 0, sxy^2 / sxx, 0), 0)
 }
 
-# What happened between two pieces: their lines do not meet (a step), or meet with different slopes (a rate).
+# What happened between two pieces: their lines do not meet (a step), or meet with different slopes (a change of rate).
 causes_of <- function(pieces, limit_ns) {
   if (nrow(pieces) == 1L) return("start")
   later <- pieces[-1]
   earlier <- pieces[-nrow(pieces)]
   edge <- (earlier$to_ns + later$from_ns) / 2
   jump <- later$offset_ns + later$drift_ppm / 1e6 * (edge - later$at_ns) - earlier$offset_ns - earlier$drift_ppm / 1e6 * (edge - earlier$at_ns)
-  # The time of a rate change is known to within a beacon or two; the jump that this uncertainty causes is not a step.
+  # The time of a rate change is known only to within one or two beacons; a jump that this uncertainty causes is not a step.
   bend <- abs(later$drift_ppm - earlier$drift_ppm) / 1e6 * 3 * (later$from_ns - earlier$to_ns)
   c("start", fifelse(abs(jump) > limit_ns + bend, "step", "rate", na = "step"))
 }
@@ -181,8 +181,8 @@ causes_of <- function(pieces, limit_ns) {
 #'
 #' \deqn{t' = t + a + b (t - t_a)}
 #'
-#' with the line of the piece that contains `t`. The exact time of a step between two pieces is unknown, so times in between are NA, as are times that
-#' a clock showed twice because it was set back. After a rate change the lines meet, and the nearer line is used.
+#' where a, b and t_a are the offset, drift and anchor of the piece that contains `t`. The exact time of a step between two pieces is unknown, so times in
+#' between are NA, as are times that a clock showed twice because it was set back. After a rate change the lines meet, and the nearer line is used.
 #'
 #' @param x A table with `t_ns` and attribute `epoch_s`.
 #' @param offset A table of [clock_offset()], with `x`'s host as `mon`.
@@ -212,7 +212,7 @@ moved_times <- function(x, offset) {
   list(t_ns = t_ns, error_ns = line$error_ns)
 }
 
-# Times from which each piece is used: midway between the pieces, the first from the beginning.
+# The time from which each piece is used: midway between the previous piece and this one. The first piece is used from the beginning.
 piece_edges <- function(offset) {
   n <- nrow(offset)
   ends_ns <- seconds_to_ns(offset$to_s, offset)
@@ -250,9 +250,9 @@ steps_of <- function(offset) {
 #'
 #' \deqn{OWD = t_{arrival} - t_{departure}}
 #'
-#' with both times on `ref`'s clock (equation 1 of the report applied to `mon`). `error_ms` is the uncertainty of the clocks: 95 % of the beacons are
-#' within this distance of the fitted line. A difference in the beacons' delivery to the two hosts, a constant of a few microseconds on a switch, adds
-#' to the error.
+#' with both times on `ref`'s clock (equation 1 of the report converts `mon`'s times). `error_ms` is the uncertainty of the clocks, that is, the distance
+#' from the fitted line within which 95 % of the beacons are. A difference in the beacons' delivery to the two hosts, a constant of a few microseconds on a
+#' switch, adds to the error.
 #'
 #' @inheritParams packet_pair_rtt
 #' @param offset Offset of the clocks, a table of [clock_offset()] for the same two hosts.
@@ -292,8 +292,8 @@ one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
 #' accuracy of quartz clocks, plus twice the error of the offset.
 #'
 #' @inheritParams one_way_delay
-#' @return A one-row data.table: `pairs`, `median_us`, `max_us` (of the absolute difference), `allowed_us` (for the pair with the longest stay),
-#'   `negative_share` (of the delays), `consistent`.
+#' @return A one-row data.table: `pairs`, `median_us`, `max_us` (both of the absolute difference), `allowed_us` (tolerance for the pair with the longest
+#'   time between the arrival of O and the departure of I), `negative_share` (share of the delays that are negative), `consistent`.
 #' @source CAIA-TR-060707A, section III; quartz clocks: D. L. Mills, Computer Network Time Synchronization, 2011.
 #' @examples
 #' ref <- read_pcap(samovar_example("beacons-sender.pcap.gz"))
@@ -313,7 +313,7 @@ delay_consistency <- function(ref, mon, flow, offset, back = reverse_flow(flow))
 
 quartz_ppm <- 100
 
-# The delays of the two packets of each RTT: O is found by its arrival, I by the time midway, `t_ns`.
+# Return the delays of the two packets of each RTT. O is found by its arrival, and I by `t_ns`, the time midway between sending and return.
 delays_of_pairs <- function(delays, rtt, ref, mon) {
   forward <- delays[direction == "forward", .(arrival_ns = mon$t_ns[mon_row], sent_ns = ref$t_ns[ref_row], forward_ms = delay_ms)]
   pairs <- forward[rtt, .(arrival_ns, rtt_ms = i.rtt_ms, forward_ms, returned_ns = 2 * i.t_ns - sent_ns), on = "arrival_ns", mult = "first", nomatch = NULL]

@@ -1,6 +1,7 @@
 # Measure a campaign in parts, which several computers measure at the same time in one shared folder.
 
-# Print an event with the trials that are not in the cache, the largest first, with the compressed size of each, and with what measure_part() compares.
+# Print an event that lists the trials that are not in the cache, the largest first, each with its compressed size. The event also has the values that
+# measure_part() compares.
 list_unmeasured <- function(folder, project = NULL, part = NULL) {
   use_project(project)
   campaign <- keep_part(read_campaign(folder), part)
@@ -13,17 +14,18 @@ list_unmeasured <- function(folder, project = NULL, part = NULL) {
 
 #' Measure some trials of a campaign for a later analysis on this or another computer
 #'
-#' The measures go to the cache. The states of the files that were read go to an index of their own, which the next analysis merges: parts that are
-#' measured at the same time do not overwrite each other's.
+#' The measures go to the cache. The states of the files that were read go to a separate index, so that parts that are measured at the same time do not
+#' overwrite each other's states. The next analysis merges the indexes.
 #'
 #' @inheritParams analyse_campaign
-#' @param part A list of `trials` (ids), and of `code` and `versions` of [list_unmeasured()], which must be those of this computer.
+#' @param part A list of `trials` (ids), `code` and `versions`. The last two are those that [list_unmeasured()] printed, and must equal those of this
+#'   computer.
 #' @noRd
 measure_part <- function(folder, part, project = NULL, cores = getOption("samovar.cores", 2L)) {
   use_project(project)
   version <- code_version()
   if (!identical(version, part$code)) {
-    cli::cli_abort("{Sys.info()[['nodename']]} has {version_words()}, the computer where the command was started has {part$versions}, or the code differs; nodes must have the same versions, because measures of others are not used.",
+    cli::cli_abort("{Sys.info()[['nodename']]} has {version_words()}, the computer where the command was started has {part$versions}, or the code differs; nodes must have the same versions, because measurements with other versions are not used.",
                    class = "samovar_error_versions", call = NULL)
   }
   campaign <- keep_part(read_campaign(folder), part)

@@ -101,7 +101,7 @@ no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = do
 #'
 #' @param nic A table of [read_nic()] of the sender, or NULL.
 #' @param siftr A table of [read_siftr()] of the sender, or NULL; used if `nic` is NULL.
-#' @param interface Name of the interface towards the path; by default the interface with most drops.
+#' @param interface Name of the interface towards the path; by default the interface with the most drops.
 #' @param lost Packets of the sender's capture that are missing in the receiver's capture: a table with `t_ns` and attribute `epoch_s`, or NULL.
 #' @return A data.table `t_ns` (ns since attribute `epoch_s`), `packets`; NULL if neither counter was recorded.
 #' @source CAIA-TR-130121A, section VI-B; linux/Documentation/networking/statistics.rst.
@@ -185,7 +185,7 @@ flow_control_counters <- function(nic, interface, window_s = 0.1) {
   list(counted = if (any(kept)) sum(grown) else NA_real_, held_share = rate_while_held(x, window_s))
 }
 
-# Rate while packets were rejected, relative to the highest rate; NA if sent bytes and rejected packets were not counted.
+# Return the rate while packets were rejected, relative to the highest rate; NA unless both sent bytes and rejected packets were counted.
 rate_while_held <- function(x, window_s) {
   if (!all(c("tx_bytes", "tx_dropped") %in% names(x))) return(NA_real_)
   windows <- x[, .(t_ns = t_ns[1], bytes = tx_bytes[1], drops = tx_dropped[1]), by = .(window = floor((t_ns - t_ns[1]) / (window_s * 1e9)))]
@@ -193,7 +193,7 @@ rate_while_held <- function(x, window_s) {
   if (any(rates$refused)) stats::median(rates$bps[rates$refused]) / max(rates$bps) else NA_real_
 }
 
-# Empty if the trial has no log of PAUSE frames, no interface counters and no captured PAUSE frame.
+# The result is empty if the trial has no log of PAUSE frames, no interface counters and no captured PAUSE frame.
 flow_control_counts <- function(frames, traces, flow, manifest) {
   nic <- traces$path("nic", flow$from)
   seen <- if (is.null(frames)) NA_real_ else as.double(nrow(frames))
@@ -245,8 +245,8 @@ pause_metrics <- function(episodes, found, offset, mtu_bytes) {
                               buffer_pause_raw_packets = if (is.null(offset)) NA else found$method1_raw_packets))
 }
 
-# cwnd and PAUSE frames around the first episode that ended with a drop, or else around the first episode: `quantity` is "cwnd" (packets), "pause" or
-# "drop".
+# Return cwnd and PAUSE frames around the first episode that ended with a drop, or else around the first episode; `quantity` is "cwnd" (packets), "pause"
+# or "drop".
 closeup_of <- function(device, sender) {
   if (is.null(device$pauses) || is.null(sender)) return(NULL)
   shown <- device$pauses[order(is.na(drop_s), first_s)][1]

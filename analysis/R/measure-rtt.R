@@ -8,17 +8,16 @@
 #'
 #' Packets are recognised by the fields that routers do not change: addresses, protocol, IP id, ports, sequence and
 #' acknowledgement numbers, offset, flags, window and TCP options (for UDP the first 12 bytes of payload, for ICMP the first 20).
-#' Both captures should have the same snapshot length. Of their columns, `t_ns`, `flow` and `id` are used.
+#' Both captures should have the same snapshot length. Only the columns `t_ns`, `flow` and `id` of the captures are used.
 #'
-#' @param ref Capture at the flow's sender, of [read_pcap()].
+#' @param ref Capture at the flow's sender, from [read_pcap()].
 #' @param mon Capture at the flow's receiver; its clock may differ in offset and rate.
 #' @param flow Name of the flow from `ref` to `mon`.
-#' @param back Name of the flow from `mon` to `ref`; for UDP in both directions as two flows, the other flow.
+#' @param back Name of the flow from `mon` to `ref`. If UDP traffic in both directions is recorded as two flows, this is the other flow.
 #' @return A data.table `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`,
-#'   `arrival_ns` (arrival of the outgoing packet at `mon`, on `mon`'s clock, since `mon`'s `epoch_s`); attributes
-#'   `epoch_s`, `matched`, `unmatched`, `ambiguous` (packets of both directions: found at the other end, not
-#'   found, id not unique), `floored` (negative times set to 0) and `matching` (a data.table
-#'   by direction).
+#'   `arrival_ns` (arrival of the outgoing packet at `mon`, on `mon`'s clock, since `mon`'s `epoch_s`); attributes `epoch_s`, `matched`, `unmatched` and
+#'   `ambiguous` (numbers of packets in both directions that were found at the other end, were not found there, or have an id that is not unique),
+#'   `floored` (number of negative times, which were set to 0) and `matching` (a data.table with such numbers by flow and direction).
 #' @source CAIA-TR-060707A, CAIA-TR-130730A (SPP).
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -41,7 +40,7 @@ packet_pair_rtt <- function(ref, mon, flow, back = reverse_flow(flow)) {
 #'
 #' @inheritParams packet_pair_rtt
 #' @param flows Flows from `ref` to `mon`; by default those of `data_flows(ref)`.
-#' @return As [packet_pair_rtt()] with a column `flow` (factor) in front, ordered by flow and time.
+#' @return A table like that of [packet_pair_rtt()] with a first column `flow` (factor), ordered by flow and time.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
 #' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
@@ -85,12 +84,12 @@ loss_by_flow <- function(ref, mon, flows = NULL) {
 
 #' Round-trip times of data and its acknowledgement in one capture
 #'
-#' A sample is the time from a segment (SYN and FIN count) to the first acknowledgement of exactly its end. Segments of which a byte was sent twice give
-#' no sample (Karn), nor do segments sent before segments with lower sequence numbers, because their acknowledgement had to wait. An acknowledgement
-#' of several segments gives a sample for the last segment only. Segments sent into a closed window are probes and are ignored. These are tcptrace's
-#' rules.
+#' A sample is the time from a segment (also a SYN or FIN) to the first acknowledgement of exactly its end. A segment gives no sample if one of its bytes
+#' was sent twice (Karn's algorithm), or if a segment with lower sequence numbers was sent after it, because its acknowledgement had to wait for that
+#' segment. An acknowledgement of several segments gives a sample for the last segment only. Segments sent into a closed window are probes and are ignored.
+#' These are tcptrace's rules.
 #'
-#' @param capture A table of [read_pcap()], best from the sender's host.
+#' @param capture A capture from [read_pcap()], preferably recorded at the sender's host.
 #' @param flow Name of the flow that carries the data.
 #' @return A data.table `t_ns` (time of the acknowledgement), `rtt_ms`, `bytes` (sequence space of the segment).
 #' @source tcptrace 6.6.7; RFC 6298, section 3.
@@ -173,7 +172,7 @@ describe_match <- function(rtt, match, ref, mon, flows) {
 #' over the packets that have an RTT, in the order in which they were sent.
 #'
 #' @param rtt Round-trip times of one flow in the order of sending: `rtt_ms`, as from [packet_pair_rtt()].
-#' @return Milliseconds, one value fewer than round-trip times.
+#' @return Jitter in milliseconds; there is one value fewer than round-trip times.
 #' @source CAIA-TR-121113A, section V-D, Figure 11.
 #' @examples
 #' rtt_jitter(data.frame(rtt_ms = c(10, 12, 11)))
@@ -182,7 +181,7 @@ rtt_jitter <- function(rtt) abs(diff(as.double(rtt$rtt_ms)))
 
 #' Interarrival jitter
 #'
-#' With S the sending times and R the arrival times of the packets that reached the other end, in the order of arrival:
+#' Let S be the sending times and R the arrival times of the packets that reached the other end, in the order of arrival:
 #'
 #' \deqn{D_i = (R_i - R_{i-1}) - (S_i - S_{i-1}), \quad J_i = J_{i-1} + (|D_i| - J_{i-1}) / 16}
 #'

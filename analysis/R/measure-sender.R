@@ -1,11 +1,11 @@
 # Measure the sender of a TCP flow from the samples of any logger: windows, packets that its own interface refused, and what limits the flow.
 
 # What the sender's TCP reports about a flow (quantity tcp-state), in the same columns from every logger: `source` (the logger), `t_s`, `sport`, `dport`, `cwnd_packets`, `ssthresh_packets`
-# (Inf before it is set), `srtt_us` (NA before a sample), `unacked_packets`, `total_retrans_packets` and `ca_state` with Linux's numbers (0 Open,
+# (Inf before it is set), `srtt_us` (NA before the first sample), `unacked_packets`, `total_retrans_packets` and `ca_state` with Linux's numbers (0 Open,
 # 2 CWR, 3 Recovery, 4 Loss), and the columns that sender_windows() uses if the logger has them. TCP_INFO has all these columns; SIFTR has a row for
-# every packet of a FreeBSD host, TCP's tracepoint a row for every acknowledgement. Further columns are there if the logger has them: `rto_us`,
-# `rcv_wnd_bytes`, `refused` (TRUE where cwnd fell because the sender's own interface refused a packet), `sack`, `ecn`. Attribute `departures_ns` of a
-# whole log of SIFTR has the times at which the flow's packets were passed to the interface.
+# every packet of a FreeBSD host, TCP's tracepoint a row for every acknowledgement. Further columns are present if the logger records them: `rto_us`,
+# `rcv_wnd_bytes`, `refused` (TRUE where cwnd fell because the sender's own interface refused a packet), `sack`, `ecn`. If a log of SIFTR is whole,
+# attribute `departures_ns` has the times at which the flow's packets were passed to the interface.
 sender_sources <- list(
   "tcp-info" = \(path, flow, within) samples_of_tcp_info(within(read_tcp_info(path)), flow),
   "siftr" = \(path, flow, within) samples_of_siftr(within(read_siftr(path)), flow),
@@ -24,7 +24,7 @@ tcp_samples <- function(flow, traces) {
 }
 
 samples_of_tcp_info <- function(x, flow) {
-  # A sample that falls into the closing of a socket has port 0, and the counters of the whole flow.
+  # A sample that is taken while the socket is being closed has port 0 and the counters of the whole flow.
   ours <- of_port(x, flow$port)[sport > 0 & dport > 0]
   if (nrow(ours) == 0) return(NULL)
   busiest <- ours[, .(sent = max(bytes_acked, 0, na.rm = TRUE)), by = .(sport, dport)][which.max(sent)]
@@ -33,14 +33,14 @@ samples_of_tcp_info <- function(x, flow) {
 
 of_port <- function(x, port) x[x$dport == port | x$sport == port]
 
-# Rows of a table with its attributes, except the order of its rows, which data.table stores as key and index.
+# Give rows the attributes of their table, except the order of the table's rows, which data.table stores as key and index.
 with_attributes <- function(rows, x) {
   more <- setdiff(names(attributes(x)), c(names(attributes(rows)), "sorted", "index"))
   for (name in more) setattr(rows, name, attr(x, name))
   rows
 }
 
-# Rows of a table with the epoch of its times.
+# Give rows the epoch of their table's times.
 keep_epoch <- function(rows, x) {
   setattr(rows, "epoch_s", attr(x, "epoch_s"))
   rows
@@ -48,9 +48,9 @@ keep_epoch <- function(rows, x) {
 
 #' Samples of a flow's sender from a log of SIFTR
 #'
-#' cwnd is counted in full segments: MSS less the 12 bytes of time stamps if the connection uses them. FreeBSD marks recovery with flags of the
-#' connection; time-outs and local lack of buffers come from [siftr_collapses()] and last until cwnd grows. A lack of buffers appears as CWR and is
-#' marked in `refused`, because nothing was lost on the path.
+#' cwnd is counted in full segments, whose size is the MSS, less 12 bytes if the connection uses time stamps. FreeBSD marks recovery with flags of the
+#' connection. Time-outs and refusals by the host's own interface (ENOBUFS) are found by [siftr_collapses()] and last until cwnd grows. A refusal appears
+#' as CWR and is marked in `refused`, because nothing was lost on the path.
 #' @param x A table of [read_siftr()].
 #' @param flow The flow of the manifest.
 #' @return See the beginning of measure-sender.R; NULL if the flow is not in the log.
@@ -59,7 +59,7 @@ samples_of_siftr <- function(x, flow) {
   own <- as.character(x$src) %in% flow$from_address & as.character(x$dst) %in% flow$to_address
   ours <- of_port(x[own & !is.na(x$cwnd_bytes)], flow$port)
   if (nrow(ours) == 0) return(NULL)
-  # A generator's control connection may have the same port, so the flow is the connection with most records of data in flight.
+  # A generator's control connection may have the same port, so the flow is the connection with the most records that have data in flight.
   busiest <- ours[, .(busy = sum(in_flight_bytes > 0, na.rm = TRUE)), by = flow][which.max(busy)]$flow
   ours <- keep_epoch(ours[ours$flow == busiest], x)
   set_flags <- siftr_flags(ours, attr(x, "integrity")$sysver[1])
@@ -76,18 +76,18 @@ samples_of_siftr <- function(x, flow) {
   samples
 }
 
-# Times at which packets of a flow were passed to the interface. SIFTR does not see TCP's answers for a closed connection.
+# Times at which packets of a flow were passed to the interface. SIFTR does not see the packets with which TCP answers for a closed connection.
 departures <- function(x, flow) x$t_ns[which(x$flow == flow & x$direction == "out" & !(x[["state"]] %||% "") %in% "CLOSED")]
 
 #' Packets that the sender's own interface refused
 #'
-#' SIFTR records a packet above the interface, a capture on the same host below it: a packet that the interface refused (ENOBUFS) is in the
-#' log only.
+#' SIFTR records a packet before it is passed to the interface; a capture on the same host records it only after the interface has accepted it. A packet
+#' that the interface refused (ENOBUFS) is therefore only in SIFTR's log:
 #'
 #' \deqn{refused = records(out) - captured}
 #'
-#' between the first and the last captured packet of the flow. Packets that the path loses are in both. The number is a lower bound if the log ends
-#' before the flow.
+#' counted between the first and the last captured packet of the flow. Packets that the path loses are in both records. The number is a lower bound if the
+#' log ends before the flow.
 #'
 #' @param siftr A table of [read_siftr()] of the sender, with a record per packet.
 #' @param capture A table of [read_pcap()] of the same host, without packets that the capture dropped.
@@ -108,7 +108,7 @@ refused_packets <- function(siftr, capture, flow) {
 
 refused_count <- function(departures_ns, capture, flow) {
   seen <- rows_of_flow(capture, flow, c("t_ns", "flags"))
-  # SIFTR does not see a SYN, and a reset only if the connection still exists.
+  # SIFTR does not see a SYN, and it sees a reset only if the connection still exists.
   captured_ns <- seen[bitwAnd(flags, 6L) == 0L & t_ns >= min(c(departures_ns, Inf))]$t_ns
   if (length(captured_ns) == 0) return(NA_real_)
   first <- max(findInterval(min(captured_ns), departures_ns), 1L)
@@ -125,7 +125,7 @@ ca_state_of_siftr <- function(x, set_flags, collapses) {
   state
 }
 
-# The tracepoint has no state: a collapse shows as ssthresh decreasing with cwnd.
+# The tracepoint does not report the state, so a collapse is recognised by ssthresh decreasing with cwnd.
 samples_of_tcp_probe <- function(x, flow) {
   ours <- of_port(x, flow$port)
   if (nrow(ours) == 0) return(NULL)
@@ -185,19 +185,19 @@ window_shift <- function(receiver, sender, cut) {
 #'
 #' \deqn{swnd = \min(cwnd, rwnd)}
 #'
-#' If the data in flight are at least a full segment less than swnd, the application had nothing more to send: `application`. If the data in flight
-#' reach swnd, and swnd is more than the idle path holds,
+#' If the data in flight are at least a full segment less than swnd, the limit is `application`, because the application had nothing more to send. If the
+#' data in flight reach swnd, and swnd is more than the idle path holds,
 #'
 #' \deqn{swnd \ge rate \cdot RTT_{min} / 8}
 #'
-#' the path carries its full rate, which a larger window would not increase; the data beyond what the path holds wait in a queue: `link`. Otherwise
-#' the smaller window limits: `rwnd` if it is smaller or equal, else `cwnd`.
+#' the limit is `link`: the path carries its full rate, which a larger window would not increase, and the data beyond what the path holds wait in a queue.
+#' Otherwise the limit is the smaller window: `rwnd` if it is smaller than cwnd or equal to it, else `cwnd`.
 #'
 #' @param samples Samples of one sender in time order: `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`; see [sender_windows()].
 #' @param rate_bps Rate of the bottleneck for TCP payload, bit/s; if it is NA, the limit is never `link`.
 #' @param rtt_min_ms RTT of the idle path.
-#' @return A data.table `t_s`, `until_s` (of the next sample), `swnd_bytes`, `in_flight_bytes`, `limit` (factor "application", "rwnd", "cwnd", "link"; NA
-#'   if a window is unknown or nothing is in flight yet).
+#' @return A data.table `t_s`, `until_s` (time of the next sample), `swnd_bytes`, `in_flight_bytes`, `limit` (factor "application", "rwnd", "cwnd", "link";
+#'   NA if a window is unknown or nothing is in flight yet).
 #' @source RFC 9293, section 3.8; RFC 7661, section 4; CAIA-TR-140630A, section IV.
 #' @examples
 #' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
@@ -226,7 +226,8 @@ limit_names <- c("application", "rwnd", "cwnd", "link")
 
 #' Windows of a sender in bytes, from the samples of any logger
 #'
-#' @param sender Samples of a sender: `t_s`, `cwnd_packets`, and if the logger has them `segment_bytes`, `snd_wnd_bytes`, `in_flight_bytes`, `unacked_packets`.
+#' @param sender Samples of a sender: `t_s`, `cwnd_packets` and, if the logger has them, `segment_bytes`, `snd_wnd_bytes`, `in_flight_bytes`,
+#'   `unacked_packets`.
 #' @param offered The receiver's window, from [advertised_window()] with times `t_s`, for loggers that do not report it.
 #' @param segment_bytes Payload of a full segment, for samples that do not report it.
 #' @return A data.table `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`.
@@ -239,7 +240,7 @@ sender_windows <- function(sender, offered = NULL, segment_bytes = NA) {
   n <- nrow(sender)
   segment <- as.double(sender$segment_bytes %||% sender$snd_mss_bytes %||% rep(segment_bytes, n))
   advertised <- as.double(sender$snd_wnd_bytes %||% rep(NA_real_, n))
-  # A kernel that does not report the window has 0 throughout.
+  # If a kernel does not report the window, the column is 0 throughout.
   if (all(advertised %in% c(0, NA))) advertised <- window_at(offered, sender$t_s)
   data.table(t_s = sender$t_s, cwnd_bytes = sender$cwnd_packets * segment, rwnd_bytes = advertised,
              in_flight_bytes = as.double(sender$in_flight_bytes %||% (sender$unacked_packets * segment)), segment_bytes = segment)
@@ -251,7 +252,7 @@ window_at <- function(offered, t_s) {
   offered$window_bytes[fifelse(at == 0L, NA_integer_, at)]
 }
 
-# Share of each limit in the time with data in flight; NULL without samples.
+# For each limit, the share of the time with data in flight in which it applied; NULL if there are no samples.
 limit_shares <- function(limits) {
   if (is.null(limits)) return(NULL)
   busy <- limits[!is.na(limit) & until_s > t_s & (in_flight_bytes > 0 | limit != "application")]

@@ -2,9 +2,9 @@
 
 # The functions that outputs.yaml names under `series` return a table of samples with the columns `t_s` and `value`, or a named list of such tables. They
 # return NULL if nothing recorded the quantity. A table that does not come from the first source in outputs.yaml names its source in the attribute `from`.
-# Times are seconds since the start of traffic. A function of scope flow or application has the same argument as functions that measure metrics. The argument of
-# a function of scope trial or host has `manifest`, `traces` and, for a host, its name `host`. Every argument has `frame`, the time windows in which packets
-# are counted.
+# Times are seconds since the start of traffic. A function with scope `flow` or `application` has the same argument as functions that measure metrics. The
+# argument of a function with scope `trial` or `host` has `manifest`, `traces` and, for a host, its name `host`. Every argument has `frame`, the time
+# windows in which packets are counted.
 
 #' Measure quantities of one trial over time
 #'
@@ -12,8 +12,8 @@
 #' @param manifest The trial's manifest.
 #' @param names Names of series in outputs.yaml.
 #' @param from_s,to_s Span to measure, seconds since the start of traffic.
-#' @return A list by name of lists: `series` (a table like `series` of [measure_trial()], with the column `source`) and `quantiles` (`flow`, `share`,
-#'   `value`), both NULL for a quantity that nothing recorded.
+#' @return A list with one element per name. Each element is a list of `series` (a table like `series` of [measure_trial()], with the column `source`) and
+#'   `quantiles` (`flow`, `share`, `value`); both are NULL for a quantity that nothing recorded.
 #' @noRd
 measure_series <- function(folder, manifest, names, from_s = -Inf, to_s = Inf) {
   manifest$resolved$mtu_bytes <- manifest$resolved$mtu_bytes %||% ethernet_mtu_bytes
@@ -45,7 +45,7 @@ rows_of_series <- function(name, entry, subjects, from_s, to_s) {
   list(series = together("series"), quantiles = together("quantiles"))
 }
 
-# The samples of one quantity. A function that returns several is called once per subject.
+# Return the samples of one quantity. A function that returns several quantities is called only once per subject.
 series_samples <- function(name, entry, subject) {
   made <- subject$made[[entry[["function"]]]]
   if (is.null(made)) {
@@ -60,7 +60,7 @@ quantiles_of_samples <- function(values) {
   list(share = share, value = stats::quantile(values, share, names = FALSE, type = 1))
 }
 
-# Environments by the label of the flow or host; "" is the trial.
+# Return the arguments of series functions as environments, named by the label of the flow or host; "" is the trial.
 series_subjects <- function(scope, traces, manifest, from_s, to_s) {
   flows <- manifest$resolved$flows
   subjects <- switch(scope,
@@ -88,7 +88,7 @@ subject_of_flow <- function(flow, traces, manifest) {
     x$near <- conversation_of(ref, both_ways)
     x$far <- conversation_of(mon, both_ways)
   }
-  # A log of TCP may have a UDP generator's control connection, which uses the flow's port.
+  # A log of TCP may contain a UDP generator's control connection, which uses the flow's port.
   tcp <- is.na(name) || protocol_of(mon %||% ref, name) %in% "tcp"
   delayedAssign("sender", if (tcp) tcp_samples(flow, traces), assign.env = x)
   delayedAssign("rtt", if (is.na(name)) no_rtt else flow_rtt(x$near, x$far, name, traces$t_start_s), assign.env = x)
@@ -100,8 +100,8 @@ subject_of_flow <- function(flow, traces, manifest) {
   x
 }
 
-# Time windows for counts, each `width_s` long. An infinite end of the span stands for the start of traffic, or for the end of the trial. Rates end at
-# `rates_to_s`: unless the figure has an end of its own, the time at which the last flow stops sending, as in rate_series().
+# Time windows for counts, each `width_s` long. An infinite `from_s` stands for the start of traffic, an infinite `to_s` for the end of the trial. Rates
+# end at `rates_to_s`, which is `to_s` if that is finite, else the time at which the last flow stops sending, as in rate_series().
 series_frame <- function(traces, manifest, from_s, to_s) {
   ends_s <- if (is.finite(to_s)) to_s else end_of_trial_s(traces, manifest)
   starts_s <- if (is.finite(from_s)) from_s else 0
@@ -115,7 +115,8 @@ end_of_trial_s <- function(traces, manifest) {
   max(last_s, as.double(manifest$resolved$duration_s %||% 0))
 }
 
-# Sums of weights per window as samples in the middle of each window; windows without events are zero. An incomplete last window is left out.
+# Sum the weights per window and return the sums as samples in the middle of each window; windows without events are zero. An incomplete last window is
+# left out.
 per_window <- function(frame, t_s, weight = rep(1, length(t_s))) {
   count <- floor((frame$to_s - frame$from_s) / frame$width_s + 1e-9)
   if (count < 1) return(NULL)
@@ -297,7 +298,7 @@ series_of_queue <- function(x) {
   rate_bps <- as.double(path_queued(x$manifest)$rate_bps %||% NA)
   list(queue = queue[, .(t_s, value = as.double(backlog_packets))], "queue-bytes" = queue[, .(t_s, value = backlog_bytes / 1e3)],
        "queue-delay" = queue[, .(t_s, value = 8e3 * backlog_bytes / rate_bps)], drops = counted(x$frame, queue$t_s, queue$drops),
-       # Traces of FreeBSD and of earlier versions have no column of marks; disciplines that do not mark leave it empty.
+       # Traces of FreeBSD, and those of earlier versions of samovar, have no column `marks`; queue disciplines that do not mark packets leave it empty.
        "queue-marks" = if (!all(is.na(queue[["marks"]]))) counted(x$frame, queue$t_s, queue$marks))
 }
 

@@ -6,12 +6,12 @@
 #'
 #' \deqn{RTT_v = t(\mathrm{first\ answer\ with\ TSecr} = v) - t(\mathrm{first\ packet\ with\ TSval} = v)}
 #'
-#' Only the capture's times are used; the option's values are labels. A receiver that delays its acknowledgement echoes the time stamp of the oldest
-#' packet that it has not acknowledged (RFC 7323, section 4.3), so the receiver's delay is part of the RTT. A value that was echoed before gives no
-#' sample: after a loss the receiver repeats the last value in order.
+#' Only the capture's times are used; the option's values serve as labels. A receiver that delays its acknowledgement echoes the time stamp of the oldest
+#' packet that it has not acknowledged (RFC 7323, section 4.3), so the receiver's delay is part of the RTT. A value that was echoed before gives no further
+#' sample, because after a loss the receiver repeats the value of the last segment that arrived in order.
 #'
 #' @inheritParams data_ack_rtt
-#' @return A data.table `t_ns` (time of the answer), `rtt_ms`, `sent_ns`; attribute `epoch_s`. No rows without the option.
+#' @return A data.table `t_ns` (time of the answer), `rtt_ms`, `sent_ns`; attribute `epoch_s`. The table has no rows if the packets lack the option.
 #' @source RFC 7323, sections 3 and 4.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -41,7 +41,7 @@ timestamp_rtt <- function(capture, flow) {
 #'
 #' If ports are reused, T is the time from the first connection's SYN to the end of the last connection's data.
 #'
-#' @param capture A table of [read_pcap()], of the flow's sender.
+#' @param capture A capture at the flow's sender, from [read_pcap()].
 #' @param flow Name of the flow that carries the data.
 #' @return A one-row data.table `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, `handshake`, `acknowledged`, `closed` (TRUE if the
 #'   capture has the SYN, the acknowledgement of all data, or a FIN, respectively).
@@ -66,7 +66,8 @@ flow_completion <- function(capture, flow) {
 }
 
 # Both directions of a flow in order of time: `out`, `t_ns`, `flags`, `payload_bytes`, `window`, and unwrapped sequence numbers: `first`, `end` (of
-# outgoing packets; SYN and FIN count), `ack_to` (of returning packets), `origin` (of the connection: if ports are reused, above all earlier numbers).
+# outgoing packets; SYN and FIN count), `ack_to` (of returning packets), `origin` (first number of the connection; if ports are reused, it is above all
+# numbers of earlier connections).
 tcp_progress <- function(capture, flow) {
   level <- match(c(flow, reverse_flow(flow)), levels(capture$flow), nomatch = -1L)
   at <- in_order_of_time(capture, which(as.integer(capture$flow) %in% level))
@@ -90,7 +91,7 @@ in_order_of_time <- function(capture, rows) {
 #'
 #' \deqn{flight = \max(\mathrm{end\ of\ data\ sent}) - \max(\mathrm{acknowledged})}
 #'
-#' in sequence numbers (SYN and FIN count one). This is snd_max - snd_una of the connection: data that SACK has reported as
+#' in sequence numbers (SYN and FIN count as one each). This is snd_max - snd_una of the connection: data that SACK has reported as
 #' received count too. If ports are reused, each connection starts with nothing in flight.
 #'
 #' @inheritParams flow_completion
@@ -116,12 +117,12 @@ bytes_in_flight <- function(capture, flow) {
 
 #' Duplicate acknowledgements, not counting window updates
 #'
-#' An acknowledgement is a duplicate if data is outstanding, it carries no data, SYN or FIN, it acknowledges no more than the highest acknowledgement
-#' before, and it advertises the same window as the previous acknowledgement. If only the last condition fails, because it advertises another window,
-#' it is a window update.
+#' An acknowledgement is a duplicate if data is outstanding, it carries no data, SYN or FIN, it acknowledges no more than the highest previous
+#' acknowledgement, and it advertises the same window as the previous acknowledgement. If only the last condition fails, because it advertises another
+#' window, it is a window update.
 #'
 #' @inheritParams flow_completion
-#' @return A one-row data.table `duplicate_acks`, `window_updates`, `triple_duplicates` (times that a third duplicate came in a row).
+#' @return A one-row data.table `duplicate_acks`, `window_updates`, `triple_duplicates` (how often a third duplicate in a row arrived).
 #' @source RFC 5681, section 2.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))

@@ -72,9 +72,9 @@ tcpstat_windows <- function(capture, width_s) {
 #'
 #' @param capture A table of [read_pcap()].
 #' @param flow Name of the flow that carries the data.
-#' @param duration_s Seconds for which packets count, from the flow's first packet with payload on, such as the time for which its generator sent. The
-#'   interval ends earlier if the capture does. With NULL it ends with the flow's last packet with payload, even if that is a retransmission long after a
-#'   time-out. Rates are taken over the same interval.
+#' @param duration_s Length in seconds of the interval in which packets count, such as the time for which the flow's generator sent. The interval starts at
+#'   the flow's first packet with payload, and ends earlier if the capture does. With NULL it ends with the flow's last packet with payload, even if that
+#'   is a late retransmission after a time-out. Rates are computed over the same interval.
 #' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
 #'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `window_probes`, `acked_bytes` (between the first
 #'   and the highest acknowledgement of each connection), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
@@ -101,7 +101,7 @@ goodput <- function(capture, flow, duration_s = NULL) {
   as.data.table(c(list(flow = flow), sizes, list(first_s = first_s, last_s = last_s, goodput_bps = goodput_bps)))
 }
 
-# The interval over which rates of a flow are taken: `packets` (those that may carry data, with `columns`), `elapsed_s` (NA if unknown), `first_ns`, and
+# The interval over which rates of a flow are computed: `packets` (those that may carry data, with `columns`), `elapsed_s` (NA if unknown), `first_ns`, and
 # `end_ns`, the first moment after the interval. Without `duration_s` the interval ends with the last of these packets.
 rate_interval <- function(capture, flow, columns, duration_s = NULL) {
   packets <- rows_of_flow(capture, flow, c("t_ns", columns))[may_carry(payload_bytes)]
@@ -157,7 +157,7 @@ sums_by_flow <- function(capture, frame, by, layer) {
   out
 }
 
-# NA if unknown; packets without that layer (ARP, PAUSE) have zero bytes.
+# Return the bytes of each packet at a layer: NA if unknown, zero for packets without that layer (ARP, PAUSE).
 layer_bytes <- function(capture, layer) {
   bytes <- switch(layer, ip = capture$ip_bytes, frame = capture$frame_bytes, payload = capture$payload_bytes,
                   tcpstat = capture$frame_bytes - 14L)
@@ -199,14 +199,15 @@ describe_windows <- function(windows, capture, frame) {
 #' \deqn{throughput_{layer} = 8 \sum bytes_{layer} / T}
 #'
 #' T is the time from the flow's first to its last packet with payload, or `duration_s` from the first. If a time-out stops a flow shortly before its
-#' generator ends, the flow lasts until the retransmissions arrive; a rate over its whole life is then lower than the rate at which it sent. The sum is over
-#' the flow's packets with payload within T, including packets whose payload is unknown because the snapshot length cut the header (`payload_bps` is NA
-#' then). `link` is what the medium carries for a packet: the frame with its check sequence (4 bytes), and on Ethernet its preamble and gap (20
-#' bytes), at least 84 bytes together; `frame` is the frame as captured; `ip` the IP packet; `payload` what TCP or UDP carries, retransmissions
-#' included ([goodput()] counts each byte once).
+#' generator ends, the flow lasts until the retransmissions arrive; a rate over its whole lifetime is then lower than the rate at which it sent. The sum is
+#' over the flow's packets with payload within T, including packets whose payload is unknown because the snapshot length cut the header (`payload_bps` is
+#' NA then). `link` is what the medium carries for a packet: the frame with its check sequence (4 bytes), and on Ethernet its preamble and gap (20 bytes),
+#' at least 84 bytes together; `frame` is the frame as captured; `ip` the IP packet; `payload` what TCP or UDP carries, retransmissions included
+#' ([goodput()] counts each byte once).
 #'
 #' @inheritParams goodput
-#' @return A one-row data.table `packets`, `elapsed_s`, `link_bps`, `frame_bps`, `ip_bps`, `payload_bps`, over `elapsed_s`; NA if it is 0.
+#' @return A one-row data.table `packets`, `elapsed_s`, `link_bps`, `frame_bps`, `ip_bps`, `payload_bps`. Rates are averages over `elapsed_s`, and NA if
+#'   `elapsed_s` is 0.
 #' @source IEEE 802.3, clauses 3 and 4; RFC 2544, section 20.
 #' @examples
 #' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
@@ -231,7 +232,7 @@ gap_bytes <- 20
 
 #' Packets of a capture within a time span of the trial
 #'
-#' The span is the same for all flows, whenever a flow starts: slow start or the last packets are cut off at a time of the trial, not of the flow.
+#' The span is the same for all flows, whenever a flow starts: slow start or the last packets are cut off at the same time of the trial for all flows.
 #'
 #' @param capture A table of [read_pcap()].
 #' @param origin_s The start of traffic, Unix seconds on the capture's clock.
@@ -336,14 +337,15 @@ flow_size <- function(flow, far, name, manifest) {
   )
 }
 
-# The time for which a flow's generator sends: its planned duration, less if the traffic of the trial ended sooner. NULL if its size ends the flow.
+# The time for which a flow's generator sends: its planned duration, or less if the traffic of the trial ended sooner. NULL if the flow ends after a given
+# number of bytes.
 sending_s <- function(flow, manifest) {
   if (is.null(flow$duration_s)) return(NULL)
   left_s <- as.double(manifest$t_end_s %||% Inf) - as.double(manifest$t_start_s %||% 0) - as.double(flow$start_s %||% 0)
   min(as.double(flow$duration_s), if (left_s > 0) left_s)
 }
 
-# When the last flow of a trial stops sending, seconds since the start of traffic; Inf if the size of a flow decides that.
+# When the last flow of a trial stops sending, seconds since the start of traffic; Inf if a flow ends after a given number of bytes.
 sending_ends_s <- function(manifest) {
   ends_s <- lapply(manifest$resolved$flows, \(flow) as.double(flow$start_s %||% 0) + (sending_s(flow, manifest) %||% Inf))
   max(unlist(ends_s))

@@ -50,7 +50,7 @@ use_project <- function(folder) {
   manifest$files <- c(path, scripts)
 }
 
-# A function of the project or the package.
+# Return the function with this name from the project or, if the project has none, from the package.
 function_named <- function(name) {
   found <- get0(name, envir = manifest$code %||% topenv(), mode = "function")
   if (is.null(found)) cli::cli_abort("outputs.yaml names the function {.fn {name}}, which is missing; define it in an R file beside outputs.yaml.", class = "samovar_error_name", call = NULL)
@@ -125,7 +125,7 @@ output_of <- function(entry) {
   known[[entry[[kind]]]]
 }
 
-# An entry of `figures:` or `tables:` is a name, or a name with options; values come as lists from JSON.
+# An entry of `figures:` or `tables:` is a name, or a name with options. Read from JSON, the values of options are lists.
 as_entry <- function(entry, kind) {
   options <- if (is.character(entry)) stats::setNames(list(entry[1]), kind) else entry
   if (is.null(options[[kind]])) {
@@ -135,7 +135,7 @@ as_entry <- function(entry, kind) {
   options
 }
 
-# "buffer-cdf" with method 1 and part buffer is "buffer-cdf-1-buffer": one file per set of options.
+# The name of "buffer-cdf" with `method` 1 and `part` buffer is "buffer-cdf-1-buffer", so that each set of options has its own file.
 entry_name <- function(options, kind) {
   chosen <- options[setdiff(names(options), c(kind, "title", "published"))]
   text <- c(options[[kind]], vapply(chosen, \(v) paste(unlist(v), collapse = "-"), ""))
@@ -164,7 +164,7 @@ option_value <- function(name, value, option) {
   value
 }
 
-# "6s" or "6" is 6, "all" is Inf. A moment may be 0.
+# Convert a text to seconds: "6s" or "6" to 6, and "all" to Inf. Only a moment can be 0.
 seconds_option <- function(name, text, moment = FALSE) {
   if (identical(text, "all")) return(Inf)
   value <- suppressWarnings(as.double(sub("s$", "", text)))
@@ -210,7 +210,7 @@ known_levels <- function(campaign, name) {
   )
 }
 
-# Levels in the order of all figures and tables: by value if they are quantities, else as in the experiment file.
+# Levels in the order that all figures and tables use: by value if they are quantities, else as in the experiment file.
 factor_levels <- function(campaign, name) in_order_of_value(planned_levels(campaign, name))
 
 # Levels in the order of the experiment file, over all its parts.
@@ -238,5 +238,5 @@ abort_choice <- function(what, name, known) {
                  class = "samovar_error_name", call = NULL)
 }
 
-# Not an error of the user: the campaign has no data for a figure. The report shows the reason in the figure's place.
+# This is not a user's error: the campaign has no data for a figure. The report shows the reason in the figure's place.
 abort_nothing <- function(what) stop(errorCondition(what, class = "samovar_no_data", call = NULL))

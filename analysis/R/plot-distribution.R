@@ -5,7 +5,7 @@ figure_distribution <- function(results, trials, show, kind = "cdf", of = NULL, 
   distribution_of(results, trials, \(ids) values_to_show(results, ids, show, of, from, to, window), kind, of, overlay, facet, identical(axis, "log"))
 }
 
-#' @param find Function that returns the values of trials, see [values_to_show()], by their ids.
+#' @param find Function that takes ids of trials and returns their values, see [values_to_show()].
 #' @param pooled Factors whose levels share a curve.
 #' @noRd
 distribution_of <- function(results, trials, find, kind = "cdf", of = NULL, overlay = NULL, facet = NULL, log = FALSE, pooled = NULL) {
@@ -44,7 +44,7 @@ pooled_cdf <- function(values) {
 }
 
 kind_words <- c(cdf = "Cumulative distribution", ccdf = "Complementary cumulative distribution, that is, the share of greater values",
-                box = "Median, quartiles and range within 1.5 times the distance of the quartiles", violin = "Density, with the median as a line",
+                box = "Median, quartiles and range within 1.5 times the interquartile range", violin = "Density, with the median as a line",
                 histogram = "Histogram")
 
 #' Distribution of values
@@ -52,9 +52,9 @@ kind_words <- c(cdf = "Cumulative distribution", ccdf = "Complementary cumulativ
 #' @param kind "cdf", "ccdf", "box", "violin" or "histogram".
 #' @param x_title Title of the axis of values.
 #' @param title Title of the legend.
-#' @param panels Names of up to two columns whose values have panels of their own.
+#' @param panels Names of up to two columns; there is one panel for each value, or each combination of two values.
 #' @param log_axis TRUE for a logarithmic axis of values.
-#' @param buffer_packets For estimates of a buffer: its configured size, which the figure marks, or NA if that is not known.
+#' @param buffer_packets For estimates of a buffer, its configured size, which the figure marks, or NA if that is not known; for other values, NULL.
 #' @return A ggplot.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -75,7 +75,7 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
     limits <- if (kind == "histogram") NULL else if (!is.null(buffer_packets)) buffer_limits(data$value, buffer_packets) else if (min(data$value) >= 0) c(0, NA)
     scale(x_title, limits = limits, expand = ggplot2::expansion(c(0, 0.03)))
   }
-  # A curve of single values starts with the share of the least one; its step from 0 is drawn too.
+  # A curve starts at the share of the smallest value; the step from 0 to this share is drawn too.
   if (kind %in% c("cdf", "ccdf")) {
     starts <- data[, .(value = min(value), share = if (kind == "cdf") 0 else 1), by = c("curve", panels)]
     data <- rbind(starts, data[, names(starts), with = FALSE])
@@ -115,7 +115,7 @@ mark_buffer <- function(packets, flat, values) {
   list(line, do.call(ggplot2::annotate, c(list("text", label = label, hjust = hjust, size = 2.8, colour = "grey30"), at)))
 }
 
-# At least 4 % of the buffer to each side: a spread of half a packet must not look like a wide one.
+# The axis extends by at least 4 % of the buffer to each side, so that a spread of half a packet does not look wide.
 buffer_limits <- function(packets, configured) {
   middle <- if (is.na(configured)) stats::median(packets) else configured
   range(packets, middle * c(0.96, 1.04))
@@ -151,7 +151,7 @@ values_to_show <- function(results, ids, show, of = NULL, from = NULL, to = NULL
 }
 
 means_to_show <- function(results, ids, show, of, from, to, window) {
-  if (outputs_of("series")[[show]]$unit != "Mbit/s") abort_nothing(paste("`window` is for rates, and", show, "is not a rate"))
+  if (outputs_of("series")[[show]]$unit != "Mbit/s") abort_nothing(paste("`window` is for rates, but", show, "is not a rate"))
   rates <- of_series(rows_over_time(results, ids, show, from, to), of)
   means <- wider_windows(rates, window)
   if (nrow(means) == 0) abort_nothing(paste("no trial has", show, "for", format_plain(window), "s"))
@@ -162,7 +162,7 @@ means_to_show <- function(results, ids, show, of, from, to, window) {
 
 is_buffer <- function(name, unit) startsWith(name, "buffer") && unit == "packets"
 
-# Rows `trial`, `flow`, `t_s`, `value` of a quantity whose values every analysis keeps one by one, in the span of time; NULL for other quantities.
+# Return the rows `trial`, `flow`, `t_s`, `value` in the span of time, for a quantity whose single values every analysis stores; NULL for other quantities.
 single_values <- function(results, ids, show, from_s, to_s) {
   measure <- outputs_of("series")[[show]][["function"]]
   kept <- switch(measure, series_of_cycles = results$cycles, series_of_pauses = results$pauses)
@@ -182,7 +182,7 @@ quantiles_over_time <- function(results, ids, show, from = NULL, to = NULL) {
     rows_of(results, "samples", ids, show)
   )
   if (is.null(stored) || nrow(stored) == 0) stored <- copy(no_samples)
-  # In place: 501 quantiles of each of 100,000 flows take 1.6 GB.
+  # Columns are renamed in place, because 501 quantiles of each of 100,000 flows take 1.6 GB.
   setnames(stored, c("rtt_ms", "jitter_ms"), c("value", "value"), skip_absent = TRUE)
   for (column in setdiff(names(stored), names(no_samples))) set(stored, j = column, value = NULL)
   missing <- setdiff(ids, stored$trial)
@@ -206,10 +206,10 @@ metric_per_trial <- function(results, ids, metric_name, of = NULL) {
 
 #' Group trials into curves and panels by the levels of factors
 #'
-#' Factors that vary but are not among the arguments distinguish curves, or panels if `rest_to` is "panels". If none does, the curve is named by a factor
-#' that does not vary.
+#' Factors that vary but are not among the arguments distinguish curves, or panels if `rest_to` is "panels". If there is no such factor, the curve is named
+#' after a factor that does not vary.
 #' @param overlay,facet Names of factors, or NULL; `facet` has at most two.
-#' @param axis Factors on axes or of no interest: neither curves nor panels.
+#' @param axis Factors on axes or of no interest, which distinguish neither curves nor panels.
 #' @return A list: `trials`, `curve` (factor, of each trial), `levels` (a table of the facets' levels of each trial), `panels` (its columns), `legend`
 #'   (title), `factors` (of curves and panels), `left_out` (sentences or NULL).
 #' @noRd
@@ -267,7 +267,7 @@ panels_height_in <- function(groups, one_in) {
 
 # --- Short names
 
-# The CSV of figures that are older than `distribution` has a column of values with the unit in its name.
+# In the CSV of figures that existed before `distribution`, the name of the column of values includes the unit.
 with_column <- function(made, name) {
   made$data <- setnames(made$data[, .(curve, value, share)], "value", name)
   made$layout$x <- name
@@ -280,7 +280,7 @@ figure_rtt_cdf <- function(results, trials, flow = NULL, axis = NULL) {
 
 figure_jitter_cdf <- function(results, trials, flow = NULL) with_column(figure_distribution(results, trials, "jitter", of = flow), "jitter_ms")
 
-# Without the time in which no data was in flight.
+# Samples from times without data in flight are left out.
 figure_sender_cdf <- function(results, trials, quantity = "srtt", flow = NULL) {
   name <- quantity
   distribution_of(results, at_largest_rwnd(results$campaign, trials), of = flow, find = \(ids) {

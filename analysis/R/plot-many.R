@@ -53,7 +53,7 @@ makeContent.many_points <- function(x) {
   grid::setChildren(x, grid::gList(grid::rasterGrob(picture, width = grid::unit(1, "npc"), height = grid::unit(1, "npc"), interpolate = FALSE)))
 }
 
-# `x` and `y` are 0 to 1 from the lower left corner; `size` is columns and rows of the picture. Its background is transparent.
+# `x` and `y` are 0 to 1 from the lower left corner; `size` is the number of columns and rows of the picture. Its background is transparent.
 dots_picture <- function(x, y, colour, size, diameter) {
   colours <- unique(colour)
   column <- pmax(1L, as.integer(ceiling(x * size[1])))
@@ -92,8 +92,8 @@ native_colour <- function(colours) {
   as.integer(parts[1, ] + 256 * parts[2, ] + 65536 * parts[3, ] - 2^24)
 }
 
-# Lines of very many points: for each column of a 600 dpi print the first, lowest, highest and last point, which give the same strokes as all
-# points (Jugel et al., M4: A Visualization-Oriented Time Series Data Aggregation, VLDB 2014). The line must be in the order of x.
+# Thin out lines of very many points: keep, for each column of a 600 dpi print, the first, lowest, highest and last point, which give the same strokes as
+# all points (Jugel et al., M4: A Visualization-Oriented Time Series Data Aggregation, VLDB 2014). The line must be in the order of x.
 StatThin <- ggplot2::ggproto(
   "StatThin", ggplot2::Stat,
   required_aes = c("x", "y"),
@@ -104,7 +104,7 @@ StatThin <- ggplot2::ggproto(
   }
 )
 
-# 6.3 in at 600 dpi.
+# Columns of a print that is 6.3 in wide at 600 dpi.
 print_columns <- 3800L
 
 thinned_rows <- function(x, y, columns) {

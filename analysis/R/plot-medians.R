@@ -51,7 +51,7 @@ medians_by <- function(campaign, groups, values, axes) {
   rows[, median_interval(value), by = columns][do.call(order, mget(columns))]
 }
 
-# Positions of levels on an axis: sizes in bytes, rates in Mbit/s and numbers as they are; other levels are words.
+# Positions of levels on an axis: sizes are in bytes, rates in Mbit/s, and numbers unchanged; other levels are words.
 level_axis <- function(levels, title) {
   texts <- as.character(levels)
   bytes <- parse_quantity(texts, "size")
@@ -62,7 +62,7 @@ level_axis <- function(levels, title) {
   list(at = if (anyNA(numbers)) levels else numbers, title = title, sizes = FALSE)
 }
 
-# Curves that are all near the top get an axis that starts higher, but at most at 80 % of the top, so that noise does not look like an effect. NA for
+# If all curves are near the top, the axis starts above 0, but at most at 80 % of the top, so that noise does not look like an effect. The result is NA for
 # negative values.
 y_start <- function(data) {
   top <- max(data$median, data$hi, na.rm = TRUE)
@@ -74,7 +74,7 @@ y_start <- function(data) {
 #' @param data A table `level` (factor), `curve` (factor), `median`, `lo`, `hi`; further columns for panels.
 #' @param x_title,y_title Titles of the axes.
 #' @param title Title of the legend.
-#' @param panels Names of up to two columns whose values have panels of their own.
+#' @param panels Names of up to two columns; there is one panel for each value, or each combination of two values.
 #' @return A ggplot.
 #' @examples
 #' level <- factor(c("9KB", "15KB"), levels = c("9KB", "15KB"))
@@ -97,9 +97,9 @@ plot_bars <- function(data, x_title, y_title, title = "Congestion control", pane
 #' @param x_title,y_title Titles of the axes.
 #' @param title Title of the legend.
 #' @param log_axis TRUE for a logarithmic y axis.
-#' @param panels Names of up to two columns whose values have panels of their own.
+#' @param panels Names of up to two columns; there is one panel for each value, or each combination of two values.
 #' @param sizes TRUE if levels are sizes in bytes, which get a logarithmic axis.
-#' @param y_from Where the y axis starts; NA where the data start.
+#' @param y_from Value at which the y axis starts; NA for the smallest value of the data.
 #' @param theory A table `level`, `value`: a theoretical line, or NULL.
 #' @return A ggplot.
 #' @examples
@@ -162,7 +162,7 @@ figure_throughput_by_rwnd <- function(results, trials) by_rwnd(results, trials, 
 
 figure_rtt_by_rwnd <- function(results, trials) by_rwnd(results, trials, "rtt_median_ms", "Median RTT against receive window")
 
-# In bytes of payload, as the receive window counts them.
+# cwnd is converted to bytes of payload, which the receive window also counts.
 figure_cwnd_by_rwnd <- function(results, trials) {
   mtu_bytes <- unique(vapply(results$campaign$manifests[trials$id], \(m) as.double(m$resolved$mtu_bytes %||% ethernet_mtu_bytes), 0))
   if (length(mtu_bytes) != 1) abort_nothing("the trials have different MTUs, so that cwnd in packets cannot be converted to bytes")
@@ -172,7 +172,7 @@ figure_cwnd_by_rwnd <- function(results, trials) {
   })
 }
 
-# Their CSV has the window in columns `rwnd` and `rwnd_bytes`. Parts without receive windows are left out.
+# Draw one of the figures above, whose CSV has the window in the columns `rwnd` and `rwnd_bytes`. Parts without receive windows are left out.
 by_rwnd <- function(results, trials, metric_name, title, as_shown = identity) {
   if (!"rwnd" %in% results$campaign$factors) abort_nothing("the experiment has no factor rwnd")
   made <- medians_of(results, trials[!is.na(rwnd)], metric_name, "rwnd", as_shown = as_shown)

@@ -52,8 +52,8 @@ sequence_of_trial <- function(from, id, of, from_s, to_s) {
 
 #' Sequence numbers of a flow over time, as a time-sequence graph shows them
 #'
-#' @param capture A table of [read_pcap()], preferably of a capture at the sender. With the columns `sack_left` and `sack_right`, the result has rows for
-#'   SACK.
+#' @param capture A table of [read_pcap()], preferably of a capture at the sender. If it has the columns `sack_left` and `sack_right`, the result has rows
+#'   for SACK.
 #' @param flow Name of the flow that carries the data.
 #' @return A data.table in order of time: `t_ns` (since the capture's `epoch_s`), `event` (factor "segment", "retransmission", "SACK", "ACK", "window"), `low`
 #'   and `high` (bytes since the first data; equal for ACK and window, which is the end of the window that the receiver offers).
@@ -93,7 +93,7 @@ distance <- function(from, to) {
   fifelse(ahead >= 2^31, ahead - 2^32, ahead)
 }
 
-# At most one segment, and two points of a line, in each column of a print.
+# Keep at most one segment, and two points of a line, in each column of a print.
 joined_segments <- function(x) {
   columns <- print_columns %/% 2L
   if (nrow(x) <= 3 * columns) return(x[, .(t_s, low_kb, high_kb)])

@@ -18,8 +18,8 @@ figure_heatmap <- function(results, trials, show, rows, columns, of = NULL, face
 #' Medians over two factors as coloured tiles
 #' @param data A table `row`, `column` (factors), `median`, `lo`, `hi`; further columns for panels.
 #' @param x_title,y_title Titles of the axes.
-#' @param title Title of the colours.
-#' @param panels Names of up to two columns whose values have panels of their own.
+#' @param title Title of the colour legend.
+#' @param panels Names of up to two columns; there is one panel for each value, or each combination of two values.
 #' @return A ggplot.
 #' @examples
 #' data <- data.table::CJ(row = factor(c("cubic", "newreno")), column = factor(c("10", "20")))
@@ -87,9 +87,9 @@ ellipse_words <- function(data) {
   share <- paste(round(100 * ellipse_share(enough)), "%")
   sentences(
     if (length(enough) > 0) {
-      c(paste("Ellipse: one standard deviation around the mean, by the covariance of", range_words(enough), "trials"),
+      c(paste("Ellipse: one standard deviation around the mean, from the covariance of", range_words(enough), "trials"),
         paste("Another trial lies inside with a probability of", if (length(enough) > 1) paste(share[1], "to", share[length(share)]) else share,
-              "if both metrics are normal"))
+              "if both metrics are normally distributed"))
     },
     if (n[1] < fewest_values) paste("No ellipse: fewer than", fewest_values, "trials")
   )
@@ -97,15 +97,15 @@ ellipse_words <- function(data) {
 
 range_words <- function(n) if (n[1] == n[length(n)]) n[1] else paste(n[1], "to", n[length(n)])
 
-# Probability that one more bivariate normal point is within Mahalanobis distance 1 of the mean of n points, by their covariance (Hotelling's T-squared):
-# 15 % for 3 points, 39 % for many.
+# Probability that one more bivariate normal point is within Mahalanobis distance 1 of the mean of n points, computed with the covariance of these points
+# (Hotelling's T-squared distribution): 15 % for 3 points, 39 % for many.
 ellipse_share <- function(n) stats::pf(n * (n - 2) / (2 * (n^2 - 1)), 2, n - 2)
 
 #' Two metrics against each other
 #' @param data A table `x`, `y`, `curve` (factor), one row per trial; further columns for panels.
 #' @param x_title,y_title Titles of the axes.
 #' @param title Title of the legend.
-#' @param panels Names of up to two columns whose values have panels of their own.
+#' @param panels Names of up to two columns; there is one panel for each value, or each combination of two values.
 #' @param delay TRUE if x is a delay: its axis is reversed, and each curve with at least three points has an ellipse of one standard deviation.
 #' @return A ggplot.
 #' @examples

@@ -53,7 +53,7 @@ event_points <- function(events, curves) {
 
 cause_words <- c(recovery = "fast recovery", timeout = "timeout", cwr = "no loss", enobufs = "refused packet (ENOBUFS)")
 
-# Draws a list of quantities over time. With `from` or `to`, that span is measured again in more detail; `until_s` only cuts what is drawn.
+# Draw a list of quantities over time. With `from` or `to`, that span is measured again in more detail; `until_s` only cuts what is drawn.
 figure_time_series <- function(results, trials, show, of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, mark = NULL) {
   time_figure(results, trials, show, series_list(show, "over time"), shown_words(show), of, overlay = overlay, facet = facet, from = from, to = to,
               events = "reductions" %in% mark)
@@ -151,7 +151,7 @@ series_needs <- function(ids, show, stored, from, to) {
   Filter(\(need) length(need$names) > 0, needs)
 }
 
-# Rows of the chosen flows, and of quantities of trials and hosts.
+# Return the rows of the chosen flows, and all rows of quantities that belong to the trial or a host.
 of_series <- function(rows, of) {
   if (is.null(of)) return(rows)
   scopes <- vapply(outputs_of("series")[rows$quantity], \(s) s$scope %||% "flow", "")
@@ -198,7 +198,7 @@ wrap_columns <- function(panels) if (panels <= 4) 1L else if (panels <= 8) 2L el
 #'
 #' Factors that vary and are neither `overlay` nor `facet` distinguish panels, or curves if `facet` is given.
 #' @param overlay,facet Names of factors.
-#' @param most Number of panels that can be read.
+#' @param most Largest number of panels that remain readable.
 #' @return A list: `trials` (one per panel and curve), `column` and `curve` (factors, the panel and the curve of each trial), `legend` (its title), `overlay` (factors
 #'   of the curves), `factors` (all that vary), `title` (of the panels), `left_out` (a sentence on treatments that are not shown, or NULL).
 #' @noRd

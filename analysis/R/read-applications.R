@@ -38,7 +38,7 @@ read_messages <- function(path) {
 }
 
 # The rows in which the columns `needed` are numbers, with these columns and `optional` as doubles. A damaged file may have text there, and a column
-# without any value is read as one of truth values.
+# without any value is read as logical.
 whole_numbers <- function(x, needed, optional = character()) {
   for (name in c(needed, optional)) set(x, NULL, name, as_number(as.character(x[[name]])))
   keep_epoch(x[stats::complete.cases(x[, needed, with = FALSE])], x)

@@ -3,7 +3,7 @@
 #' Read a campaign: its plan and the trials to analyse
 #'
 #' Only trials of the plan are read; results of earlier plans stay in the folder. A trial is left out, with the reason, if it has not been run, is
-#' incomplete, lacks a file of its manifest, failed, or was judged invalid. Suspect trials are kept.
+#' incomplete, lacks a file that its manifest lists, failed, or was judged invalid. Suspect trials are kept.
 #'
 #' @param folder A campaign folder, with `plan.json` and `trials/`.
 #' @return A list: `folder`, `plan`, `factors` (names), `trials` (data.table: `id`, `part`, one text column per factor,
@@ -76,7 +76,7 @@ read_manifests <- function(folder, ids, index) {
   manifests <- stats::setNames(vector("list", length(ids)), ids)
   manifests[known] <- index$manifests[ids[known]]
   manifests[!known] <- unlist(lapply(in_groups_of(ids[!known], stack_trials), \(some) {
-    # As parsed, each manifest has resolved values of its own, two thirds of its memory.
+    # After parsing, each manifest has its own copy of the resolved values, which takes two thirds of its memory.
     joined_manifests(divided_manifests(lapply(some, \(id) read_manifest(folder, id))))
   }), recursive = FALSE)
   parsed <- Filter(\(m) is.null(m[["reason"]]), manifests)
@@ -87,7 +87,7 @@ read_manifests <- function(folder, ids, index) {
   list(manifests = manifests, states = rbind(states, files), parsed = parsed)
 }
 
-# A parsed manifest without the evidence of its verdict, which is most of it, or list(reason = ).
+# Return a parsed manifest without the evidence of its verdict, which is the largest part of a manifest, or list(reason = ).
 read_manifest <- function(folder, id) {
   at <- file.path(folder, "trials", id)
   if (!dir.exists(at)) {
@@ -134,7 +134,7 @@ trial_row <- function(trial, manifest, factors) {
 
 factor_row <- function(treatment, factors) lapply(stats::setNames(nm = factors), \(f) treatment[[f]] %||% NA_character_)
 
-# One table for all trials: a table per trial would take 17 kB for each, most of it room for further columns.
+# Make one table for all trials. A table per trial would take 17 kB each, most of it space reserved for further columns.
 phase_rows <- function(manifests) {
   each <- lapply(unname(manifests), `[[`, "phases")
   phases <- unlist(each, recursive = FALSE)

@@ -2,15 +2,16 @@
 
 #' Read a log of iperf 2
 #'
-#' Output of iperf 2 (2.0.5 to 2.1) as CSV (`-y C`) or as text, also with `-e`, of a client or a server, TCP or UDP. Each line may begin with a
-#' time stamp, as `ts` writes it: seconds since 1970 (`ts '%s'`, `ts '%.s'`), a date, or a month and a day.
+#' The log is the output of iperf 2 (2.0.5 to 2.1) as CSV (`-y C`) or as text (also with `-e`), of a client or a server, over TCP or UDP. Each line may
+#' begin with a time stamp, as `ts` writes it: seconds since 1970 (`ts '%s'`, `ts '%.s'`), a date, or a month and a day.
 #'
 #' @param path One log, plain or gzip-compressed.
 #' @return A data.table, a row per report in the file's order: `stream` (iperf's id), `src`, `sport`, `dst`, `dport` (iperf's local and
-#'   foreign end), `stamp` (of CSV: local time, YYYYMMDDhhmmss, in an unknown zone; of text: the line's time stamp), `t_s` (the line's time
-#'   stamp, if it is in seconds since 1970), `start_s`, `end_s` (since the start of the stream), `bytes` (payload, rounded in text; NA if iperf prints less than 0, like `rate_bps`), `rate_bps`, `retransmissions`, `cwnd_bytes`, `rtt_us` (`-e`,
-#'   TCP client), `jitter_ms`, `lost_packets`, `packets` (UDP, at the receiver; -1 is NA), `sum` (of all streams), `total` (the stream's last
-#'   report, which repeats all intervals: add up either this row or all other rows).
+#'   foreign end), `stamp` (in CSV, local time as YYYYMMDDhhmmss in an unknown zone; in text, the line's time stamp), `t_s` (the line's time
+#'   stamp, if it is in seconds since 1970), `start_s`, `end_s` (since the start of the stream), `bytes` (payload, rounded in text) and `rate_bps` (both NA
+#'   if iperf prints a negative number), `retransmissions`, `cwnd_bytes`, `rtt_us` (`-e`, TCP client), `jitter_ms`, `lost_packets`, `packets` (UDP, at the
+#'   receiver; -1 is NA), `sum` (of all streams), `total` (the stream's last report, which covers all intervals: use either this row or the sum of all
+#'   other rows).
 #' @source iperf(1); Reporter.c and ReportOutputs.c of iperf 2.1.8.
 #' @examples
 #' read_iperf(samovar_example("iperf.csv"))[total == TRUE, .(stream, bytes, rate_bps)]
@@ -42,7 +43,7 @@ iperf_csv <- function(text) {
     lost_packets = as_number(field(11)), packets = as_number(field(12)), sum = as_number(field(6)) %in% -1
   )
   x <- x[!is.na(end_s) & !is.na(bytes) & !is.na(rate_bps)][packets %in% -1, `:=`(lost_packets = NA, packets = NA, jitter_ms = NA)]
-  # Counters that overflowed 31 or 32 bits.
+  # Negative numbers come from counters that overflowed 31 or 32 bits.
   x[bytes < 0, bytes := NA][rate_bps < 0, rate_bps := NA]
 }
 
@@ -79,7 +80,7 @@ mark_totals <- function(x) {
 
 #' Read the output of iperf3
 #'
-#' The output of `-J`, one object, of `--json-stream` (3.17 and later), one event per line, or text, of either end. An incomplete last line of
+#' The file is the output of either end: of `-J` (one object), of `--json-stream` (3.17 and later; one event per line), or text. An incomplete last line of
 #' `--json-stream` and of text is ignored, so that the log of a killed test can be read up to that point. The whole object that
 #' `--json-stream-full-output` appends repeats the events and is not read. Each line may begin with a time stamp, as `--timestamps` and `ts` write it.
 #'
@@ -87,14 +88,14 @@ mark_totals <- function(x) {
 #' marked "(omitted)".
 #'
 #' @param path One file, plain or gzip-compressed.
-#' @param test Number of the test in a file of several tests, as servers write it: 1 for the first test that has an interval.
+#' @param test Number of the test in a file with several tests, which servers write: 1 for the first test that has an interval.
 #' @return A data.table, a row per interval and stream: `stream` (iperf3's socket), `src`, `sport`, `dst`, `dport` (its local and foreign
 #'   end), `start_s`, `end_s` (since the start of the test), `bytes`, `rate_bps`, `retransmissions`, `cwnd_bytes`, `snd_wnd_bytes`,
-#'   `rtt_us`, `rttvar_us`, `pmtu_bytes` (TCP, sender), `jitter_ms`, `lost_packets`, `packets` (UDP), `omitted`, `sender` (TRUE if this end sends; NA
-#'   if text does not show it), of text also `t_s` (the line's time stamp, if it is in seconds since 1970). Attributes: `epoch_s` (start of the test,
-#'   whole seconds; NA of text), `protocol`, `mss_bytes`, `error` (iperf3's error message, or NULL), `totals` (a data.table:
-#'   `side` sender or receiver, `both` of UDP, with `-reverse` for the reverse direction of `--bidir`; `bytes`, `seconds_s`, `rate_bps`,
-#'   `retransmissions`; NA where a server prints 0 because it does not know the client's values; without rows if the test did not end).
+#'   `rtt_us`, `rttvar_us`, `pmtu_bytes` (TCP, sender), `jitter_ms`, `lost_packets`, `packets` (UDP), `omitted`, `sender` (TRUE if this end sends; NA if
+#'   text does not show it); for text also `t_s` (the line's time stamp, if it is in seconds since 1970). Attributes: `epoch_s` (start of the test, whole
+#'   seconds; NA for text), `protocol`, `mss_bytes`, `error` (iperf3's error message, or NULL), `totals` (a data.table:
+#'   `side` ("sender", "receiver" or, for UDP, "both", with the suffix "-reverse" for the reverse direction of `--bidir`), `bytes`, `seconds_s`,
+#'   `rate_bps`, `retransmissions`; NA where a server prints 0 because it does not know the client's values; without rows if the test did not end).
 #' @source iperf3(1); iperf_api.c of iperf 3.12; output of iperf 3.22.
 #' @examples
 #' read_iperf3(samovar_example("iperf3.json"))[, .(stream, start_s, end_s, rate_bps, cwnd_bytes)]
@@ -162,7 +163,7 @@ iperf3_of_events <- function(events) {
   kind <- vapply(events, text_in, "", "event")
   data_of <- \(name) lapply(events[kind %in% name], \(event) event[["data"]])
   first_of <- \(data) if (length(data) > 0) data[[1]]
-  # A server that is stopped after its test adds an empty end.
+  # A server that is stopped after its test adds an empty event `end`.
   ends <- Filter(\(data) length(data) > 0, data_of("end"))
   list(start = first_of(data_of("start")), intervals = data_of("interval"), end = first_of(ends), error = first_of(data_of("error")))
 }
@@ -213,7 +214,7 @@ iperf3_rows <- function(lines) {
   x[, sender := fcase(role == "TX", TRUE, role == "RX", FALSE, !is.na(jitter_ms), FALSE, !is.na(retransmissions) | !is.na(packets), TRUE)]
 }
 
-# The sums of the test as records of JSON: of all streams where these are printed.
+# The totals of the test as records of JSON. If totals over all streams are printed, only these are used.
 iperf3_text_sums <- function(x) {
   x[, name := paste0(fifelse(grepl("sender$", rest), "sum_sent", "sum_received"), fifelse(paste(role, end) %in% c("RX C", "TX S"), "_bidir_reverse", ""))]
   x <- x[, .SD[if (any(stream == "SUM")) stream == "SUM" else TRUE], by = name]
@@ -424,7 +425,7 @@ httperf_report <- function(text) {
 #' @param path One log, plain or gzip-compressed.
 #' @return A data.table, a row per line of an echo: `sequence` (continued beyond 65535), `answer` (reply, duplicate, or none: ping `-O` reported
 #'   no answer in time, or another host reported an error), `from`, `ttl`, `rtt_ms` (NA if the line has no time: there was no answer, the answer
-#'   is marked `(truncated)`, or echoes are too small for a time stamp, with `-s` below 16; of truncated answers, iputils does not mark duplicates
+#'   is marked `(truncated)`, or echoes are too small for a time stamp, with `-s` below 16; iputils does not mark duplicates among truncated answers
 #'   either), `rtt_below_ms` (1 if the line has `time<1 ms`, for which `rtt_ms` is NA; else NA), `t_s` (seconds since 1970 with `ping -D`, else
 #'   NA). Attributes `sent` and `received` from the summary, NA without a summary.
 #' @source ping(8) of iputils and FreeBSD; the ping of OpenHarmony, for `time<1 ms`.
@@ -443,7 +444,7 @@ read_ping <- function(path) {
   time_of <- \(sign) parts_of(x$rest, paste0(sign, " ?", decimal_number, " ?ms"), 1)[[1]]
   rtt_ms <- time_of("=")
   below_ms <- time_of("<")
-  # In any language, the line of an answer starts with the answer's length; errors of other hosts and lines without an answer do not.
+  # In any language, the line of an answer starts with the answer's length; lines with errors of other hosts, or without an answer, do not.
   came <- grepl("^[0-9]+ ", x$before) | !is.na(rtt_ms) | !is.na(below_ms)
   rows <- x[, .(
     sequence = unwrapped(as_number(sequence)), answer = fifelse(!came, "none", fifelse(grepl("DUP", rest, fixed = TRUE), "duplicate", "reply")),
@@ -496,7 +497,8 @@ text_lines <- function(path, wanted) {
   list(text = text, cut = bytes[length(bytes)] != 10)
 }
 
-# Lines of a log without the time stamp that `ts` or a program's own option may have put in front of each: `text`, and `stamp`, NA for lines without.
+# Separate the lines of a log from the time stamps that `ts` or a program's own option may have put in front of them: `text`, and `stamp` (NA for lines
+# without a time stamp).
 unstamped <- function(text) {
   length <- attr(regexpr(line_stamp, text, perl = TRUE), "match.length")
   stamped <- length > 0

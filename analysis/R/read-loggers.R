@@ -67,13 +67,13 @@ read_trace_csv <- function(path, needed, text = character()) {
 # A logger that was killed leaves an incomplete last row.
 is_whole_row <- function(x, needed) grepl("^[0-9]{10,19}$", x$t_ns) & stats::complete.cases(x[, needed, with = FALSE])
 
-# Nanoseconds since 1970 have more digits than a double: the text is split before it becomes a number.
+# Nanoseconds since 1970 have more digits than a double can hold, so the text is split before it is converted to numbers.
 split_epoch <- function(x) {
   digits <- nchar(x$t_ns)
   seconds <- as.double(substr(x$t_ns, 1L, digits - 9L))
   nanoseconds <- as.double(substr(x$t_ns, digits - 8L, digits))
   epoch_s <- if (nrow(x) > 0) min(seconds) else 0
-  # Not with `:=`, because a trace may have a column `seconds`.
+  # set() is used instead of `:=`, because a trace may have a column `seconds`.
   set(x, NULL, "t_ns", (seconds - epoch_s) * 1e9 + nanoseconds)
   setorder(x, t_ns)
   setattr(x, "epoch_s", epoch_s)
@@ -116,9 +116,9 @@ abort_trace <- function(path, what) {
 #'   `snd_una`, `cwnd_packets`, `ssthresh_packets` (Inf if not set), `snd_wnd_bytes`, `rcv_wnd_bytes`, `srtt_us`, `cookie`.
 #' - `read_cpu()`: `cpu`, `busy_share`, `softirq_share`, `steal_share` (0 to 1, since the previous row), counters in seconds.
 #' - `read_nic()`: `interface`, counters of bytes, packets, errors and drops, and the card's own counters as `card.NAME`.
-#' - `read_pause_frames()`: `interface`, `direction`, `src`, `opcode`, `classes`, `quanta` (of 512 bit times; text, as priority
-#'   flow control has eight), `pause_quanta` (of a PAUSE frame, a number).
-#' - `read_beacons()`: `direction`, `src`, `id`, `sequence`, `sent_ns` (sender's clock; text, as a double cannot hold nanoseconds since 1970).
+#' - `read_pause_frames()`: `interface`, `direction`, `src`, `opcode`, `classes`, `quanta` (of 512 bit times; text, because a frame of priority flow
+#'   control has eight values), `pause_quanta` (a number, for PAUSE frames).
+#' - `read_beacons()`: `direction`, `src`, `id`, `sequence`, `sent_ns` (sender's clock; text, because a double cannot hold nanoseconds since 1970).
 #' - `read_clock()`: `source`, `quantity` (its name ends in its unit), `value` (text), `number` (NA if the value is not a number).
 #' @inheritParams read_tcp_info
 #' @return A data.table with `t_ns` (ns since attribute `epoch_s`) and the columns named above.
@@ -176,7 +176,7 @@ read_clock <- function(path) {
   x[, number := as_number(value)][]
 }
 
-# Columns as numbers: if one row of a damaged file holds text, fread returns the whole column as text.
+# Convert columns to numbers. If one row of a damaged file holds text, fread returns the whole column as text.
 numbers <- function(x, columns) {
   for (name in intersect(columns, names(x))) {
     set(x, NULL, name, if (is.numeric(x[[name]])) as.double(x[[name]]) else as_number(as.character(x[[name]])))
@@ -194,7 +194,7 @@ numbers <- function(x, columns) {
 #' @return A data.table in the file's order, one row per socket and sample: `t_ns` (ns since attribute `epoch_s`; NA
 #'   without time lines), `src` (this host), `sport`, `dst`, `dport`, `state` (as ss names it), `cc`, `cwnd_packets`,
 #'   `ssthresh_packets` (Inf if ss shows none: not set yet), `srtt_us`, `rttvar_us`, `min_rtt_us`, `rto_us`, `snd_mss_bytes`,
-#'   `rcv_mss_bytes`, `pmtu_bytes`, `unacked_packets`, `sacked_packets`, `lost_packets`, `retrans_packets` (now),
+#'   `rcv_mss_bytes`, `pmtu_bytes`, `unacked_packets`, `sacked_packets`, `lost_packets`, `retrans_packets` (at that time),
 #'   `total_retrans_packets` (0 if ss omits them), `reordering_packets`, `bytes_sent`, `bytes_acked`, `bytes_received`, `bytes_retrans`, `segs_out`,
 #'   `segs_in`, `notsent_bytes`, `snd_wnd_bytes`, `rcv_space_bytes`, `rcv_ssthresh_bytes`, `send_rate_bps`, `pacing_rate_bps`,
 #'   `delivery_rate_bps`, `busy_ms`, `rwnd_limited_ms`, `sndbuf_limited_ms`, `last_sent_ms`, `app_limited` (logical), `bbr_rate_bps`,
@@ -224,12 +224,12 @@ read_ss <- function(path) {
 
 #' Read a log of web10g
 #'
-#' Logs that TEACUP recorded with web10g-logger: version 2.0.9 with a line of names, 2.0.7 (and the Windows logger) without.
+#' TEACUP recorded such logs with web10g-logger: version 2.0.9 writes a header line; version 2.0.7 and the Windows logger do not.
 #'
 #' @param path One log, plain or gzip-compressed.
 #' @return A data.table in time order: `t_ns` (ns since attribute `epoch_s`), `connection` (web10g's id), `src`, `sport`, `dst`, `dport`, `srtt_us`,
-#'   `sample_rtt_us` (the last, not smoothed), `cwnd_bytes`; with a line of names, all other variables by their names.
-#' @source web10g's tcp-kis.txt; TEACUP 1.1, chapter on loggers, for the positions in logs without names.
+#'   `sample_rtt_us` (the last, not smoothed), `cwnd_bytes`. If the log has a header line, all other columns are included under their own names.
+#' @source web10g's tcp-kis.txt; TEACUP 1.1, chapter on loggers, for the positions in logs without a header line.
 #' @examples
 #' log <- tempfile()
 #' writeLines(c("Timestamp,CID,LocalAddress,LocalPort,RemAddress,RemPort,SmoothedRTT,SampleRTT,CurCwnd",

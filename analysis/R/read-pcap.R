@@ -41,7 +41,7 @@
 #' - `fragment_bytes` (offset of a fragment, NA for whole packets), `more_fragments` (FALSE for the last fragment),
 #' - `options` (TCP options seen, a bit each: MSS 1, window scale 2, SACK permitted 4, SACK 8, time stamps 16, fast open 32,
 #'   multipath 64, MD5 or AO 128, user timeout 256, any other 512, malformed or cut off 1024; RFC 9293 and IANA's list),
-#' - `sack_blocks` (number of blocks), `sack_left`, `sack_right` (double: edges of the first block, which was received last or twice;
+#' - `sack_blocks` (number of blocks), `sack_left`, `sack_right` (double: edges of the first block: the data that were received last, or twice;
 #'   RFC 2018, RFC 2883),
 #' - `icmp_type`, `icmp_code`, `echo_id`, `echo_seq` (the last two for echo requests and replies; RFC 792, RFC 4443),
 #' - `opcode` of MAC control (1 PAUSE, 257 PFC; IEEE 802.3 annex 31), `quanta` (length of the pause in 512 bit times; for PFC the longest),
@@ -51,9 +51,10 @@
 #' (unit of the time stamps, the coarsest of all interfaces), `snaplen_bytes` (the shortest; 0 for no limit), `interfaces`
 #' (data.table `interface`, `name`, `link_type`, `snaplen_bytes`, `precision`, `offset_s`, `interface_drops`,
 #' `system_drops`: packets that were not captured, NA if unknown), `class_pauses` (data.table of PFC: `t_ns`,
-#' `interface`, `priority`, `quanta`), `cut_packets` (whose headers were not captured completely), `untimed_packets` (without a time),
-#' `undecoded_packets` (number of packets below `mpls`, `pppoe` and `snap` headers, and of an `unknown link type`, whose `proto` is other), `truncated` (TRUE if reading stopped before
-#' the end of the file) and `truncated_note` (the reason, and the byte of the decompressed file).
+#' `interface`, `priority`, `quanta`), `cut_packets` (number of packets whose headers were not captured completely), `untimed_packets` (number of packets
+#' without a time), `undecoded_packets` (number of packets below `mpls`, `pppoe` and `snap` headers, and of an `unknown link type`, whose `proto` is
+#' other), `truncated` (TRUE if reading stopped before the end of the file) and `truncated_note` (the reason, and the position in the decompressed file, in
+#' bytes).
 #' @source pcap-savefile(5); draft-ietf-opsawg-pcap; draft-ietf-opsawg-pcapng; the list of link types at tcpdump.org.
 #' @examples
 #' capture <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -176,8 +177,8 @@ reverse_flow <- function(flow) {
 #' @param capture A table of [read_pcap()] with `t_ns`, `flow`, `proto`, `src`, `sport`, `dst`, `dport`, `payload_bytes`, or some of its rows.
 #' @param proto Protocols to include.
 #' @return A data.table: `flow` (the direction with more payload; if equal, the direction seen first), `src`, `sport`, `dst`, `dport`,
-#'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, flows
-#'   with equal payload in the order of their first packets. `payload_bytes` is NA for a flow with a packet of unknown payload. Such flows come
+#'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); sorted by payload, the most first, and
+#'   flows with equal payload by their first packets. `payload_bytes` is NA for a flow with a packet of unknown payload. Such flows come
 #'   last; an upper bound of their payload, from column `ip_bytes`, decides their direction and their order.
 #' @examples
 #' data_flows(read_pcap(samovar_example("bulk-sender.pcap.gz")))
@@ -200,7 +201,7 @@ data_flows <- function(capture, proto = "tcp") {
   flows[ahead][order(-payload_bytes, -most[ahead])]
 }
 
-# Packets that may carry data: if the snapshot length cut a TCP header, the payload is unknown.
+# Find packets that may carry data. If the snapshot length cut a TCP header, the payload is unknown.
 may_carry <- function(payload_bytes) is.na(payload_bytes) | payload_bytes > 0
 
 coded <- function(x) if (is.factor(x)) x else factor(x)

@@ -1,9 +1,9 @@
 # Read logs of SIFTR, and find options, state and collapses of cwnd of the connections in a log.
 
-#' Read a log of SIFTR, which records FreeBSD's TCP connections at each of their packets
+#' Read a log of SIFTR, which records the state of FreeBSD's TCP connections at each packet
 #'
-#' All layouts: 1.2.3 and 1.2.4 (25, 26 and 28 fields; 27 with the ERTT column of CAIA's patch), 1.3.0 (27; 30 with
-#' sequence numbers) and the text records of siftr2. The header gives the version, and the number of fields determines the layout. Times of 1.2.x are
+#' All layouts are read: those of versions 1.2.3 and 1.2.4 (25, 26 and 28 fields; 27 with the ERTT column of CAIA's patch) and 1.3.0 (27 fields; 30 with
+#' sequence numbers), and the text records of siftr2. The header gives the version, and the number of fields determines the layout. Times of 1.2.x are
 #' in ticks of the kernel that wrote the log (`hz`, `tcp_rtt_scale` of its header), times of 1.3.0 in microseconds; all are converted to microseconds.
 #'
 #' @param path A log, plain or gzip-compressed. Several logs, in order, are read as one log, because header and footer are in
@@ -20,12 +20,12 @@
 #'   `reassembly_segments`;
 #' - if the log has them, `flow_id`, `flow_type`, `seq`, `ack`, `payload_bytes`, `hash`.
 #'
-#' Attribute `integrity` is a data.table with a row per enabling of SIFTR: `layout`, `version`, `sysver` (the kernel's __FreeBSD_version), `header`,
-#' `footer` (TRUE if present), `cut` (TRUE if the last line has no end), `enabled_s`, `disabled_s`, `records`, `records_in`, `counted_in`, `counted_out`
-#' and `skipped` (packets, from the footer), `malformed` and `first_malformed_line` (lines that are not records of this layout),
-#' `backwards` (records earlier than the previous record) and `whole`: header and footer are present, nothing is malformed and there
-#' are as many records as packets that were not skipped (NA with `packets_per_line` above 1, when there are fewer records).
-#' @param packets_per_line The `net.inet.siftr.ppl` with which the log was made.
+#' Attribute `integrity` is a data.table with a row for each time that SIFTR was enabled: `layout`, `version`, `sysver` (the kernel's __FreeBSD_version),
+#' `header`, `footer` (TRUE if present), `cut` (TRUE if the last line has no end), `enabled_s`, `disabled_s`, `records`, `records_in`, `counted_in`,
+#' `counted_out` and `skipped` (packets, from the footer), `malformed` and `first_malformed_line` (lines that are not records of this layout), `backwards`
+#' (records earlier than the previous record) and `whole`: header and footer are present, nothing is malformed and there are as many records as packets
+#' that were not skipped (NA with `packets_per_line` above 1, when there are fewer records).
+#' @param packets_per_line Value of `net.inet.siftr.ppl` when the log was made.
 #' @source siftr(4); CAIA technical report 070824A; sys/netinet/siftr.c of FreeBSD 9.3, 10.4, 13.2 and 14.0.
 #' @examples
 #' log <- read_siftr(samovar_example("siftr.log.gz"))

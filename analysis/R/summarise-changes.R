@@ -9,8 +9,8 @@
 #' The pairs are not independent if all trials of one level were run before those of the other, as for a level that needs a reboot: drift, or the
 #' difference between two boots, is then part of every pair. Such a change has no interval.
 #'
-#' @param values A data.table, one row per trial: `curve` (what trials of a pair have in common beside the block), `level` (text), `pair` (number of the
-#'   block), `run` (position of the trial in the order in which trials were run), `value`.
+#' @param values A data.table, one row per trial: `curve` (what the trials of a pair have in common besides the block), `level` (text), `pair` (number of
+#'   the block), `run` (position of the trial in the order in which trials were run), `value`.
 #' @param against The level with which the others are compared: changes are from this level to another.
 #' @param as "difference" (in the unit of the values) or "ratio" (NA where the values of `against` are not all positive).
 #' @return A data.table, one row per curve and other level: `curve`, `level`, `from`, `to` (medians of both levels over the pairs), `change` (median
@@ -35,7 +35,7 @@ paired_changes <- function(values, against, as = c("difference", "ratio")) {
   }, by = .(curve, level)]
 }
 
-#' Number the blocks of trials as they were run
+#' Number the blocks of trials in the order in which they were run
 #'
 #' A block is a sequence of successive trials of the plan with one block number. A number may stand for several blocks: if levels need a reboot, all
 #' blocks of one level are run before those of the next, which are numbered from 1 again (docs/decisions/0014-whole-plots.md).

@@ -1,4 +1,4 @@
-# How much of a metric's variance the factors explain.
+# Compute how much of a metric's variance the factors explain.
 
 #' Share of a metric's variance that each factor and interaction explains
 #'
@@ -16,7 +16,7 @@
 #' @param highest Interactions of more factors than this are combined into one term.
 #' @return A data.table, a row per term, then `block` (if there are several), `residual` and `total`: `term` (names of factors joined by ":"), `df`,
 #'   `sum_sq`, `share` (\eqn{\eta^2}), `generalised` (\eqn{\eta^2_G}) and `omega_sq` (\eqn{\omega^2}; negative where a term explains less than noise
-#'   would). A term that the trials cannot tell from others has `df` 0 and no shares. NULL if all values are equal or no factor has two levels.
+#'   would). A term that these trials cannot distinguish from others has `df` 0 and no shares. NULL if all values are equal or no factor has two levels.
 #' @source Langsrud, ANOVA for unbalanced data: use type II instead of type III sums of squares, 2003; Olejnik and Algina, Generalized eta and omega
 #'   squared statistics, 2003.
 #' @examples
@@ -31,7 +31,7 @@ variance_explained <- function(values, factors, highest = 3L) {
   block <- factor(values$block)
   terms <- terms_of(names(codes), highest)
   blocked <- nlevels(block) > 1
-  # A block contains what is constant within it, as an interaction contains its factors.
+  # The term for blocks contains each factor that is constant within blocks, as an interaction contains its factors.
   constant <- names(codes)[vapply(codes, \(code) all(tapply(code, block, \(x) uniqueN(x) == 1)), TRUE)]
   if (blocked) terms <- c(terms, list(block = c(constant, "block")))
   columns <- c(codes, list(block = block))
@@ -69,7 +69,7 @@ distinct_factors <- function(values, factors) {
   stats::setNames(found, vapply(unique(same), \(k) paste(names(codes)[same == k], collapse = " = "), ""))
 }
 
-# All sets of up to `highest` factors by name, and the set of all factors in place of the larger ones.
+# All sets of up to `highest` factors by name, and the set of all factors in place of all larger sets.
 terms_of <- function(factors, highest) {
   sets <- unlist(lapply(seq_len(min(highest, length(factors))), \(k) utils::combn(factors, k, simplify = FALSE)), recursive = FALSE)
   names(sets) <- vapply(sets, paste, "", collapse = ":")
@@ -77,7 +77,7 @@ terms_of <- function(factors, highest) {
   sets
 }
 
-# What remains of the values after a least-squares fit of the cells of some terms. A term's cells contain those of its margins.
+# Return the residuals of the values after a least-squares fit of the cells of some terms. A term's cells contain those of its margins.
 #
 # The means of the term with the most cells are subtracted from the values and from the indicators of the other cells, which has the same result (Frisch and
 # Waugh, Partial time regressions, 1933). Its own indicators would take memory that grows with the square of the trials: a column for each block, or treatment.
@@ -91,7 +91,7 @@ remainder <- function(value, columns, terms) {
   less_means <- \(x) x - (rowsum(x, group) / in_group)[group, , drop = FALSE]
   indicators <- lapply(cells[-largest], \(cell) outer(cell, seq_len(max(cell)), "==") + 0)
   within <- less_means(do.call(cbind, c(indicators, list(matrix(0, length(value), 0)))))
-  # What is left of an indicator that the groups determine is rounding, which would count towards the rank.
+  # If the groups determine an indicator, only rounding errors are left of it, which would count towards the rank.
   within[, colSums(within^2) < 1e-14 * length(value)] <- 0
   fitted <- stats::.lm.fit(within, less_means(matrix(value)))
   c(rank = length(in_group) + fitted$rank, sum_sq = sum(fitted$residuals^2))

@@ -28,14 +28,14 @@ median_interval <- function(values) {
   result
 }
 
-# The range of two values contains the median as often as not.
+# The range of two values contains the median with a probability of only 50 %.
 fewest_values <- 3L
 
 interval_rank <- function(n) pmax(1L, as.integer(stats::qbinom(0.025, n, 0.5)))
 
 interval_confidence <- function(n) 1 - 2 * stats::pbinom(interval_rank(n) - 1L, n, 0.5)
 
-# As stats::quantile() of type 7, which would take more time than the rest of a summary.
+# Return the same quantiles as stats::quantile() of type 7, which would take more time than the rest of a summary.
 quantiles_of <- function(x, share) {
   x <- sort(x)
   at <- 1 + (length(x) - 1) * share
@@ -108,14 +108,14 @@ spread_of <- function(value) {
 #' Linearity of RTT over the receive window while the buffer does not fill
 #'
 #' While cwnd exceeds the receive window, `RTT = window / rate`: every byte beyond the idle path's bandwidth-delay product waits in
-#' the queue. Per part and congestion control, a line is fitted to the trials' median RTTs for windows between that product and product + buffer:
-#' its R^2, and its slope relative to theory, 8 / rate. Window and rate are of payload bytes (the advertised window counts payload); the rate is the
-#' trials' median goodput.
+#' the queue. Per part and congestion control, a line is fitted to the trials' median RTTs for windows from that product up to the product plus the buffer.
+#' The metrics are the line's R^2, and its slope relative to the theoretical slope, 8 / rate. Window and rate are of payload bytes (the advertised window
+#' counts payload); the rate is the trials' median goodput.
 #'
 #' @param campaign A campaign of [read_campaign()].
 #' @param metrics Table of trial metrics.
-#' @return Rows like those of [summarise_metrics()], metrics `rtt_rwnd_linearity_r2` and `rtt_rwnd_slope_ratio`, with an empty level of rwnd; `n` is
-#'   the number of windows. No rows if fewer than three windows leave the buffer unfilled; NULL if no trial has exactly one flow.
+#' @return Rows like those of [summarise_metrics()] for the metrics `rtt_rwnd_linearity_r2` and `rtt_rwnd_slope_ratio`, with an empty level of `rwnd`; `n`
+#'   is the number of windows. No rows if fewer than three windows leave the buffer unfilled; NULL if no trial has exactly one flow.
 #' @examples
 #' campaign <- read_campaign(samovar_example("campaign"))
 #' metrics <- data.table::rbindlist(lapply(campaign$manifests, \(manifest) {

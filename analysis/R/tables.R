@@ -240,8 +240,8 @@ variance_words <- function(data) {
   sums <- data[, .(added = sum(sum_sq[term != "total"], na.rm = TRUE), total = sum_sq[term == "total"]), by = part]
   c(
     if (any(abs(sums$added / sums$total - 1) > 1e-6)) "The design is unbalanced: sums of squares are of type II and do not add up to the total",
-    if (any(data[term == "residual"]$df == 0)) "Without replicates, noise cannot be told from the highest interaction",
-    if (any(data[!term %in% c("residual", "total")]$df == 0)) "Dash: cannot be told from other terms in these trials",
+    if (any(data[term == "residual"]$df == 0)) "Without replicates, noise cannot be distinguished from the highest interaction",
+    if (any(data[!term %in% c("residual", "total")]$df == 0)) "Dash: these trials cannot distinguish the term from other terms",
     if (any(data[, is.na(omega_sq) & !is.na(generalised)])) "No \u03c9\u00b2 of a level that needs a reboot: its noise is the difference between two boots"
   )
 }

@@ -7,8 +7,9 @@
 #' @return A list: `id`, `metrics` (`flow`, `metric`, `unit`, `value`), `cycles` (per flow and cwnd cycle), `rtt` (quantiles of RTT: `flow`,
 #'   `share`, `rtt_ms`), `jitter` (quantiles of jitter: `flow`, `share`, `jitter_ms`), `sender` (quantiles of what the sender's TCP reports: `flow`,
 #'   `quantity`, `unit`, `share`, `value`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`,
-#'   `high`), `samples` (quantiles of what the programs of `http`, `dash`, `incast`, `voip` and `game` logged: as `sender`), `pauses` (per flow and
-#'   episode of PAUSE frames), `closeup` (cwnd and PAUSE frames around one episode: `flow`, `quantity`, `t_s`, `value`), `notes` (`note`: what the traces lack, such as the end of a truncated capture). Times are seconds since the start of traffic.
+#'   `high`), `samples` (quantiles of what the programs of `http`, `dash`, `incast`, `voip` and `game` logged; the same columns as `sender`), `pauses` (per
+#'   flow and episode of PAUSE frames), `closeup` (cwnd and PAUSE frames around one episode: `flow`, `quantity`, `t_s`, `value`), `notes` (`note`: what the
+#'   traces lack, such as the end of a truncated capture). Times are seconds since the start of traffic.
 #' @examples
 #' campaign <- read_campaign(samovar_example("campaign"))
 #' measures <- measure_trial(campaign$folder, campaign$manifests[[1]])
@@ -93,7 +94,7 @@ queue_metrics <- function(trial) {
        netem_drops_packets = netem_drops(attr(queue, "every")))
 }
 
-# netem delays packets in a queue of its own. If rate times delay exceeds this queue's limit, netem drops packets, which no other trace shows.
+# netem delays packets in its own queue. If rate times delay exceeds this queue's limit, netem drops packets, which no other trace shows.
 netem_drops <- function(queues) {
   stages <- queues[qdisc == "netem"]
   if (nrow(stages) == 0) return(NA_real_)
@@ -102,9 +103,9 @@ netem_drops <- function(queues) {
 
 overhead_metrics <- function(trial) list(overhead_s = as.double(trial$manifest$overhead_s %||% NA))
 
-# Everything known about a flow is the argument of the functions that measure metrics of a flow: `flow` and `manifest` as planned, `traces`, the
-# captures `near` and `far` of its packets at sender and receiver (NULL if missing), its `name` in them, the `sender`'s TCP samples,
-# `rtt` samples, `handshake_ms`, cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
+# The functions that measure metrics of a flow have one argument, which holds everything known about the flow: `flow` and `manifest` as planned, `traces`,
+# the captures `near` and `far` of its packets at sender and receiver (NULL if missing), its `name` in them, the `sender`'s TCP samples, `rtt` samples,
+# `handshake_ms`, cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
 measure_flow <- function(flow, traces, manifest) {
   x <- subject_of_flow(flow, traces, manifest)
   name <- x$name
@@ -124,7 +125,7 @@ limit_metrics <- function(x) limit_shares(limits_of_flow(x$flow, x$sender, x$nea
 
 device_metrics <- function(x) x$device$metrics
 
-# A generator's control connection may have the same addresses and port, so the flow is the connection with most payload.
+# A generator's control connection may have the same addresses and port, so the flow is the connection with the most payload.
 flow_in_capture <- function(flow, capture) {
   if (is.null(capture)) return(NA_character_)
   seen <- data_flows(capture, proto = c("tcp", "udp"))
@@ -377,7 +378,7 @@ thin_series <- function(t_s, value, flow, quantity, unit) {
   width_s <- max(diff(range(t_s)) / series_columns, 1e-6)
   column <- floor((t_s - t_s[1]) / width_s)
   x <- data.table(column = column, t_s = t_s, value = as.double(value))
-  # data.table optimises these functions of single columns: ten times as fast with many small groups.
+  # data.table optimises these functions of single columns, which makes them ten times as fast with many small groups.
   thin <- x[, .(t_s = mean(t_s), low = min(value), mid = median(value), high = max(value)), by = column]
   data.table(flow = flow, quantity = quantity, unit = unit, thin[, !"column"])
 }

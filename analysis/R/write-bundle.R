@@ -87,7 +87,7 @@ ordered_rows <- function(data, layout) {
   if (length(keys) > 0) data[do.call(order, places)] else data
 }
 
-# Titles of the axes, and whether they are logarithmic: the page draws the data with them.
+# Titles of the axes, and whether they are logarithmic: the report's page needs both to draw the data.
 axes_of_plot <- function(plot) {
   lapply(c(x = "x", y = "y"), \(axis) {
     scale <- plot$scales$get_scales(axis)
@@ -153,7 +153,7 @@ in_folder <- function(folder, name, table) {
 #'
 #' @param folder The campaign's folder.
 #' @param digest Result of [drawing_digest()].
-#' @param cores Outputs made at a time.
+#' @param cores Number of outputs made in parallel.
 #' @return A list of functions: `made(kind, entries, base, make)` returns for each entry the result of `make`, made now or read from the store;
 #'   the elements `file` and `data` of a result are files below `base`. `keep()` stores the list of outputs.
 #' @noRd
@@ -178,7 +178,7 @@ output_keeper <- function(folder, digest, cores) {
   )
 }
 
-# An error in a worker process is raised here. An output whose process was killed, as when memory is short, is made again, alone.
+# An error in a worker process is raised here. An output whose process was killed, for example because memory was short, is made again, alone.
 make_all <- function(entries, cores, make) {
   made <- vector("list", length(entries))
   if (length(entries) > 1) loadNamespace("ggplot2") # once, not in each process

@@ -1,5 +1,6 @@
-# Rscript analyse.R FOLDER [PROJECT] [--part=FILE] [--cores=N]: analyse one campaign, with the metrics, figures and tables of the folder PROJECT as well, or
-# only the trials in a file of JSON, with the keys `picked`, `options` and `trials`. A failure is one message on standard error and exit status 1.
+# Rscript analyse.R FOLDER [PROJECT] [--part=FILE] [--cores=N]: analyse one campaign. PROJECT is a folder that adds metrics, figures and tables. FILE is a
+# JSON file with the keys `picked`, `options` and `trials`; only these trials are analysed. A failure is reported by one message on standard error and exit
+# status 1.
 arguments <- commandArgs(trailingOnly = TRUE)
 part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
 cores <- sub("^--cores=", "", grep("^--cores=", arguments, value = TRUE))

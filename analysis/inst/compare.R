@@ -1,5 +1,5 @@
-# Rscript compare.R REQUEST [PROJECT]: compare two campaigns. REQUEST is a file of JSON with the arguments `a`, `b`, `to` and `by` of compare_campaigns().
-# PROJECT is as in analyse.R. A failure is one message on standard error and exit status 1.
+# Rscript compare.R REQUEST [PROJECT]: compare two campaigns. REQUEST is a JSON file with the arguments `a`, `b`, `to` and `by` of compare_campaigns().
+# PROJECT is as in analyse.R. A failure is reported by one message on standard error and exit status 1.
 arguments <- commandArgs(trailingOnly = TRUE)
 tryCatch(
   {

@@ -1,5 +1,5 @@
-# Rscript export.R FOLDER TO TABLES [PROJECT] [--part=FILE]: write tables of a campaign, named with commas between, to the folder TO. PROJECT and FILE are as
-# in analyse.R. A failure is one message on standard error and exit status 1.
+# Rscript export.R FOLDER TO TABLES [PROJECT] [--part=FILE]: write tables of a campaign to the folder TO. TABLES are names separated by commas. PROJECT and
+# FILE are as in analyse.R. A failure is reported by one message on standard error and exit status 1.
 arguments <- commandArgs(trailingOnly = TRUE)
 part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
 arguments <- grep("^--part=", arguments, value = TRUE, invert = TRUE)

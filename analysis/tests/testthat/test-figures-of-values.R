@@ -128,8 +128,8 @@ test_that("a trade-off has a reversed axis of delay, and says where too few tria
   expect_equal(made$layout[c("reversed", "ellipses")], list(reversed = "x", ellipses = TRUE))
   expect_match(made$caption, "No ellipse: fewer than 3 trials")
   several <- data.table::data.table(trial = 1:14, x = 1, y = 1, curve = factor(rep(c("a", "b", "c"), c(3, 10, 1))))
-  expect_match(ellipse_words(several[curve == "b"]), "by the covariance of 10 trials. Another trial lies inside with a probability of 32 %", fixed = TRUE)
-  expect_match(ellipse_words(several), "by the covariance of 3 to 10 trials.*15 % to 32 % if both metrics are normal. No ellipse")
+  expect_match(ellipse_words(several[curve == "b"]), "from the covariance of 10 trials. Another trial lies inside with a probability of 32 %", fixed = TRUE)
+  expect_match(ellipse_words(several), "from the covariance of 3 to 10 trials.*15 % to 32 % if both metrics are normally distributed. No ellipse")
   data <- data.table::data.table(x = c(1, 2, 3, 9), y = c(1, 3, 2, 9), curve = factor(c("a", "a", "a", "b")))
   layers <- ggplot2::ggplot_build(plot_two_metrics(data, "Delay", "Rate", delay = TRUE))$data
   expect_equal(nrow(layers[[1]]), 73)

@@ -169,7 +169,7 @@ def test_a_treatment_that_one_campaign_lacks_cannot_pass_a_limit(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--by", "mtu"), 'Unknown factor of both campaigns "mtu"; did you mean'),
+        (("--by", "mtu"), 'Not a factor of both campaigns: "mtu"; did you mean'),
         (
             ("--by", "cc", "--only-a", "cc=newreno", "--only-b", "cc=cubic"),
             "cc has no level in common (A has newreno; B has cubic); --by accepts part",
@@ -180,7 +180,7 @@ def test_a_treatment_that_one_campaign_lacks_cannot_pass_a_limit(
         ),
         (
             ("--only-a", "replicate=1", "--only-b", "replicate=2"),
-            "no trial of A (3 trials) has the levels and the replicate of a trial of B (3 trials)",
+            "no trial of A (3 trials) has the same levels and replicate as a trial of B (3 trials)",
         ),
         (("--fail-if", "goodput<-5%"), "unknown metric 'goodput'; did you mean 'goodput_bps'?"),
         (("--fail-if", "goodput_bps"), "not a limit; write METRIC<-5% or METRIC>+5%"),
