@@ -80,9 +80,10 @@ class PathClass(Strict):
 
 
 class NetworkPath(WithParameters):
-    """Rate, delay, loss and queue of the bottleneck. A value is None if a factor must set it.
+    """Rate, delay, loss and queue of the bottleneck.
 
-    A single rate, buffer, aqm, jitter or share applies downstream only; see Directional.
+    A value is None if a factor must set it. A single rate, buffer, aqm, jitter or share applies downstream
+    only; see Directional.
     """
 
     EXCLUSIVE = (("rtt", "delay"),)
