@@ -54,7 +54,7 @@ because a search loads every module up to the one that has the name."""
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name of the package, imported at this first use. Raises AttributeError."""
+    """Return the object with this public name, imported at its first use. Raises AttributeError."""
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:
         for module in map(import_module, (f"{__name__}.{one}" for one in _MODULES)):
             if hasattr(module, name):

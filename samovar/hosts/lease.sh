@@ -35,7 +35,7 @@ claim() {
     if [ -f "$path" ]; then describe; else ls -ld "$path" >&2; exit 73; fi
   fi
 }
-# Print `free` also for a lease that is released meanwhile.
+# If the lease is released meanwhile, print `free` as well.
 look() { if [ -f "$path" ] && held=$(describe 2>/dev/null) && [ -f "$path" ]; then echo "$held"; else echo free; fi; }
 release() {
   if [ "$(holder)" = "$token" ]; then rm -f "$path"; fi

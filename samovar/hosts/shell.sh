@@ -43,7 +43,7 @@ samovar_run() { # MARK LIMIT_BYTES
   if [ "$samovar_count" -gt 0 ]; then : >"$d/out.$samovar_count" 2>"$d/err.$samovar_count"; fi
   samovar_count=$((samovar_count + 1))
   if [ "$((samovar_count % 100))" = 0 ]; then rm -f "$d"/out.* "$d"/err.*; fi
-  # Before the child starts, because a child that is killed early could not write it.
+  # Write the mark before the child starts, because a child that is killed early could not write it.
   if ! printf '%s\n' "$samovar_name-$samovar_count-" >"$d/running"; then samovar_unwritten "$1"; return; fi
   samovar_job "$@" & samovar_child=$!
 }

@@ -102,7 +102,7 @@ class LeaseRequest:
         return Claim(self.token, {**who, **this_process()})
 
     def right(self, lease: Lease) -> str:
-        """Return the reason why this request may take over a lease, or an empty string if it may not."""
+        """Return the reason why this request may take over a lease, or an empty string if it must not."""
         is_here = holder_of(lease)["machine"] == this_process()["machine"]
         if is_here and lease.values.get("folder") == str(self.folder.resolve()):
             return "the same campaign, whose journal no other controller has open"
@@ -195,7 +195,7 @@ def leases_of(sessions: Sessions) -> Mapping[str, Lease]:
 
 
 def require_free(sessions: Sessions, request: LeaseRequest) -> None:
-    """Raise LeaseError or HostsError if another campaign holds leases that may not be taken over."""
+    """Raise LeaseError or HostsError if another campaign holds leases that must not be taken over."""
     leases = leases_of(sessions).items()
     raise_host_errors({host: _refusal(host, lease) for host, lease in leases if not request.right(lease)})
 

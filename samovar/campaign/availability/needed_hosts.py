@@ -25,7 +25,7 @@ def errors_by_host(error: BaseException) -> Mapping[str, TestbedError]:
 def needed_hosts(resolved: Resolved) -> frozenset[str]:
     """Return the hosts that a trial needs: senders, receivers, routers, and hosts with captures or loggers.
 
-    Other hosts of the testbed only get the settings of the experiment, and may be missing.
+    A trial can run without the testbed's other hosts, which only get the settings of the experiment.
     """
     recorded = _hosts_of((*resolved.captures, *resolved.loggers))
     routers = {name for name, host in resolved.hosts.items() if host.role == "router"}

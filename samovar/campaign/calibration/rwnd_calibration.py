@@ -126,7 +126,7 @@ def render_fit(scripts: TrialScripts, host: str, buffer_bytes: int) -> str:
 
 @dataclass(frozen=True)
 class WindowResult:
-    """The result of one probe. `ratio` is window divided by buffer in 256ths.
+    """The result of one probe. `ratio` is the window divided by the buffer, in 256ths.
 
     If the probe failed, `ratio` is None and `left_out` has the reason.
     """

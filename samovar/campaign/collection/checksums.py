@@ -15,13 +15,13 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
 def sha256_of(file: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal. Raises OSError, also for a symbolic link."""
+    """Return the SHA-256 of a file in hexadecimal. Raises OSError, e.g. for a symbolic link."""
     with open(file, "rb", buffering=0, opener=_open_plain) as source:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def content_of(file: Path) -> bytes:
-    """Return the content of a file; empty for a named pipe. Raises OSError, also for a symbolic link."""
+    """Return the content of a file; empty for a named pipe. Raises OSError, e.g. for a symbolic link."""
     with open(file, "rb", opener=_open_plain) as source:
         return source.read() or b""
 

@@ -20,7 +20,7 @@ from samovar.plan import Resolved
 from samovar.recipes import StopRule, TrialScripts
 
 SERVER_GONE_S = 1.0
-"""If a client still runs this long after its server has exited, the server is considered dead."""
+"""If a client still runs this long after its server has exited, the flow has failed."""
 GRACE_S = 10.0
 FAILURES = frozenset({"failed", "lost", "disk", "clock"})
 """Keywords that the watch script of a host prints: a generator failed, a logger failed, the disk is nearly

@@ -83,7 +83,7 @@ def short_reasons(reasons: Iterable[str]) -> list[str]:
 def graded(deviation: float, allowed: float, invalid_above: float) -> tuple[bool, Verdict]:
     """Return whether a deviation is within the allowed one, and the verdict if it is not.
 
-    It is invalid if the deviation exceeds `invalid_above` times the allowed one, otherwise suspect.
+    The verdict is invalid if the deviation exceeds `invalid_above` times the allowed one, otherwise suspect.
     """
     return deviation <= allowed, "invalid" if deviation > invalid_above * allowed else "suspect"
 

@@ -13,11 +13,11 @@ from samovar.campaign.verdict.socket_checks import FlowKey, check_largest_window
 from samovar.campaign.verdict.traces import UNREADABLE, open_lines
 
 COLUMNS: Mapping[str, tuple[int, ...]] = {"1.2": (25, 26, 27, 28), "1.3": (27,)}
-"""The possible numbers of columns of a log by version of SIFTR. Both versions have had 27 columns, so only
+"""For each version of SIFTR, how many columns a log can have. Both versions have had 27 columns, so only
 the log's header tells the version."""
 HASH_COLUMNS: Mapping[str, int] = {"1.2": 1, "1.3": 0}
-"""The number of columns between direction and time, by version: 1.2 has a hash there, which shifts all later
-columns by one."""
+"""For each version, the number of columns between direction and time: 1.2 has a hash there, which shifts all
+later columns by one."""
 LOST = ("malloc", "mtx")
 """Endings of the footer's counters of lost packets, which SIFTR skipped because it got no memory or no lock.
 Packets that it skipped because they have no local socket are not lost."""

@@ -88,7 +88,7 @@ int open_orders(void) {
   if (mkfifo(path, 0666) && errno != EEXIST) die(path);
   snprintf(path, sizeof path, "%s/orders", device.folder);
   if (mkfifo(path, 0666) && errno != EEXIST) die(path);
-  int orders = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC); /* also for writing, so that it has no end of file */
+  int orders = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC); /* writable too, so that reads never return end of file */
   if (orders < 0) die(path);
   return orders;
 }

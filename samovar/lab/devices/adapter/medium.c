@@ -72,7 +72,7 @@ static int64_t takes_ns(int direction, const struct frame *frame) {
   return (int64_t)((double)frame->length_bytes * 8e9 / rate_bps + 0.5);
 }
 
-/* The next direction on a medium: of two that wait, the one that was not served last. */
+/* The direction to serve next on a medium. If both wait, they take turns. */
 static int next_way(const struct medium *medium, int first, int last) {
   int chosen = -1;
   for (int direction = first; direction <= last; direction++) {
