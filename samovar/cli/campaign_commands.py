@@ -58,7 +58,7 @@ FORCE_LEASES = flag("--force/-f", "Take over hosts that another campaign has res
     "--shards",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Run all trials in N shards at the same time, each in a lab of its own, and merge them.",
+    help="Run all trials in N shards at the same time, each in its own lab, and merge them.",
 )
 @click.option("--on", metavar="WHERE", help=f"Where the shards run: {WHERE}")
 @in_project
@@ -162,7 +162,7 @@ def merge(controller: Controller, shards: Sequence[str], force: bool) -> int:
 
 
 def _show_merged(merged: Merged) -> int:
-    """Show a merged campaign; return 1 if trials of it are left to run, otherwise 0."""
+    """Show a merged campaign; return 1 if any of its trials are left to run, otherwise 0."""
     from samovar.campaign import read_plan, read_state, summarise
     from samovar.cli.show_status import merged_lines
 
@@ -295,7 +295,7 @@ def _analyse_campaign(
 def _part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
     """Return the trials to analyse: those in `pick`, otherwise those that the campaign's runs picked.
 
-    Returns None if neither picks trials: all are analysed.
+    Returns None if neither picks trials; all trials are then analysed.
     """
     from samovar.analyse import AnalysedPart
     from samovar.campaign import read_plan, read_state
@@ -365,12 +365,12 @@ def export(
     multiple=True,
     metavar="METRIC<-5%",
     shell_complete=completion.limits,
-    help="Exit code 1 if a change is beyond this limit, 2 if that cannot be judged; can be repeated.",
+    help="Return exit code 1 if a change is beyond this limit, 2 if that is unknown; can be repeated.",
 )
 @click.option(
     "--to", type=click.Path(path_type=Path), help="Folder to write to (default: in results/comparisons/)."
 )
-@flag("--all/-a/every_metric", "Show metrics without a change, too.")
+@flag("--all/-a/every_metric", "Also show metrics without a change.")
 @in_project
 def compare(
     controller: Controller,

@@ -29,15 +29,15 @@ from samovar.units import counted
 SLURM = "slurm"
 SNAKEFILE = TEMPLATES / "cluster" / "Snakefile"
 LAST_LINES = 15
-"""How many lines are shown from the end of a failed job's output."""
+"""The number of lines that are shown from the end of a failed job's output."""
 JOBS = 8
 """The number of jobs without the option --jobs."""
 PROCESSES = 2
 """How many trials a job measures at the same time."""
 BASE_MB, MEMORY_PER_BYTE = 1000, 10
-"""Memory of a job: its base, and for each process a multiple of the compressed size of the largest trial."""
+"""Memory of a job: a fixed part, and for each process a multiple of the largest trial's compressed size."""
 BASE_MINUTES, BYTES_PER_MINUTE = 30, 60_000_000
-"""Time limit of a job: its base, and how many compressed bytes are measured in a minute at least."""
+"""Time limit of a job: a fixed part, and the fewest compressed bytes that are measured in a minute."""
 SPARE_MINUTES, SPARE_MB = 30, 1000
 """Minutes added to twice a job's estimated time, and megabytes added to the memory of its lab."""
 
@@ -63,7 +63,7 @@ def run_jobs(jobs: Jobs, on: str, results: Path, again: str) -> list[int]:
     """
     results.mkdir(parents=True, exist_ok=True)
     executor = _slurm_words() if on == SLURM else ["--profile", str(Path(on).absolute())]
-    # In the results folder, because all nodes share it.
+    # The jobs' folder is in the results folder, because all nodes share that.
     with TemporaryDirectory(prefix=".jobs-", dir=results) as name:
         folder = Path(name)
         for file, content in jobs.files.items():
@@ -86,9 +86,9 @@ def run_jobs(jobs: Jobs, on: str, results: Path, again: str) -> list[int]:
 def run_processes(commands: Mapping[str, Sequence[str]], folder: Path, again: str) -> list[int]:
     """Run commands as processes at the same time in a folder, and return their exit codes.
 
-    The lines that a process prints are shown with the name of its command before each. A Ctrl-C is passed on
-    to the processes; after the second one, they are not waited for any more. `again` is the command that is
-    shown after Ctrl-C.
+    Each line that a process prints is shown after the name of its command. The first Ctrl-C is passed on to
+    the processes; after the second one, this function no longer waits for them. `again` is the command that
+    is shown after Ctrl-C.
     """
     processes = [
         subprocess.Popen(
@@ -133,10 +133,10 @@ def run_processes(commands: Mapping[str, Sequence[str]], folder: Path, again: st
 
 
 def _slurm_words() -> list[str]:
-    """Return Snakemake's options for Slurm: without accounting, `sacct` fails, and `squeue` replaces it.
+    """Return Snakemake's options for Slurm. If Slurm has no accounting, `sacct` fails, and `squeue` is used.
 
-    Snakemake asks for the states of jobs after 10 s, and less often while none ends. Its default of 40 s
-    delays each job that waits for another.
+    With these options, Snakemake asks for the states of jobs after 10 s, and less often while no job ends.
+    Its default of 40 s would delay each job that waits for another.
     """
     words = ["--executor", SLURM, "--slurm-init-seconds-before-status-checks", "10"]
     try:
@@ -170,7 +170,7 @@ def run_shards(
 
     `on` is `local`, `slurm`, or the folder of a Snakemake profile. `options` are further options for each
     `samovar run`. Raises CampaignError if a shard is incomplete; the message gives the command that runs the
-    missing trials. On Ctrl-C, the shards end in good order, and then KeyboardInterrupt is raised.
+    missing trials. On Ctrl-C, the shards end cleanly, and then KeyboardInterrupt is raised.
     """
     project = controller.project
     planned = project.plan(request._replace(shard=f"1/{of}"))
@@ -195,7 +195,7 @@ def run_shards(
         free_bytes = available_memory()
         if lab_bytes * of > free_bytes:
             raise TestbedError(
-                f"--shards {of}: {of} labs need {lab_bytes / 1e9:.1f} GB of memory each, but "
+                f"--shards {of}: {of} labs need {of * lab_bytes / 1e9:.1f} GB of memory, but only "
                 f"{free_bytes / 1e9:.1f} GB are free; use at most {max(1, free_bytes // lab_bytes)} shards, "
                 "or a smaller `memory` of the lab"
             )
@@ -222,7 +222,7 @@ def run_shards(
 def measure_in_jobs(
     controller: Controller, campaign: Path, part: AnalysedPart | None, on: str, jobs: int | None, again: str
 ) -> None:
-    """Measure in jobs the trials of a campaign that are not measured yet, and cache their measures.
+    """Divide the unmeasured trials of a campaign among jobs, which measure them and cache the measurements.
 
     Raises CampaignError if Snakemake or a scheduler is missing. Raises AnalysisError if a job fails; the
     message gives the command that measures the missing trials.
@@ -234,7 +234,7 @@ def measure_in_jobs(
     of = min(jobs or JOBS, len(left.trials))
     if of == 0:
         return
-    # Trials are dealt in turn, the largest first, so that the jobs take about the same time.
+    # Trials are assigned to the jobs in turn, the largest first, so that the jobs take about the same time.
     files = {f"trials-{number + 1}.json": {"trials": left.trials[number::of]} for number in range(of)}
     identity = {"code": left.code, "versions": left.versions}
     measure = Jobs(

@@ -23,7 +23,7 @@ from samovar.installation import SHIPPED, TEMPLATES
 
 @shell_completion.add_completion_class
 class BashCompletion(shell_completion.BashComplete):
-    """Completion in bash that splits the line as typed into words, because bash also splits at `=`."""
+    """Completion in bash. It splits the typed line into words itself, because bash also splits at `=`."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the complete words of the line, and the word at the cursor."""
@@ -46,7 +46,7 @@ def completion_script(program: click.Command, shell: str) -> str:
 
 
 def _completer(find: Callable[[Path, click.Context, str], Iterable[str]]) -> Any:
-    """Return a function for Click that completes a word to those of the found texts that begin with it.
+    """Return a function for Click that completes a word to the texts from `find` that begin with it.
 
     `find` gets the folder of the project that the command would use. Outside a project, nothing is completed.
     """

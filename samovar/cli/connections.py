@@ -27,7 +27,7 @@ class Connections:
         self._project = project
 
     def lab_folder(self, testbed: str, shard: str = "") -> Path:
-        """Return the folder in which a lab keeps its state; each shard of a campaign has a lab of its own."""
+        """Return the folder in which a lab keeps its state; each shard of a campaign has its own lab."""
         return self._project.root / ".lab" / (f"{testbed}-{shard.replace('/', 'of')}" if shard else testbed)
 
     @property
@@ -45,7 +45,7 @@ class Connections:
         return lab.up(testbed, folder, needs, emit, self.user_mode, self._project.root, turn)
 
     def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False, shard: str = "") -> bool:
-        """Stop a testbed's lab, or that of a shard; return whether the lab was running.
+        """Stop the lab of a testbed or of a shard; return whether the lab was running.
 
         Raises TestbedError if a campaign uses the lab.
 
@@ -95,8 +95,7 @@ class Connections:
     def switch_power(self, host: str, action: str, testbed_name: str, force: bool, emit: Emit) -> str:
         """Switch a host's power, or query its state; return the output. Raises DefinitionError, TestbedError.
 
-        Without `force`, refuses to switch a host off, or to power-cycle it, while a campaign uses the
-        testbed.
+        Without `force`, a host is neither switched off nor power-cycled while a campaign uses the testbed.
         """
         testbed = self._project.testbed(testbed_name)
         machines = machines_of(testbed)

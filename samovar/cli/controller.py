@@ -149,7 +149,8 @@ class Controller:
             except LabError as error:
                 restored.problems.append(str(error))
                 continue
-            # Hosts are connected one by one, so that an unreachable host does not prevent restoring others.
+            # Connect to the hosts one by one, so that an unreachable host does not prevent restoring the
+            # others.
             with closing(sessions):
                 restorer = campaign.Restorer(testbed.name, sessions, catalogue, machines, emit, force)
                 restorer.run(own, restored)
@@ -197,7 +198,7 @@ class Controller:
         resume: campaign.ResumePoint | None = None,
         without: Collection[str] = (),
     ) -> Cost:
-        """Estimate the cost of a plan; with `resume`, only of the trials that are still to run.
+        """Estimate the cost of a plan; with `resume`, only the cost of the trials that are still to run.
 
         The trials with ids in `without` are left out.
         """
@@ -256,8 +257,8 @@ class Controller:
     def check_running(self, planned: PlannedExperiment, cost: Cost) -> tuple[Sequence[Finding], str]:
         """Return what the testbeds lack for a plan.
 
-        If a testbed does not answer, only recipes are checked for it. The second value is a text on which
-        testbeds were not queried, and why; it is empty if all were queried.
+        If a testbed does not answer, only recipes are checked for it. The second value is a text that says
+        which testbeds were not queried, and why; it is empty if all were queried.
         """
         findings: dict[str, Sequence[Finding]] = {}
         not_queried: list[str] = []

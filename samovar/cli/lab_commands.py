@@ -115,10 +115,10 @@ def import_group() -> None:
 
 @import_group.command("teacup")
 @click.argument("config", type=click.Path(path_type=Path))
-@click.option("--name", default="", help="Name of the experiment and the testbed (default: the file's).")
+@click.option("--name", default="", help="Name of the experiment and the testbed (default: the file's name).")
 @in_project
 def import_config(controller: Controller, config: Path, name: str) -> None:
-    """Write an experiment and a testbed from a TEACUP configuration, without executing it."""
+    """Write an experiment and a testbed from a TEACUP configuration, without executing its code."""
     from samovar import teacup
     from samovar.cli.project import Request
 

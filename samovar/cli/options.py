@@ -1,4 +1,4 @@
-"""The group of all commands, options that several commands have, and how a command runs in its project.
+"""The group of all commands, options that several commands share, and how a command runs in its project.
 
 A one-letter option means the same in every command.
 """
@@ -99,7 +99,7 @@ SHARD = click.option(
     "--shard",
     default="",
     metavar="K/N",
-    help="Only the trials of shard K of N, as a campaign of its own; `merge` joins the shards.",
+    help="Only the trials of shard K of N, as a separate campaign; `merge` joins the shards.",
 )
 NEW = flag("--new/-n/new_campaign", "Begin a new campaign even if one can be resumed.")
 CAMPAIGN = click.argument("campaign", default="", shell_complete=completion.campaigns)

@@ -79,7 +79,7 @@ def event_display(
     from samovar.cli.progress import EventDisplay
 
     def show_unrestored() -> None:
-        Console(stderr=True).show_cursor(True)  # a progress bar hides it
+        Console(stderr=True).show_cursor(True)  # because a progress bar hides the cursor
         show(unrestored_lines(controller.running, resume), to_stderr=True)
 
     try:

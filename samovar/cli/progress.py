@@ -39,7 +39,7 @@ from samovar.units import clock, format_rate
 FEW_FAILURES = 4
 REDRAWS_PER_S = 2.0
 STYLES = {"✓": "green", "✗": "red", "!": "red", "?": "yellow", "»": "bold", "↻": "yellow"}
-"""The style of a line by the symbol that it begins with."""
+"""Maps the first symbol of a line to the style of the line."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class CampaignProgress:
         self._idle: set[str] = set()
 
     def expect(self, plan: Plan, state: CampaignState, overhead_s: float = ASSUMED_OVERHEAD_S) -> None:
-        """Set the run's trials, their present states, and the overhead to assume until one is measured."""
+        """Set the run's trials, their present states, and the overhead to assume until one is known."""
         self._assumed_overhead_s = overhead_s
         self._plan, self._states = plan, trial_states(plan, state)
         self.title = f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}"
@@ -132,7 +132,7 @@ class CampaignProgress:
             self.failures[id_] = "; ".join(values["reasons"])
 
     def _close(self, trial: RunningTrial | None) -> None:
-        """Remove the traffic time of a trial that has ended from those of the trials still to run.
+        """Remove the traffic time of a trial that has ended from the list of times of trials still to run.
 
         If the trial was not started, its traffic time is not known, and the first time in the list is
         removed.
@@ -198,7 +198,7 @@ BARS: Mapping[str, str] = {
     "verifying": "verify",
     "exported": "export {file}",
 }
-"""The label of the progress bar by the event that moves it."""
+"""Maps each event that moves the progress bar to the bar's label."""
 
 
 class EventDisplay:
@@ -248,7 +248,7 @@ class EventDisplay:
             if event.name in BARS:
                 self._move_bar(event)
             text = self._message(event)
-        if text:  # after the lock is released: drawing takes this lock while it holds the console's lock
+        if text:  # not under the lock: drawing takes it while it holds the console's lock
             self.line(text)
 
     def line(self, text: str) -> None:

@@ -137,7 +137,7 @@ class Project:
 
     @property
     def results(self) -> Path:
-        """The folder that has the folders of all campaigns."""
+        """The folder that contains the folders of all campaigns."""
         return self.root / self.config.results
 
     def experiments(self) -> list[Path]:

@@ -283,7 +283,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def plan_json(preview: PlanPreview) -> Iterator[str]:
     """Yield the lines of `plan --json`: plan.json, and keys for cost, campaign and trials that cannot run.
 
-    Trials are resolved one at a time to save memory: a plan may have a hundred thousand.
+    Trials are resolved one at a time to save memory: a plan can have a hundred thousand trials.
     """
     resume = preview.resume
     folder, comparison, picked = resume.folder, resume.comparison, resume.picked

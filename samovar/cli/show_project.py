@@ -121,8 +121,8 @@ def script_lines(
     ids = set(pick.of(plan).ids) if pick else set(plan.ids)
     of = f"{len(ids)} of {counted(len(plan.trials), 'trial')}"
     yield f"# {plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}: the scripts of {of}, in order"
-    yield "# Placeholders stand for values known only in a run: <campaign>, <start>, and <KEY as found> for a"
-    yield "# value that `read` prints. If such a value decides between scripts, one of them is shown."
+    yield "# Placeholders stand for values known only during a run: <campaign>, <start>, and <KEY as found>"
+    yield "# for a value that `read` prints. If the choice of a script depends on such a value, one is shown."
     policy = policy_of(planned.experiment, planned.testbed, project.config, {})
     if policy.calibrate:
         yield "# Each distinct path is measured before its first trial, by scripts that are not shown."

@@ -19,7 +19,7 @@ _TERMINAL_CONTROLS = re.compile(
 
 
 WIDEST = 60
-"""A cell of a table widens its column up to this many characters of the terminal."""
+"""The largest width, in characters of the terminal, to which a cell of a table widens its column."""
 
 
 def harmless(text: str) -> str:

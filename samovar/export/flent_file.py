@@ -24,9 +24,10 @@ from samovar.events import Emit, Event
 
 PING = "Ping (ms) ICMP"
 SOCKET_KEYS = {"cwnd": "tcp_cwnd", "srtt": "tcp_rtt"}
-"""Flent's keys by quantity for the raw values of an upload; Flent's plots of sockets read these keys."""
+"""Maps quantities to Flent's keys for the raw values of an upload; Flent's plots of sockets read these
+keys."""
 FURTHEST_S = 5.0
-"""Values are not interpolated over a longer gap between samples; in Flent, this is `max_distance`."""
+"""The longest time to the next sample over which values are interpolated; Flent calls it `max_distance`."""
 TCP_METRICS = {"goodput_bps", "rwnd_max_bytes"}
 """Metrics that only TCP flows have. A flow that has one of these metrics is a TCP flow."""
 Points = list[tuple[float, float, float, float]]
@@ -126,8 +127,8 @@ def flow_names(
 ) -> dict[str, str]:
     """Return the name of each flow in Flent's files, such as `TCP upload::1`.
 
-    A flow whose generator is ping is a ping. Another flow is TCP if it has a metric of TCP_METRICS, otherwise
-    UDP.
+    A flow whose generator is `ping` is exported as a ping series. Any other flow is exported as TCP if it has
+    a metric of TCP_METRICS, otherwise as UDP.
     """
     numbers = {kind: count(1) for kind in ("TCP", "UDP", "ping")}
     names = {}
@@ -141,9 +142,10 @@ def flow_names(
 
 
 def on_grid(points: Points, grid: Sequence[float]) -> list[float | None]:
-    """Return the values at the times of a grid, interpolated linearly between samples as Flent does it.
+    """Return the values at the times of a grid, interpolated linearly between samples as in Flent.
 
-    The value is None before the first sample, after the last one, and where the next one is too far away.
+    The value is None before the first sample, after the last one, and where the next sample is more than
+    FURTHEST_S away.
     """
     times_s = [point[0] for point in points]
 

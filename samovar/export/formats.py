@@ -22,7 +22,8 @@ MEASURES = (
     *("series", "rtt", "jitter", "sender", "samples", "cycles", "pauses", "closeup"),
 )
 BLOCK_BYTES = 1 << 26
-"""This much CSV (64 MiB) is converted to Parquet at a time, and becomes a row group of the file."""
+"""The amount of CSV (64 MiB) that is converted to Parquet at a time, and becomes one row group of the
+file."""
 
 
 class Format(NamedTuple):

@@ -24,9 +24,9 @@ COPIES = {
     "provenance": ("experiment.yaml", "testbed.yaml", "plan.json", "provenance.json", "journal.jsonl"),
     "data": ("tables/summary.csv", "tables/flows.csv", "tables/metrics.csv"),
 }
-"""The campaign's files that are copied to the bundle, by folder of the bundle."""
+"""Maps each folder of the bundle to the campaign's files that are copied to it."""
 FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "text/csv"}
-"""Media types, by suffix, of files that Python's module mimetypes does not know on every system."""
+"""Maps suffixes that Python's module mimetypes does not know on every system to media types."""
 
 
 def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = None) -> tuple[Path, list[str]]:

@@ -35,12 +35,12 @@ LIMIT = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s
 LIMIT_FORM = "write METRIC<-5% or METRIC>+5%; a change without % is in the metric's unit"
 RESULT = "comparison.json"
 FEWEST_PAIRS = 3
-"""The least number of pairs for which a change has an interval."""
+"""The smallest number of pairs for which a change has an interval."""
 VOLATILE_FACTS = ("boot_id", "disk_free_bytes", "clock_offset_s", "clock_error_s", "host")
-"""Recorded facts about a host that differ between any two campaigns."""
+"""Recorded facts about a host that are not compared, because they differ between any two campaigns."""
 COMPARISON_PDF, JUNIT = "comparison.pdf", "junit.xml"
 ELEMENTS = {FAILED: "failure", NO_DATA: "error"}
-"""The element in a test case for each verdict that does not pass."""
+"""Maps each verdict that does not pass to the element that a JUnit test case gets."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Side(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The campaign's name, with how its trials were picked."""
+        """The campaign's name, and how its trials were picked."""
         return self.campaign.label + (f" ({self.part.picked})" if self.part else "")
 
     @property
@@ -223,7 +223,7 @@ class CampaignComparison:
             found.append(f"{counted(few, 'change')} of fewer than {FEWEST_PAIRS} pairs: no interval")
         if apart := sum(change.n >= FEWEST_PAIRS and change.changed is None for change in used):
             found.append(
-                f"{counted(apart, 'change')} where all trials of A ran before or after B: no interval"
+                f"{counted(apart, 'change')} where A's trials all ran before or after B's trials: no interval"
             )
         if risks := [1 - change.confidence for change in used if change.confidence]:
             chance = number(sum(risks), 2)

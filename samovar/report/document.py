@@ -34,7 +34,7 @@ OUTPUT_DEFAULTS: Json = {
 COMPARED_METRICS = ("throughput_bps", "goodput_bps", "rtt_median_ms", "loss_share")
 """The metrics in the table that compares testbeds. For each trial, the mean over its flows is taken."""
 COMPARISON_CAPTION = (
-    "The same treatments on each {kind}: median over trials, least and greatest value, number of trials."
+    "The same treatments on each {kind}: median over trials, smallest and largest value, number of trials."
 )
 SUMMARY_FILES = {
     "metrics.csv": "every metric of every trial and flow",

@@ -19,13 +19,13 @@ Columns = dict[str, list[str]]
 NAMES = {"rtt": "RTT", "srtt": "srtt", "rto": "RTO", "cwnd": "cwnd", "ssthresh": "ssthresh"}
 ROWS_AT_ONCE = 10_000
 MISSING = ("", "NA", "NaN", "Inf", "-Inf")
-"""Texts in a column of numbers that are not drawn."""
+"""Entries in a column of numbers for which nothing is drawn."""
 KINDS = ("line", "step", "points", "segments", "bars", "boxes")
 """Kinds of layouts that are drawn as curves."""
 OVER_LEVELS = ("bars", "boxes")
 """Kinds whose x axis has levels, even if these are numbers."""
 LEVEL_TEXTS = ("rwnd", "label", "level")
-"""Columns with the level of a factor as the plan has it."""
+"""Columns that have the level of a factor, written as in the plan."""
 
 
 class CurveForm(NamedTuple):
@@ -161,7 +161,7 @@ def _form_of_layout(layout: Json, columns: Columns) -> CurveForm | None:
     """Return the form in figures.json; None if the figure has no curves, or if a column is missing.
 
     If the PDF has a panel for each trial, the page shows these trials as curves of one panel, for comparison.
-    Only segments keep a panel for each trial, because their curves are segments, ACKs and so on.
+    A figure of kind `segments` keeps a panel for each trial, because its curves are segments, ACKs and so on.
     """
     names = {name: str(layout.get(name) or "") for name in ("kind", "x", "y", "low", "high", "curve")}
     facets = tuple(str(one) for one in layout.get("facets") or [])

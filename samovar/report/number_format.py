@@ -1,4 +1,4 @@
-"""Format numbers for the report: few digits, a fitting prefix, and the unit after a space."""
+"""Format numbers for the report: few digits, a suitable prefix, and the unit after a space."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 PREFIXED = {"bps": "bit/s", "bit/s": "bit/s", "bytes": "B", "s": "s"}
-"""Maps those units of metrics that may have a prefix, such as k or M, to their symbols."""
+"""Maps units of metrics that can have a prefix, such as k or M, to their symbols."""
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"))
 
 

@@ -59,8 +59,8 @@ def write_report(
 def _page(document: Json, pdf: Path, campaigns: Sequence[ListedCampaign], template: str) -> bytes:
     """Return the page of a report: the document that the PDF shows, its figures as curves, and the trials.
 
-    A figure is about the trials of the campaign that it names with the key `of`. Otherwise it is about those
-    of all campaigns, whose ids follow the name of their campaign.
+    A figure with the key `of` shows trials of the campaign that this key names. Any other figure shows trials
+    of all campaigns, with the campaign's name before each id.
     """
     folder = pdf.parent
     table = trial_table(campaigns, folder)
@@ -193,7 +193,7 @@ def render(template: str, values: Json, scripts: tuple[str, ...] = (), drawn: Js
 
 
 def _source(name: str) -> str:
-    """Return a file of the page's templates; the library begins with its licence, as a comment."""
+    """Return the text of a template file of the page; the library has its licence first, as a comment."""
     if name != "uPlot":
         return (PAGE_TEMPLATES / name).read_text("utf-8")
     licence, code = ((PAGE_TEMPLATES / one).read_text("utf-8") for one in LIBRARY)
@@ -201,13 +201,13 @@ def _source(name: str) -> str:
 
 
 def _script_json(value: Any) -> str:
-    """Return JSON for a <script> element, which ends at `</script` even within a text."""
+    """Return JSON for a <script> element; `<` is escaped, because `</script` in a text would end it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def data_url(picture: bytes) -> str:
-    """Return a picture, SVG or PNG, as a URL that contains it."""
+    """Return a picture, SVG or PNG, as a data URL."""
     kind = "png" if picture.startswith(b"\x89PNG") else "svg+xml"
     return f"data:image/{kind};base64,{b64encode(picture).decode()}"
 

@@ -36,7 +36,7 @@ class SummaryRow:
     """A metric of one treatment: its median over `n` trials, with an interval from `lo` to `hi`.
 
     A value is None if it was not measured. `flow` is empty for a metric of the whole trial. `confidence` is
-    that of the interval, None for an older analysis.
+    the interval's confidence, or None for an older analysis.
     """
 
     part: str

@@ -37,7 +37,8 @@ CHECKED_FILES = ("plan.json", "journal.jsonl", "tables/metrics.csv")
 class ReportedCampaign:
     """A campaign of a study: its expectations' results, its own report, and its sections in the study.
 
-    `name` is its experiment, followed by the campaign's if the study has several of the same experiment.
+    `name` is the experiment's name, followed by the campaign's name if the study has several campaigns of the
+    same experiment.
     """
 
     name: str
@@ -182,8 +183,8 @@ def _about(part: object, sections: Sequence[Section]) -> Section:
 def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
     """Return the figures or tables that a section names, with the paths of their files in the study's folder.
 
-    A section that names no outputs shows those of its part that are not named in another section. Outputs of
-    no such section's part are in the first section about the campaign that names no outputs.
+    A section that names no outputs shows the outputs of its part that no other section names. If no such
+    section is about an output's part, the first section about the campaign that names no outputs shows it.
     """
     made: dict[str, Json] = {}
     for output in one.document[kind]:

@@ -1,4 +1,4 @@
-"""Typeset a report with Typst. Values are passed in a JSON file, so that no value is taken for markup."""
+"""Typeset a report with Typst. Values are passed in a JSON file, so that no value is read as markup."""
 
 from __future__ import annotations
 

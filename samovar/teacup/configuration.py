@@ -1,4 +1,4 @@
-"""A TEACUP configuration as values: hosts and their addresses, queues, traffic, parameters."""
+"""Represent a TEACUP configuration as values: hosts and their addresses, queues, traffic, parameters."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ class Configuration:
             self.notes.append((variable, text))
 
     def get(self, name: str, kind: type | tuple[type, ...], default: Any) -> Any:
-        """Return TPCONF_name, or the default if it is missing or, with a note, if its type is wrong."""
+        """Return TPCONF_name, or the default if it is missing.
+
+        If its type is wrong, add a note and return the default.
+        """
         value = self.module.values.get(f"TPCONF_{name}", default)
         if isinstance(value, kind):
             return value
@@ -77,7 +80,7 @@ class Configuration:
         return list(self.get(name, (list, tuple), []))
 
     def text(self, name: str, default: str = "") -> str:
-        """Return TPCONF_name as text. It may be a number in the file, as flags are: 0 or '0', 1 or '1'."""
+        """Return TPCONF_name as text. It can be a number in the file: a flag is 0, '0', 1 or '1'."""
         return str(self.get(name, (str, int, float), default))
 
     def number(self, name: str, default: float) -> float:
@@ -96,7 +99,7 @@ class Configuration:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """The names of hosts in samovar: control names, without port and domain where they remain unique."""
+        """The names of hosts in samovar: control names, without port and domain unless these are needed."""
         controls = dict.fromkeys([*self.routers, *self.hosts])
         short = {one: _without_port_and_domain(one) for one in controls}
         hosts = Counter(short.values())
@@ -181,7 +184,7 @@ class Configuration:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """The values of all names of the configuration, and those of V_ variables where they do not vary."""
+        """The values of all names in the configuration, and of V_ variables where these do not vary."""
         first = [one.levels[0] for one in self._all_parameters.values() if one.levels]
         varied = {name: value for level in first for name, value in level.items()}
         return {**self.module.values, **varied, **dict(self.items("variable_defaults"))}
@@ -199,7 +202,7 @@ class Configuration:
         return found
 
     def parameters(self) -> list[Parameter]:
-        """Return the parameters that are varied, the one that changes least often first."""
+        """Return the parameters that are varied, with the one that changes least often first."""
         wanted = [str(one) for one in self.listed("vary_parameters")]
         for key in wanted:
             if key not in self._all_parameters:

@@ -26,7 +26,7 @@ def number(value: Any) -> float:
 
 
 def _scaled(factor: float, write: Callable[[float], str]) -> Convert:
-    """Return a converter of numbers in units of `factor`."""
+    """Return a function that multiplies a number by `factor` and formats the product."""
     return lambda value: write(number(value) * factor)
 
 

@@ -59,7 +59,7 @@ LOGS = {
 }
 """TEACUP's logs of TCP's state: the samovar logger whose format each is converted to, and the converter.
 
-SIFTR's log is copied as it is.
+SIFTR's log is copied unchanged.
 """
 CAPTURE, UNAME, IFCONFIG = "dmp.gz", "uname.log.gz", "ifconfig.log.gz"
 GENERATOR_LOG = re.compile("[0-9]+_.*")
@@ -86,12 +86,12 @@ class OldTrial:
 
     @property
     def start_s(self) -> float:
-        """When the first flow began."""
+        """The time at which the first flow began."""
         return min(flow.first_s for flow in self.flows)
 
     @property
     def end_s(self) -> float:
-        """When the last flow ended."""
+        """The time at which the last flow ended."""
         return max(flow.last_s for flow in self.flows)
 
     def uname(self, host: str) -> str:
@@ -142,7 +142,7 @@ def import_results(source: Path, results: Path) -> ImportedResults:
 
 
 def _read_trials(source: Path, notes: list[str]) -> Iterator[OldTrial]:
-    lists = sorted(source.glob("*_varying_params.log.gz"))  # its name begins like all test ids
+    lists = sorted(source.glob("*_varying_params.log.gz"))  # its name begins with the prefix of all test ids
     prefix = lists[0].name.removesuffix("_varying_params.log.gz") if lists else source.resolve().name
     seen = set[tuple[tuple[tuple[str, str], ...], int]]()
     for files in find_trials(source):
@@ -282,7 +282,7 @@ def _testbed(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str]) ->
 
 
 def _link(address: str) -> str:
-    """Return the name of an address's link, whose network has 24 bits, as TEACUP assumes."""
+    """Return the name of the link of an address, which is its /24 network, as TEACUP assumes."""
     return "net-" + "-".join(address.split(".")[:3])
 
 

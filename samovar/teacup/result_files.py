@@ -17,10 +17,10 @@ from samovar.errors import CampaignError
 MARKER = re.compile(r"(?P<trial>.+)_(?P<host>[^_]+)_uname\.log\.gz")
 """The file that TEACUP writes for every host of a trial."""
 SECRETS = ("_config.tar.gz", "_tpconf_vars.log.gz")
-"""Ends of the names of files with the configuration, which contains passwords."""
+"""Endings of the names of files that hold the configuration, which contains passwords."""
 PROTOCOLS = {6: "tcp", 17: "udp"}
 IPV4_FRAME_BYTES = 54
-"""Ethernet, IPv4 and TCP headers; the shortest UDP packets are padded to more."""
+"""The size of Ethernet, IPv4 and TCP headers; even the shortest UDP packets are padded to a larger size."""
 WEB10G = {
     "time": 0, "src": 2, "sport": 3, "dst": 4, "dport": 5, "retransmitted": 10, "mss": 19, "srtt_ms": 22,
     "rto_ms": 23, "cwnd": 25, "ssthresh": 26, "window": 31, "una": 107, "nxt": 108,
@@ -61,7 +61,7 @@ class Stream:
 
     @property
     def flow(self) -> tuple[str, str, str, int]:
-        """The protocol, hosts and port; streams of several trials that are equal in these are one flow."""
+        """The protocol, hosts and port; streams of several trials with equal values are one flow."""
         return self.protocol, self.sender, self.receiver, min(self.ports)
 
     @property
@@ -72,14 +72,14 @@ class Stream:
 
 @dataclass(frozen=True)
 class TrialFiles:
-    """The files of one trial, by host ('' if the name has no host) and by their name without id and host."""
+    """The files of one trial, by host ('' if a file's name has no host) and by the rest of their names."""
 
     id: str
     hosts: dict[str, dict[str, Path]] = field(default_factory=dict)
 
 
 def find_trials(folder: Path) -> list[TrialFiles]:
-    """Return the trials of a results folder in the order of their names. Links are not followed."""
+    """Return the trials of a results folder in the order of their names. Symbolic links are not followed."""
     files = sorted(one for one in folder.iterdir() if one.is_file() and not one.is_symlink())
     found: dict[str, TrialFiles] = {}
     for marker in filter(None, (MARKER.fullmatch(one.name) for one in files)):

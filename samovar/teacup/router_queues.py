@@ -1,4 +1,4 @@
-"""TEACUP's router queues as a path: rate, delay, loss and queue of each direction, and classes of packets."""
+"""Convert TEACUP's router queues to a path: rate, delay, loss and queue by direction; classes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def path_targets(
         return Target(f"path.{key}", _variables(queues, *arguments), by_direction)
 
     def queue_target(key: str, value: Callable[[TeacupEntry, Names, str], str]) -> Target:
-        """Return the target of a key. Its value is a single one if both directions have the same."""
+        """Return the target of a key, which has a single value if both directions have the same."""
 
         def one_or_two(names: Names) -> Any:
             found = {direction: value(entry, names, direction) for direction, entry in queues.items()}
@@ -154,7 +154,7 @@ def _parameter(entry: TeacupEntry, names: Names, key: str) -> str | None:
 
 @dataclass(frozen=True)
 class QueueReader:
-    """Reads the queue of an entry for a router of some system."""
+    """Reads the queue of an entry, for a router with a given operating system."""
 
     system: str
     catalogue: RecipeCatalogue

@@ -17,7 +17,8 @@ from samovar.errors import DefinitionError, Problem
 
 LARGEST_FILE_BYTES = 2**18
 MOST_VALUES = 20_000
-"""Most characters of a text, and most values in a list, including those of the lists in it."""
+"""The largest number of characters in a text, and of values in a list, including the values of nested
+lists."""
 MOST_STATEMENTS = 20_000
 MOST_FILES = 20
 LARGEST_NUMBER = 10**18
@@ -111,7 +112,7 @@ class _Reader:
             except UnreadableError as error:
                 names = [ast.unparse(one) for one in getattr(statement, "targets", ())]
                 what = ", ".join(names) or type(statement).__name__.lower()
-                for name in names:  # its earlier value is not what the configuration says
+                for name in names:  # an earlier value is not the one that the configuration sets
                     self.module.values.pop(name, None)
                 self.module.unread.append(Unread(f"{file}:{statement.lineno}", what[:60], str(error)))
 
@@ -145,7 +146,7 @@ class _Reader:
                 whole = {**self.module.values[name], self._value(key): value}
                 self.module.values[name] = _limited(whole)
             case _:
-                raise UnreadableError("sets what cannot be read without executing the file")
+                raise UnreadableError("assigns to a target that cannot be read without executing the file")
 
     def _call(self, name: str, arguments: Sequence[ast.expr], file: str) -> None:
         owner, _, method = name.rpartition(".")

@@ -111,7 +111,7 @@ def flows_of(config: Configuration) -> Iterator[tuple[dict[str, Any], list[Targe
         for flow in flows:
             if "port" in flow:
                 places = {(flow[end], flow["port"]) for end in ("from", "to")}
-                if places & ports:  # of another flow, whose server listens there
+                if places & ports:  # another flow's server listens there
                     del flow["port"]
                 ports |= places
             at = f"traffic.{flow['flow']}"

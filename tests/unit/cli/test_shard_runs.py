@@ -45,7 +45,7 @@ REFUSED = [
     (["--on", "slurm"], "--on needs --shards, such as --shards 4", 2),
     (["--shard", "3/2"], "not a shard; must be NUMBER/SHARDS, counted from 1, such as 2/4", 1),
     (["--shards", "2", "--testbed", "example-linux"], "has real hosts, which run one trial at a time", 1),
-    (["--shards", "2", "--testbed", "large"], "2 labs need 500.0 GB of memory each, but", 1),
+    (["--shards", "2", "--testbed", "large"], "2 labs need 1000.0 GB of memory, but only", 1),
 ]
 
 
