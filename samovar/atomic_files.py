@@ -37,7 +37,7 @@ def write_json(file: Path, value: object) -> None:
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder, and move its files to `folder` at the end of the context.
+    """Yield a temporary folder; at the end of the context, move its files to `folder`.
 
     After an error in the context, no file is moved. Raises OSError.
     """

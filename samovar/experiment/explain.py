@@ -49,9 +49,9 @@ class Explainer:
     def explain(self, key: str, part: str = "", levels: Mapping[str, str] | None = None) -> list[Explanation]:
         """Return the explanations of a key in every part that has it, or only in `part`.
 
-        A key that contains other keys, such as `path`, means those of them that are set. `levels` are the
-        levels of one trial of that part, by factor. Raises DefinitionError for an unknown key, with the most
-        similar known key.
+        A key that contains other keys, such as `path`, means those of them that are set. `levels` maps
+        factors to the levels of one trial of that part. Raises DefinitionError for an unknown key, with the
+        most similar known key.
         """
         experiment, named = self.resolved.experiment, ""
         if key.startswith("parts."):
@@ -86,7 +86,7 @@ class PartExplainer:
         part = PartToCheck(Validation(resolved.experiment, tree, []), self.testbed, catalogue, self.model)
         self.setters = part.setters
         self.owners: dict[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]] = {}
-        """For each key that contains keys, such as path, its model and the parameters of its recipes."""
+        """Maps each key that contains keys, such as `path`, to its model and its recipes' parameters."""
         for owner in keys.owners_of(self.model):
             recipes = part.recipes_of(owner) if owner.partition(".")[0] in RECIPE_KINDS else ()
             parameters = {key: info for known in recipes for key, info in known.items()}

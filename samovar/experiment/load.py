@@ -25,12 +25,10 @@ from samovar.experiment.yaml_tree import Map, plain, read_yaml, yaml_names, yaml
 from samovar.installation import SHIPPED
 
 ORIGINALS = "definition"
-"""Folder of a campaign with unchanged copies of the experiment's file and the files it reuses."""
+"""Folder in a campaign for unchanged copies of the experiment's file and of the files that it reuses."""
 CHECKED_WHERE_WRITTEN = ("expect", "figures", "tables")
-"""Keys whose entries name levels of factors. They are checked only with the layer that contains them.
-
-The reason is that another layer, such as a profile, may remove these levels.
-"""
+"""Keys whose entries name levels of factors. They are checked only with the layer that contains them, because
+another layer, such as a profile, may remove these levels."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Quantity(_Entry):
 
     `at` is where it must be recorded: at the flow's sender, at either or both of its ends, or at the
     bottleneck's router. `sources` are the loggers that record it; `capture` among them means a packet
-    capture. If `at` is flow, the flow's own generator records it, and `sources` are generators.
+    capture. If `at` is `flow`, the flow's own generator records it, and `sources` are generators.
     `caption` is its name in captions of figures; the name of the logger is added there.
     """
 

@@ -35,8 +35,8 @@ _LAYERS = {"profiles": "profile", "parts": "part", "fragments": "fragment"}
 class Position:
     """A position in a file; line and column count from 1, and `text` is the whole line.
 
-    A position on the command line has line 0 and the option as its file. `within` names the part, profile or
-    fragment that contains the position.
+    For a position on the command line, `line` is 0 and `file` is the option. `within` names the part,
+    profile or fragment that contains the position.
     """
 
     file: str
@@ -266,7 +266,7 @@ class _Parser:
         Raises DefinitionError if the text is not YAML, or contains a secret, which campaigns would record.
         """
         secrets = [
-            # without the line itself, which contains the secret: messages are logged
+            # without the line, because it contains the secret and messages are logged
             replace(self._position_at(start), text="").problem(f"{kind}; {ADVICE}")
             for start, kind in find_secrets(self._content)
         ]

@@ -133,7 +133,7 @@ def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 
 def _entries(value: Any) -> dict[str, Any]:
-    """Return a mapping as it is, and a list as a mapping from names or numbers of its entries to the entries.
+    """Return a mapping unchanged, and a list as a mapping from its entries' names or numbers to the entries.
 
     For other values, the result is empty.
     """

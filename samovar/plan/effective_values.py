@@ -57,7 +57,7 @@ class EffectiveValues:
         return self.catalogue.transport(flow.generator, self.testbed.hosts[flow.from_host].system) == "tcp"
 
     def uses(self, flows: Flows) -> Mapping[str, HostUse]:
-        """Return for each host which of its settings the flows use."""
+        """Return, for each host, which of its settings the flows use."""
         ccs: dict[str, set[str | None]] = defaultdict(set)
         ends, windows, passed = set[str](), set[str](), set[str]()
         for flow in flows:

@@ -61,7 +61,7 @@ class FactorEffects:
             yield f"{part.part}: {one} and {other} give the same trial{self._why(part, rows, None)}"
 
     def _keys(self, part: Treatments) -> Sequence[Hashable]:
-        """Return for every treatment a key of its effective values; equal keys mean equal trials."""
+        """Return, for every treatment, a key made from its effective values; equal keys mean equal trials."""
         columns, effective = part.columns(1), self.effective
         flows, run = columns["flows"], columns["run"]
         uses = {one: effective.uses(one.value) for one in set(flows)}

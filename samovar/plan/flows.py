@@ -194,7 +194,7 @@ def _flow(
     if size is None and duration is None and until is None:
         duration_s = values.evaluate(values.duration_amount(), "duration")
         if duration_s is None and stop_of(values) is None:
-            advice = "add `size` or `duration` to it, or `duration` at the top"
+            advice = "add `size` or `duration` to it, or `duration` at the top level"
             raise values.flow_error(member, f"never ends; {advice}")
     generator = values.flow_amount(flow, "generator")
     for key in GENERATOR_KEYS:

@@ -71,7 +71,7 @@ class PartContext:
 
     @cached_property
     def setters(self) -> Mapping[str, Collection[int]]:
-        """For each target, such as `path.rate`, the indices of the factors that set it."""
+        """Maps each target, such as `path.rate`, to the indices of the factors that set it."""
         found: dict[str, dict[int, None]] = {}
         for number, factor in enumerate(self.factors):
             for target in (target for level in factor.levels for target in level.texts):

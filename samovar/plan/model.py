@@ -23,7 +23,7 @@ class PlanValue(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the value in types of JSON, with the keys of plan.json."""
+        """Return the value as JSON types, with the keys of plan.json."""
         return self.model_dump(mode="json", by_alias=True)
 
 
@@ -265,7 +265,7 @@ class Trial:
         return self.source if isinstance(self.source, Resolved) else self.source()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the trial in types of JSON, with the keys of manifest.json."""
+        """Return the trial as JSON types, with the keys of manifest.json."""
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "source"}
         return {**values, "treatment": dict(self.treatment), "resolved": self.resolved.as_json()}
 

@@ -124,7 +124,7 @@ def _matches(values: TreatmentValues, own: keys.PathClass) -> Iterator[MatchPlan
         return
     group = [flow for flow in flows_of(values) if own.flow in (flow.label, flow.group)]
     if not group:
-        raise PlanError(f"path.classes: flow {own.flow}: no flow has this label; name a flow of traffic")
+        raise PlanError(f"path.classes: flow {own.flow}: no flow has this label; name a flow in `traffic`")
     for flow in group:
         route = values.placement.route(flow.from_host, flow.to_host)
         sender, receiver = subnet_of(flow.from_address), subnet_of(flow.to_address)

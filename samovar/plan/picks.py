@@ -19,7 +19,7 @@ FEW_IDS = 3
 class Picked:
     """Ids of picked trials in the plan's order, and the options as text.
 
-    With `again`, those of them that are already done run again.
+    With `again`, picked trials that are already done run again.
     """
 
     text: str
@@ -102,7 +102,7 @@ def _label(trial: Trial, name: str) -> str | None:
 
 
 def known_levels(plan: Plan) -> Mapping[str, Sequence[str]]:
-    """Return for each factor the levels by which trials can be picked, written as the plan shows them."""
+    """Return, for each factor, the levels by which trials can be picked, as the plan shows them."""
     most = max(part.replicates for part in plan.parts)
     levels: dict[str, dict[str, None]] = {
         "part": dict.fromkeys(part.name for part in plan.parts),

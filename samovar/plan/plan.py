@@ -93,7 +93,7 @@ class Plan(Head):
         return tuple(id_ for id_ in self.ids if id_ in chosen)
 
     def head(self) -> dict[str, Any]:
-        """Return the plan without its trials in types of JSON, with the keys of plan.json."""
+        """Return the plan without its trials as JSON types, with the keys of plan.json."""
         absent = {"trials"} if self.shard else {"trials", "shard"}
         return Head.model_dump(self, mode="json", by_alias=True, exclude=absent)
 

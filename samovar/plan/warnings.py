@@ -88,7 +88,7 @@ def _level_warnings(part: Treatments) -> Iterator[str]:
 
 
 def _beside_bottleneck(testbed: Testbed, trials: Trials) -> Mapping[str, Collection[str]]:
-    """Return by part the warnings about flows that bypass the bottleneck's queue although a path is set."""
+    """Return, for each part, warnings about flows that bypass the queue although a path is set."""
     found: dict[str, dict[str, None]] = {}
     placement = Placement(testbed)
     for group in trials.groups({"path": _shaped, "flows": None}):
@@ -204,7 +204,7 @@ def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collectio
 
 
 def _traces_by_part(trials: Trials) -> Mapping[str, Collection[FlowTraces]]:
-    """Return for each part the different sets of recordings that its flows have."""
+    """Return, for each part, the different sets of recordings that its flows have."""
     view: View = {
         "path": lambda path: path and path.router,
         "flows": lambda flows: tuple((flow.from_host, flow.to_host, flow.generator) for flow in flows),

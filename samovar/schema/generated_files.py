@@ -23,7 +23,7 @@ WIDTH = 200
 
 
 def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
-    """Return the schemas of a checkout, by kind of file."""
+    """Return the schema for each kind of file in a checkout."""
     return {
         "experiment": ExperimentSchema(recipes, project_outputs(root)).document(),
         "fragment": {"$schema": DRAFT, "$ref": "experiment.json#/$defs/Fragment"},

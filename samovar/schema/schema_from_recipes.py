@@ -40,7 +40,7 @@ class Recipes:
 
     @cached_property
     def quantities(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Loggers by quantity and system. Quantities with the name of a recipe are left out."""
+        """Maps a quantity and a system to its loggers. Quantities that have a recipe's name are left out."""
         found: dict[str, dict[str, tuple[str, ...]]] = {}
         for system in self.systems:
             for quantity, loggers in self.catalogue.quantities(system).items():

@@ -130,5 +130,7 @@ def _check_bottleneck(checked: Validation[keys.Testbed], testbed: keys.Testbed) 
     for key, interface in (("from", bottleneck.from_interface), ("to", bottleneck.to_interface)):
         checked.check_name(("bottleneck", key), f"interface of {bottleneck.router}", interface, interfaces)
     if bottleneck.from_interface == bottleneck.to_interface:
-        message = f"data cannot enter and leave by {bottleneck.to_interface}; choose another interface"
+        message = (
+            f"data cannot enter and leave by the same interface, {bottleneck.to_interface}; choose another"
+        )
         checked.report(("bottleneck", "to"), message)

@@ -104,7 +104,7 @@ class PartToCheck:
 
     @cached_property
     def values(self) -> Mapping[str, Sequence[PartValue]]:
-        """The values that each key has in some trial, by key."""
+        """Maps each key to the values that it has in trials."""
         found: dict[str, list[PartValue]] = {}
         for one in part_values(self.model, self.has_path):
             found.setdefault(one.target, []).append(one)
@@ -112,7 +112,7 @@ class PartToCheck:
 
     @cached_property
     def setters(self) -> Mapping[str, Sequence[keys.Factor]]:
-        """The factors that set each key, by key."""
+        """Maps each key to the factors that set it."""
         found: dict[str, list[keys.Factor]] = {}
         for factor in self.model.factors.values():
             for target in sorted({target for level in factor.levels for target in level.texts}):

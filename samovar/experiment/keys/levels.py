@@ -222,7 +222,7 @@ class Factor:
 
 def _label(written: object) -> str:
     if not isinstance(written, str) or not written.strip():
-        raise ValueError("label: expected one word")
+        raise ValueError("label: expected a text")
     return str(written)
 
 

@@ -366,7 +366,7 @@ class Testbed(SourceFile):
 
     @cached_property
     def hosts_by_name(self) -> Mapping[str, tuple[str, ...]]:
-        """The hosts by each of their names in experiments: sender, sender2, the host's own name, senders."""
+        """Maps each name in experiments to its hosts: sender, sender2, the host's own name, senders."""
         numbered: dict[str, tuple[str, ...]] = {}
         plural: dict[str, tuple[str, ...]] = {}
         for role in ROLES:
@@ -383,7 +383,7 @@ class Testbed(SourceFile):
         return (host, *every)
 
     def value_at(self, host: str, values: Mapping[str, T]) -> T | None:
-        """Return a host's value in a mapping by host or role, or None. The most specific name wins."""
+        """Return a host's value in a mapping from hosts or roles, or None; the most specific name wins."""
         return next((values[name] for name in self.names_of(host) if name in values), None)
 
     def largest_mtu(self, link: str) -> int | None:

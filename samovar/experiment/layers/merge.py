@@ -50,7 +50,7 @@ def nodes_at(node: Node | None, steps: Sequence[str]) -> list[Node]:
 
 
 def values_below(node: Node | None, key: str) -> list[Node]:
-    """Return all values of a key in a mapping, the overridden ones too.
+    """Return all values of a key in a mapping, including overridden values.
 
     In a list of flows or loggers, the key is a name, and the values are the entries of this name.
     """

@@ -125,7 +125,7 @@ def _split_part(key: str) -> tuple[str | None, str]:
 
 
 def _factors(tree: Map) -> dict[str, Map]:
-    """Return for each part its factors, merged over the factors of the top level."""
+    """Return, for each part, its factors merged over the factors of the top level."""
     shared = map_at(tree, "factors") or Map(tree.position)
     if "parts" not in tree:
         return {merge.MAIN: shared}
