@@ -398,7 +398,7 @@ void Decoder::decode_icmp(Bytes bytes, Row& row) {
 
 void Decoder::decode_options(Bytes options, Row& row) {
   row.options = 0;
-  // Nearly all options begin so.
+  // The options of nearly all packets begin in this way.
   if (options.has(stamps_bytes) && net32(options.at) == padded_timestamps) {
     row.options = option_timestamps;
     row.tsval = net32(options.at + 4);

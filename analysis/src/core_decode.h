@@ -152,7 +152,7 @@ class Decoder {
   struct Network {
     FlowKey key;
     uint64_t identity;  // of the packet below its transport header
-    uint64_t datagram;  // that this is a fragment of; 0: none
+    uint64_t datagram;  // the datagram that this is a fragment of; 0: none
     uint8_t protocol;
     int transport_bytes;
     bool first_fragment;

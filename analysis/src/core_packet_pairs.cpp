@@ -97,7 +97,7 @@ class IdTable {
     id_ = ref.id;
     first_.assign(slots, none);
     next_.resize(ref.n);
-    // From last to first: each packet is put before earlier ones of its id.
+    // Go from the last packet to the first, and put each at the front of the list of its id.
     for (size_t i = ref.n; i-- > 0;) next_[i] = std::exchange(first_[find(id_[i])], static_cast<int32_t>(i));
   }
   int32_t first(double id) const { return first_[find(id)]; }
@@ -154,7 +154,7 @@ struct Common {
       any_unique = true;
     }
   }
-  // 1: ref's packet is too old to be mon's, -1: too new, 0: it may be.
+  // 1: ref's packet is too old to be mon's, -1: too new, 0: it can be mon's.
   int fit(int32_t i, int32_t j) const {
     if (!any_unique) return 0;
     const int64_t difference = mon.time(static_cast<size_t>(j)) - ref.time(static_cast<size_t>(i));

@@ -26,7 +26,7 @@ using Sides = std::vector<Side>;
 
 struct Matching {
   std::vector<int32_t> ref_of_mon;     // row of ref for each row of mon, -1 where there is none
-  std::vector<int32_t> mon_of_ref;     // and the other way
+  std::vector<int32_t> mon_of_ref;     // the reverse: row of mon for each row of ref
   std::vector<uint8_t> ambiguous_ref;  // the id occurs again in ref or in mon
 };
 

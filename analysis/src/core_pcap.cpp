@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t file_header_bytes = 24;
 constexpr size_t record_header_bytes = 16;
-// Many records ahead: with 512 bytes, the pass over the headers waits for memory half of its time. A prefetch of unmapped memory has no effect.
+// Prefetch many records ahead: with only 512 bytes, the pass over the headers waits for memory half of its time. A prefetch of unmapped memory has no effect.
 constexpr size_t prefetched_bytes = 4096;
 constexpr ptrdiff_t furthest_guess_bytes = 1 << 17;
 constexpr int enough_records = 32;
@@ -62,7 +62,7 @@ class ClassicCapture final : public Capture {
     return std::make_unique<ClassicCapture>(*this, source);
   }
 
-  // Between the first record, which sets the epoch, and the last only the lengths are read.
+  // Of all records between the first, which sets the epoch, and the last, only the lengths are read.
   size_t pass(size_t limit) override {
     size_t passed = Capture::pass(std::min<size_t>(limit, 1));
     while (passed > 0 && passed < limit && source_.ensure(record_header_bytes)) {

@@ -238,7 +238,7 @@ int Log::flow_of(std::string_view ends) {
   return last_flow_ = found->second;
 }
 
-// The next row, with the values of all layouts.
+// Adds a row with the values that all layouts have.
 size_t Log::row(const Layout& layout, Stamp time, bool incoming, int of_flow) {
   Session& s = session();
   if (chunks_.empty() || chunks_.back().rows == Chunk::room || chunks_.back().layout != &layout)

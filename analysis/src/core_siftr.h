@@ -45,7 +45,7 @@ struct Flow {
   double mss = missing;
 };
 
-// From an enabling of SIFTR to its disabling.
+// The part of a log from when SIFTR was enabled until it was disabled.
 struct Session {
   bool header = false, footer = false, cut = false;
   std::string version;

@@ -18,7 +18,7 @@ class Lines {
   // Returns false at the end; the view is valid until the next call. Throws FormatError for a line of over 64 MiB.
   bool next(std::string_view& line);
   size_t number() const { return number_; }
-  // The last line has no line end: the log was cut off.
+  // Whether the last line has no line end, because the log was cut off.
   bool cut() const { return cut_; }
 
  private:

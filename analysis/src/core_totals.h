@@ -19,7 +19,7 @@ struct FlowColumns {
 struct FlowTotal {
   int flow;
   size_t first, last;  // rows
-  double packets = 0, payload_bytes = 0;  // NaN where that of a packet is missing
+  double packets = 0, payload_bytes = 0;  // NaN if the payload of a packet is missing
   double most_bytes = 0;                  // upper bound of the payload: IP bytes less the shortest headers where it is missing
 };
 

@@ -79,7 +79,7 @@ Vector blank(R_xlen_t n) {
   return x;
 }
 
-// Ordered by group, each group in its own order.
+// Sorts pairs by group, and keeps the order of the pairs of a group.
 Rcpp::List table_of(const std::vector<samovar::Pair>& pairs, R_xlen_t groups) {
   const R_xlen_t n = static_cast<R_xlen_t>(pairs.size());
   Rcpp::IntegerVector group = blank<Rcpp::IntegerVector>(n);
