@@ -210,7 +210,7 @@ settled <- function(found) if (length(found) > 0) rbindlist(found)[read_s - pmax
 #' @param folder The campaign's folder.
 #' @param manifest The trial's manifest.
 #' @param index Result of [read_index()].
-#' @return The table of [file_states()] with the column `sha256`. The function aborts if a file differs from the manifest.
+#' @return The table from [file_states()] with the column `sha256`. The function aborts if a file differs from the manifest.
 #' @noRd
 verified_files <- function(folder, manifest, index) {
   states <- file_states(folder, c(manifest_path(manifest$id), trial_paths(manifest)))
@@ -231,7 +231,7 @@ trial_paths <- function(manifest) sprintf("trials/%s/%s", manifest$id, vapply(ma
 
 #' Return the cache keys of trials that have not changed since they were measured
 #'
-#' @param campaign A campaign of [read_campaign()].
+#' @param campaign A campaign from [read_campaign()].
 #' @param version Result of [code_version()].
 #' @return Cache keys, named by trial id, of the trials that are in the cache.
 #' @noRd
@@ -247,7 +247,7 @@ known_keys <- function(campaign, version) {
 
 #' Store the states of a campaign's files for the next analysis
 #'
-#' @param campaign A campaign of [read_campaign()].
+#' @param campaign A campaign from [read_campaign()].
 #' @param found States of the files that were read just now, a table per trial.
 #' @noRd
 remember <- function(campaign, found) {
@@ -264,7 +264,7 @@ remember <- function(campaign, found) {
 #' a time, and code that needs one table or a few trials reads no other stacks. Text columns are stored as indexes into their distinct values, which is
 #' faster to read and to search.
 #'
-#' @param campaign A campaign of [read_campaign()].
+#' @param campaign A campaign from [read_campaign()].
 #' @param keys Cache keys by id of the measured trials.
 #' @return A function that takes the name of a table and returns its rows, optionally only the rows of some trials and quantities.
 #' @noRd

@@ -8,7 +8,7 @@
 #'
 #' @param folder A campaign folder.
 #' @param to Existing folder to write to.
-#' @param tables Names of tables: `summary`, `flows`, `variance`, or a table of [measure_trial()].
+#' @param tables Names of tables: `summary`, `flows`, `variance`, or a table that [measure_trial()] returns.
 #' @inheritParams analyse_campaign
 #' @return The names of the tables that were written, invisibly.
 #' @examples

@@ -27,7 +27,7 @@ page_times <- function(requests) {
 #' answers to earlier queries therefore takes longer. Each request is counted from the time that its own client planned. This is accurate because the
 #' clients start at the same time, to within the error that the verdict allows.
 #'
-#' @param requests Logs of the clients, one per server: a list of tables of [read_requests()].
+#' @param requests Logs of the clients, one per server: a list of tables from [read_requests()].
 #' @return A data.table, a row per query: `number`, `t_ns` (planned by the first client, since attribute `epoch_s`), `query_s` (NA if an answer is
 #'   unfinished or missing).
 #' @source M. Alizadeh et al., Data Center TCP (DCTCP), 2010, for the time of a query; own definition of its start.
@@ -203,7 +203,7 @@ e_model_defaults <- list(slr = 8, rlr = 2, stmr = 15, dr = 3, ds = 3, telr = 65,
 #'
 #' for R between 0 and 100. MOS is 1 for a lower R, and 4.5 for a higher one. For R below 6.5 the formula gives less than 1, and MOS is 1.
 #'
-#' @param r Ratings R of [e_model()].
+#' @param r Ratings R from [e_model()].
 #' @return Estimated conversational mean opinion scores (MOS-CQE), 1 to 4.5.
 #' @source ITU-T G.107 (06/2015), Annex B.
 #' @examples

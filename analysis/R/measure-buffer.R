@@ -208,7 +208,8 @@ cwnd_at <- function(samples, moment_s) {
 #' A sender that is faster than the link fills the device until the device sends its first PAUSE frame. Let x be the last packet that the host sent before
 #' that frame arrived, and t the time at which x was sent.
 #'
-#' Method 1 counts packets in flight. Of the packets that reach the other end, `sent(t)` have been sent by time t and `arrived(t)` have arrived:
+#' Method 1 counts packets in flight. Of the packets that reach the other end, `sent(t)` is the number that have been sent by time t, and `arrived(t)` the
+#' number that have arrived by then:
 #'
 #' \deqn{packets = sent(t) - arrived(t)}
 #'

@@ -61,7 +61,7 @@ shortest_piece <- 2L
 #' Any multicast packet can serve as a beacon, whoever sends it: a router's hello packet, service discovery, a ping. Packets are identified by the fields
 #' that routers do not change; packets with equal fields are numbered in the order of arrival.
 #' @param capture A capture of the network that both hosts are on, from [read_pcap()].
-#' @return A data.table `t_ns`, `direction`, `src`, `id`, `sequence`, as [read_beacons()] returns it, with attribute `epoch_s`.
+#' @return A data.table with `t_ns`, `direction`, `src`, `id`, `sequence`, as [read_beacons()] returns it, with attribute `epoch_s`.
 #' @source CAIA-TR-130121A, section III-D.
 #' @examples
 #' beacons_of_capture(read_pcap(samovar_example("beacons-sender.pcap.gz")))
@@ -185,7 +185,7 @@ causes_of <- function(pieces, limit_ns) {
 #' between are NA, as are times that a clock showed twice because it was set back. After a rate change the lines meet, and the nearer line is used.
 #'
 #' @param x A table with `t_ns` and attribute `epoch_s`.
-#' @param offset A table of [clock_offset()], with `x`'s host as `mon`.
+#' @param offset A table from [clock_offset()], with `x`'s host as `mon`.
 #' @return A copy of `x` with `t_ns` on the other clock (ns since the same `epoch_s`).
 #' @source CAIA-TR-130121A, section III-D.
 #' @examples
@@ -255,7 +255,7 @@ steps_of <- function(offset) {
 #' switch, adds to the error.
 #'
 #' @inheritParams packet_pair_rtt
-#' @param offset Offset of the clocks, a table of [clock_offset()] for the same two hosts.
+#' @param offset Offset of the clocks, a table from [clock_offset()] for the same two hosts.
 #' @return A data.table in order of departure: `t_ns` (departure on `ref`'s clock, ns since its `epoch_s`), `direction` ("forward",
 #'   "back"), `delay_ms` (NA during a step of a clock), `error_ms`, `ip_bytes`, `ref_row`, `mon_row` (rows of the captures); attribute `epoch_s`.
 #' @source CAIA-TR-130121A, sections III-D and V-C.

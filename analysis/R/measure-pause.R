@@ -9,7 +9,7 @@
 #' from the frame's arrival. A later frame restarts the timer with its own quanta, and a frame of 0 quanta ends the pause. Pauses less than `quiet_s`
 #' apart belong to one episode, in which the device was full.
 #'
-#' @param frames PAUSE frames in time order: a table of [read_pause_frames()], or a capture of [read_pcap()] that contains them.
+#' @param frames PAUSE frames in time order: a table from [read_pause_frames()], or a capture from [read_pcap()] that contains them.
 #' @param link_bps Rate of the link between the device and the host, bit/s.
 #' @param quiet_s Time without PAUSE frames that ends an episode, seconds.
 #' @return A data.table, one row per pause: `episode`, `from_ns`, `to_ns` (ns since attribute `epoch_s`), `paused_s`, `frames`.
@@ -99,11 +99,11 @@ no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = do
 #' counter grew and never reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd ([siftr_collapses()]):
 #' each collapse is a drop.
 #'
-#' @param nic A table of [read_nic()] of the sender, or NULL.
-#' @param siftr A table of [read_siftr()] of the sender, or NULL; used if `nic` is NULL.
+#' @param nic A table from [read_nic()] for the sender, or NULL.
+#' @param siftr A table from [read_siftr()] for the sender, or NULL; used if `nic` is NULL.
 #' @param interface Name of the interface towards the path; by default the interface with the most drops.
 #' @param lost Packets of the sender's capture that are missing in the receiver's capture: a table with `t_ns` and attribute `epoch_s`, or NULL.
-#' @return A data.table `t_ns` (ns since attribute `epoch_s`), `packets`; NULL if neither counter was recorded.
+#' @return A data.table with `t_ns` (ns since attribute `epoch_s`), `packets`; NULL if neither counter was recorded.
 #' @source CAIA-TR-130121A, section VI-B; linux/Documentation/networking/statistics.rst.
 #' @examples
 #' trace <- tempfile()
@@ -145,9 +145,9 @@ first_between <- function(moments, from, to) {
 #' then shows them. Without that counter, a ring that rejects packets while the interface sends more slowly than before is a sign of PAUSE frames,
 #' because a link that is not paused keeps its rate. If no ring overflowed, nothing can be concluded.
 #'
-#' @param seen PAUSE frames in a capture or log of the sender.
-#' @param counted PAUSE frames that the card counted as received; NA if its driver counts none.
-#' @param refused Packets that the sender's own ring rejected; NA if not counted.
+#' @param seen Number of PAUSE frames in a capture or log of the sender.
+#' @param counted Number of PAUSE frames that the card counted as received; NA if its driver does not count them.
+#' @param refused Number of packets that the sender's own ring rejected; NA if they were not counted.
 #' @param held_share Rate of the interface while its ring rejected packets, relative to its highest rate; NA if it rejected none.
 #' @param lost_share Share of the sent packets that did not arrive; NA if unknown.
 #' @return "seen"; "swallowed": there were PAUSE frames, but not in the capture; "none": the counters show that there were none, or packets were lost
@@ -173,7 +173,7 @@ flow_control_state <- function(seen, counted, refused, held_share, lost_share) {
 held_back <- 0.9
 
 #' Return what an interface's counters show about PAUSE frames
-#' @param nic A table of [read_nic()].
+#' @param nic A table from [read_nic()].
 #' @param interface Name of the interface.
 #' @param window_s Length of the windows in which rates are computed, seconds: longer than a pause.
 #' @return A list: `counted` and `held_share`, see [flow_control_state()].

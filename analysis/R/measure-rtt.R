@@ -14,7 +14,7 @@
 #' @param mon Capture at the flow's receiver; its clock may differ in offset and rate.
 #' @param flow Name of the flow from `ref` to `mon`.
 #' @param back Name of the flow from `mon` to `ref`. If UDP traffic in both directions is recorded as two flows, this is the other flow.
-#' @return A data.table `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`,
+#' @return A data.table with `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`,
 #'   `arrival_ns` (arrival of the outgoing packet at `mon`, on `mon`'s clock, since `mon`'s `epoch_s`); attributes `epoch_s`, `matched`, `unmatched` and
 #'   `ambiguous` (numbers of packets in both directions that were found at the other end, were not found there, or have an id that is not unique),
 #'   `floored` (number of negative times, which were set to 0) and `matching` (a data.table with such numbers by flow and direction).
@@ -61,7 +61,7 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
 #' Packets sent after the last packet that was seen at both ends are not judged, since they may have been in flight when a capture ended.
 #'
 #' @inheritParams rtt_by_flow
-#' @return A data.table `flow` (factor), `sent_packets`, `lost_packets`, `loss_share` (of the packets judged),
+#' @return A data.table with `flow` (factor), `sent_packets`, `lost_packets`, `loss_share` (of the packets judged),
 #'   `ambiguous_packets`, `unjudged_packets`.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -91,7 +91,7 @@ loss_by_flow <- function(ref, mon, flows = NULL) {
 #'
 #' @param capture A capture from [read_pcap()], preferably recorded at the sender's host.
 #' @param flow Name of the flow that carries the data.
-#' @return A data.table `t_ns` (time of the acknowledgement), `rtt_ms`, `bytes` (sequence space of the segment).
+#' @return A data.table with `t_ns` (time of the acknowledgement), `rtt_ms`, `bytes` (sequence space of the segment).
 #' @source tcptrace 6.6.7; RFC 6298, section 3.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -188,7 +188,7 @@ rtt_jitter <- function(rtt) abs(diff(as.double(rtt$rtt_ms)))
 #' J starts at 0. Only differences on one clock are used, so the two clocks need not agree.
 #'
 #' @inheritParams packet_pair_rtt
-#' @return A data.table `t_ns` (of arrival, on `mon`'s clock since its `epoch_s`), `transit_change_ms` (D), `jitter_ms` (J); attribute `epoch_s`.
+#' @return A data.table with `t_ns` (of arrival, on `mon`'s clock since its `epoch_s`), `transit_change_ms` (D), `jitter_ms` (J); attribute `epoch_s`.
 #' @source RFC 3550, section 6.4.1 and appendix A.8.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -224,7 +224,7 @@ smoothed_jitter <- function(sent_ns, t_ns) {
 #' counted. Packets sent after the last packet that arrived may have been in flight when a capture ended, so they count as unjudged, not as lost.
 #'
 #' @inheritParams packet_pair_rtt
-#' @return A one-row data.table `sent_packets`, `arrived_packets`, `lost_packets`, `unjudged_packets`, `reordered_packets`, `reordered_share` (of the
+#' @return A one-row data.table with `sent_packets`, `arrived_packets`, `lost_packets`, `unjudged_packets`, `reordered_packets`, `reordered_share` (of the
 #'   packets that arrived), `extent_packets` (the largest number of places by which a packet arrived after the first packet that overtook it),
 #'   `ambiguous_packets` (with an id that is not unique).
 #' @source RFC 4737, sections 3.3 and 4.2.
@@ -260,7 +260,7 @@ reordering_extent <- function(numbers, late) {
 }
 
 #' Packets of a sender's capture that are missing in the receiver's capture
-#' @return A table `t_ns` with attribute `epoch_s`; packets sent after the last packet that arrived are left out.
+#' @return A table with `t_ns`, and with attribute `epoch_s`; packets sent after the last packet that arrived are left out.
 #' @noRd
 lost_packets <- function(ref, mon, flow) {
   sent <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])

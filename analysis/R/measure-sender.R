@@ -51,7 +51,7 @@ keep_epoch <- function(rows, x) {
 #' cwnd is counted in full segments, whose size is the MSS, less 12 bytes if the connection uses time stamps. FreeBSD marks recovery with flags of the
 #' connection. Time-outs and refusals by the host's own interface (ENOBUFS) are found by [siftr_collapses()] and last until cwnd grows. A refusal appears
 #' as CWR and is marked in `refused`, because nothing was lost on the path.
-#' @param x A table of [read_siftr()].
+#' @param x A table from [read_siftr()].
 #' @param flow The flow of the manifest.
 #' @return See the beginning of measure-sender.R; NULL if the flow is not in the log.
 #' @noRd
@@ -89,8 +89,8 @@ departures <- function(x, flow) x$t_ns[which(x$flow == flow & x$direction == "ou
 #' counted between the first and the last captured packet of the flow. Packets that the path loses are in both records. The number is a lower bound if the
 #' log ends before the flow.
 #'
-#' @param siftr A table of [read_siftr()] of the sender, with a record per packet.
-#' @param capture A table of [read_pcap()] of the same host, without packets that the capture dropped.
+#' @param siftr A table from [read_siftr()] for the sender, with a record per packet.
+#' @param capture A table from [read_pcap()] for the same host, without packets that the capture dropped.
 #' @param flow Name of the flow that carries the data.
 #' @return Number of packets; NA if the log or the capture has no packet of the flow.
 #' @source siftr.c and ip_output.c (the packet filter's hook), iflib.c (`ETHER_BPF_MTAP` after the packet has its descriptors) of FreeBSD 14.
@@ -141,9 +141,9 @@ samples_of_tcp_probe <- function(x, flow) {
 #' Window scaling needs the option in both SYNs; the window of a SYN itself is never scaled. If the capture lacks the handshake, or the snapshot
 #' length cut a SYN's options, the scale is unknown and the windows are unscaled.
 #'
-#' @param capture A table of [read_pcap()].
+#' @param capture A table from [read_pcap()].
 #' @param flow Name of the flow that carries the data; its receiver advertises the window.
-#' @return A data.table `t_ns`, `window_bytes`, one row per change; attributes `max_bytes`, `wscale` (NA if
+#' @return A data.table with `t_ns`, `window_bytes`, one row per change; attributes `max_bytes`, `wscale` (NA if
 #'   unknown, 0 if scaling is off) and `epoch_s`.
 #' @source RFC 7323, section 2.
 #' @examples
@@ -196,8 +196,8 @@ window_shift <- function(receiver, sender, cut) {
 #' @param samples Samples of one sender in time order: `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`; see [sender_windows()].
 #' @param rate_bps Rate of the bottleneck for TCP payload, bit/s; if it is NA, the limit is never `link`.
 #' @param rtt_min_ms RTT of the idle path.
-#' @return A data.table `t_s`, `until_s` (time of the next sample), `swnd_bytes`, `in_flight_bytes`, `limit` (factor "application", "rwnd", "cwnd", "link";
-#'   NA if a window is unknown or nothing is in flight yet).
+#' @return A data.table with `t_s`, `until_s` (time of the next sample), `swnd_bytes`, `in_flight_bytes`, `limit` (factor: "application", "rwnd", "cwnd",
+#'   "link"; NA if a window is unknown or no data was in flight yet).
 #' @source RFC 9293, section 3.8; RFC 7661, section 4; CAIA-TR-140630A, section IV.
 #' @examples
 #' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
@@ -230,7 +230,7 @@ limit_names <- c("application", "rwnd", "cwnd", "link")
 #'   `unacked_packets`.
 #' @param offered The receiver's window, from [advertised_window()] with times `t_s`, for loggers that do not report it.
 #' @param segment_bytes Payload of a full segment, for samples that do not report it.
-#' @return A data.table `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`.
+#' @return A data.table with `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`.
 #' @examples
 #' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
 #' info[, t_s := t_ns / 1e9]

@@ -11,7 +11,7 @@
 #' sample, because after a loss the receiver repeats the value of the last segment that arrived in order.
 #'
 #' @inheritParams data_ack_rtt
-#' @return A data.table `t_ns` (time of the answer), `rtt_ms`, `sent_ns`; attribute `epoch_s`. The table has no rows if the packets lack the option.
+#' @return A data.table with `t_ns` (time of the answer), `rtt_ms`, `sent_ns`; attribute `epoch_s`. The table has no rows if the packets lack the option.
 #' @source RFC 7323, sections 3 and 4.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -43,7 +43,7 @@ timestamp_rtt <- function(capture, flow) {
 #'
 #' @param capture A capture at the flow's sender, from [read_pcap()].
 #' @param flow Name of the flow that carries the data.
-#' @return A one-row data.table `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, `handshake`, `acknowledged`, `closed` (TRUE if the
+#' @return A one-row data.table with `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, `handshake`, `acknowledged`, `closed` (TRUE if the
 #'   capture has the SYN, the acknowledgement of all data, or a FIN, respectively).
 #' @source RFC 9293; N. Dukkipati and N. McKeown, Why flow-completion time is the right metric, 2006.
 #' @examples
@@ -95,7 +95,7 @@ in_order_of_time <- function(capture, rows) {
 #' received count too. If ports are reused, each connection starts with nothing in flight.
 #'
 #' @inheritParams flow_completion
-#' @return A data.table `t_ns`, `flight_bytes`, one row per packet of either direction that changes the bytes in flight; attribute `epoch_s`.
+#' @return A data.table with `t_ns`, `flight_bytes`, one row per packet of either direction that changes the bytes in flight; attribute `epoch_s`.
 #' @source RFC 9293, section 3.3.1; outstanding data of tcptrace.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -122,7 +122,7 @@ bytes_in_flight <- function(capture, flow) {
 #' window, it is a window update.
 #'
 #' @inheritParams flow_completion
-#' @return A one-row data.table `duplicate_acks`, `window_updates`, `triple_duplicates` (how often a third duplicate in a row arrived).
+#' @return A one-row data.table with `duplicate_acks`, `window_updates`, `triple_duplicates` (how often a third duplicate in a row arrived).
 #' @source RFC 5681, section 2.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))

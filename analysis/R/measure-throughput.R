@@ -2,7 +2,7 @@
 
 #' Bytes and rate per window of time
 #'
-#' @param capture A table of [read_pcap()].
+#' @param capture A table from [read_pcap()].
 #' @param width_s Width of a window, seconds.
 #' @param from_s,to_s First and last moment, seconds since the capture's earliest packet; by default the whole capture. A packet at exactly `to_s` is
 #'   counted only if `to_s` is not given.
@@ -37,7 +37,7 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
 #' off by up to half of that; this function reproduces the error. [throughput_windows()] has windows of the exact width.
 #'
 #' @inheritParams throughput_windows
-#' @return A data.table `t_s` (start of the window, seconds since the first packet), `label_s` (its middle:
+#' @return A data.table with `t_s` (start of the window, seconds since the first packet), `label_s` (its middle:
 #'   tcpstat's %r), `label_whole_s` (%R: the label rounded), `packets` (%n), `bytes` (%N), `byte_rate` (%B,
 #'   bytes per second), `throughput_bps` (%b).
 #' @source tcpstat(1); labels, sizes and steps as observed with tcpstat 1.5.
@@ -70,12 +70,12 @@ tcpstat_windows <- function(capture, width_s) {
 #' acknowledged, it counts as delivered. If ports are reused, a SYN with another sequence
 #' number starts another connection, whose bytes are added.
 #'
-#' @param capture A table of [read_pcap()].
+#' @param capture A table from [read_pcap()].
 #' @param flow Name of the flow that carries the data.
 #' @param duration_s Length in seconds of the interval in which packets count, such as the time for which the flow's generator sent. The interval starts at
 #'   the flow's first packet with payload, and ends earlier if the capture does. With NULL it ends with the flow's last packet with payload, even if that
 #'   is a late retransmission after a time-out. Rates are computed over the same interval.
-#' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
+#' @return A one-row data.table with `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
 #'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `window_probes`, `acked_bytes` (between the first
 #'   and the highest acknowledgement of each connection), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
 #'   (unique bytes between these two times, or over `duration_s`). Counts of data are NA if the payload of a packet of the flow is unknown, because the snapshot length cut
@@ -206,7 +206,7 @@ describe_windows <- function(windows, capture, frame) {
 #' ([goodput()] counts each byte once).
 #'
 #' @inheritParams goodput
-#' @return A one-row data.table `packets`, `elapsed_s`, `link_bps`, `frame_bps`, `ip_bps`, `payload_bps`. Rates are averages over `elapsed_s`, and NA if
+#' @return A one-row data.table with `packets`, `elapsed_s`, `link_bps`, `frame_bps`, `ip_bps`, `payload_bps`. Rates are averages over `elapsed_s`, and NA if
 #'   `elapsed_s` is 0.
 #' @source IEEE 802.3, clauses 3 and 4; RFC 2544, section 20.
 #' @examples
@@ -234,7 +234,7 @@ gap_bytes <- 20
 #'
 #' The span is the same for all flows, whenever a flow starts: slow start or the last packets are cut off at the same time of the trial for all flows.
 #'
-#' @param capture A table of [read_pcap()].
+#' @param capture A table from [read_pcap()].
 #' @param origin_s The start of traffic, Unix seconds on the capture's clock.
 #' @param from_s,to_s The span, seconds since `origin_s`: packets at `from_s` are included, packets at `to_s` are not.
 #' @return The rows of the capture, with its attributes.
@@ -264,7 +264,7 @@ trim_capture <- function(capture, origin_s, from_s = -Inf, to_s = Inf) {
 #' @param origin_s The start of traffic, Unix seconds on the capture's clock.
 #' @param from_s,to_s The span, seconds since `origin_s`; by default to the last packet of the capture.
 #' @param flows Flows to count, in this order; by default all flows of the capture.
-#' @return A data.table `flow`, `t_s` (start of the window since `origin_s`), `middle_s`, `bytes`, `packets`, `throughput_bps`, `partial`.
+#' @return A data.table with `flow`, `t_s` (start of the window since `origin_s`), `middle_s`, `bytes`, `packets`, `throughput_bps`, `partial`.
 #' @examples
 #' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
 #' start_s <- attr(receiver, "epoch_s") + receiver$t_ns[1] / 1e9

@@ -2,10 +2,10 @@
 
 #' Design of a campaign: the levels of each factor by trial order
 #'
-#' @param data A table `factor` (factor), `level` (factor), `standing` (factor: whether the trials are used), `from` and `to` (first and last of
+#' @param data A table with `factor` (factor), `level` (factor), `standing` (factor: whether the trials are used), `from` and `to` (first and last of
 #'   consecutive trials with the same level).
-#' @param blocks A table `from` and `to` (first and last trial of a block), `shaded` (TRUE or FALSE).
-#' @param parts A table `part`, `from` (first trial of the part).
+#' @param blocks A table with `from` and `to` (first and last trial of a block), `shaded` (TRUE or FALSE).
+#' @param parts A table with `part`, `from` (first trial of the part).
 #' @return A ggplot.
 #' @examples
 #' design <- data.table::data.table(factor = factor("cc"), level = factor(c("cubic", "newreno")), standing = factor("analysed"), from = c(1, 3), to = c(2, 4))

@@ -48,7 +48,7 @@ kind_words <- c(cdf = "Cumulative distribution", ccdf = "Complementary cumulativ
                 histogram = "Histogram")
 
 #' Distribution of values
-#' @param data A table `curve` (factor), `value`, and for kinds "cdf" and "ccdf" `share`; further columns for panels.
+#' @param data A table with `curve` (factor), `value`, and for kinds "cdf" and "ccdf" `share`; further columns for panels.
 #' @param kind "cdf", "ccdf", "box", "violin" or "histogram".
 #' @param x_title Title of the axis of values.
 #' @param title Title of the legend.

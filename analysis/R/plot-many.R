@@ -119,7 +119,7 @@ thinned_rows <- function(x, y, columns) {
 #' One point per sample, or a line through the samples; one colour per flow. The file stays small even with a million samples, see
 #' [geom_many_points()]. Lines keep the first, lowest, highest and last sample of each column of a print at 600 dpi.
 #'
-#' @param data A table `t_s`, `value` and, if there are several flows, `flow`.
+#' @param data A table with `t_s`, `value` and, if there are several flows, `flow`.
 #' @param y_title Title of the y axis.
 #' @param form "points", "line" or "step".
 #' @param title Title of the legend.

@@ -71,7 +71,7 @@ y_start <- function(data) {
 }
 
 #' Medians with intervals as bars
-#' @param data A table `level` (factor), `curve` (factor), `median`, `lo`, `hi`; further columns for panels.
+#' @param data A table with `level` (factor), `curve` (factor), `median`, `lo`, `hi`; further columns for panels.
 #' @param x_title,y_title Titles of the axes.
 #' @param title Title of the legend.
 #' @param panels Names of up to two columns; there is one panel for each value, or each combination of two values.
@@ -93,14 +93,14 @@ plot_bars <- function(data, x_title, y_title, title = "Congestion control", pane
 }
 
 #' Medians with intervals as points joined by lines
-#' @param data A table `level` (number, or a factor where levels are words), `curve` (factor), `median`, `lo`, `hi`; further columns for panels.
+#' @param data A table with `level` (number, or a factor where levels are words), `curve` (factor), `median`, `lo`, `hi`; further columns for panels.
 #' @param x_title,y_title Titles of the axes.
 #' @param title Title of the legend.
 #' @param log_axis TRUE for a logarithmic y axis.
 #' @param panels Names of up to two columns; there is one panel for each value, or each combination of two values.
 #' @param sizes TRUE if levels are sizes in bytes, which get a logarithmic axis.
 #' @param y_from Value at which the y axis starts; NA for the smallest value of the data.
-#' @param theory A table `level`, `value`: a theoretical line, or NULL.
+#' @param theory A table with `level`, `value`: a theoretical line, or NULL.
 #' @return A ggplot.
 #' @examples
 #' data <- data.table::data.table(level = c(9, 15, 21), curve = factor("newreno"), median = c(40, 65, 89), lo = c(39, 64, 88), hi = c(41, 66, 90))

@@ -52,7 +52,7 @@ sequence_of_trial <- function(from, id, of, from_s, to_s) {
 
 #' Sequence numbers of a flow over time, as a time-sequence graph shows them
 #'
-#' @param capture A table of [read_pcap()], preferably of a capture at the sender. If it has the columns `sack_left` and `sack_right`, the result has rows
+#' @param capture A table from [read_pcap()], preferably of a capture at the sender. If it has the columns `sack_left` and `sack_right`, the result has rows
 #'   for SACK.
 #' @param flow Name of the flow that carries the data.
 #' @return A data.table in order of time: `t_ns` (since the capture's `epoch_s`), `event` (factor "segment", "retransmission", "SACK", "ACK", "window"), `low`
@@ -102,7 +102,7 @@ joined_segments <- function(x) {
 }
 
 #' Time-sequence graph
-#' @param data A table `panel` (factor), `event` (factor "segment", "retransmission", "SACK", "ACK", "window"), `t_s`, `low_kb`, `high_kb`.
+#' @param data A table with `panel` (factor), `event` (factor "segment", "retransmission", "SACK", "ACK", "window"), `t_s`, `low_kb`, `high_kb`.
 #' @return A ggplot.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))

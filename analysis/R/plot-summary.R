@@ -16,7 +16,7 @@ figure_heatmap <- function(results, trials, show, rows, columns, of = NULL, face
 }
 
 #' Medians over two factors as coloured tiles
-#' @param data A table `row`, `column` (factors), `median`, `lo`, `hi`; further columns for panels.
+#' @param data A table with `row`, `column` (factors), `median`, `lo`, `hi`; further columns for panels.
 #' @param x_title,y_title Titles of the axes.
 #' @param title Title of the colour legend.
 #' @param panels Names of up to two columns; there is one panel for each value, or each combination of two values.
@@ -102,7 +102,7 @@ range_words <- function(n) if (n[1] == n[length(n)]) n[1] else paste(n[1], "to",
 ellipse_share <- function(n) stats::pf(n * (n - 2) / (2 * (n^2 - 1)), 2, n - 2)
 
 #' Two metrics against each other
-#' @param data A table `x`, `y`, `curve` (factor), one row per trial; further columns for panels.
+#' @param data A table with `x`, `y`, `curve` (factor), one row per trial; further columns for panels.
 #' @param x_title,y_title Titles of the axes.
 #' @param title Title of the legend.
 #' @param panels Names of up to two columns; there is one panel for each value, or each combination of two values.

@@ -5,11 +5,11 @@
 #' One row per quantity, one column per trial. For each 1/600 of the trial, the line shows the median, and the band reaches from the minimum to the
 #' maximum.
 #'
-#' @param data A table `panel` (factor), `column` (factor), `curve` (factor), `trial`, `flow`, `t_s`, `low`, `mid`, `high`.
-#' @param limits A table `panel`, `column`, `value` of horizontal marks, or NULL.
+#' @param data A table with `panel` (factor), `column` (factor), `curve` (factor), `trial`, `flow`, `t_s`, `low`, `mid`, `high`.
+#' @param limits A table with `panel`, `column`, `value` of horizontal marks, or NULL.
 #' @param panels A facet of ggplot2.
 #' @param y_title Title of the y axis, for panels without their own titles.
-#' @param events A table `panel`, `column`, `t_s`, `cause` (factor) of moments to mark on the time axis, or NULL.
+#' @param events A table with `panel`, `column`, `t_s`, `cause` (factor) of moments to mark on the time axis, or NULL.
 #' @param title Title of the legend.
 #' @return A ggplot.
 #' @examples
@@ -222,7 +222,7 @@ grid_of_trials <- function(campaign, trials, overlay = NULL, facet = NULL, most 
   )
 }
 
-# The first replicate of each treatment in columns.
+# Arrange the first replicate of each treatment in columns.
 representatives <- function(campaign, trials) {
   grid <- grid_of_trials(campaign, trials)
   list(trials = grid$trials, labels = grid$column, title = grid$title, factors = grid$factors, left_out = grid$left_out)
@@ -322,7 +322,7 @@ listed_words <- function(words, last) {
 #'
 #' Each PAUSE frame is drawn as a tick below the curve of cwnd, and each packet that the host's own interface rejected as a dotted line.
 #'
-#' @param data A table `column` (factor, one panel each), `quantity` ("cwnd", "pause", "drop"), `t_s`, `value` (packets, of cwnd).
+#' @param data A table with `column` (factor, one panel each), `quantity` ("cwnd", "pause", "drop"), `t_s`, `value` (packets, of cwnd).
 #' @return A ggplot.
 #' @examples
 #' cwnd <- data.table::data.table(column = factor("one trial"), quantity = "cwnd", t_s = 0:9 / 10, value = 10:19)

@@ -5,9 +5,9 @@
 #' Files: pcap with microseconds or nanoseconds in either byte order; pcapng with any number of sections and interfaces,
 #' each with its own resolution, offset and link type (enhanced, simple and obsolete packet blocks; other blocks and
 #' options are skipped). Plain files are mapped into memory, gzip and zstd streams are decompressed as they are read.
-#' Link types: Ethernet with VLAN tags (802.1Q, 802.1ad), null and loop, raw IP, SLL, SLL2. A truncated or damaged file gives the complete packets
-#' before the damage, attribute `truncated`, and a warning of class `samovar_warning_truncated`. Packets below MPLS, PPPoE or SNAP headers, or of an
-#' unknown link type, are not decoded: they have no flow, and a warning of class `samovar_warning_undecoded` counts them.
+#' Link types: Ethernet with VLAN tags (802.1Q, 802.1ad), null and loop, raw IP, SLL, SLL2. For a truncated or damaged file, the table has the complete
+#' packets before the damage, attribute `truncated` is TRUE, and there is a warning of class `samovar_warning_truncated`. Packets below MPLS, PPPoE or SNAP
+#' headers, or of an unknown link type, are not decoded: they have no flow, and a warning of class `samovar_warning_undecoded` counts them.
 #'
 #' @param path One capture file.
 #' @param columns NULL for the usual columns, "all", or names of columns; the name "usual" stands for the usual columns. Columns that are not
@@ -75,8 +75,8 @@ read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
 #'
 #' @inheritParams read_pcap
 #' @param measure A function of one part, a table like that of [read_pcap()]. Levels of `flow`, `src` and `dst` are those seen so
-#'   far, so that codes stay the same from part to part. `cut_packets` and similar counts are from the start of the file.
-#' @param packets Rows of a part; the last part may have fewer.
+#'   far, so that codes stay the same from part to part. `cut_packets` and similar attributes count from the start of the file.
+#' @param packets Number of rows of a part; the last part may have fewer.
 #' @return A list of the results of `measure`, one element per part; empty for a capture without packets.
 #' @examples
 #' # Packets per flow, 500 packets at a time.
@@ -174,7 +174,7 @@ reverse_flow <- function(flow) {
 #'
 #' Packets without ports (echoes, fragments without their first fragment) are left out.
 #'
-#' @param capture A table of [read_pcap()] with `t_ns`, `flow`, `proto`, `src`, `sport`, `dst`, `dport`, `payload_bytes`, or some of its rows.
+#' @param capture A table from [read_pcap()] with `t_ns`, `flow`, `proto`, `src`, `sport`, `dst`, `dport`, `payload_bytes`, or some of its rows.
 #' @param proto Protocols to include.
 #' @return A data.table: `flow` (the direction with more payload; if equal, the direction seen first), `src`, `sport`, `dst`, `dport`,
 #'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); sorted by payload, the most first, and

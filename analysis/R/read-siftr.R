@@ -95,10 +95,10 @@ abort_core <- function(message, class = "samovar_error_siftr") {
 
 #' Options and state of the connections in a log of SIFTR, from the flags of each record
 #'
-#' Recovery, SACK and time stamps have had the same bits of t_flags since FreeBSD 9. The bits of ECN moved: up to 12 they are in t_flags, from 13 on
-#' in t_flags2, which SIFTR writes from version 1.3.0 on. In a log of FreeBSD 13 with version 1.2.4 ECN is therefore unknown (NA).
+#' Recovery, SACK and time stamps have had the same bits of t_flags since FreeBSD 9. The bits of ECN moved: up to FreeBSD 12 they are in t_flags, from
+#' FreeBSD 13 on in t_flags2, which SIFTR logs from its version 1.3.0 on. In a log that SIFTR 1.2.4 wrote on FreeBSD 13, ECN is therefore unknown (NA).
 #'
-#' @param x A table of [read_siftr()], or some of its rows.
+#' @param x A table from [read_siftr()], or some of its rows.
 #' @param sysver The kernel's __FreeBSD_version, which determines where the bits of ECN are; by default the version in the log's header.
 #' @return A data.table of logical columns, a row per record: `sack`, `timestamps` and `ecn` (negotiated), `fast_recovery` (repairing a loss),
 #'   `congestion_recovery` (cwnd has been reduced and has not grown again; if `fast_recovery` is FALSE, the cause is ECN or a delay that
@@ -132,11 +132,11 @@ has_bit <- function(flags, bit) floor(flags / 2^bit) %% 2 == 1
 #' - `recovery`: the connection is in fast recovery (TF_FASTRECOVERY, TF_CONGRECOVERY): FreeBSD sets cwnd to a segment and
 #'   inflates it with each SACK.
 #' - `timeout`: ssthresh has changed with cwnd; or ssthresh was already at its minimum of two segments, and RTO has grown by at least half.
-#' - `enobufs`: neither of these. An interface's queue on this host was full, tcp_output() got ENOBUFS, set cwnd to a segment and
+#' - `enobufs`: there are no signs of the other two causes. An interface's queue on this host was full, tcp_output() got ENOBUFS, set cwnd to a segment and
 #'   left ssthresh unchanged. [refused_packets()] and the interface's output drops (`netstat -i -d`) confirm this cause. TCP is not informed of drops
 #'   in a dummynet pipe.
 #'
-#' @param x A table of [read_siftr()].
+#' @param x A table from [read_siftr()].
 #' @return A data.table, a row per collapse in time order: `flow`, `t_ns` (as in `x`), `cause`, `cwnd_before_bytes`, `cwnd_bytes`,
 #'   `ssthresh_before_bytes`, `ssthresh_bytes`, `until_ns` (the record in which cwnd is above a segment and, for a recovery, its flag is gone;
 #'   NA if the log ends first), with attribute `epoch_s`.

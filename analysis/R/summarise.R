@@ -112,7 +112,7 @@ spread_of <- function(value) {
 #' The metrics are the line's R^2, and its slope relative to the theoretical slope, 8 / rate. Window and rate are of payload bytes (the advertised window
 #' counts payload); the rate is the trials' median goodput.
 #'
-#' @param campaign A campaign of [read_campaign()].
+#' @param campaign A campaign from [read_campaign()].
 #' @param metrics Table of trial metrics.
 #' @return Rows like those of [summarise_metrics()] for the metrics `rtt_rwnd_linearity_r2` and `rtt_rwnd_slope_ratio`, with an empty level of `rwnd`; `n`
 #'   is the number of windows. No rows if fewer than three windows leave the buffer unfilled; NULL if no trial has exactly one flow.

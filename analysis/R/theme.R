@@ -2,7 +2,7 @@
 
 #' Theme of all figures
 #'
-#' Text has 9 points in figures of 6.3 in, the width of the report's text. Axes and grid are grey; only data are coloured.
+#' Text has a size of 9 points in figures that are 6.3 in wide, like the report's text. Axes and grid are grey; only data are coloured.
 #'
 #' @param base_size Size of text, points.
 #' @return A ggplot2 theme.
@@ -130,7 +130,7 @@ values_of_levels <- function(texts) {
   if (length(values) > 0) values[[1]]
 }
 
-# The texts in the order of their values if they have values, else as they are.
+# Return the texts in the order of their values if they have values, else in the given order.
 in_order_of_value <- function(texts) {
   values <- values_of_levels(texts)
   if (is.null(values)) texts else texts[order(values)]

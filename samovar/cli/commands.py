@@ -26,7 +26,7 @@ INTERRUPTED = 130
 @main.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def print_completion(shell: str) -> None:
-    """Print a shell's completion script: `eval "$(samovar completion bash)"` in ~/.bashrc."""
+    """Print a shell's completion script, for `eval "$(samovar completion bash)"` in ~/.bashrc."""
     click.echo(completion_script(main, shell))
 
 

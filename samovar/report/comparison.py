@@ -240,8 +240,8 @@ def make_comparison(
     """Compare two campaigns; write PDF, page, junit.xml, figures and changes.csv into a folder.
 
     R compares them, and first measures trials without measurements in the cache. Raises AnalysisError with
-    R's message if the campaigns have nothing in common, ReportError for a limit on a metric that was not
-    measured or if the PDF cannot be made.
+    R's message if the campaigns have nothing in common. Raises ReportError if a limit is on a metric that was
+    not measured, or if the PDF cannot be made.
     """
     request: Json = {
         name: {"folder": str(side.campaign.folder)} | ({"part": side.part._asdict()} if side.part else {})

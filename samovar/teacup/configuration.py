@@ -33,7 +33,7 @@ class TeacupEntry:
     arguments: Mapping[str, ast.expr]
 
     def read(self, name: str, names: Names, default: Any = "") -> Any:
-        """Return the value of an argument, the default if it is missing; raises UnreadableError."""
+        """Return the value of an argument, or the default if it is missing; raises UnreadableError."""
         return evaluate(self.arguments[name], names) if name in self.arguments else default
 
     def variables(self, *names: str) -> frozenset[str]:

@@ -92,7 +92,7 @@ def _rows(config: Configuration) -> Iterator[tuple[str, str, str]]:
 
 
 def _text(comments: Sequence[str], tree: Mapping[str, Any], schema: str) -> str:
-    """Return a file: comments, then the tree, with innermost mappings and lists on one line."""
+    """Return a YAML file as text: comments, then the tree, with innermost mappings and lists on one line."""
     lines = [f"yaml-language-server: $schema=../{schema}", *(" ".join(one.split()) for one in comments)]
     text = "".join(f"# {line}".rstrip() + "\n" for line in lines)
     text += yaml.dump(tree, Dumper=_Dumper, default_flow_style=None, sort_keys=False, width=10**9)
@@ -243,7 +243,7 @@ def _variables(texts: Iterable[str]) -> frozenset[str]:
 
 
 def _substituted(text: str, names: Names) -> str:
-    """Return a text with the values of its variables; raises NoCounterpartError."""
+    """Return a text in which variables are replaced by their values; raises NoCounterpartError."""
     for name in VARIABLE.findall(text):
         if name not in names:
             raise NoCounterpartError(f"{name[:40]} has no value")

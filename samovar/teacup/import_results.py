@@ -1,4 +1,4 @@
-"""Make a campaign of a TEACUP results folder: flows from captures, levels from test ids, traces from logs.
+"""Make a campaign from a TEACUP results folder: flows from captures, levels from test ids, traces from logs.
 
 Nothing recorded which settings were in force in these trials, so every trial is suspect.
 """
