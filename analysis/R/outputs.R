@@ -94,7 +94,7 @@ measured_metrics <- function(scope, subject) {
 
 #' Draw a figure or make a table
 #'
-#' A figure named `buffer-cdf` is the function `figure_buffer_cdf(results, trials, ...)`, a table `cc-comparison` is
+#' A figure named `buffer-cdf` is drawn by the function `figure_buffer_cdf(results, trials, ...)`, a table named `cc-comparison` is made by
 #' `table_cc_comparison(results, trials, ...)`. Further arguments are the options in the manifest.
 #'
 #' @param results Results of a campaign, see [analyse_campaign()].

@@ -87,7 +87,7 @@ legend_entry_pt <- 18 + 2 * 5.5 # of each entry: the key, and the space on both 
 text_width_pt <- function(text) 8 * 0.64 * nchar(text)
 
 # A discrete axis whose labels are words, for a figure with `across` columns of panels. Labels that are too wide for one line are broken at spaces. If a
-# single word is too wide, all labels are turned.
+# single word is too wide, all labels are rotated.
 word_axis <- function(title, levels, across = 1, ...) {
   room_pt <- legend_width_pt / across / max(1, length(levels)) - 2
   broken <- \(most) vapply(levels, \(text) paste(strwrap(text, most + 1), collapse = "\n"), "") # strwrap() makes lines shorter than its width

@@ -146,7 +146,7 @@ PICK = options(
 
 
 def in_project(body: Body) -> Body:
-    """Pass a command the controller of its project, a Request made from EXPERIMENT, and a Pick from PART.
+    """Call a command with its project's controller, a Request made from EXPERIMENT, and a Pick from PART.
 
     The other arguments are passed by name. The command returns its exit code. It raises ProjectError if it is
     called outside a project.

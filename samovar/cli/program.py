@@ -70,7 +70,7 @@ def event_display(
 ) -> Iterator[EventDisplay]:
     """Show events while the context is active.
 
-    The first Ctrl-C ends the command in good order, a second one ends it at once, after printing which hosts
+    The first Ctrl-C ends the command cleanly; a second one ends it at once, after printing which hosts
     are left changed. Each event that is shown is also passed to the function `also`. If a campaign runs,
     `resume` is the command that resumes the campaign; this command is printed after Ctrl-C.
     """
