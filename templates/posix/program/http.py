@@ -81,7 +81,7 @@ def pages(size, objects, period):
 
 
 def chunks(rates, cycle, prefetch):
-    """Yield as `pages`; the caller sends the throughput of the last chunk.
+    """Yield the same values as `pages`; the caller sends the throughput of the last chunk.
 
     The rate of a chunk is the highest one below the harmonic mean of the throughputs of the last five chunks.
     """

@@ -31,8 +31,8 @@ await_bounded() { # PID
   wait "$1"
 }
 
-# kernel_values OID...: read all these with one program, for kernel_value OID, which sets `value`; 1 if this kernel has no
-# such OID. `cached` is 1 for an OID that was not read so; kernel_value then reads it alone.
+# kernel_values OID...: read all these OIDs with one program. kernel_value OID then sets `value`, or returns 1 if this
+# kernel has no such OID. `cached` returns 1 for an OID that was not read so; kernel_value then reads it alone.
 k_text=
 kernel_values() {
   k_text="

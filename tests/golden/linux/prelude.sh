@@ -187,9 +187,9 @@ tell() {
   [ ! -e "$1.finished" ] || printf 'finished %s\n' "$1"
   [ ! -e "$1.err" ] || while IFS= read -r t_line || [ -n "$t_line" ]; do printf 'err %s %s\n' "$1" "$t_line"; done <"$1.err"
 }
-# kernel_values FILE...: read all these files of the kernel with one program, for kernel_value FILE, which sets `value`;
-# 1 if there is no such file. The shell's `read` is not suitable: it reads byte by byte, and some files return only one
-# byte.
+# kernel_values FILE...: read all these files of the kernel with one program. kernel_value FILE then sets `value`, or
+# returns 1 if there is no such file. The shell's `read` is not suitable: it reads byte by byte, and some files return
+# only one byte.
 k_text=
 kernel_values() {
   k_text="

@@ -1,7 +1,7 @@
 # The end of a generator, or an order of the controller, is a file in the trial's folder; a word in the named pipe
 # `events` only wakes the watch. So nothing is missed between two scripts.
 
-# at NS: wait until this time of the host's clock; SIGTERM ends the waiting process. The last 60 ms are waited for apart,
+# at NS: wait until this time of the host's clock; SIGTERM ends the waiting process. The last 60 ms are a separate wait,
 # since sleep(1) counts from when it has been loaded, which takes up to that long on a slow host.
 at() {
   while at_rest=$(($1 - $(now_ns))) && [ "$at_rest" -gt 10000000 ]; do
