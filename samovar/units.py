@@ -108,7 +108,7 @@ def parse_share(text: str) -> float:
 
 
 def parse_drift(text: str) -> float:
-    """Return the drift of a clock such as 50ppm in ppm. Raises UnitError."""
+    """Return a clock's drift, such as 50ppm, as a number of ppm. Raises UnitError."""
     return float(_scaled(text, DRIFT, allow_zero=False))
 
 

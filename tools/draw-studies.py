@@ -22,13 +22,13 @@ import typst
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "docs" / "gallery"
 MOST_BYTES = 2_000_000
-"""A larger PDF does not belong into a repository."""
+"""A larger PDF does not belong in a repository."""
 PAGES, PIXELS_WIDE = 3, 1200
 FIGURE = re.compile(r"^Figure \d+", re.MULTILINE)
 
 
 def main() -> None:
-    """Add the studies that are named to the gallery; exit with a message if one has no report."""
+    """Add the named studies to the gallery; exit with a message if one has no report."""
     parser = ArgumentParser(description=(__doc__ or "").partition(":")[0])
     parser.add_argument("studies", nargs="+", metavar="STUDY")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "studies")

@@ -24,8 +24,8 @@ page_times <- function(requests) {
 #' \deqn{T_k = \max_i (l_{ik} + d_{ik})}
 #'
 #' where l is how long after the planned time the request of query k to server i was sent, and d is how long the request took. A query that waits for
-#' answers to earlier queries therefore takes longer. Each request is counted from the time that its own client planned. This is accurate because the
-#' clients start at the same time, to within the error that the verdict allows.
+#' answers to earlier queries therefore takes longer. The time of each request is counted from the start that its own client planned. This is accurate because
+#' the clients start at the same time, to within the error that the verdict allows.
 #'
 #' @param requests Logs of the clients, one per server: a list of tables from [read_requests()].
 #' @return A data.table, a row per query: `number`, `t_ns` (planned by the first client, since attribute `epoch_s`), `query_s` (NA if an answer is

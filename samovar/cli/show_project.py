@@ -122,7 +122,7 @@ def script_lines(
     of = f"{len(ids)} of {counted(len(plan.trials), 'trial')}"
     yield f"# {plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}: the scripts of {of}, in order"
     yield "# Placeholders stand for values known only during a run: <campaign>, <start>, and <KEY as found>"
-    yield "# for a value that `read` prints. If the choice of a script depends on such a value, one is shown."
+    yield "# for a value that `read` prints. If such a value decides which script runs, one of them is shown."
     policy = policy_of(planned.experiment, planned.testbed, project.config, {})
     if policy.calibrate:
         yield "# Each distinct path is measured before its first trial, by scripts that are not shown."

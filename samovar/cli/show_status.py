@@ -72,7 +72,7 @@ Grid = Mapping[str, Sequence[str]]
 
 
 def trial_states(plan: Plan, state: CampaignState) -> dict[str, str]:
-    """Return the state of each trial of a plan, a key of SYMBOLS, by id."""
+    """Map the id of each trial of a plan to the trial's state, which is a key of SYMBOLS."""
     states = {}
     for id_ in plan.ids:
         trial = state.trials.get(id_)

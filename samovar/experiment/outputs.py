@@ -137,7 +137,7 @@ class Outputs(BaseModel):
 
     @property
     def kinds(self) -> Mapping[str, Mapping[str, Output]]:
-        """Figures and tables by the key that names them in experiments: figure or table."""
+        """Figures and tables by the key that names them in experiments: `figure` or `table`."""
         return {"figure": self.figures, "table": self.tables}
 
 

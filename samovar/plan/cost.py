@@ -81,8 +81,8 @@ class Repeats:
 class MeasuredTimes:
     """The times that earlier campaigns on a testbed have measured; times without measurements are assumed.
 
-    `overhead` is the time of a trial without its traffic, `boot` the time of a reboot until the host answers,
-    `path` the time to calibrate a path in both directions.
+    `overhead` is the time of a trial without its traffic, `boot` the time from a reboot until the host
+    answers, and `path` the time to calibrate a path in both directions.
     """
 
     overhead: StepTime = StepTime(2.5)

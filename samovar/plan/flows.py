@@ -273,8 +273,8 @@ def ends_of(
 ) -> Ends:
     """Return when the traffic ends.
 
-    `transfer_s` returns how long all flows that have a size take together. Raises TreatmentError if flows
-    wait for each other, or if one waits for a flow that does not exist.
+    `transfer_s` returns the total time of all flows that have a size. Raises TreatmentError if flows wait for
+    each other, or if one waits for a flow that does not exist.
     """
     limit_s = stop.after_s if stop else None
     known: dict[str, Ends] = {}
@@ -302,7 +302,7 @@ def ends_of(
 
 
 def _own_end(flow: FlowPlan, limit_s: float | None, took_s: float) -> Ends | None:
-    """Return when a flow ends by itself. `took_s` is how long all flows that have a size take together."""
+    """Return when a flow ends by itself. `took_s` is the total time of all flows that have a size."""
     if flow.duration_s is not None:
         end_s = round(flow.start_s + flow.duration_s, DIGITS)
         return Ends(end_s, round(end_s + SETTLING_S, DIGITS))

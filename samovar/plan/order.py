@@ -7,11 +7,11 @@ unchanged.
 
 Treatments between which a host must reboot, according to the headers of setting recipes, belong to different
 whole plots. Within a whole plot, treatments between which an interface must be reset belong to different
-plots. Settings that are costly to change are thus changed least often. If different treatments need changes
-of different hosts, the plots of some hosts are nested within those of others. Whole plots are shuffled, and
-so are the treatments within each plot (a split-plot design; Box, Hunter and Hunter, Statistics for
-Experimenters, 2nd ed., section 9.1). All blocks of a whole plot run before the next whole plot, so that each
-level that needs a reboot is booted once.
+smaller plots. Settings that are costly to change are thus changed least often. If different treatments need
+changes of different hosts, the plots of some hosts are nested within those of others. Whole plots are
+shuffled, and so are the treatments within each plot (a split-plot design; Box, Hunter and Hunter, Statistics
+for Experimenters, 2nd ed., section 9.1). All blocks of a whole plot run before the next whole plot, so that
+each level that needs a reboot is booted once.
 """
 
 from __future__ import annotations

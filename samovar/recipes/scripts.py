@@ -73,7 +73,7 @@ class TrialScripts:
         return self.resolved.hosts[host].system
 
     def script(self, host: str, parts: Iterable[str], functions: str = "") -> str:
-        """Return a script for a host: the functions that all scripts share, `functions`, then the parts."""
+        """Return a script for a host: functions that all scripts share, then `functions`, then the parts."""
         prelude = self._step(host, "prelude", {"folder": self.folder, "campaign": self.campaign})
         shared = self._step(host, "listening", {}) + self._step(host, "clock", {})
         return prelude + shared + functions + BODY + "".join(parts) + "exit 0\n"
@@ -120,8 +120,8 @@ class TrialScripts:
     def set(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Return the script that changes the state from `was`, then prints it as `read` does.
 
-        Lasting settings are changed by a script of their own (`lasting`); the script for the others only
-        reads them.
+        Lasting settings are changed by a script of their own (`lasting`); the script for other settings only
+        reads the lasting ones.
         """
         changes = (self._values(host, lasting, "oids"), *self.blocks(host, "set", lasting, was=was))
         return self.script(

@@ -116,7 +116,7 @@ def trial_table(campaigns: Sequence[ListedCampaign], page_folder: Path) -> Json:
 
 
 def trial_details(campaigns: Sequence[ListedCampaign]) -> Json:
-    """Return checks, files and scripts of each listed trial, as indices of lists without duplicates.
+    """Return checks, files and scripts of each listed trial, as indices into lists without duplicates.
 
     `scripts` has pairs of a file's name and its text; secrets were removed when it was recorded.
     """
@@ -193,7 +193,7 @@ def render(template: str, values: Json, scripts: tuple[str, ...] = (), drawn: Js
 
 
 def _source(name: str) -> str:
-    """Return the text of a template file of the page; the library has its licence first, as a comment."""
+    """Return the text of a template file of the page; the library begins with its licence, as a comment."""
     if name != "uPlot":
         return (PAGE_TEMPLATES / name).read_text("utf-8")
     licence, code = ((PAGE_TEMPLATES / one).read_text("utf-8") for one in LIBRARY)

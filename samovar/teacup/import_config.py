@@ -331,5 +331,5 @@ def _power(config: Configuration) -> Iterator[str]:
         if isinstance(one, list | tuple) and len(one) == 2 and host in config.names:
             yield (
                 f"{config.names[host]}: outlet {str(one[1])[:20]} of the {kind} at {str(one[0])[:40]}; "
-                "to use it, add to the host power {on, off, outlet}; its commands read the login from a file"
+                "to use it, add power: {on, off, outlet} to the host; its commands read the login from a file"
             )

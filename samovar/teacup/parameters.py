@@ -61,7 +61,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Table:
-    """The numbers of the parameters that a value depends on, and the value for each row of levels."""
+    """The indices of the parameters that a value depends on, and the value for each row of levels."""
 
     numbers: Row
     values: Mapping[Row, Value]

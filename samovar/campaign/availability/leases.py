@@ -90,7 +90,7 @@ class LeaseRequest:
         return secrets.token_hex(16)
 
     def claim(self, host: str) -> Claim:
-        """Return the claim to write to a host's lease; it tells other controllers who uses the host."""
+        """Return the claim, written to a host's lease, that tells other controllers who uses the host."""
         who = {
             "owner": f"{getpass.getuser()}@{socket.gethostname()}",
             "command": self.command,

@@ -54,7 +54,7 @@ def check_largest_window(
     but_one_bytes = max(rwnd // segment_bytes - 1, 0) * segment_bytes
     if but_one_bytes < least_bytes:
         least_bytes = but_one_bytes
-        requested = f"at least {but_one_bytes} B, a segment less than fits into {rwnd} B"
+        requested = f"at least {but_one_bytes} B, one segment less than {rwnd} B can hold"
     yield Check(name, flow.to_host, requested, observed, window_bytes >= least_bytes, "suspect")
 
 

@@ -83,8 +83,8 @@ def read_queue_samples(lines: Iterable[str], interface: str) -> Iterator[QueueSa
 def read_frames_dropped(lines: Iterable[str], station: str) -> int:
     """Return how many frames a station of a simulated WLAN dropped, from the samples of its logger.
 
-    Frames were dropped because the station's queue was full or after the last retry. May raise the exceptions
-    in UNREADABLE.
+    A frame is dropped if the station's queue is full, or after the last retry. May raise the exceptions in
+    UNREADABLE.
     """
     dropped = [
         int(row["drops"]) + int(row["given_up"]) for row in csv.DictReader(lines) if row["station"] == station

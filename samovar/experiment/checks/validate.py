@@ -146,7 +146,7 @@ def _last(tree: Map, loc: Sequence[int | str]) -> tuple[Position, Node]:
 def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Position, Node]]:
     """Follow nested keys as far as they exist; yield each key, its position and its value.
 
-    In a list, the key is the index, and the position is that of the item.
+    For an item of a list, the key is its index, and the position is its own.
     """
     node: Node = tree
     for step in loc:

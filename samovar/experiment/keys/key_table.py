@@ -87,7 +87,7 @@ class SourceFile(Strict):
     def tree(self) -> Map | None:
         """The file's tree with its positions.
 
-        The tree of an experiment has everything merged (base, fragments, profile, --set) and complete parts.
+        In an experiment's tree, base, fragments, profile and --set are merged, and all parts are complete.
         """
         return self._tree
 

@@ -23,7 +23,7 @@ MAIN = "main"
 LISTED: Mapping[str, tuple[str, str]] = {"traffic": ("flow", "generator"), "loggers": ("logger", "at")}
 """Lists whose entries can be changed by name: the key with the name, and a key that new entries need."""
 ENTRY_KINDS = {"parts": "part", "traffic": "flow", "loggers": "logger"}
-"""The word for an entry of each mapping or list in messages."""
+"""The word that messages use for an entry of each mapping or list."""
 ALTERNATIVES: Mapping[str, tuple[str, ...]] = {"flow": FLOW_ENDS, "path": NetworkPath.EXCLUSIVE[0]}
 """Mutually exclusive keys. A layer that gives one of them removes the others from weaker layers."""
 

@@ -23,8 +23,8 @@ NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")
 class MergedExperiment:
     """The tree of an experiment that needs no other file, and its `sources`, the experiment's file first.
 
-    `complete` is false if a file or fragment is missing. Other errors in the tree may be consequences of the
-    missing one.
+    `complete` is false if a file or fragment is missing. Other errors in the tree may be consequences of
+    this.
     """
 
     tree: Map
