@@ -124,7 +124,7 @@ def gather_facts(
 
 
 def clock_offset(done: ScriptResult) -> tuple[float, float]:
-    """Return a host's clock minus the controller's and the error of this offset, in seconds.
+    """Return a clock's offset (host's minus controller's) and the error of this offset, in seconds.
 
     `done` is a script that printed the host's clock. It read the clock at some time while it ran, so the
     controller's time of the reading is the middle of the script, and the error half its duration. Raises

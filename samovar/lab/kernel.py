@@ -73,7 +73,7 @@ def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
     """Return the kernel of a lab for the testbed's key `kernel`: "native" or "uml".
 
     `auto` means native if root runs samovar and the machine's kernel has every needed feature, otherwise uml.
-    Raises LabError for native if samovar is not run by root.
+    Raises LabError if `wanted` is "native" and samovar is not run by root.
     """
     root = os.geteuid() == 0 and not needs_user_namespace()
     if wanted == "native" and not root:

@@ -19,7 +19,7 @@ Columns = dict[str, list[str]]
 NAMES = {"rtt": "RTT", "srtt": "srtt", "rto": "RTO", "cwnd": "cwnd", "ssthresh": "ssthresh"}
 ROWS_AT_ONCE = 10_000
 MISSING = ("", "NA", "NaN", "Inf", "-Inf")
-"""Entries in a column of numbers for which nothing is drawn."""
+"""Entries that are not drawn, in a column of numbers."""
 KINDS = ("line", "step", "points", "segments", "bars", "boxes")
 """Kinds of layouts that are drawn as curves."""
 OVER_LEVELS = ("bars", "boxes")

@@ -85,8 +85,8 @@ module() {
 }
 
 # firewall: load ipfw and dummynet. ipfw, which dummynet of FreeBSD 13 loads as well, denies everything when it is
-# loaded: so it is loaded first, with a default to accept in the kernel's environment and another in a rule; if that
-# fails, it is unloaded.
+# loaded. So it is loaded first, while a variable in the kernel's environment makes it accept everything by default; a
+# rule then does the same, and if the rule fails, ipfw is unloaded.
 firewall() {
   ! cached net.inet.ip.fw.enable || ! cached net.inet.ip.dummynet.expire || return 0 # both are loaded
   kldstat -q -m ipfw || {

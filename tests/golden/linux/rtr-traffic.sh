@@ -44,7 +44,7 @@ lost() {
   [ ! -e "$1.err" ] || while IFS= read -r g_line || [ -n "$g_line" ]; do [ -z "$g_line" ] || g_said=": $g_line"; done <"$1.err"
   echo "lost $1 ended by itself after $((g_lasted / 10)).$((g_lasted % 10)) s with exit code $g_code$g_said"
 }
-# look WORD: handle what has happened; 1 if there is an event to report to the controller. The word has woken the watch;
+# look WORD: handle what has happened; return 1 after reporting an event to the controller. The word woke the watch;
 # a word of the sentinel is a report itself. Any other process that watches a trial writes a line to the file `trouble`
 # and wakes the watch.
 look() {
