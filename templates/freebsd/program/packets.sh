@@ -1,5 +1,5 @@
-# packets NAME OPTION... FILTER: start tcpdump with these options, whose output the function `rows` of the caller reads until
-# SIGTERM; return when it captures. It prints packets at once if it can (4.6), else bpf(4) holds them for up to a second.
+# packets NAME OPTION... FILTER: start tcpdump with these options; the function `rows` of the caller reads its output until
+# SIGTERM. Returns when tcpdump captures. It prints packets at once if it can (4.6), else bpf(4) holds them for up to a second.
 packets() {
   name=$1 knows=$(tcpdump -h 2>&1); shift
   case $knows in *immediate-mode*) set -- --immediate-mode "$@" ;; esac

@@ -1,8 +1,8 @@
 """UDP packets in both directions, each at its own rate.
 
 serve ADDRESS PORT SIZE INTERVAL DSCP; call ADDRESS PORT OWN SECONDS SIZE INTERVAL DSCP. SIZE is the payload
-in bytes, or MEAN:SD of a normal distribution, the same in every run. The server sends to the host from
-which it received last. Each packet that arrives gives a line: its number, and the times of sending and
+in bytes, or MEAN:SD of a normal distribution; every run has the same sizes. The server sends to the host
+from which it received last. Each packet that arrives gives a line: its number, and the times of sending and
 arrival, each by the clock of that host.
 """
 

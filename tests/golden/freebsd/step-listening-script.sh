@@ -32,7 +32,7 @@ await_bounded() { # PID
 }
 
 # kernel_values OID...: read all these OIDs with one program. kernel_value OID then sets `value`, or returns 1 if this
-# kernel has no such OID. `cached` returns 1 for an OID that was not read so; kernel_value then reads it alone.
+# kernel has no such OID. `cached` returns 1 for an OID that was not read in this way; kernel_value then reads it alone.
 k_text=
 kernel_values() {
   k_text="
@@ -137,8 +137,8 @@ dropped() { # all these links have been down since they were noted
 # driver INTERFACE, unit INTERFACE: the two parts of a name such as em1.
 driver() { echo "${1%%[0-9]*}"; }
 unit() { echo "${1##*[!0-9]}"; }
-# capable CAPABILITY TEXT: a capability such as TSO4 or LRO, named as by ifconfig(8), is enabled in what it prints of an
-# interface.
+# capable CAPABILITY TEXT: whether TEXT, which ifconfig(8) has printed about an interface, shows that a capability such as
+# TSO4 or LRO is enabled.
 capable() {
   s_options=${2#*options=} s_capability=$1
   s_options=${s_options%%>*}

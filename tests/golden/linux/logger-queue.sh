@@ -15,7 +15,7 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""Run a sampler; precedes the program of each. Arguments: INTERVAL_S READY, and those of the sampler."""
+"""Run a sampler, whose program follows this code. Arguments: INTERVAL_S READY, and those of the sampler."""
 
 import _signal as signal
 import posix

@@ -154,7 +154,7 @@ has_line() { # FILE TEXT: one line of the file holds the text
   while IFS= read -r h_line || [ -n "$h_line" ]; do case $h_line in *"$2"*) return 0 ;; esac; done <"$1"
   return 1
 }
-# halt NAME: end the program that launch started under this name, if it still runs.
+# halt NAME: end the program that `launch` started under this name, if it still runs.
 halt() {
   [ -e "$1.pid" ] && ! ended "$1" || return 0
   signal TERM "$1"
