@@ -40,8 +40,8 @@ read_queue <- function(path, handle = "bottleneck") {
 # Rows of the bottleneck's queue. On FreeBSD the queue logger writes only the bottleneck's pipe.
 is_bottleneck <- function(x) x$handle == "10:" | (x[["qdisc"]] %||% "") == "dummynet"
 
-#' Seconds since a moment, for a table whose `t_ns` counts from its `epoch_s`
-#' @param x A table with `t_ns` and attribute `epoch_s`.
+#' Convert the times of a table to seconds since `origin_s`
+#' @param x A table with `t_ns` (ns since attribute `epoch_s`).
 #' @param origin_s Seconds of the Unix epoch.
 #' @return Seconds (double), exact to 0.3 microseconds.
 #' @noRd
