@@ -37,7 +37,7 @@ PROCESSES = 2
 BASE_MB, MEMORY_PER_BYTE = 1000, 10
 """Memory of a job: a fixed part, and for each process a multiple of the largest trial's compressed size."""
 BASE_MINUTES, BYTES_PER_MINUTE = 30, 60_000_000
-"""Time limit of a job: a fixed part, and the fewest compressed bytes that are measured in a minute."""
+"""Time limit of a job: a fixed part, and a minute for each BYTES_PER_MINUTE of compressed files."""
 SPARE_MINUTES, SPARE_MB = 30, 1000
 """Minutes added to twice a job's estimated time, and megabytes added to the memory of its lab."""
 

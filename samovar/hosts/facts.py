@@ -205,7 +205,7 @@ def script_of(facts: Sequence[Fact]) -> str:
 
 
 def parse_facts(facts: Sequence[Fact], text: str) -> dict[str, Any]:
-    """Return the value of each fact by name, from the output of the script of script_of()."""
+    """Return the value of each fact by name, from the output of the script that script_of() returns."""
     outputs = dict(part.split("\n", 1) for part in text.split(_HEAD)[1:] if "\n" in part)
     return {fact.name: fact.parse(outputs.get(fact.name, "")) for fact in facts}
 

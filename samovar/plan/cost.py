@@ -72,7 +72,7 @@ class Repeats:
         return self.lost_s / self.counted_s if self.counted_s else 0.0
 
     def __str__(self) -> str:
-        """Return how much time repeated attempts add, and the counts that this share was derived from."""
+        """Return the share of time that repeated attempts add, and the counts of trials and attempts."""
         attempts = self.trials + self.attempts
         return f"{self.share:.0%} more: {self.trials} earlier trials took {attempts} attempts"
 

@@ -226,7 +226,7 @@ def _same_values(one: Mapping[str, str], other: Mapping[str, str]) -> str:
 def _class_reasons(
     tree: Tree, keys: Sequence[str], path: PathPlan, flows: Sequence[FlowPlan]
 ) -> Iterator[Reason]:
-    """Yield a reason for each flow whose class of the path overrides one of these keys of the path."""
+    """Yield a reason for each flow whose traffic class overrides one of these keys of the path."""
     classes = yaml_tree.node_at(tree, "path", "classes")
     for flow in flows:
         own = class_of(path, flow)

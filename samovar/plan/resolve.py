@@ -21,7 +21,7 @@ from samovar.units import ETHERNET_MTU_BYTES
 SLOWEST_BPS = 10_000_000  # assumed for the time of a transfer if the rate of the path is unknown
 SHORTEST_RTT_S = 0.001
 OF_ENDS = ("tcp", "buffers")
-"""Setting recipes that have an effect at the ends of flows only."""
+"""Recipes of settings that have an effect only at the ends of flows."""
 
 Resolver = Callable[[TreatmentValues], object]
 """A function that returns the value of a component in one treatment; raises PlanError."""

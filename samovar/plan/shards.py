@@ -15,7 +15,7 @@ _TEXT = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 
 @dataclass(frozen=True, order=True)
 class Shard:
-    """One of `of` shards of a plan, counted from 1. Written `2/4`."""
+    """One of `of` shards of a plan; `number` counts from 1. Written `2/4`."""
 
     of: int
     number: int

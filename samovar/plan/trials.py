@@ -1,7 +1,7 @@
 """The trials of a plan as a sequence, and their ids. Trials share equal values, and can be grouped by value.
 
 What a trial sets, runs and records consists of components: `run`, `path`, `hosts.NAME` for each host,
-`flows`, `captures` and `loggers`. Equal components are one object. Whatever depends on some components only
+`flows`, `captures` and `loggers`. Equal components are one object. Whatever depends only on some components
 is therefore computed once for each group of treatments that have them in common (`Trials.groups`), not once
 for each trial.
 

@@ -91,7 +91,7 @@ class TrialScripts:
     def blocks(
         self, host: str, block: str, lasting: bool | None = None, *, recipe: str = "", **more: object
     ) -> list[str]:
-        """Render `block` of each setting of a host whose recipe has this block.
+        """Render `block` for each setting of a host if the setting's recipe has this block.
 
         If `recipe` is given, only the setting of that name is rendered.
         """

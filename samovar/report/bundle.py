@@ -26,7 +26,7 @@ COPIES = {
 }
 """Maps each folder of the bundle to the campaign's files that are copied to it."""
 FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "text/csv"}
-"""Maps suffixes that Python's module mimetypes does not know on every system to media types."""
+"""The media types of suffixes that Python's module mimetypes does not know on every system."""
 
 
 def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = None) -> tuple[Path, list[str]]:

@@ -133,7 +133,7 @@ def parse_limit(text: str, outputs: Outputs) -> Limit:
 
 
 def change_of(row: Mapping[str, Any]) -> Change:
-    """Return the change in a row of the changes that the R package has written."""
+    """Return the change that one row of the R package's table of changes states."""
 
     def interval(name: str) -> tuple[float, float, float] | None:
         middle, low, high = (row.get(name + end) for end in ("", "_lo", "_hi"))

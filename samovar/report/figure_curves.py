@@ -240,7 +240,7 @@ def encoded(values: Sequence[float]) -> Json:
 
 
 def _number(text: str) -> float:
-    """Return the number in a text, or NaN if it is not a finite number, such as NA."""
+    """Return the number in a text, or NaN if the text (such as NA) is not a finite number."""
     try:
         value = float(text)
     except ValueError:

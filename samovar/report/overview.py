@@ -166,8 +166,8 @@ def treatments(campaign: Campaign) -> Json:
 def shortened(texts: Iterable[tuple[str, str]]) -> list[str]:
     """Return each text once. `texts` has pairs of a kind and a text.
 
-    Of more than MOST_OF_A_KIND texts of a kind, only the first, the number of those left out, and the last
-    are returned.
+    If a kind has more than MOST_OF_A_KIND texts, only its first and last text are returned, with the number
+    of those left out between them.
     """
     kinds: dict[str, dict[str, None]] = {}
     for kind, text in texts:

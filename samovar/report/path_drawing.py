@@ -119,7 +119,7 @@ def _boxes(columns: Mapping[str, int], ports: Sequence[Port], gaps: Mapping[str,
 
 
 def _draw_gap(gap: int, links: Sequence[Link], boxes: Mapping[str, HostBox]) -> list[Json]:
-    """Return the links between two columns: each has a joint, and a line to it from each of its ports.
+    """Return the links between two columns: each is a joint with a line to each of the link's ports.
 
     If links share a host, those whose other hosts are further from the middle have their joints nearer to the
     shared host, so that lines do not cross.

@@ -28,7 +28,7 @@ def typeset(document: Json, bundle: Path, t_s: float, template: str) -> bytes:
 
 
 def draw_pictures(document: Json, testbeds: Sequence[Json], bundle: Path) -> dict[str, bytes]:
-    """Return SVG pictures of a report's figures by file, and of the testbeds' paths by `path 1` and so on.
+    """Return SVG pictures: figures under their file names, the testbeds' paths under `path 1` and so on.
 
     A figure whose SVG would be larger than LARGEST_SVG is a PNG picture instead. Raises ReportError.
     """

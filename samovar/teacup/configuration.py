@@ -163,7 +163,7 @@ class Configuration:
     def _entries(self, name: str, several: Any) -> list[TeacupEntry]:
         """Return the entries of a list.
 
-        In the file, an entry is (start, id, call of a function) for traffic, and (id, arguments) for queues.
+        In the file, an entry is (start, id, function call) for traffic, and (id, arguments) for queues.
         """
         found, size = [], 2 if name == "router_queues" else 3
         for index, one in enumerate(several if isinstance(several, list | tuple) else []):

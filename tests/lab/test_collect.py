@@ -183,7 +183,7 @@ SUM = "0" * 64
     ],
 )
 def test_a_host_that_tells_of_other_files_is_refused(told: str) -> None:
-    with pytest.raises(TestbedError, match=r"src: printed checksums and sizes of .*; must be those of a"):
+    with pytest.raises(TestbedError, match=r"src: printed checksums and sizes of .* instead of a"):
         parse_packed("src", told, ["a"])
 
 

@@ -179,7 +179,7 @@ def parse_packed(host: str, text: str, names: Sequence[str]) -> dict[str, tuple[
     if sorted(printed) != sorted((what, name) for name in names for what in ("size", "sum")):
         found = ascii(", ".join(sorted({name for _, name in printed}))[:MAX_OUTPUT])[1:-1] or "nothing"
         wanted = ", ".join(sorted(names))
-        raise TestbedError(f"{host}: printed checksums and sizes of {found}; must be those of {wanted}")
+        raise TestbedError(f"{host}: printed checksums and sizes of {found} instead of {wanted}")
     return {name: (sums[name], sizes[name]) for name in names}
 
 

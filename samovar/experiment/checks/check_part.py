@@ -65,7 +65,7 @@ def _check_levels(part: PartToCheck) -> None:
 
 
 def _check_conflicts(part: PartToCheck) -> None:
-    """Report factors that set the same key or the end of the same flow."""
+    """Report two factors that set the same key, or that both determine when the same flow ends."""
     for target, factors in part.setters.items():
         for factor in factors[1:]:
             message = f"factors '{factors[0].name}' and '{factor.name}' both set {target}"

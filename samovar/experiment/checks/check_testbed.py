@@ -119,7 +119,7 @@ def _check_addresses(
 
 
 def _check_bottleneck(checked: Validation[keys.Testbed], testbed: keys.Testbed) -> None:
-    """Report an unknown router or interface of the bottleneck, and equal `from` and `to`."""
+    """Report an unknown router or interface of the bottleneck, and a `from` that equals `to`."""
     bottleneck = testbed.bottleneck
     routers = [name for name, one in testbed.hosts.items() if one.role == "router"]
     if bottleneck is None or not checked.check_name(

@@ -459,7 +459,7 @@ def hosts_of(testbed: Testbed, name: str) -> tuple[str, ...]:
 
 
 def places_of(testbed: Testbed, at: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the hosts that the names in `at` of a capture or logger mean, in the order of these names."""
+    """Return the hosts that `at` of a capture or logger names, in that order."""
     return tuple(host for name in at for host in hosts_of(testbed, name))
 
 

@@ -225,7 +225,7 @@ def merge_layers(layers: Sequence[Map], problems: list[Problem]) -> Map:
 
 
 def _with_lists(tree: Map, problems: list[Problem]) -> Map:
-    """Return an experiment or part in which mappings of flows or loggers by name have become lists."""
+    """Return an experiment or part in which flows and loggers are lists instead of mappings by name."""
     result = tree.copied()
     for key in LISTED.keys() & tree.keys():
         entries = tree[key]
