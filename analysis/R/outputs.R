@@ -99,8 +99,8 @@ measured_metrics <- function(scope, subject) {
 #'
 #' @param results Results of a campaign, see [analyse_campaign()].
 #' @param entry Entry of the experiment: a list with `figure` or `table`, and options.
-#' @return The function's result: a list with `data`, `trials`, `title`, `caption` and, for a figure, `plot`, `width_in` and `height_in`,
-#'   for a table `columns` and `rows`.
+#' @return The function's result: a list with `data`, `trials`, `title`, `caption`; also `plot`, `width_in` and `height_in` for a figure, or `columns`
+#'   and `rows` for a table.
 #' @noRd
 make_output <- function(results, entry) {
   kind <- intersect(c("figure", "table"), names(entry))

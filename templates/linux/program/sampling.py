@@ -7,7 +7,7 @@ import time
 
 
 def every(sample, columns, at_end=False):
-    """Write the names of the columns, then sample at the interval until SIGTERM, and `at_end` once more."""
+    """Write the names of the columns, then sample at the interval until SIGTERM; if `at_end`, once more."""
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
     out = sys.stdout
 

@@ -18,7 +18,7 @@ def tell_ready(name):
 
 """Events of the tracepoint tcp:tcp_probe as CSV.
 
-Arguments: READY TRACEFS NAME BUFFER_KIB PORTS ADDRESS…; PORTS is one word, ADDRESSes those of the trial.
+Arguments: READY TRACEFS NAME BUFFER_KIB PORTS ADDRESS…; PORTS is one word; the trial has these ADDRESSes.
 """
 
 import _signal as signal
