@@ -192,7 +192,10 @@ JOURNAL_ONLY: Events = {
     "trial-reopened": ("A complete trial will run again.", "id"),
     "state-read": ("The state of a host is recorded before a trial changes it.", "id, host, state, lasting?"),
     "state-restored": ("A host was restored to the state that `state-read` records.", "id, host, lasting?"),
-    "restore-failed": ("A restored host differs from its `state-read`.", "id, host, differences, lasting?"),
+    "restore-failed": (
+        "A restored host differs from the state in `state-read`.",
+        "id, host, differences, lasting?",
+    ),
     "phase": ("A phase of a trial ends.", "id, phase, seconds"),
     "trial-finished": (
         "An attempt at a trial ends.",

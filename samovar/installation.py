@@ -97,7 +97,7 @@ def _building(what: str, folder: Path, emit: Emit) -> Iterator[None]:
 
 
 def _build(words: Sequence[str], sources: Path, what: str, environment: Mapping[str, str]) -> None:
-    """Run a command in a copy of the sources, as their own folder may be read-only.
+    """Run a command in a copy of the sources, because the original folder may be read-only.
 
     Raises InstallationError.
     """

@@ -125,7 +125,7 @@ def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "
 
 
 def parse_number(text: str) -> float:
-    """Return a number without a unit such as 0.98 or -3. Raises UnitError, also for nan and inf."""
+    """Return a number without a unit, such as 0.98 or -3. Raises UnitError, also for nan and inf."""
     if not re.fullmatch(rf"-?{_NUMBER}", text):
         raise UnitError(
             f"{quoted(text)} is not a number; expected digits such as 546 or 0.98, without a unit"

@@ -67,7 +67,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """The estimated offset of a host's clock; `stepped` if the latest reading contradicts earlier ones."""
+    """The estimated offset of a clock; `stepped` is True if the latest reading contradicts earlier ones."""
 
     host: str
     offset_s: float

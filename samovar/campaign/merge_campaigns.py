@@ -137,8 +137,8 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) ->
 
     If a campaign with exactly these results exists, it is returned instead. Files of trials are hard links to
     those of the shards, or copies on another file system. With `force`, shards may be missing, and their
-    versions may differ. Raises CampaignError if campaigns are not shards of one plan, are running, were
-    changed, or if a shard is there twice.
+    versions may differ. Raises CampaignError if the campaigns are not shards of one plan, if one of them is
+    running or was changed, or if a shard is there twice.
     """
     shards = sorted(map(_read_shard, dict.fromkeys(map(Path.resolve, folders))), key=lambda one: one.shard)
     _require_one_plan(shards)

@@ -80,10 +80,10 @@ class Archive:
 def _durations(folder: Path, testbed: str) -> Iterator[tuple[str, float]]:
     """Yield the durations on a testbed from a campaign's journal: the kind of each, and the seconds.
 
-    `overhead` is the overhead of a completed trial, with the time by which its traffic exceeded the planned
-    duration. `boot` is the duration of a reboot, `path` that of a path calibration. For a trial
-    that is not open any more, `done` is the duration of the last attempt, and `lost` that of each attempt
-    before it.
+    `overhead` is the overhead of a completed trial, including the time by which its traffic exceeded the
+    planned duration. `boot` is the duration of a reboot, `path` that of a path calibration. For a trial that
+    is not open any more, `done` is the duration of the last attempt, and `lost` that of each attempt before
+    it.
     """
     entries = read_journal(folder / JOURNAL)
     planned_s = {trial.id: trial.resolved.duration_s for trial in read_plan(folder).trials}

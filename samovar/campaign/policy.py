@@ -21,10 +21,10 @@ ONE_ATTEMPT = Config.model_construct(retries=0, backoff_s=0.0, backoff_most_s=0.
 class Policy:
     """The policy of a campaign on one testbed.
 
-    `config` is config.yaml, but `thresholds` and `calibrate` replace the keys `verdict` and `calibrate` in
-    it. `routers` maps pairs of addresses to the number of routers between them. `behind` maps each direction
-    of the bottleneck, `down` and `up`, to the addresses on its receiving side. `boots` maps hosts to boot
-    ids. `control_ports` are the ports of SSH, whose packets are not traffic of the experiment.
+    `config` is config.yaml, but `thresholds` replaces its key `verdict`, and `calibrate` replaces its key
+    `calibrate`. `routers` maps pairs of addresses to the number of routers between them. `behind` maps each
+    direction of the bottleneck, `down` and `up`, to the addresses on its receiving side. `boots` maps hosts
+    to boot ids. `control_ports` are the ports of SSH, whose packets are not traffic of the experiment.
     """
 
     config: Config = ONE_ATTEMPT

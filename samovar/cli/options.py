@@ -108,7 +108,7 @@ ALL = flag("--all/-a/every_trial", "Show every trial.")
 
 
 def only_option(*names: str, of: str = "") -> Callable[[Body], Body]:
-    """Return an option that picks trials by their levels; `of` is ` of A` for campaign A of two."""
+    """Return an option that picks trials by their levels; `of` says of which campaign, as in ` of A`."""
     return click.option(
         *names,
         multiple=True,

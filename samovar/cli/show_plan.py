@@ -55,7 +55,7 @@ class PlanPreview:
         return self.resume.picked.ids if self.resume.picked else self.plan.ids
 
     def trials(self) -> Iterator[tuple[int, Trial]]:
-        """Yield the trials that the preview is about, with their numbers in the plan, from 1."""
+        """Yield the trials that the preview is about, with their numbers in the plan (counted from 1)."""
         ids = set(self.picked_ids)
         yield from ((number, one) for number, one in enumerate(self.plan.trials, 1) if one.id in ids)
 
@@ -198,7 +198,7 @@ def _total(name: str, cost: Cost) -> str:
 
 
 def _times(cost: Cost) -> list[tuple[str, float, str]]:
-    """Return the times that are not 0, without the traffic: name, seconds, source of the estimate."""
+    """Return the times, other than the traffic's, that are not 0: name, seconds, source of the estimate."""
     times = cost.times
     rows = (
         ("overhead", cost.overhead_s, str(times.overhead)),

@@ -68,7 +68,7 @@ def flent_data(
 ) -> dict[str, Any]:
     """Return the content of a trial's data file.
 
-    `series` has the trial's rows of the table `series`, `metrics` its metrics by flow.
+    `series` has the trial's rows of the table `series`; `metrics` has the trial's metrics by flow.
     """
     flows, start_s = manifest["resolved"]["flows"], round(manifest["t_start_s"], 6)
     samples: dict[tuple[str, str, str], Points] = defaultdict(list)

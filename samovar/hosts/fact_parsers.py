@@ -71,8 +71,8 @@ def parse_tools(text: str) -> dict[str, str]:
 def parse_cc_available(text: str) -> tuple[str, ...]:
     """Parse a list of congestion controls: FreeBSD's sysctl net.inet.tcp.cc.available, or one name per line.
 
-    The sysctl's value is a comma-separated list, since FreeBSD 14 a table. If newreno is listed, the result
-    also has its Linux name, reno.
+    The sysctl's value is a comma-separated list up to FreeBSD 13, and a table in later releases. If newreno
+    is listed, the result also has its Linux name, reno.
     """
     rows = (re.split(r",\s*", line) if "," in line else line.split()[:1] for line in text.splitlines())
     names = {name.strip() for row in rows for name in row} - {"CCmod", ""}

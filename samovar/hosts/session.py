@@ -265,7 +265,7 @@ class Session:
             connection.close()
 
     def _beat(self, connection: SshConnection, shell: RemoteShell, stopped: threading.Event) -> None:
-        """Send heartbeats until `stopped` is set, so that controller and host notice if the other is gone.
+        """Send heartbeats until `stopped` is set, so that controller and host notice each other's absence.
 
         At each interval, the host's shell gets a command that tells it that its controller is alive
         (samovar_listen in shell.sh). The SSH server is also sent a request; if it does not answer, the

@@ -194,7 +194,7 @@ def _roles(plan: Plan) -> Mapping[str, str]:
 
 
 def _neutral(value: Any, roles: Mapping[str, str]) -> Any:
-    """Return JSON values with roles in place of hosts, and without names of interfaces and addresses."""
+    """Return JSON values with roles in place of hosts, and without addresses and interface names."""
     if isinstance(value, list):
         return [_neutral(one, roles) for one in value]
     if not isinstance(value, dict):

@@ -107,7 +107,7 @@ class FactorEffects:
         return f", as {' and '.join(texts)}"
 
     def _reasons(self, tree: Tree, one: Resolved, other: Resolved) -> Iterator[Reason]:
-        """Yield why each difference of two treatments has no effect."""
+        """Yield, for each difference between two treatments, why it has no effect."""
         for name, host in one.hosts.items():
             yield from self._reasons_of_host(tree, name, host, other.hosts[name], one.flows)
         if one.path is not None and other.path is not None:

@@ -51,9 +51,9 @@ class DirectionPlan(PlanValue):
 class MatchPlan(PlanValue):
     """The packets of a class in the downstream direction.
 
-    Packets that answer them belong to the class as well. A field of None matches all packets. Subnets are
-    written like 172.16.10.2/32. `port` is the destination port. `from_port` is the source port, and is the
-    receiver's port if data flows upstream.
+    Packets that answer them belong to the class as well. A field that is None matches all packets. Subnets
+    are written like 172.16.10.2/32. `port` is the destination port. `from_port` is the source port, and is
+    the receiver's port if data flows upstream.
     """
 
     from_subnet: str | None = None
@@ -172,7 +172,7 @@ class FlowPlan(PlanValue):
 
 
 class StopPlan(PlanValue):
-    """When the traffic of a trial ends although flows still run. The trial is then complete."""
+    """The condition that ends a trial's traffic although flows still run. The trial is then complete."""
 
     after_s: float | None = None
     when: str | None = None

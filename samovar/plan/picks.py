@@ -32,8 +32,9 @@ class Pick:
     """The options that pick trials of a plan. A trial is picked if every given option selects it.
 
     `only` are texts such as `cc=cubic,cdg mtu=1500`: a trial must have one of the levels of each factor.
-    `trials` are ids or beginnings of ids. `again` are results of trials in the campaign, such as `failed`.
-    Of the trials that these options select, only the first `first` in the plan's order are picked.
+    `trials` are ids or beginnings of ids. `again` are results such as `failed`: a trial's last result in the
+    campaign must be one of them. Of the trials that these options select, only the first `first` in the
+    plan's order are picked.
     """
 
     only: tuple[str, ...] = ()

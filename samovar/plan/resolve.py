@@ -154,7 +154,7 @@ def _transfer_s(values: TreatmentValues, flows: Sequence[FlowPlan]) -> float:
 
 
 def _rate_bps(values: TreatmentValues, flow: FlowPlan) -> float:
-    """Return the rate that a flow can reach in bit/s, limited by path, window, program and shaper."""
+    """Return the rate in bit/s that a flow can reach, limited by path, window, program and shaper."""
     route = values.placement.route(flow.from_host, flow.to_host)
     directions = ("up", "down") if route is not None and "up" in route.directions else ("down", "up")
     path_bps = next(filter(None, (values.path("rate", one) for one in directions)), SLOWEST_BPS)

@@ -144,7 +144,7 @@ class Group:
 class Trials(Sequence[Trial]):
     """The trials of a plan in their order.
 
-    Slots number the treatments of all parts, from the first treatment of the first part.
+    In `slots`, treatments are numbered through all parts, from the first treatment of the first part.
     """
 
     def __init__(self, parts: Sequence[Treatments], ids: Sequence[str], slots: Sequence[Slot]) -> None:

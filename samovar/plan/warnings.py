@@ -188,7 +188,7 @@ def _listed(value: Any) -> Sequence[str]:
 def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collection[FlowTraces]) -> list[str]:
     """Return the quantities that are missing for the first group of metrics.
 
-    The result is empty if some flow has all quantities that any one group needs.
+    The result is empty if some flow has all the quantities that one of the groups needs.
     """
     known = outputs.metrics
     needs = [[need for name in group if name in known for need in known[name].needs] for group in groups]

@@ -21,8 +21,9 @@ FOUND = "---- as found ----"
 RESTORED = "---- as restored ----"
 """Lines between the parts of the output of `finish`."""
 STOP_GRACE_S = 60.0
-"""A logger that is not stopped ends by itself when it has run for the longest traffic and this many seconds.
-They include the phase `arm`, in which a lab's only processor may need half a minute to start all programs."""
+"""A logger that is not stopped ends by itself after the duration of the longest traffic plus this many
+seconds. They include the phase `arm`, in which a lab's only processor may need half a minute to start all
+programs."""
 
 
 class TrialScripts:
@@ -305,8 +306,8 @@ class TrialScripts:
         """Return text that gives a host's watch an order: `stop`, or NAME.halt or NAME.doubt for one client.
 
         NAME.halt ends the client. NAME.doubt is given after the client's server has ended, and makes the
-        client fail if it still runs. The host's long-lived shell must survive the text, so no special
-        built-in has a redirection.
+        client fail if it still runs. The host's long-lived shell must survive the text, so it has no special
+        built-in with a redirection.
         """
         folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
         file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")

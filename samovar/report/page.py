@@ -146,7 +146,7 @@ def _place(values: dict[Value, int], value: Value) -> int:
 
 
 def _checks(manifest: Json) -> Iterator[tuple[str, ...]]:
-    """Yield result, check, host, requested and observed value of each check, failed checks first."""
+    """Yield each check's result, name, host, requested and observed value; failed checks come first."""
     rows = []
     for one in manifest.get("checks") or []:
         result = "passed" if one.get("ok") else str(one.get("severity") or "failed")

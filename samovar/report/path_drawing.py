@@ -17,8 +17,8 @@ LINE_PITCH = 0.72
 HOST_HEIGHT = 0.76
 """The height in rows of a host with one line on each side."""
 JOINTS = (0.44, 0.56)
-"""The joints of links are between these shares of the width of the gap between two columns, so that labels
-have room on both sides."""
+"""The joints of links are between these two positions in the gap between two columns (shares of its width),
+so that labels have room on both sides."""
 
 
 class Port(NamedTuple):
@@ -101,7 +101,7 @@ def _columns(hosts: Json, ports: Sequence[Port], bottleneck: Mapping[str, str]) 
 def _boxes(columns: Mapping[str, int], ports: Sequence[Port], gaps: Mapping[str, int]) -> dict[str, HostBox]:
     """Return the position of each host: the hosts of a column are stacked, centred on the middle.
 
-    The height of a host depends on its side with more lines.
+    The height of a host depends on the side that has more lines.
     """
     boxes: dict[str, HostBox] = {}
     for column in set(columns.values()):

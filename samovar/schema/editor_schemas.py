@@ -252,7 +252,7 @@ class ExperimentSchema:
         return self._keyed([one for one in self._targets if one.form == types.Form.PER_HOST], self._value)
 
     def _factors(self) -> Json:
-        """Return the schema of `factors`: targets with their levels, invented names with linked levels."""
+        """Return the schema of `factors`: targets with levels, and invented names with linked levels."""
         found = self._keyed(self._targets, self._factor)
         words = "Levels that set several keys: a list of mappings, each {factor: value, ..., label: word}."
         linked = self._refer("LinkedLevels", lambda: _levels(self._linked_level()))

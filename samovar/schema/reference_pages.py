@@ -98,7 +98,7 @@ class Page:
         return self._table(model)
 
     def _other_keys(self, _: str) -> Iterator[str]:
-        """Yield heading and table of each model without a block on the page, except Thresholds."""
+        """Yield heading and table of each model (except Thresholds) for which the page has no block."""
         for name, model in self._models.items():
             if name not in self._anchors and model is not keys.Thresholds:
                 yield from (f"### {spaced(name)}", "", document_of(model), "", *self._table(model), "")
@@ -189,7 +189,7 @@ def series_lines(outputs: Outputs) -> Iterator[str]:
 def option_lines(groups: Sequence[Mapping[str, Output]]) -> Iterator[str]:
     """Yield the table of the options of all figures and tables. Equal options of several figures share a row.
 
-    The column `of` names the figures and tables only if options of one name differ.
+    The column `of` names the figures and tables of an option only if options of the same name differ.
     """
     owners: dict[str, dict[tuple[str, str], list[str]]] = {}
     for name, output in (pair for group in groups for pair in group.items()):

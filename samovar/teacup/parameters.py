@@ -39,7 +39,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Target:
-    """A key of samovar that is set from TEACUP's V_ variables, the names of these, and the key's value.
+    """A key of samovar, the V_ variables of TEACUP that set it, and a function that returns its value.
 
     The value is None if the key is not set. A `required` key needs a constant value even if a factor sets it.
     """

@@ -155,7 +155,7 @@ def _own_needs(header: Header, end: str | None = None) -> Iterator[Need]:
 def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alternative]]:
     """Yield pairs: a need of a generator or logger on a host, and a recipe that can replace this program.
 
-    The replacement does not have the need.
+    The replacement itself does not have this need.
     """
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
     for program in scripts.processes(host):

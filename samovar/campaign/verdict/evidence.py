@@ -202,7 +202,7 @@ class Evidence:
 
     @cached_property
     def captures(self) -> tuple[tuple[CapturePlan, CaptureSummary], ...]:
-        """Every planned capture with a summary of its first packets, at most `capture_packets`."""
+        """Every planned capture, with a summary of its first packets (at most `capture_packets` of them)."""
         return tuple((plan, self._read(plan)) for plan in self.resolved.captures)
 
     def capture_file(self, plan: CapturePlan) -> Path:

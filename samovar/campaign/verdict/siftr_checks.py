@@ -19,8 +19,8 @@ HASH_COLUMNS: Mapping[str, int] = {"1.2": 1, "1.3": 0}
 """For each version, the number of columns between direction and time: 1.2 has a hash there, which shifts all
 later columns by one."""
 LOST = ("malloc", "mtx")
-"""Endings of the footer's counters of lost packets, which SIFTR skipped because it got no memory or no lock.
-Packets that it skipped because they have no local socket are not lost."""
+"""Endings of the names of the footer's counters of lost packets, that is, packets that SIFTR skipped because
+it got no memory or no lock. Packets that it skipped because they have no local socket are not lost."""
 TICK_S = 0.01
 """The resolution of time stamps on some file systems. The end of the traffic is known from a file's time
 stamp."""

@@ -178,7 +178,7 @@ class Flow(WithParameters):
         "Number of flows, labelled FLOW-1, FLOW-2 …; 0 leaves the flow out.", None
     )
     every_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
-        "Time between the starts of the flows of `count`.", 0.0
+        "Time between the starts of the flows, if `count` makes several.", 0.0
     )
     arrivals: Arrivals | None = entry("Flows, labelled FLOW-1, FLOW-2 …, that begin at random times.", None)
 

@@ -344,7 +344,7 @@ Treatment = Mapping[str, Level]
 
 
 def included_treatments(part: Part) -> Iterator[Treatment]:
-    """Yield the treatments that a part's include lines add, in the order of its factors."""
+    """Yield the treatments that the lines of a part's `include` add; factors are in the part's order."""
     for line in part.include:
         yield {name: included_level(part, name, line[name]) for name in part.factors}
 

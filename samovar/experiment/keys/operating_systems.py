@@ -16,8 +16,8 @@ class OperatingSystem:
     """An operating system. `folders` below templates/ have its recipes; earlier folders take precedence.
 
     `packages` maps programs of generators to packages, and `install` is the command that installs a package.
-    `cc_parameters` are the parameters of all its congestion controls `ccs`, where `reno` also means FreeBSD's
-    newreno.
+    `ccs` are its congestion controls, where `reno` also means FreeBSD's newreno; `cc_parameters` are the
+    parameters of all of them.
     """
 
     title: str
