@@ -146,7 +146,7 @@ def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
     sets.sort(key=lambda column: (max(column), -weights[column]))
 
     def changing_hosts(order: Iterable[tuple[int, ...]]) -> int:
-        """Count the changes of hosts if sets are nested in this order and whole plots run in order."""
+        """Count the changes of hosts if the sets are nested in this order and the plots run in order."""
         columns = list(order)
         rows = sorted(set(zip(*columns, strict=True)))
         return sum(

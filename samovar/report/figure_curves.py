@@ -228,7 +228,7 @@ def _curve(
 
 
 def encoded(values: Sequence[float]) -> Json:
-    """Return numbers as the least of them and their differences from it, as 32-bit floats in Base64.
+    """Return the least of the numbers, and their differences from it as 32-bit floats in Base64.
 
     Rounding moves a value by at most a 16-millionth of the range of all values, much less than a pixel.
     """
