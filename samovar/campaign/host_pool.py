@@ -46,7 +46,7 @@ class _SuspectHost:
 class HostPool:
     """The hosts that a campaign uses on one testbed; lost or changed hosts are repaired between trials.
 
-    `quarantined` maps each host that this run no longer uses to the reason. `systems` maps hosts to their
+    `quarantined` has the reason for each host that this run no longer uses. `systems` maps hosts to their
     operating systems. `treatments` is the number of treatments in the plan.
     """
 

@@ -35,8 +35,8 @@ from samovar.recipes import TrialScripts
 class TestbedSetup:
     """A testbed that takes part in a campaign, with the plan as resolved for this testbed.
 
-    `blocked` maps trials to the reasons why this testbed cannot run them. `unreachable` maps hosts that did
-    not answer to the reason. `machines` maps hosts to their boot timeouts and power commands.
+    `blocked` maps trials to the reasons why this testbed cannot run them. `unreachable` has the reason for
+    each host that did not answer. `machines` maps hosts to their boot timeouts and power commands.
     """
 
     testbed: str

@@ -198,7 +198,7 @@ BARS: Mapping[str, str] = {
     "verifying": "verify",
     "exported": "export {file}",
 }
-"""Maps each event that moves the progress bar to the bar's label."""
+"""The label of the progress bar, for each event that moves the bar."""
 
 
 class EventDisplay:

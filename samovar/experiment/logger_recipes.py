@@ -26,8 +26,8 @@ def recorders_by_system(
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the recipes that record a quantity, by system, each system's default recipe first.
 
-    The systems are all operating systems and `systems`, which may be releases such as freebsd-11. Systems
-    without such a recipe are left out.
+    All operating systems are included, and those in `systems`, which may be releases such as freebsd-11.
+    Systems without such a recipe are left out.
     """
     every = dict.fromkeys((*OPERATING_SYSTEMS, *systems))
     found = {os: catalogue.quantities(os).get(quantity, ()) for os in every}

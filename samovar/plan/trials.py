@@ -218,7 +218,7 @@ def _keys(part: Treatments, view: View) -> Iterable[Hashable]:
 
 
 class DesignError(PlanError):
-    """The treatments of a part cannot be planned; `place` are the nested keys at fault in the part."""
+    """The treatments of a part cannot be planned; `place` has the nested keys at fault."""
 
     def __init__(self, part: str, place: tuple[str, ...], message: str) -> None:
         self.part, self.place = part, place

@@ -40,7 +40,7 @@ VOLATILE_FACTS = ("boot_id", "disk_free_bytes", "clock_offset_s", "clock_error_s
 """Recorded facts about a host that are not compared, because they differ between any two campaigns."""
 COMPARISON_PDF, JUNIT = "comparison.pdf", "junit.xml"
 ELEMENTS = {FAILED: "failure", NO_DATA: "error"}
-"""Maps each verdict that does not pass to the element that a JUnit test case gets."""
+"""The element that a JUnit test case gets for each verdict that does not pass."""
 
 
 @dataclass(frozen=True)

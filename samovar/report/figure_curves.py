@@ -174,7 +174,7 @@ def _form_of_layout(layout: Json, columns: Columns) -> CurveForm | None:
 
 
 def _panels(form: CurveForm, columns: Columns) -> list[str]:
-    """Return the title of the panel of each row: the values of its facets, with the unit of a quantity."""
+    """Return each row's panel title: the values of the row's facets, and for a quantity also its unit."""
     units = columns.get("unit") or [""] * len(columns[form.x])
     rows = list(zip(units, *(columns[one] for one in form.facets), strict=True))
     titles = {row: _panel_title(form, *row) for row in set(rows)}

@@ -118,7 +118,7 @@ def trial_table(campaigns: Sequence[ListedCampaign], page_folder: Path) -> Json:
 def trial_details(campaigns: Sequence[ListedCampaign]) -> Json:
     """Return checks, files and scripts of each listed trial, as indices into lists without duplicates.
 
-    `scripts` has pairs of a file's name and its text; secrets were removed when it was recorded.
+    `scripts` has pairs of a file's name and its text, from which secrets were removed during the run.
     """
     checks: dict[tuple[str, ...], int] = {}
     names: dict[str, int] = {}

@@ -209,7 +209,7 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
 
 
 def _path_in_study(one: ReportedCampaign, file: str) -> str:
-    """Return where a study's folder has a file of a bundle: its path with the campaign's name inserted."""
+    """Return the path of a bundle's file in a study's folder: the campaign's name is inserted."""
     kind, _, rest = file.partition("/")
     return f"{kind}/{one.name}/{rest}" if rest else f"data/{one.name}/{kind}"
 

@@ -92,7 +92,7 @@ class Configuration:
             return default
 
     def refuse(self, message: str) -> DefinitionError:
-        """Return the error for a configuration from which nothing can be written."""
+        """Return the error for a configuration that cannot be imported."""
         return DefinitionError.at(self.path, message)
 
     # Hosts

@@ -71,7 +71,7 @@ def evaluate(node: ast.expr, names: Mapping[str, Value]) -> Value:
 
 
 def parse(text: str, file: str, mode: str = "exec") -> Any:
-    """Return the syntax tree of a text; raises DefinitionError, which does not quote it (passwords)."""
+    """Return the syntax tree of a text; raises DefinitionError without quoting the text (passwords)."""
     try:
         return ast.parse(text, mode=mode)
     except SyntaxError as error:

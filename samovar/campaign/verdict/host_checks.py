@@ -28,7 +28,7 @@ FAILURES = (f"{NETWORK}{UNKNOWN}", f"{SHAPING}{UNKNOWN}")
 """A host reports the first key if reading MTUs and routes failed, the second if listing queue disciplines and
 rules failed."""
 LEAST_SECONDS = 4
-"""Traffic with fewer whole seconds does not show whether a busy router kept the rate of its bottleneck."""
+"""Traffic must last this many whole seconds to show whether a busy router kept the bottleneck's rate."""
 OFFLOAD = "offload."
 """The prefix of offload flags in a host's state, including flags that the trial does not set."""
 

@@ -21,7 +21,7 @@ LEAF = "10:"
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error, zlib.error)
 """Exceptions that reading a damaged or hostile trace may raise."""
 DUMMYNET = "dummynet"
-"""Column `qdisc` of a queue trace of FreeBSD, where column `handle` is the number of the dummynet pipe."""
+"""The value of `qdisc` in queue traces of FreeBSD, where `handle` is the number of the dummynet pipe."""
 
 
 @contextmanager

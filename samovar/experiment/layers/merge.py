@@ -1,8 +1,8 @@
 """Merge layers of an experiment: base experiments, fragments, the file itself, a profile, `--set`.
 
 Mappings are merged key by key; any other value is replaced by that of the stronger layer. A layer may change
-flows and loggers by name ({bulk: {size: 1GB}}), and add one if it gives all keys that are needed. Replaced
-values stay beside the new value (Map.overridden), so that `fab explain` can show them.
+flows and loggers by name ({bulk: {size: 1GB}}), and add a flow or logger by giving all required keys.
+Replaced values stay beside the new value (Map.overridden), so that `fab explain` can show them.
 """
 
 from __future__ import annotations
