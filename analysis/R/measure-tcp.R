@@ -43,8 +43,8 @@ timestamp_rtt <- function(capture, flow) {
 #'
 #' @param capture A capture at the flow's sender, from [read_pcap()].
 #' @param flow Name of the flow that carries the data.
-#' @return A one-row data.table with `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, `handshake`, `acknowledged`, `closed` (TRUE if the
-#'   capture has the SYN, the acknowledgement of all data, or a FIN, respectively).
+#' @return A one-row data.table with `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, and TRUE or FALSE in
+#'   `handshake` (the capture has the SYN), `acknowledged` (it has the acknowledgement of all data) and `closed` (it has a FIN).
 #' @source RFC 9293; N. Dukkipati and N. McKeown, Why flow-completion time is the right metric, 2006.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))

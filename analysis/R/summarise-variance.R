@@ -16,7 +16,7 @@
 #' @param highest Interactions of more factors than this are combined into one term.
 #' @return A data.table, a row per term, then `block` (if there are several), `residual` and `total`: `term` (names of factors joined by ":"), `df`,
 #'   `sum_sq`, `share` (\eqn{\eta^2}), `generalised` (\eqn{\eta^2_G}) and `omega_sq` (\eqn{\omega^2}; negative where a term explains less than noise
-#'   would). A term that these trials cannot distinguish from others has `df` 0 and no shares. NULL if all values are equal or no factor has two levels.
+#'   would). A term that these trials cannot distinguish from others has `df` 0 and no shares. NULL if all values are equal or no factor has two levels or more.
 #' @source Langsrud, ANOVA for unbalanced data: use type II instead of type III sums of squares, 2003; Olejnik and Algina, Generalized eta and omega
 #'   squared statistics, 2003.
 #' @examples

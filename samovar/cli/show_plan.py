@@ -198,7 +198,7 @@ def _total(name: str, cost: Cost) -> str:
 
 
 def _times(cost: Cost) -> list[tuple[str, float, str]]:
-    """Return the times, other than the traffic's, that are not 0: name, seconds, source of the estimate."""
+    """Return the name, the seconds and the source of each time beside the traffic that is not 0."""
     times = cost.times
     rows = (
         ("overhead", cost.overhead_s, str(times.overhead)),

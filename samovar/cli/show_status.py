@@ -133,7 +133,7 @@ def _symbols(states: Sequence[str], room: int) -> str:
 
 
 def legend(states: Iterable[str]) -> str:
-    """Return the legend of a grid: each symbol that occurs, the number of trials, and its meaning."""
+    """Return the legend of a grid: each symbol that occurs, with its meaning and number of trials."""
     counts = Counter(states)
     shown = (f"{mark} {counts[state]:,} {state}" for state, mark in SYMBOLS.items() if counts[state])
     return GAP.join(shown)

@@ -1,4 +1,4 @@
-"""Run scripts in one long-lived shell per host: the text protocol, with a time limit for every answer.
+"""Run scripts in one long-lived shell per host, through a text protocol whose answers all have a time limit.
 
 The shell (shell.sh, POSIX sh only) reads commands from the SSH channel. It runs a script in a background
 child. Meanwhile, the shell can read a command to kill the script, and it notices when the channel ends
@@ -196,7 +196,7 @@ class RemoteShell:
             self._receive(lambda *_: None, "", bytearray(), until)
 
     def _request(self, text: Callable[[str], str], deadline_s: float, what: str) -> str:
-        """Send a command with a new mark; return the line of the answer after the mark."""
+        """Send a command with a new mark; return the rest of the answer's line that starts with the mark."""
         mark, buffer = new_mark(), bytearray()
         until = time.monotonic() + deadline_s
         try:

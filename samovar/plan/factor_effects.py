@@ -244,7 +244,7 @@ def _class_reasons(
 
 
 def _at(tree: Tree, flow: FlowPlan, key: str) -> yaml_tree.Position | None:
-    """Return the position of a flow's key in a part: in the factor that sets it, or else in `traffic`."""
+    """Return where a part sets a key of a flow: in the factor that sets it, or else in `traffic`."""
     factors = yaml_tree.node_at(tree, "factors")
     for name, node in factors.items() if isinstance(factors, yaml_tree.Map) else ():
         if name == f"traffic.{flow.group}.{key}":

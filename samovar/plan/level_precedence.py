@@ -28,7 +28,7 @@ from samovar.units import UnitError, format_duration
 
 Row = tuple[int, ...]
 """A treatment: for each factor, the index of its level."""
-OFF = "off"  # a switch that is off may be left out for a recipe without this switch
+OFF = "off"  # a parameter that is off may be left out for a recipe without this parameter
 QUEUE = ("buffer", "aqm")
 """Keys of the path whose single value applies to both directions if the rate is given for both."""
 DELAYS = ("delay", "rtt")
@@ -299,9 +299,9 @@ class TreatmentValues:
     ) -> dict[str, str]:
         """Return the parameters of a recipe as text: `own`, overridden by levels that set keys of `owner`.
 
-        A formula is replaced by its value if the recipe declares the parameter as a quantity. A switch that
-        is off is left out for a recipe that has no such switch. `recipe` has the recipe's kind and name and
-        its host; any other parameter that this recipe does not have is an error.
+        A formula is replaced by its value if the recipe declares the parameter as a quantity. A parameter
+        that is `off` is left out for a recipe that does not have it. `recipe` has the recipe's kind, its name
+        and its host; any other parameter that this recipe does not have is an error.
         """
         texts, reserved = dict(own), keys.varied_keys(owner)
         for target in self.context.setters:

@@ -30,7 +30,7 @@ MOST_NESTINGS_TRIED = 4
 REBOOT, RESET = "reboot", "interface-reset"
 
 Column = Sequence[Hashable]
-"""A value for each treatment. Hosts need not change between treatments with equal values."""
+"""A value for each treatment. Between treatments with equal values, no setting of a host has to change."""
 States = Mapping[str, Column]
 """Maps a host to its settings that are costly to change, in each treatment; empty if none is changed."""
 

@@ -51,7 +51,7 @@ class Catalogue:
         return frozenset(self._files(kind, os))
 
     def _find_files(self, kind: str, os: str) -> Mapping[str, Path]:
-        """Return the file of each recipe of a kind for a system, by name.
+        """Map the names of a kind's recipes to their files for a system.
 
         More specific systems take precedence.
         """

@@ -30,7 +30,7 @@ rules failed."""
 LEAST_SECONDS = 4
 """Traffic must last this many whole seconds to show whether a busy router kept the bottleneck's rate."""
 OFFLOAD = "offload."
-"""The prefix of offload flags in a host's state, including flags that the trial does not set."""
+"""In a host's state, the keys of all offload flags begin with this, whether the trial sets it or not."""
 
 
 def check_settings(evidence: Evidence) -> Iterator[Check]:

@@ -158,7 +158,7 @@ def number_of(flow: Flow, testbed: Testbed) -> int | None:
 
 
 def members_of(flow: Flow, testbed: Testbed, number: int | None = None) -> Iterator[Member]:
-    """Yield the flows that an entry expands to, assigned to the hosts of plural roles in turn.
+    """Yield the flows that an entry expands to. If a role stands for several hosts, they take turns.
 
     `number` is the number of random arrivals, which number_of() does not know. If `from` or `to` names no
     host, nothing is yielded.

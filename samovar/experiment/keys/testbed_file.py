@@ -301,7 +301,7 @@ class Bottleneck(Strict):
 
 
 class LinkBottleneck(Strict):
-    """A link as bottleneck: the queue is in the link's device, such as a pair of adapters."""
+    """A link as bottleneck: the device that forms the link, such as a pair of adapters, has the queue."""
 
     link: Name = entry("Link whose adapters have the queue.")
 
