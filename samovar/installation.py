@@ -27,8 +27,7 @@ SHIPPED = CHECKOUT or PACKAGE / "shipped"
 """The folder with templates/, analysis/, hosts/, experiments/ and packages.debian."""
 TEMPLATES = SHIPPED / "templates"
 COMPLETED = ("experiments/fragments", "experiments/studies", "experiments", "hosts")
-"""Folders of a project in which commands also find the shipped files, unless the project has a file of the
-same name."""
+"""Folders of a project that shipped files complement: a file that the project lacks is the shipped one."""
 BUILD_TIMEOUT_S = 1800
 SECTIONS_TO_RUN = "# The tests"
 """The line of packages.debian that precedes the packages that only tests need."""

@@ -115,7 +115,8 @@ spread_of <- function(value) {
 #' @param campaign A campaign from [read_campaign()].
 #' @param metrics Table of trial metrics.
 #' @return Rows like those of [summarise_metrics()] for the metrics `rtt_rwnd_linearity_r2` and `rtt_rwnd_slope_ratio`, with an empty level of `rwnd`; `n`
-#'   is the number of windows. No rows if fewer than three windows leave the buffer unfilled; NULL if no trial has exactly one flow.
+#'   is the number of windows. There are no rows without at least three receive windows that are too small to fill the buffer; NULL if no trial has
+#'   exactly one flow.
 #' @examples
 #' campaign <- read_campaign(samovar_example("campaign"))
 #' metrics <- data.table::rbindlist(lapply(campaign$manifests, \(manifest) {

@@ -103,7 +103,8 @@ def begin_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit
     try:
         (folder / "trials").mkdir(parents=True)
     except FileExistsError:
-        raise CampaignError(f"{folder}: exists already; run the command again") from None
+        why = "was created just now by another process; run the command again"
+        raise CampaignError(f"{folder}: {why}") from None
     for name, content in sources.items():
         write_whole(folder / name, content)
     write_whole(folder / PLAN, plan.to_json())

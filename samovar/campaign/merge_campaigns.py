@@ -159,7 +159,7 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) ->
     plan = Plan.from_json(shards[0].whole_plan)
     target = new_folder(plan, results)
     if target.exists():
-        raise CampaignError(f"{target}: exists already; run the command again")
+        raise CampaignError(f"{target}: was created just now by another process; run the command again")
     try:
         with TemporaryDirectory(prefix=".merging-", dir=target.parent) as place:
             folder = Path(place) / target.name

@@ -176,7 +176,7 @@ def duration_s(flow: FlowPlan, stop: StopPlan | None) -> float | None:
 
 
 def ends_before(stop: StopPlan, flows: Flows) -> bool:
-    """Return whether every flow has ended by itself when the traffic is stopped."""
+    """Return whether every flow ends by itself before the traffic is stopped."""
     ends_s = [flow.start_s + flow.duration_s for flow in flows if flow.duration_s is not None]
     timed = all(flow.duration_s is not None or flow.until is not None for flow in flows)
     return timed and stop.after_s is not None and max(ends_s, default=0.0) <= stop.after_s

@@ -152,7 +152,8 @@ def _is_complete(key: str, change: Node) -> bool:
 
 
 def _not_a_change(what: str, name: str) -> str:
-    return f"{name}: must be a mapping with keys of a {what}; a list is written [{{{what}: NAME, …}}]"
+    listed = f"[{{{what}: NAME, …}}]"
+    return f"{name}: must be a mapping with the keys that a {what} may have; as a list, write {listed}"
 
 
 def entry_names(key: str, entries: Node | None) -> list[str]:

@@ -177,7 +177,7 @@ def test_overrides_are_written_into_the_plan(folder: Folder) -> None:
         ("traffic.bluk.size=1MB", "--set traffic.bluk.size=1MB: unknown flow 'bluk'; did you mean 'bulk'? known: bulk, other", 1),
         ("cc=[cubic, 9 lives]", "--set cc=[cubic, 9 lives]: cc: '9 lives' is not a congestion control", 12),
         ("parts.two.path.rate=1Mbit", "--set parts.two.path.rate=1Mbit: 'path.rate' is set by the levels of factor 'home'; use --set home=...", 1),
-        ("traffic.bulk=3", "--set traffic.bulk=3: bulk: must be a mapping with keys of a flow; a list is written [{flow: NAME, …}]", 14),
+        ("traffic.bulk=3", "--set traffic.bulk=3: bulk: must be a mapping with the keys that a flow may have; as a list, write [{flow: NAME, …}]", 14),
         ("tcp.sak=on", "--set tcp.sak=on: unknown setting on linux 'tcp.sak'; did you mean 'tcp.sack'?", 1),
         ("experiment=x", "--set experiment=x: 'experiment' cannot be set; use --testbed, --profile or a file that extends this one", 1),
         ("testbed=lab", "--set testbed=lab: 'testbed' cannot be set; use --testbed, ", 1),
