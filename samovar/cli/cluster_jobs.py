@@ -7,12 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
+from threading import Event, Thread
 
 from samovar.analyse import AnalysedPart, measure_commands, unmeasured
 from samovar.atomic_files import write_json
@@ -29,7 +30,9 @@ from samovar.units import counted
 SLURM = "slurm"
 SNAKEFILE = TEMPLATES / "cluster" / "Snakefile"
 LAST_LINES = 15
-"""The number of lines that are shown from the end of a failed job's output."""
+"""The number of lines that are shown again from the end of a failed job's output."""
+FOLLOW_S = 2.0
+"""How often the output of running jobs is read, in seconds."""
 JOBS = 8
 """The number of jobs without the option --jobs."""
 PROCESSES = 2
@@ -57,7 +60,7 @@ class Jobs:
 
 
 def run_jobs(jobs: Jobs, on: str, results: Path, again: str) -> list[int]:
-    """Run jobs with Snakemake; return the numbers of the failed jobs, counted from 1.
+    """Run jobs with Snakemake, and show their output; return the numbers of the failed jobs, counted from 1.
 
     `on` is `slurm`, or the folder of a Snakemake profile. `again` is the command that is shown after Ctrl-C.
     """
@@ -72,15 +75,51 @@ def run_jobs(jobs: Jobs, on: str, results: Path, again: str) -> list[int]:
         write_json(folder / "config.json", {name: getattr(jobs, name) for name in names})
         words = ["--snakefile", str(SNAKEFILE), "--directory", str(folder), "--jobs", str(len(jobs.commands))]
         words += ["--configfile", str(folder / "config.json"), "--keep-going", *executor]
-        (code,) = run_processes({on: [sys.executable, "-m", "snakemake", *words]}, folder, again)
+        words += ["--quiet", "host", "rules", "reason"]
         numbers = range(1, len(jobs.commands) + 1)
+        logs = {f"{number}/{len(numbers)}": folder / f"{jobs.rule}-{number}.log" for number in numbers}
+        with _growing_files_shown(logs):
+            (code,) = run_processes({on: [sys.executable, "-m", "snakemake", *words]}, folder, again)
         failed = [number for number in numbers if not (folder / f"{jobs.rule}-{number}").exists()]
         not_run = f"the job has not run, or its node does not have {results}, which all nodes must share"
         for number in failed:
-            log = folder / f"{jobs.rule}-{number}.log"  # its first line names the node
-            lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-            show(f"{number}/{len(numbers)}  {line}" for line in lines[-LAST_LINES:] or [not_run])
+            name = f"{number}/{len(numbers)}"
+            lines = logs[name].read_text(errors="replace").splitlines() if logs[name].exists() else []
+            show(f"{name}  {line}" for line in lines[-LAST_LINES:] or [not_run])
     return failed or list(numbers) * bool(code)
+
+
+@contextmanager
+def _growing_files_shown(files: Mapping[str, Path]) -> Iterator[None]:
+    """Show each line that is appended to the files, after the file's name, while the context is active.
+
+    A file is opened again for each reading, since NFS shows what another node has written only then.
+    """
+    ended, shown_bytes = Event(), dict.fromkeys(files, 0)
+
+    def show_new_lines(all_of_it: bool) -> None:
+        for name, path in files.items():
+            if not path.exists():
+                continue
+            with path.open("rb") as file:
+                file.seek(shown_bytes[name])
+                new = file.read()
+            whole = new if all_of_it else new[: new.rfind(b"\n") + 1]
+            shown_bytes[name] += len(whole)
+            show(f"{name}  {line}" for line in whole.decode(errors="replace").splitlines())
+
+    def follow() -> None:
+        while not ended.wait(FOLLOW_S):
+            show_new_lines(False)
+
+    follower = Thread(target=follow)
+    follower.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        follower.join()
+        show_new_lines(True)
 
 
 def run_processes(commands: Mapping[str, Sequence[str]], folder: Path, again: str) -> list[int]:

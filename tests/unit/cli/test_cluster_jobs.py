@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -56,17 +57,34 @@ def test_without_slurm_or_a_profile_nothing_is_submitted(
 
 
 @has_snakemake
-def test_the_numbers_and_last_lines_of_failed_jobs_are_shown(
+def test_the_output_of_jobs_is_shown_and_the_last_lines_of_failed_jobs_again(
     tmp_path: Path, profile: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     commands = ["true", "seq 100; exit 3", "cat given.json && false"]
     jobs = Jobs("shard", commands, memory_mb=100, minutes=1, files={"given.json": "a word"})
     assert run_jobs(jobs, str(profile), tmp_path / "results", "fab again") == [2, 3]
     out = capfd.readouterr().out
-    assert "\n2/3  100\n" in out
-    assert "\n2/3  85\n" not in out
+    assert out.count("\n2/3  100\n") == 2
+    assert out.count("\n2/3  85\n") == 1
+    assert out.count("\n1/3  on ") == 1
     assert '3/3  "a word"' in out
     assert list((tmp_path / "results").iterdir()) == []
+
+
+@has_snakemake
+def test_a_line_of_a_job_is_shown_while_the_job_runs(tmp_path: Path, profile: Path) -> None:
+    go_on = tmp_path / "go-on"
+    jobs = f"Jobs('shard', ['echo ready; until [ -e {go_on} ]; do sleep 0.1; done'], 100, 1, {{}})"
+    code = "from samovar.cli.cluster_jobs import *; "
+    code += f"run_jobs({jobs}, {str(profile)!r}, Path({str(tmp_path / 'results')!r}), 'fab again')"
+    with subprocess.Popen([sys.executable, "-uc", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            assert "1/1  ready\n" in iter(process.stdout.readline, "")
+        finally:
+            go_on.touch()
+        process.stdout.read()
+        assert process.wait(60) == 0
 
 
 @has_snakemake
