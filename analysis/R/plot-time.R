@@ -322,7 +322,7 @@ listed_words <- function(words, last) {
 #'
 #' Each PAUSE frame is drawn as a tick below the curve of cwnd, and each packet that the host's own interface rejected as a dotted line.
 #'
-#' @param data A table with `column` (factor, one panel each), `quantity` ("cwnd", "pause", "drop"), `t_s`, `value` (packets, of cwnd).
+#' @param data A table with `column` (factor, one panel each), `quantity` ("cwnd", "pause", "drop"), `t_s`, `value` (in packets, for cwnd only).
 #' @return A ggplot.
 #' @examples
 #' cwnd <- data.table::data.table(column = factor("one trial"), quantity = "cwnd", t_s = 0:9 / 10, value = 10:19)

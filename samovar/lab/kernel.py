@@ -145,7 +145,7 @@ def allow_cc(names: str) -> None:
     try:
         CC_ALLOWED.write_text(names + "\n", encoding="ascii")
     except OSError as error:
-        remedy = "let root write this file, or set kernel: uml in the testbed"
+        remedy = "make this file writable for root, or set kernel: uml in the testbed"
         raise LabError(f"{CC_ALLOWED}: {error.strerror}; {remedy}") from error
 
 

@@ -152,7 +152,7 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
         "",
         wanted := kernel.find_user_mode(user_mode).release,
     ):
-        difference = f"runs on user-mode Linux {record.release}, and `lab.uml` of config.yaml is {wanted}"
+        difference = f"runs on user-mode Linux {record.release}, but `lab.uml` of config.yaml is {wanted}"
     if difference:
         raise LabError(f"lab {record.testbed}: {difference}; stop it with fab lab.down first")
 

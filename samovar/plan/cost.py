@@ -208,7 +208,7 @@ def _recorded(
     """Yield (host, bytes of compressed packets, bytes of samples) of each capture and logger.
 
     If flows offer more than the path can carry, they share its rate. With `most`, the flows that a capture
-    sees are assumed to use the whole rate.
+    sees are assumed to fill the rate together.
     """
     offers = [_offer(flow, resolved, catalogue) for flow in resolved.flows]
     for capture in resolved.captures:

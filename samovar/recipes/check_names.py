@@ -76,7 +76,7 @@ def _undefined(
 ) -> Generator[Mistake, None, frozenset[str]]:
     """Yield the names that neither samovar nor the recipe defines; return those that the recipe defines.
 
-    A name that is used outside the loop that defines it is found only when the recipe is rendered.
+    The use of a name outside the loop that defines it is not found here, only when the recipe is rendered.
     """
     from jinja2 import meta, nodes
 

@@ -184,7 +184,7 @@ class ExperimentSchema:
         return {**made, "allOf": [*made.get("allOf", []), *rules]}
 
     def _limited(self, own: Set[str], parameters: Json) -> Json:
-        """Return the rule that an object has only keys in `own` or `parameters`, which has their schemas."""
+        """Return the rule that an object has only keys in `own`, or in `parameters` with their schemas."""
         return {"propertyNames": {"enum": sorted({*own, *parameters})}, "properties": parameters}
 
     def _device_parameters(self) -> Json:

@@ -29,7 +29,7 @@ share."""
 LEFT_OUT = "left out: "
 REPORT = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
 WAITS = 4
-"""Sender and receiver of a probe may wait for each other this many times within the time limit of a step."""
+"""The time limit of a step has room for this many waits of a probe's sender and receiver for each other."""
 ROUTE_WINDOW = 0
 """The ratio that is stored if the kernel advertises the route's window, whatever the size of the buffer."""
 

@@ -259,7 +259,7 @@ def choice(what: str, *known: str) -> ValueType:
 
 
 def _units_of(kind: units.Kind) -> str:
-    """Return a pattern of the units of a kind, longest first. For rates, upper and lower case both match."""
+    """Return a regular expression for the units of a kind, longest first. Letter case of rates is ignored."""
     spelt = sorted(kind.scales, key=lambda unit: (-len(unit), unit))
     if kind is units.RATE:
         spelt = ["".join(f"[{letter.upper()}{letter.lower()}]" for letter in unit) for unit in spelt]
