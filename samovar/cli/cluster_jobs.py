@@ -95,22 +95,22 @@ def _growing_files_shown(files: Mapping[str, Path]) -> Iterator[None]:
 
     A file is opened again for each reading, since NFS shows what another node has written only then.
     """
-    ended, shown_bytes = Event(), dict.fromkeys(files, 0)
-
-    def show_new_lines(all_of_it: bool) -> None:
-        for name, path in files.items():
-            if not path.exists():
-                continue
-            with path.open("rb") as file:
-                file.seek(shown_bytes[name])
-                new = file.read()
-            whole = new if all_of_it else new[: new.rfind(b"\n") + 1]
-            shown_bytes[name] += len(whole)
-            show(f"{name}  {line}" for line in whole.decode(errors="replace").splitlines())
+    ended = Event()
 
     def follow() -> None:
-        while not ended.wait(FOLLOW_S):
-            show_new_lines(False)
+        shown_bytes = dict.fromkeys(files, 0)
+        is_last = False
+        while not is_last:
+            is_last = ended.wait(FOLLOW_S)
+            for name, path in files.items():
+                if not path.exists():
+                    continue
+                with path.open("rb") as file:
+                    file.seek(shown_bytes[name])
+                    new = file.read()
+                shown = new if is_last else new[: new.rfind(b"\n") + 1]
+                shown_bytes[name] += len(shown)
+                show(f"{name}  {line}" for line in shown.decode(errors="replace").splitlines())
 
     follower = Thread(target=follow)
     follower.start()
@@ -119,7 +119,6 @@ def _growing_files_shown(files: Mapping[str, Path]) -> Iterator[None]:
     finally:
         ended.set()
         follower.join()
-        show_new_lines(True)
 
 
 def run_processes(commands: Mapping[str, Sequence[str]], folder: Path, again: str) -> list[int]:
