@@ -6,7 +6,7 @@
 suppressMessages(library(samovar))
 source(file.path(dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))), "shared.R"))
 
-# The columns that matching uses. Flows are named: to find those that carry data takes more columns of one capture.
+# The columns that matching uses. data_flows() would need more, so the flows are chosen by the sender's address.
 needed <- c("t_ns", "flow", "id")
 
 flows_from_sender <- function(ref) {

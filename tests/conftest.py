@@ -12,7 +12,7 @@ from hypothesis import settings
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# A shell starts `make proofs &` with Ctrl-C ignored, and the programs that tests start would ignore it too.
+# In `make proofs &`, a shell makes pytest ignore Ctrl-C, and so would the programs that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent

@@ -125,7 +125,7 @@ gather <- function(campaign, measured) {
   results
 }
 
-# Summarise the metrics per treatment, including metrics that functions with the scope "campaign" derive from all trials.
+# Summarise the metrics of each treatment. Functions with the scope "campaign" add metrics that they derive from all trials.
 summary_of <- function(campaign, metrics) {
   derived <- lapply(metric_functions("campaign"), \(name) function_named(name)(campaign, metrics))
   rbindlist(c(list(summarise_metrics(metrics, campaign$factors)), derived), fill = TRUE, use.names = TRUE)
@@ -133,7 +133,7 @@ summary_of <- function(campaign, metrics) {
 
 note_lines <- function(notes) if (nrow(notes) == 0) character() else sprintf("%s: %s", notes$trial, notes$note)
 
-# Analyse the variance of every metric. A trial counts once, with the median over its flows, as in the summary.
+# Analyse the variance of every metric. As in the summary, each trial has one value, the median over its flows.
 variance_of <- function(campaign, metrics) {
   by <- c("trial", "part", campaign$factors, "metric", "unit")
   variance_by_part(campaign, metrics[, .(value = stats::median(value)), by = by])

@@ -150,7 +150,7 @@ set_buffer <- function(campaign, ids) {
 
 # --- Cells and columns of tables
 
-# The number of trials from which a row was computed, and of suspect trials among them if there are any: "6", or "6 (1 suspect)".
+# The number of trials from which a row was computed, and how many of them are suspect, if any: "6", or "6 (1 suspect)".
 trial_count <- function(values, l) {
   trials <- unique(values[level == l], by = "trial")
   suspect <- sum(trials$verdict %in% "suspect")

@@ -30,8 +30,8 @@ span_words <- function(x) {
 
 #' Series and campaigns: print, summary, autoplot, rbind and merge
 #'
-#' Tables of one quantity over time, such as [packet_pair_rtt()] and [throughput_windows()] return, are data.tables of class `samovar_series`, to which all
-#' functions of data.table apply. [read_campaign()] returns a list of class `samovar_campaign`.
+#' Tables of one quantity over time, such as [packet_pair_rtt()] and [throughput_windows()] return, are data.tables of class `samovar_series`. All functions
+#' of data.table work on them. [read_campaign()] returns a list of class `samovar_campaign`.
 #'
 #' - `print()` shows the time span, and how many packets of the captures were matched, above the rows of a series. Unlike a data.table, a series is also
 #'   printed at the prompt after `:=`.

@@ -104,7 +104,7 @@ changes_between <- function(metrics, matched) {
   changes[order(match(metric, known), curve), order, with = FALSE]
 }
 
-# Return the levels in each row as text, such as "cubic, 50KB"; "all" if there are no factors.
+# Return each row's levels as text, such as "cubic, 50KB", or "all" without factors.
 level_words <- function(levels) {
   if (length(levels) == 0) return("all")
   apply(as.matrix(levels), 1, \(row) paste(row[!is.na(row)], collapse = ", "))

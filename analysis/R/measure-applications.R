@@ -335,7 +335,8 @@ video_metrics <- function(x) {
   if (!identical(x$flow$generator, "dash") || all(is.na(x$logs[[1]]$play_s))) return(NULL)
   video <- play_video(x$logs[[1]])
   if (nrow(video) == 0) return(list(video_arrived_s = 0))
-  # Neighbouring bit rates differ by a factor of two. Smaller differences are no switches: they arise because sizes are whole bytes.
+  # Neighbouring bit rates differ by a factor of two. A smaller difference is not a switch, only the effect of rounding
+  # sizes to whole bytes.
   switches <- sum(abs(diff(log2(video$bitrate_bps))) > 0.5)
   list(startup_s = attr(video, "startup_s"), rebuffering_s = attr(video, "rebuffering_s"), stalls = attr(video, "stalls"),
        bitrate_bps = sum(video$bitrate_bps * video$play_s) / sum(video$play_s), bitrate_switches = switches, video_arrived_s = sum(video$play_s))

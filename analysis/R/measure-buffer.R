@@ -15,7 +15,7 @@
 #' @return A data.table, one row per reduction: `cycle`, `start_s` (the previous reduction, or the first sample), `before_s` (last
 #'   sample before the reduction), `end_s` (the sample that shows the reduction), `cwnd_packets` (at `before_s`), `cause`
 #'   ("recovery", "timeout", "cwr", "ssthresh"; "enobufs" if the sender's own interface refused a packet, which only SIFTR shows), `first`, `counts`
-#'   (whether the cycle is used to estimate the buffer: caused by loss, and not the first if there are later ones).
+#'   (whether the cycle is used to estimate the buffer: caused by loss, and not the first of several).
 #' @source RFC 5681, RFC 6937; tcp_ca_state in linux/tcp.h.
 #' @examples
 #' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
@@ -235,8 +235,8 @@ cwnd_at <- function(samples, moment_s) {
 #' @param mtu_bytes MTU of the path.
 #' @return A one-row data.table: `pause_ns` (the first PAUSE frame), `sent_ns` (x; both ns since `ref`'s `epoch_s`), `method1_packets`, `method1_raw_packets`,
 #'   `method2_packets`, `method2_bytes`, `idle_ms`, `load_ms`, `rate_bps`, `error_packets` (effect of the clocks' error on `method1_raw_packets`); NULL if
-#'   there is no PAUSE frame, if no packet sent before it reached the other end, or if the captures end before everything that was in the device at that
-#'   time had arrived.
+#'   no PAUSE frame was received, if no packet sent before the first one reached the other end, or if the captures end before all that the device then
+#'   held had arrived.
 #' @source CAIA-TR-130121A, section V-B, V-C, equations 2 to 4.
 #' @examples
 #' ref <- read_pcap(samovar_example("beacons-sender.pcap.gz"))

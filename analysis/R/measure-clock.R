@@ -75,8 +75,8 @@ beacons_of_capture <- function(capture) {
   plain_table(found)
 }
 
-# One row per beacon: `t_ns` on mon's clock since `epoch_s`, `offset_ns` = ref - mon. A host's own beacon gets its time stamp before it leaves the host, so
-# such beacons are used only if there are no others.
+# One row per beacon: `t_ns` on mon's clock since `epoch_s`, `offset_ns` = ref - mon. A host stamps its own beacons before they leave it, so these are used
+# only if no other host sent beacons.
 beacon_pairs <- function(ref, mon) {
   keys <- c("src", "id", "sequence")
   sides <- list(ref = ref, mon = mon)

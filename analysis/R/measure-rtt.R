@@ -172,7 +172,7 @@ describe_match <- function(rtt, match, ref, mon, flows) {
 #' over the packets that have an RTT, in the order in which they were sent.
 #'
 #' @param rtt Round-trip times of one flow in the order of sending: `rtt_ms`, as from [packet_pair_rtt()].
-#' @return Jitter in milliseconds; there is one value fewer than round-trip times.
+#' @return Jitter in milliseconds, one value fewer than round-trip times.
 #' @source CAIA-TR-121113A, section V-D, Figure 11.
 #' @examples
 #' rtt_jitter(data.frame(rtt_ms = c(10, 12, 11)))

@@ -252,7 +252,7 @@ window_at <- function(offered, t_s) {
   offered$window_bytes[fifelse(at == 0L, NA_integer_, at)]
 }
 
-# For each limit, the share of the time with data in flight in which it applied; NULL if there are no samples.
+# For each limit, the share of the time with data in flight during which it applied; NULL without samples.
 limit_shares <- function(limits) {
   if (is.null(limits)) return(NULL)
   busy <- limits[!is.na(limit) & until_s > t_s & (in_flight_bytes > 0 | limit != "application")]

@@ -88,7 +88,7 @@ subject_of_flow <- function(flow, traces, manifest) {
     x$near <- conversation_of(ref, both_ways)
     x$far <- conversation_of(mon, both_ways)
   }
-  # A log of TCP may contain a UDP generator's control connection, which uses the flow's port.
+  # Only a TCP flow has samples of TCP: those of a UDP flow would be from its generator's control connection, which has the same port.
   tcp <- is.na(name) || protocol_of(mon %||% ref, name) %in% "tcp"
   delayedAssign("sender", if (tcp) tcp_samples(flow, traces), assign.env = x)
   delayedAssign("rtt", if (is.na(name)) no_rtt else flow_rtt(x$near, x$far, name, traces$t_start_s), assign.env = x)
@@ -100,8 +100,8 @@ subject_of_flow <- function(flow, traces, manifest) {
   x
 }
 
-# Time windows for counts, each `width_s` long. An infinite `from_s` stands for the start of traffic, an infinite `to_s` for the end of the trial. Rates
-# end at `rates_to_s`, which is `to_s` if that is finite, else the time at which the last flow stops sending, as in rate_series().
+# Time windows for counts, each `width_s` long. An infinite `from_s` stands for the start of traffic, an infinite `to_s` for the end of the trial. Rates end
+# earlier, at `rates_to_s`, when the last flow stops sending (as in rate_series()), unless `to_s` is finite.
 series_frame <- function(traces, manifest, from_s, to_s) {
   ends_s <- if (is.finite(to_s)) to_s else end_of_trial_s(traces, manifest)
   starts_s <- if (is.finite(from_s)) from_s else 0

@@ -206,8 +206,8 @@ metric_per_trial <- function(results, ids, metric_name, of = NULL) {
 
 #' Group trials into curves and panels by the levels of factors
 #'
-#' Factors that vary but are not among the arguments distinguish curves, or panels if `rest_to` is "panels". If there is no such factor, the curve is named
-#' after a factor that does not vary.
+#' Each remaining factor that varies distinguishes curves, or panels if `rest_to` is "panels". If no factor remains, the curve is named after a factor that
+#' does not vary.
 #' @param overlay,facet Names of factors, or NULL; `facet` has at most two.
 #' @param axis Factors on axes or of no interest, which distinguish neither curves nor panels.
 #' @return A list: `trials`, `curve` (factor, of each trial), `levels` (a table of the facets' levels of each trial), `panels` (its columns), `legend`

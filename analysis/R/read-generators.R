@@ -68,7 +68,7 @@ iperf_text <- function(lines) {
   x[, iperf_columns, with = FALSE]
 }
 
-# The numbers that a pattern finds in each text, one vector per number; NA if there is none.
+# The numbers that a pattern finds in each text, one vector per number; NA without a match.
 parts_of <- function(text, pattern, n) {
   found <- regmatches(text, regexec(pattern, text, perl = TRUE))
   lapply(seq_len(n), \(k) as_number(vapply(found, \(f) if (length(f) > k) f[k + 1L] else "", "")))

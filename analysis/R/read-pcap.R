@@ -6,7 +6,7 @@
 #' each with its own resolution, offset and link type (enhanced, simple and obsolete packet blocks; other blocks and
 #' options are skipped). Plain files are mapped into memory, gzip and zstd streams are decompressed as they are read.
 #' Link types: Ethernet with VLAN tags (802.1Q, 802.1ad), null and loop, raw IP, SLL, SLL2. For a truncated or damaged file, the table has the complete
-#' packets before the damage, attribute `truncated` is TRUE, and there is a warning of class `samovar_warning_truncated`. Packets below MPLS, PPPoE or SNAP
+#' packets before the damage, attribute `truncated` is TRUE, and a warning of class `samovar_warning_truncated` is given. Packets below MPLS, PPPoE or SNAP
 #' headers, or of an unknown link type, are not decoded: they have no flow, and a warning of class `samovar_warning_undecoded` counts them.
 #'
 #' @param path One capture file.

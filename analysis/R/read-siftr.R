@@ -132,8 +132,8 @@ has_bit <- function(flags, bit) floor(flags / 2^bit) %% 2 == 1
 #' - `recovery`: the connection is in fast recovery (TF_FASTRECOVERY, TF_CONGRECOVERY): FreeBSD sets cwnd to a segment and
 #'   inflates it with each SACK.
 #' - `timeout`: ssthresh has changed with cwnd; or ssthresh was already at its minimum of two segments, and RTO has grown by at least half.
-#' - `enobufs`: there are no signs of the other two causes. An interface's queue on this host was full, tcp_output() got ENOBUFS, set cwnd to a segment and
-#'   left ssthresh unchanged. [refused_packets()] and the interface's output drops (`netstat -i -d`) confirm this cause. TCP is not informed of drops
+#' - `enobufs`: neither of the above. The queue of an interface on this host was full: tcp_output() got ENOBUFS, set cwnd to a segment and left ssthresh
+#'   unchanged. [refused_packets()] and the interface's output drops (`netstat -i -d`) confirm this cause. TCP is not informed of drops
 #'   in a dummynet pipe.
 #'
 #' @param x A table from [read_siftr()].

@@ -5,7 +5,7 @@
 #' The interval does not depend on the distribution: its ends are the order statistics r and n + 1 - r, where r is the largest rank with P(r <=
 #' Binomial(n, 1/2) <= n - r) >= 0.95. That probability is the confidence. It is exact for every continuous distribution; if values are tied, the
 #' confidence is at least as high. With fewer than six values, no rank reaches 0.95: for three, four and five values the interval is the whole range,
-#' with a confidence of 75, 87.5 and 93.75 %. Below three values there is no interval. The mean is given without an interval, because no interval
+#' with a confidence of 75, 87.5 and 93.75 %. Fewer than three values give no interval. The mean is given without an interval, because no interval
 #' contains the mean of skewed values as often as its confidence states.
 #'
 #' @param values Numbers, one per trial; NA is left out.
@@ -115,8 +115,8 @@ spread_of <- function(value) {
 #' @param campaign A campaign from [read_campaign()].
 #' @param metrics Table of trial metrics.
 #' @return Rows like those of [summarise_metrics()] for the metrics `rtt_rwnd_linearity_r2` and `rtt_rwnd_slope_ratio`, with an empty level of `rwnd`; `n`
-#'   is the number of windows. There are no rows without at least three receive windows that are too small to fill the buffer; NULL if no trial has
-#'   exactly one flow.
+#'   is the number of windows. The table is empty unless at least three receive windows are too small to fill the buffer. NULL if no trial has exactly
+#'   one flow.
 #' @examples
 #' campaign <- read_campaign(samovar_example("campaign"))
 #' metrics <- data.table::rbindlist(lapply(campaign$manifests, \(manifest) {
