@@ -14,7 +14,7 @@ from samovar.experiment import Metric, Output, Outputs, keys
 from samovar.experiment import value_types as types
 from samovar.installation import SHIPPED
 from samovar.recipes import BLOCKS, Catalogue, Header
-from samovar.schema.schema_from_keys import SchemaError, document_of
+from samovar.schema.schema_from_keys import SchemaError
 from samovar.schema.schema_from_recipes import Recipes
 
 BLOCK = re.compile(r"(<!-- fab schema: (?P<name>[\w., -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -44,7 +44,9 @@ WORDS: Mapping[str, str] = {
 }
 """Text of the column `value` for keys whose type has no suitable description."""
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "those of the top level"}
-"""Text of the column `default` for keys that a file may omit, although every part must have them."""
+"""Defaults of keys that a file may omit, although every part must have them."""
+LONGEST_REPEATED = 9
+"""Number of words of descriptions up to which a recipe repeats them instead of naming another recipe."""
 
 
 class Page:
@@ -98,10 +100,13 @@ class Page:
         return self._table(model)
 
     def _other_keys(self, _: str) -> Iterator[str]:
-        """Yield heading and table of each model (except Thresholds) for which the page has no block."""
+        """Yield heading and table of each model (except Thresholds) for which the page has no block.
+
+        The descriptions of the keys say what the docstring of the model does.
+        """
         for name, model in self._models.items():
             if name not in self._anchors and model is not keys.Thresholds:
-                yield from (f"### {spaced(name)}", "", document_of(model), "", *self._table(model), "")
+                yield from (f"### {spaced(name)}", "", *self._table(model), "")
 
     def _table(self, model: type[keys.Strict]) -> Iterator[str]:
         """Yield a model's table. The table of an experiment leaves out the keys that its parts also have."""
@@ -109,17 +114,13 @@ class Page:
         if model is keys.Experiment:
             of_parts = [self._row(key) for key in keys.keys_of(keys.Part).values()]
             rows = [row for row in rows if row not in of_parts]
-        yield from table(("key", "value", "default", "meaning"), rows)
+        yield from table(("key", "value (default)", "meaning"), rows)
 
     def _row(self, key: keys.Key) -> tuple[str, ...]:
         default = f"`{key.default}`" if key.default is not None else ""
         default = DEFAULTS.get(key.name) or ("required" if key.field.is_required() else default)
-        return (
-            f"`{key.name}`",
-            WORDS.get(key.name) or self._value(key.field.annotation, key.type),
-            default,
-            key.description,
-        )
+        value = WORDS.get(key.name) or self._value(key.field.annotation, key.type)
+        return f"`{key.name}`", f"{value} ({default})" if default else value, key.description
 
     def _value(self, annotation: Any, value_type: types.ValueType | None = None) -> str:
         """Return the text of the column `value` for a key with this annotation."""
@@ -246,22 +247,18 @@ def recipe_names(recipes: Recipes) -> Iterator[str]:
 
 
 def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
-    """Yield a section for each recipe of a kind with its parameters; for steps and facts, one table."""
+    """Yield a section for each recipe of a kind with its parameters; for steps and facts, one list."""
     if kind not in BLOCKS:
         raise SchemaError(f"unknown kind of recipe '{kind}'; known: {', '.join(BLOCKS)}")
     if kind in ("step", "fact"):  # samovar itself sets their parameters
         lines = {one: [line for line in _headers(recipes, kind, one) if line] for one in recipes.names(kind)}
-        whats = [(f"`{one}`", " ".join(below)) for one, below in lines.items()]
-        yield from table((kind, "what"), whats)
+        yield from (f"- `{one}`: {' '.join(below)}" for one, below in lines.items())
         return
+    explained: dict[tuple[str, str], str] = {}
     for name in recipes.names(kind):
-        if name in recipes.quantities:
-            continue
-        yield from (f"### {kind} `{name}`", "", *_headers(recipes, kind, name))
-        known, systems = recipes.parameters(kind, name), len(recipes.having(kind, name))
-        if known:
-            rows = [(f"`{key}`", *_parameter_row(found, systems)) for key, found in known.items()]
-            yield from (*table(("parameter", "type", "default", "meaning"), rows), "")
+        if name not in recipes.quantities:
+            yield from (f"### {kind} `{name}`", "", *_headers(recipes, kind, name))
+            yield from _parameter_lines(recipes, kind, name, explained)
 
 
 def _headers(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
@@ -309,21 +306,56 @@ def _facts(header: Header, kind: str) -> str:
     return "; ".join(facts + costs)
 
 
-def _parameter_row(found: Mapping[str, keys.ParameterInfo], systems: int) -> tuple[str, str, str]:
-    """Return a parameter's type, default and description; what differs between systems is given for each."""
-    infos = {_title(system): info for system, info in found.items() if "-" not in system}
-    only = f" ({next(iter(infos))})" if len(infos) == 1 and systems > 1 else ""
-    type_words = {system: _parameter_type(info) for system, info in infos.items()}
-    defaults = {system: str(getattr(info, "default", None) or "") for system, info in infos.items()}
-    description = next(iter(found.values())).description
-    return _per_system(type_words), _per_system(defaults), f"{description}{only}"
+def _parameter_lines(
+    recipes: Recipes, kind: str, name: str, explained: dict[tuple[str, str], str]
+) -> Iterator[str]:
+    """Yield the list of a recipe's parameters: those of all its systems, then those of one system only.
+
+    `explained` maps a parameter and its description to the first recipe that has them. This function adds
+    the parameters of this recipe.
+    """
+    groups: dict[str, dict[str, dict[str, str]]] = {}
+    for key, found in recipes.parameters(kind, name).items():
+        infos = {_title(system): info for system, info in found.items() if "-" not in system}
+        one_system = len(infos) == 1 and len(recipes.having(kind, name)) > 1
+        description = next(iter(found.values())).description
+        owner = explained.setdefault((key, description), name)
+        group = groups.setdefault(next(iter(infos)) if one_system else "", {})
+        group.setdefault(owner, {})[f"`{key}` ({_value_words(infos)})"] = description
+    for system, group in sorted(groups.items(), key=lambda one: one[0] != ""):  # "" means all systems
+        if system:
+            yield from (f"{system} only:", "")
+        for owner, descriptions in sorted(group.items(), key=lambda one: one[0] != name):
+            is_long = len(" ".join(descriptions.values()).split()) > LONGEST_REPEATED
+            if owner != name and is_long:
+                yield f"- {', '.join(descriptions)}: as for [`{owner}`](#{kind}-{owner})"
+            else:
+                yield from (f"- {parameter}: {words}" for parameter, words in descriptions.items())
+        yield ""
 
 
-def _parameter_type(info: keys.ParameterInfo) -> str:
-    if info.choices:
-        return ", ".join(info.choices)
+def _value_words(infos: Mapping[str, keys.ParameterInfo]) -> str:
+    """Return a parameter's default or, without one, its type; for each system if systems differ.
+
+    Choices are always listed. If the types of two systems differ, they are given beside the defaults.
+    """
+    types_differ = len({info.type for info in infos.values()}) > 1
+    words = {}
+    for system, info in infos.items():
+        words[system] = _default_or_type(info)
+        if types_differ and getattr(info, "default", None):
+            words[system] = f"{info.type} {words[system]}"
+    return _per_system(words)
+
+
+def _default_or_type(info: keys.ParameterInfo) -> str:
     has_unit = info.type in ("integer", "number") and info.unit  # other types have it in their values: 10ms
-    return f"{info.type} ({info.unit})" if has_unit else info.type
+    default = getattr(info, "default", None)
+    if info.choices:
+        return ", ".join(info.choices) + (f"; default `{default}`" if default else "")
+    if not default:
+        return f"{info.type}, {info.unit}" if has_unit else info.type
+    return f"`{default}` {info.unit}" if has_unit else f"`{default}`"
 
 
 def _per_system(texts: Mapping[str, str]) -> str:

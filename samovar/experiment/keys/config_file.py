@@ -34,17 +34,18 @@ class SshDefaults(Strict):
 class System(Strict):
     """Default settings of hosts that run one operating system."""
 
-    settings: Settings = entry(
-        "Settings of hosts with this system; they override the settings of every host.", {}
-    )
+    settings: Settings = entry("Settings of hosts with this system.", {})
 
 
 class Uml(Strict):
-    """The user-mode kernel that labs boot; relative paths are below the checkout."""
+    """The user-mode kernel that labs boot."""
 
-    program: Word = entry("Kernel: a path such as .bin/uml/sid/linux.uml, or a name on PATH.", "linux.uml")
+    program: Word = entry(
+        "Kernel: a name on PATH, or a path, relative to the checkout, such as .bin/uml/sid/linux.uml.",
+        "linux.uml",
+    )
     modules: Word = entry(
-        "Folder that contains the modules of the kernel's release, such as .bin/uml/sid/modules.",
+        "Folder of the kernel's modules, relative to the checkout or absolute, such as .bin/uml/sid/modules.",
         "/usr/lib/uml/modules",
     )
 
@@ -56,10 +57,11 @@ class Labs(Strict):
 
 
 class Notify(Strict):
-    """A command that gets a campaign's messages on standard input and in variables named SAMOVAR_*."""
+    """A command that gets a campaign's messages."""
 
     command: Annotated[tuple[str, ...], PROGRAM] = entry(
-        "Program with arguments, run without a shell, such as [mail, -s, campaign, me@example.org]."
+        "Program with arguments, run without a shell, such as [mail, -s, campaign, me@example.org]. It gets "
+        "the messages on standard input and in variables named SAMOVAR_*."
     )
     on: tuple[Annotated[Occasion, choice("occasion", *OCCASIONS)], ...] = entry(
         "When to run it. `end`: when a run ends; `trouble`: at failures, and when a run stops early.",
@@ -94,7 +96,7 @@ class Config(SourceFile):
     )
     notify: Notify | None = entry("Command to run when a run ends and when trouble occurs.", None)
     verdict: Thresholds = entry("Limits of the verdict.", Thresholds.model_construct())
-    settings: Settings = entry("Settings of every host; testbeds, hosts and experiments override them.", {})
+    settings: Settings = entry("Settings of every host.", {})
     os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = entry(
-        "Settings of hosts by operating system; they override the settings of every host.", {}
+        "Settings of hosts by operating system, which override those of every host.", {}
     )

@@ -25,8 +25,8 @@ class Order(Strict):
     """The order in which the trials of a part run."""
 
     kind: Annotated[str, choice("order", "sequential", "shuffled", "blocked")] = entry(
-        "`sequential`: as in the file; `shuffled`: at random; `blocked`: in blocks with one trial of every "
-        "treatment, each block shuffled.",
+        "`sequential`: as in the file, a treatment's replicates in a row; `shuffled`: at random; `blocked`: "
+        "in blocks with one trial of every treatment, each block shuffled.",
         "blocked",
     )
     seed: types.Seed = entry("Seed of all random choices; the same seed gives the same plan.", 1)
@@ -71,7 +71,11 @@ class Expect(Strict):
     say: Sentence = entry("The expectation in words.")
     metric: Annotated[str, types.METRIC] = entry("Metric to compare; the bounds are in its unit.")
     part: Name | None = entry("Part whose trials are compared; by default all parts.", None)
-    flow: Name | None = entry("Label of the flow to compare; by default the median of a trial's flows.", None)
+    flow: Name | None = entry(
+        "Label of the flow to compare, such as bulk-2, or bulk for all flows of its `count`; by default the "
+        "median of a trial's flows.",
+        None,
+    )
     where: Mapping[Word, Levels] = entry("Levels of the trials that are compared.", {})
     relative_to: Mapping[Word, Word] | None = entry(
         "Levels of the trials to compare with; the value is divided by theirs, and bounds are ratios.", None
@@ -115,7 +119,7 @@ class Experiment(PartKeys, SourceFile):
     description: Sentence = entry("Purpose of the experiment, in a paragraph.", "")
     testbed: Name = entry("Testbed that the experiment runs on, a file in hosts/.")
     order: Order = entry("Order in which trials run.", Order.model_construct())
-    parts: Mapping[Name, Part] = entry("Parts by name; their keys override the top level.", min_length=1)
+    parts: Mapping[Name, Part] = entry("Parts by name.", min_length=1)
     figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = entry("Figures of the report.", ())
     tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = entry("Tables of the report.", ())
     expect: tuple[Expect, ...] = entry("Expected results, for the scorecard.", ())

@@ -28,8 +28,8 @@ FlowCount = Annotated[int, types.FLOW_COUNT, VARIES]
 FLOW_ENDS = ("size", "duration", "until")
 """Keys that determine when a flow ends. A flow may have at most one of them."""
 INTERFACE_TO_RECORD = (
-    "Name of the interface; at the bottleneck's router also `down` or `up`, for the interface with the queue "
-    "of that direction. By default the interface that faces the traffic."
+    "Interface, by default the one that faces the traffic. At the bottleneck's router, `down` (default) and "
+    "`up` mean the interface with the queue of that direction."
 )
 
 
@@ -107,7 +107,7 @@ class NetworkPath(WithParameters):
     reorder: Annotated[SharePerDirection, ROUTER] = entry("Share of packets that overtake others.", 0.0)
     duplicate: Annotated[SharePerDirection, ROUTER] = entry("Share of packets that arrive twice.", 0.0)
     aqm: Annotated[str | Directional[str], types.NAME.of(PER_DIRECTION), VARIES, ROUTER] = entry(
-        "Queue discipline; keys of `path` that are not listed here are its parameters.", "pfifo"
+        "Queue discipline; its parameters are further keys of `path`.", "pfifo"
     )
     buffer: Annotated[Buffers | None, types.BUFFER_OR_FORMULA.of(PER_DIRECTION), VARIES] = entry(
         "Size of the bottleneck's queue, such as 546packets, 819KB or 1 BDP.", None
@@ -149,15 +149,19 @@ class Flow(WithParameters):
 
     label: Name = entry("Label of the flow in factors, tables and figures.", alias="flow")
     generator: VariedName = entry(
-        "Recipe of the traffic program; keys of the flow that are not listed here are its parameters."
+        "Recipe of the traffic program; its parameters are further keys of the flow."
     )
-    from_end: VariedName = entry("Host or role that sends; a plural role means each of its hosts.")
-    to_end: VariedName = entry("Host or role that receives; a plural role means each of its hosts.")
+    from_end: VariedName = entry("Host or role that sends.")
+    to_end: VariedName = entry("Host or role that receives.")
     start_s: Annotated[Real | Distribution, types.DELAY_OR_FORMULA.of(types.RANDOM), VARIES] = entry(
         "Time from the trial's start to the flow's start, such as 5s or {uniform: [0s, 5s]}.",
         0.0,
     )
-    port: Port | None = entry("Port at the receiver; with `count`, the first of consecutive ports.", None)
+    port: Port | None = entry(
+        "Port at the receiver, by default the next free one from 5001 up; with `count`, the first of "
+        "consecutive ports.",
+        None,
+    )
     size_bytes: Annotated[Amount | Distribution | None, types.SIZE_OR_FORMULA.of(types.RANDOM), VARIES] = (
         entry("Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None)
     )
@@ -214,7 +218,7 @@ class Capture(Strict):
 class Logger(WithParameters):
     """One entry of `loggers`: a logger at one or more hosts."""
 
-    logger: Name = entry("Quantity to record, or a recipe; keys not listed here are its parameters.")
+    logger: Name = entry("Quantity to record, or a recipe; its parameters are further keys.")
     at: Places = entry("Where to log: hosts or roles, such as senders.")
     interface: Interface | None = entry(INTERFACE_TO_RECORD, None)
     interval_s: VariedTime | None = entry("Time between samples; by default the recipe's interval.", None)

@@ -135,7 +135,7 @@ Command = Annotated[tuple[str, ...], COMMAND]
 
 
 class Ssh(Strict):
-    """How to log in to hosts; paths may start with ~."""
+    """How to log in to hosts."""
 
     user: User = entry("User to log in as; root in a lab.", "root")
     port: Port = entry("Port of the SSH servers.", 22)
@@ -157,10 +157,12 @@ class Lab(Strict):
 
 
 class NetworkInterface(Strict):
-    """An interface of a host on a link of the testbed (not the control network)."""
+    """An interface of a host on a link of the testbed."""
 
     address: Annotated[IPv4Interface | IPv6Interface, ADDRESS] = entry("Address, such as 172.16.10.2/24.")
-    link: Name = entry("Link of the interface; a cable or a switch connects all interfaces of a link.")
+    link: Name = entry(
+        "Link of the interface: all interfaces of a link share a cable or switch, and a subnet."
+    )
 
 
 class Adapter(Strict):
@@ -203,23 +205,21 @@ class Link(Strict):
     subnet: Annotated[IPv4Network | IPv6Network, SUBNET] | None = entry(
         "Subnet of the interfaces, such as 172.16.10.0/24; by default the subnet of their addresses.", None
     )
-    adapter: Adapter | None = entry(
-        "Pair of adapters between two hosts; keys of `path` override its values.", None
-    )
+    adapter: Adapter | None = entry("Pair of adapters between two hosts.", None)
     wlan: Wlan | None = entry("A wireless network of the hosts on this link.", None)
     description: Sentence = entry("Description of the link, for the report.", "")
 
 
 class Ipmi(Strict):
-    """A machine's management controller, which ipmitool reaches over the network."""
+    """A machine's management controller."""
 
     address: Annotated[str, CONTROL_ADDRESS] = entry("Address or name of the management controller.")
     user: User = entry("User to log in as.")
-    password_file: Word = entry("File with the password, of mode 600; may start with ~.")
+    password_file: Word = entry("File with the password, of mode 600, such as ~/ipmi-password.")
 
 
 class Power(Strict):
-    """How to switch a machine on and off: commands that the controller runs without a shell, or IPMI."""
+    """How to switch a machine on and off."""
 
     EXCLUSIVE = tuple(("ipmi", command) for command in ("on", "off", "cycle", "status"))
     NEEDED = (("cycle", "on", "ipmi"), ("cycle", "off", "ipmi"))
@@ -231,7 +231,7 @@ class Power(Strict):
     )
     status: Command | None = entry("Command that prints whether the machine is on.", None)
     outlet: Word | None = entry("Value of {outlet} in the commands, such as 7.", None)
-    ipmi: Ipmi | None = entry("Management controller, instead of commands.", None)
+    ipmi: Ipmi | None = entry("Management controller that ipmitool reaches, instead of commands.", None)
 
     @model_validator(mode="after")
     def _has_outlet(self) -> Power:
@@ -268,12 +268,14 @@ class Host(Strict):
         "Release, such as 11.4; recipes for this release are preferred.", None
     )
     role: Annotated[str, types.choice("role", *ROLES)] = entry(
-        "Role of the host; experiments name hosts by role: sender, sender2, senders."
+        "Role of the host, by which experiments name it."
     )
     address: Annotated[str, CONTROL_ADDRESS] = entry(
         "Address or host name on the control network, for SSH; in a lab an address."
     )
-    interfaces: Mapping[Interface, NetworkInterface] = entry("Interfaces on the testbed's links.", {})
+    interfaces: Mapping[Interface, NetworkInterface] = entry(
+        "Interfaces on the testbed's links, without that of the control network.", {}
+    )
     ssh: Ssh = entry("SSH settings of this host, which override the testbed's.", Ssh.model_construct())
     settings: Settings = entry("Settings of this host, which override the testbed's.", {})
     image: Word | None = entry(
@@ -282,7 +284,9 @@ class Host(Strict):
     machine: MachineOptions = entry("Options of that virtual machine.", MachineOptions.model_construct())
     boot_timeout_s: Duration = entry("Longest time to wait for the host after a reboot.", 300.0)
     power: Power | None = entry(
-        "How to switch the host on and off; used if it does not return from a reboot.", None
+        "How to switch the host on and off if it does not return from a reboot: commands that the controller "
+        "runs without a shell, or IPMI.",
+        None,
     )
     description: Sentence = entry("Description of the machine, for the report.", "")
 
@@ -293,7 +297,7 @@ class Host(Strict):
 
 
 class Bottleneck(Strict):
-    """A router's queue: data enters at one interface, and is queued at the egress of another interface."""
+    """A router's queue."""
 
     router: Name = entry("Router that has the queue.")
     from_interface: Interface = entry("Interface of the router at which data enters.", alias="from")
@@ -301,7 +305,7 @@ class Bottleneck(Strict):
 
 
 class LinkBottleneck(Strict):
-    """A link as bottleneck: the device that forms the link, such as a pair of adapters, has the queue."""
+    """A link as bottleneck: the device that forms the link has the queue."""
 
     link: Name = entry("Link whose adapters have the queue.")
 
@@ -342,9 +346,9 @@ class Testbed(SourceFile):
     place: Annotated[Bottleneck | LinkBottleneck | None, WrapValidator(_bottleneck)] = entry(
         "Where the queue is; without this key, experiments cannot have a path.", None, alias="bottleneck"
     )
-    settings: Settings = entry("Settings of every host; experiments override them.", {})
+    settings: Settings = entry("Settings of every host.", {})
     verdict: Thresholds = entry(
-        "Limits of the verdict, which override those of config.yaml; experiments override them.",
+        "Limits of the verdict, which override those of config.yaml.",
         Thresholds.model_construct(),
     )
 

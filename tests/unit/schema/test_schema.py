@@ -432,18 +432,16 @@ def test_every_recipe_has_a_section_with_its_parameters(kind: str) -> None:
     for name in (one for one in RECIPES.names(kind) if one not in RECIPES.quantities):
         section = text.split(f"### {kind} `{name}`\n")[1].split("\n##")[0]
         assert RECIPES.summary(kind, name) in section
-        assert all(f"| `{parameter}` |" in section for parameter in RECIPES.parameters(kind, name))
+        assert all(f"`{parameter}` (" in section for parameter in RECIPES.parameters(kind, name))
 
 
 @pytest.mark.parametrize("kind", ["step", "fact"])
-def test_every_step_and_fact_has_a_row_with_its_summary(kind: str) -> None:
+def test_every_step_and_fact_has_a_line_with_its_summary(kind: str) -> None:
     page = (ROOT / "docs" / "reference" / "recipe-loggers.md").read_text(encoding="utf-8")
     text = page.partition("## Steps\n")[2]
     for name in RECIPES.names(kind):
-        (row,) = (
-            line for line in text.splitlines() if line.startswith(f"| `{name}` | ") and "---" not in line
-        )
-        assert RECIPES.summary(kind, name) in row
+        (line,) = (line for line in text.splitlines() if line.startswith(f"- `{name}`: "))
+        assert RECIPES.summary(kind, name) in line
 
 
 def test_text_around_generated_tables_is_kept() -> None:
