@@ -15,9 +15,9 @@ from samovar.campaign.interrupts import TrialInterrupt
 from samovar.campaign.journal import CampaignState, Entry, Note, fold
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.events import Emit, Event
-from samovar.experiment import redacted
 from samovar.hosts import ScriptResult, Sessions, discard_result
 from samovar.recipes import Catalogue
+from samovar.secrets import redacted
 
 
 @dataclass(frozen=True)

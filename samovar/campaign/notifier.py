@@ -11,7 +11,8 @@ from pathlib import Path
 
 from samovar.errors import SamovarError
 from samovar.events import Emit, Event
-from samovar.experiment import Notify, Occasion, redacted
+from samovar.experiment import Notify, Occasion
+from samovar.secrets import redacted
 
 MAX_OUTPUT = 300
 """If the command fails, the warning shows at most this many characters of its output."""

@@ -23,7 +23,7 @@ from samovar.cli.options import (
     main,
 )
 from samovar.cli.program import event_display, exit_code, show, show_json
-from samovar.cli.project_folder import make_project, schema_folder
+from samovar.cli.project_folder import make_project
 
 if TYPE_CHECKING:  # takes long to import
     from samovar.cli.controller import Controller
@@ -69,11 +69,9 @@ def list_all(controller: Controller) -> None:
 @in_project
 def new(controller: Controller, name: str, base: str) -> None:
     """Write experiments/NAME.yaml, a commented experiment that can be planned at once."""
-    from samovar.experiment import write_starter
-    from samovar.installation import TEMPLATES
+    from samovar.cli.starter import write_starter
 
-    root = controller.project.root
-    path = write_starter(TEMPLATES, root / "experiments", name, base, schema_folder(root))
+    path = write_starter(controller.project.root, name, base)
     show([f"{path}: edit it, then run `fab plan {name}`"])
 
 

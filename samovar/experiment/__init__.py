@@ -44,9 +44,6 @@ from samovar.experiment.outputs import Output as Output
 from samovar.experiment.outputs import Outputs as Outputs
 from samovar.experiment.outputs import package_outputs as package_outputs
 from samovar.experiment.outputs import project_outputs as project_outputs
-from samovar.experiment.secrets import find_secrets as find_secrets
-from samovar.experiment.secrets import redacted as redacted
-from samovar.experiment.starter import write_starter as write_starter
 from samovar.experiment.values import Buffer as Buffer
 from samovar.experiment.values import Directional as Directional
 from samovar.experiment.values import Distribution as Distribution

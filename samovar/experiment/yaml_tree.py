@@ -18,8 +18,8 @@ from yaml.composer import Composer
 from yaml.resolver import BaseResolver
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.secrets import ADVICE, find_secrets
 from samovar.installation import shipped_beside
+from samovar.secrets import ADVICE, find_secrets
 
 LARGEST_FILE_BYTES = 2**17
 MOST_NODES = 50_000  # with aliases expanded: ten lines of aliases can expand to billions of values

@@ -14,8 +14,8 @@ from samovar.atomic_files import staged
 from samovar.campaign import read_plan
 from samovar.errors import ExportError
 from samovar.events import Emit, Event
-from samovar.experiment import redacted
 from samovar.export.flent_file import write_flent_files
+from samovar.secrets import redacted
 
 MEASURES = (
     *("metrics", "summary", "flows", "variance"),

@@ -11,7 +11,8 @@ from subprocess import DEVNULL, PIPE, STDOUT, TimeoutExpired, run
 from typing import Literal
 
 from samovar.errors import TestbedError
-from samovar.experiment import Ipmi, Power, Testbed, redacted
+from samovar.experiment import Ipmi, Power, Testbed
+from samovar.secrets import redacted
 
 Action = Literal["on", "off", "cycle", "status"]
 POWER_ACTIONS: tuple[Action, ...] = ("on", "off", "cycle", "status")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from samovar.errors import DeadlineError, RemoteError, TestbedError
-from samovar.experiment import redacted
 from samovar.hosts.remote_shell import OUTPUT_LIMIT_BYTES, Ending
 from samovar.hosts.target import ConnectionLostError
+from samovar.secrets import redacted
 
 NOT_ENDED = -1
 """Stands for the exit code of a script that did not end by itself."""

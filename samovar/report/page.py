@@ -18,7 +18,6 @@ from samovar.atomic_files import write_whole
 from samovar.campaign import read_plan
 from samovar.campaign.journal import fold, read_journal
 from samovar.errors import SamovarError
-from samovar.experiment import redacted
 from samovar.report.campaign_data import NOT_RUN, Campaign, Json, read_json
 from samovar.report.figure_curves import TableRow, read_curves
 from samovar.report.number_format import moment
@@ -26,6 +25,7 @@ from samovar.report.overview import reasons
 from samovar.report.provenance import script_body
 from samovar.report.scorecard import VERDICTS
 from samovar.report.typeset import TEMPLATES, change_texts, draw_pictures, printable, typeset
+from samovar.secrets import redacted
 
 INDEX, PAGE = "index.html", "report.html"
 PAGE_TEMPLATES = TEMPLATES / "page"

@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 
 from samovar.errors import ProjectError
-from samovar.experiment import RecipeCatalogue, find_secrets
+from samovar.experiment import RecipeCatalogue
+from samovar.secrets import find_secrets
 from samovar.teacup.configuration import VARIABLE, Configuration
 from samovar.teacup.convert_values import algorithm, milliseconds, seconds
 from samovar.teacup.parameters import Names, NoCounterpartError, Spread, Target, spread

@@ -7,8 +7,9 @@ import pytest
 
 from samovar.cli.controller import Controller
 from samovar.cli.project import Request
+from samovar.cli.starter import write_starter
 from samovar.errors import DefinitionError
-from samovar.experiment import load_experiment, load_testbed, write_starter
+from samovar.experiment import load_experiment, load_testbed
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,8 +24,7 @@ def controller(tmp_path: Path) -> Controller:
 
 
 def new_experiment(controller: Controller, name: str, base: str = "") -> Path:
-    root = controller.project.root
-    return write_starter(root / "templates", root / "experiments", name, base)
+    return write_starter(controller.project.root, name, base)
 
 
 def test_a_new_experiment_can_be_planned_at_once(controller: Controller) -> None:

@@ -9,9 +9,9 @@ import pytest
 from samovar.campaign.context import Recorder
 from samovar.errors import DefinitionError, TestbedError
 from samovar.experiment import Power
-from samovar.experiment.secrets import REDACTED, find_secrets, redacted
 from samovar.experiment.yaml_tree import parse_yaml
 from samovar.hosts import Machine, ScriptResult
+from samovar.secrets import REDACTED, find_secrets, redacted
 
 KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n-----END OPENSSH " + "PRIVATE KEY-----"
 SECRETS = [
@@ -40,7 +40,7 @@ def test_a_file_with_a_secret_in_it_is_refused_with_its_place(text: str, what: s
 
 
 @pytest.mark.parametrize(
-    "file", sorted(Path(__file__).parents[3].glob("*/*.yaml")), ids=lambda file: file.name
+    "file", sorted(Path(__file__).parents[2].glob("*/*.yaml")), ids=lambda file: file.name
 )
 def test_no_file_of_this_project_looks_like_a_secret(file: Path) -> None:
     assert list(find_secrets(file.read_text())) == []

@@ -4,40 +4,37 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from samovar.cli.project_folder import IN_CHECKOUT, schema_folder
 from samovar.errors import DefinitionError, unknown
-from samovar.experiment.keys.value_types import NAME
-from samovar.experiment.yaml_tree import from_here, yaml_names
+from samovar.experiment import value_types, yaml_tree
+from samovar.installation import TEMPLATES
 from samovar.units import UnitError
 
-SCHEMA_FOLDER = "docs/reference/schema"
-"""Folder of editor schemas that the files in templates/starter/ refer to."""
 RESERVED = ("latest",)
 """Names that experiments cannot have: commands read `latest` as the newest campaign."""
 
 
-def write_starter(
-    templates: Path, experiments: Path, name: str, base: str = "", schema: str = SCHEMA_FOLDER
-) -> Path:
-    """Write experiments/NAME.yaml from templates/starter/ and return its path.
+def write_starter(root: Path, name: str, base: str = "") -> Path:
+    """Write experiments/NAME.yaml of the project at `root` from templates/starter/ and return its path.
 
-    With `base`, the new file extends that experiment. `schema` is the project's folder of editor schemas.
-
-    Raises DefinitionError for a name that is invalid or in use, and for an unknown base.
+    With `base`, the new file extends that experiment. Raises DefinitionError for a name that is invalid or in
+    use, and for an unknown base.
     """
     try:
-        NAME.parse(name)
+        value_types.NAME.parse(name)
     except UnitError as error:
         raise DefinitionError.at(f"fab new {name}", str(error)) from error
     if name in RESERVED or name.endswith((".yaml", ".yml")):
         advice = "leave out the ending" if "." in name else "choose another name"
         raise DefinitionError.at(f"fab new {name}", f"'{name}' cannot be the name of an experiment; {advice}")
-    path = from_here(experiments / f"{name}.yaml")
-    known = yaml_names(experiments)
+    folder = root / "experiments"
+    path = yaml_tree.from_here(folder / f"{name}.yaml")
+    known = yaml_tree.yaml_names(folder)
     if base and base not in known:
         raise DefinitionError.at(f"--from {base}", unknown("experiment", base, known))
-    template = templates / "starter" / ("extension.yaml" if base else "experiment.yaml")
+    template = TEMPLATES / "starter" / ("extension.yaml" if base else "experiment.yaml")
     text = template.read_text(encoding="utf-8").replace("BASE", base).replace("NAME", name)
-    text = text.replace(SCHEMA_FOLDER, schema)
+    text = text.replace(IN_CHECKOUT, schema_folder(root))
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
