@@ -1,6 +1,8 @@
 # Give each trial of a campaign of multiply_campaign.py the measures of the trial that it is a copy of, as if it had been measured: the cache then
 # has as many tables as a campaign of real trials, and what remains is to read them.
-# Rscript benchmarks/copy_measures.R SOURCE CAMPAIGN
+# LC_ALL=C.UTF-8 Rscript benchmarks/copy_measures.R SOURCE CAMPAIGN
+# The locale is that in which `fab analyse` starts R: in another one, the measures have other keys. Then measure the analysis with
+# LC_ALL=C.UTF-8 /usr/bin/time -v Rscript --vanilla --min-vsize=512M analysis/inst/analyse.R CAMPAIGN
 suppressMessages(library(samovar))
 own <- \(name) getFromNamespace(name, "samovar")
 folders <- commandArgs(TRUE)
