@@ -1,4 +1,4 @@
-"""Run a sampler, whose program follows this code. Arguments: INTERVAL_S READY, and those of the sampler."""
+"""The loop of every sampler, whose program follows this code. Arguments: INTERVAL_S READY, then the sampler's."""
 
 import _signal as signal
 import posix
@@ -7,7 +7,7 @@ import time
 
 
 def every(sample, columns, at_end=False):
-    """Write the names of the columns, then sample at the interval until SIGTERM; if `at_end`, once more."""
+    """Write the names of the columns, then a sample per interval until SIGTERM; if `at_end`, a last one then."""
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
     out = sys.stdout
 
