@@ -1,4 +1,4 @@
-"""The loop of every sampler, whose program follows this code. Arguments: INTERVAL_S READY, then the sampler's."""
+"""Loop of all samplers; the code of one follows. Arguments: INTERVAL_S READY, then those of the sampler."""
 
 import _signal as signal
 import posix
@@ -7,7 +7,7 @@ import time
 
 
 def every(sample, columns, at_end=False):
-    """Write the names of the columns, then a sample per interval until SIGTERM; if `at_end`, a last one then."""
+    """Write the names of the columns, then a sample per interval until SIGTERM; if `at_end`, a last one."""
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
     out = sys.stdout
 

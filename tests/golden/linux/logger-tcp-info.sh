@@ -15,7 +15,7 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""Run a sampler, whose program follows this code. Arguments: INTERVAL_S READY, and those of the sampler."""
+"""Loop of all samplers; the code of one follows. Arguments: INTERVAL_S READY, then those of the sampler."""
 
 import _signal as signal
 import posix
@@ -24,7 +24,7 @@ import time
 
 
 def every(sample, columns, at_end=False):
-    """Write the names of the columns, then sample at the interval until SIGTERM; if `at_end`, once more."""
+    """Write the names of the columns, then a sample per interval until SIGTERM; if `at_end`, a last one."""
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
     out = sys.stdout
 

@@ -1,5 +1,5 @@
-# The end of a generator, or an order of the controller, is a file in the trial's folder; a word in the named pipe
-# `events` only wakes the watch. So nothing is missed between two scripts.
+# When a generator ends or the controller sends an order, a file in the trial's folder says so. A word in the named pipe
+# `events` only wakes the watch, so no event is missed while no watch is running.
 
 # at NS: wait until this time of the host's clock; SIGTERM ends the waiting process. The last 60 ms are a separate wait,
 # since sleep(1) counts from when it has been loaded, which takes up to that long on a slow host.
@@ -26,7 +26,7 @@ call_off() {
   kill "$c_pid" 2>/dev/null
   : >starter
 }
-# heard CLIENT: handle its end once; 1 if it has failed: an exit code other than 0, or an end before its time.
+# heard CLIENT: report once how CLIENT ended. Return 1 if it failed: its exit code is not 0, or it ended too early.
 heard() {
   [ -e "$1.heard" ] && return 0
   : >"$1.heard"
@@ -44,9 +44,9 @@ lost() {
   [ ! -e "$1.err" ] || while IFS= read -r g_line || [ -n "$g_line" ]; do [ -z "$g_line" ] || g_said=": $g_line"; done <"$1.err"
   echo "lost $1 ended by itself after $((g_lasted / 10)).$((g_lasted % 10)) s with exit code $g_code$g_said"
 }
-# look WORD: handle what has happened; return 1 after reporting an event to the controller. The word woke the watch;
-# a word of the sentinel is a report itself. Any other process that watches a trial writes a line to the file `trouble`
-# and wakes the watch.
+# look WORD: handle all events since the last look; return 1 after reporting one to the controller. WORD is what woke
+# the watch. If it begins with `trouble`, it comes from the sentinel, and its text is the report. Other processes that
+# find trouble write a line to the file `trouble` and wake the watch.
 look() {
   case $1 in "trouble "*) echo "${1#trouble }"; call_off; return 1 ;; esac
   if [ -s trouble ]; then
