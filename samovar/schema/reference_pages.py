@@ -1,4 +1,4 @@
-"""Generate the tables of the reference pages from the key table, the recipes and the outputs of the analysis.
+"""Generate lists and tables of the reference pages from the key table, the recipes and the analysis' outputs.
 
 A page has generated blocks, `<!-- fab schema: NAME -->` to `<!-- end -->`; the rest is written by hand.
 """
@@ -42,9 +42,17 @@ WORDS: Mapping[str, str] = {
     "where": "mapping from factor to a level or a list",
     "relative_to": "mapping from factor to a level",
 }
-"""Text of the column `value` for keys whose type has no suitable description."""
-DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "those of the top level"}
+"""Types of keys whose type has no suitable description."""
+DEFAULTS: Mapping[str, str] = {
+    "parts": "one, `main`",
+    "traffic": "those of the top level",
+}
 """Defaults of keys that a file may omit, although every part must have them."""
+SHARED: Mapping[type[keys.Strict], type[keys.Strict]] = {
+    keys.Experiment: keys.Part,
+    keys.Logger: keys.Capture,
+}
+"""Models that share keys with another model of the page, which lists them."""
 LONGEST_REPEATED = 9
 """Number of words of descriptions up to which a recipe repeats them instead of naming another recipe."""
 
@@ -97,33 +105,37 @@ class Page:
         model = self._models.get(name)
         if model is None:
             raise SchemaError(f"no model '{name}' here; known: {', '.join(self._models)}")
-        return self._table(model)
+        return self._key_lines(model)
 
     def _other_keys(self, _: str) -> Iterator[str]:
-        """Yield heading and table of each model (except Thresholds) for which the page has no block.
+        """Yield heading and keys of each model (except Thresholds) for which the page has no block.
 
         The descriptions of the keys say what the docstring of the model does.
         """
         for name, model in self._models.items():
             if name not in self._anchors and model is not keys.Thresholds:
-                yield from (f"### {spaced(name)}", "", *self._table(model), "")
+                yield from (f"### {spaced(name)}", "", *self._key_lines(model), "")
 
-    def _table(self, model: type[keys.Strict]) -> Iterator[str]:
-        """Yield a model's table. The table of an experiment leaves out the keys that its parts also have."""
-        rows = [self._row(key) for key in keys.keys_of(model).values()]
-        if model is keys.Experiment:
-            of_parts = [self._row(key) for key in keys.keys_of(keys.Part).values()]
-            rows = [row for row in rows if row not in of_parts]
-        yield from table(("key", "value (default)", "meaning"), rows)
+    def _key_lines(self, model: type[keys.Strict]) -> Iterator[str]:
+        """Yield the list of a model's keys, without those that the list of a model in SHARED also has."""
+        elsewhere = keys.keys_of(SHARED[model]).values() if model in SHARED else ()
+        known = {self._key_line(key) for key in elsewhere}
+        lines = (self._key_line(key) for key in keys.keys_of(model).values())
+        yield from (line for line in lines if line not in known)
 
-    def _row(self, key: keys.Key) -> tuple[str, ...]:
-        default = f"`{key.default}`" if key.default is not None else ""
-        default = DEFAULTS.get(key.name) or ("required" if key.field.is_required() else default)
+    def _key_line(self, key: keys.Key) -> str:
+        """Return a key's line: its name, type, default (or that it is required) and description."""
         value = WORDS.get(key.name) or self._value(key.field.annotation, key.type)
-        return f"`{key.name}`", f"{value} ({default})" if default else value, key.description
+        if key.name in DEFAULTS:
+            value += f"; default {DEFAULTS[key.name]}"
+        elif key.field.is_required():
+            value += "; required"
+        elif key.default is not None:
+            value += f"; default `{key.default}`"
+        return f"- `{key.name}` ({value}): {key.description}"
 
     def _value(self, annotation: Any, value_type: types.ValueType | None = None) -> str:
-        """Return the text of the column `value` for a key with this annotation."""
+        """Return the words for the type of a key with this annotation."""
         here, value_type = keys.bare(annotation), value_type or keys.type_in(annotation)
         if value_type is not None:
             return _type_words(value_type)

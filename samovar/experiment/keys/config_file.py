@@ -41,11 +41,11 @@ class Uml(Strict):
     """The user-mode kernel that labs boot."""
 
     program: Word = entry(
-        "Kernel: a name on PATH, or a path, relative to the checkout, such as .bin/uml/sid/linux.uml.",
+        "Kernel: a name on PATH, or a path, which may be relative to the checkout: .bin/uml/sid/linux.uml.",
         "linux.uml",
     )
     modules: Word = entry(
-        "Folder of the kernel's modules, relative to the checkout or absolute, such as .bin/uml/sid/modules.",
+        "Folder that contains the modules of the kernel's release; may be relative: .bin/uml/sid/modules.",
         "/usr/lib/uml/modules",
     )
 
@@ -87,14 +87,12 @@ class Config(SourceFile):
         "Pause before a trial is repeated; it doubles each time, up to `backoff_most`.", 5.0
     )
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
-    quarantine: Positive = entry(
-        "Number of failed trials in a row after which the host at fault is no longer used.", 3
-    )
+    quarantine: Positive = entry("Failed trials in a row after which the host at fault is no longer used.", 3)
     host_wait_s: Duration = entry("How long to wait for a lost host before the next trial.", 120.0)
     free_space: Size = entry(
         "Disk space that must stay free during the next trial, on this machine and on hosts.", 200_000_000
     )
-    notify: Notify | None = entry("Command to run when a run ends and when trouble occurs.", None)
+    notify: Notify | None = entry("Command that gets a campaign's messages.", None)
     verdict: Thresholds = entry("Limits of the verdict.", Thresholds.model_construct())
     settings: Settings = entry("Settings of every host.", {})
     os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = entry(

@@ -35,11 +35,9 @@ class Order(Strict):
 class PartKeys(Strict):
     """Keys of a part. At the top level of a file, they give values that every part inherits."""
 
-    factors: Factors = entry("Factors with their levels; every combination of levels is run.", {})
+    factors: Factors = entry("Factors with their levels.", {})
     exclude: tuple[Excluded, ...] = entry("Treatments to leave out.", ())
-    include: tuple[Included, ...] = entry(
-        "Treatments to add, with a level of every factor; a level may be new.", ()
-    )
+    include: tuple[Included, ...] = entry("Treatments to add; their levels may be new.", ())
     replicates: Positive = entry("Number of trials of every treatment.", 1)
     settings: Settings = entry("Settings of hosts: cc, rwnd, mtu, txd or RECIPE.PARAMETER.", {})
     duration_s: Annotated[float | Formula, types.TIME_OR_FORMULA] | None = entry(
@@ -52,7 +50,7 @@ class PartKeys(Strict):
     loggers: tuple[Logger, ...] = entry("Loggers that run during the traffic.", ())
 
     # layers/reuse.py merges the fragments before this model reads the tree.
-    use: types.Names = entry("Fragments to take values from; later fragments override earlier fragments.", ())
+    use: types.Names = entry("Fragments to take values from; later ones override earlier ones.", ())
 
 
 class Part(PartKeys):
@@ -132,7 +130,7 @@ class Experiment(PartKeys, SourceFile):
     profiles: Mapping[Name, Free] = entry("Changes that --profile NAME applies, by name.", {})
 
     # layers/reuse.py merges these before this model reads the tree.
-    extends: Name | None = entry("Name of an experiment in the same folder, which this one extends.", None)
+    extends: Name | None = entry("Experiment in the same folder that this one extends.", None)
     fragments: Mapping[Name, Free] = entry("Groups of keys by name, for `use` in experiments and parts.", {})
 
 

@@ -27,9 +27,10 @@ VariedTime = Annotated[Real, types.TIME_OR_FORMULA, VARIES]
 FlowCount = Annotated[int, types.FLOW_COUNT, VARIES]
 FLOW_ENDS = ("size", "duration", "until")
 """Keys that determine when a flow ends. A flow may have at most one of them."""
+HOSTS_TO_RECORD = "Where to record: hosts or roles, such as senders."
 INTERFACE_TO_RECORD = (
-    "Interface, by default the one that faces the traffic. At the bottleneck's router, `down` (default) and "
-    "`up` mean the interface with the queue of that direction."
+    "Interface, by default the one that faces the traffic; at the bottleneck's router also `down` (default) "
+    "or `up`, the one with the queue of that direction."
 )
 
 
@@ -40,16 +41,14 @@ class PlainFactors(Strict):
         "Congestion control of sending hosts."
     )
     rwnd: Annotated[int | Formula, types.SIZE_OR_FORMULA.of(types.PER_HOST), VARIES] = entry(
-        "Largest window that receiving hosts advertise, such as 200KB."
+        "Largest window that receiving hosts advertise."
     )
-    mtu: Annotated[int, types.MTU.of(types.PER_HOST), VARIES] = entry(
-        "MTU in bytes of testbed interfaces, such as 1500."
-    )
+    mtu: Annotated[int, types.MTU.of(types.PER_HOST), VARIES] = entry("MTU in bytes of testbed interfaces.")
     txd: Annotated[int, types.DESCRIPTORS.of(types.PER_HOST), VARIES] = entry(
         "Number of transmit descriptors of sending hosts."
     )
     duration: Annotated[float | Formula, types.TIME_OR_FORMULA, VARIES] = entry(
-        "Duration of flows that have no end of their own, such as 90s."
+        "Duration of flows that have no end of their own."
     )
 
 
@@ -60,17 +59,15 @@ class PathClass(Strict):
     NEEDED = (("flow", "from", "to"), ("rtt", "delay", "loss"))
 
     name: Name | None = entry("Name of the class in factors; by default the label of its flow.", None)
-    flow: Name | None = entry(
-        "Label of a flow; the label of an entry with `count` means all its flows.", None
-    )
+    flow: Name | None = entry("Label of a flow, or of an entry with `count` for all its flows.", None)
     from_end: Annotated[str, types.END] | None = entry("Source of the packets.", None)
     to_end: Annotated[str, types.END] | None = entry("Destination of the packets.", None)
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] | None = entry(
-        "Delay of the round trip, half in each direction; replaces the path's `rtt`.", None
+        "Delay of the round trip, half in each direction, instead of the path's.", None
     )
-    delay_s: BothDelays | None = entry("One-way delays; they replace the path's `delay`.", None)
+    delay_s: BothDelays | None = entry("One-way delays, instead of the path's.", None)
     loss: Annotated[Real, types.SHARE_OR_FORMULA, VARIES] | None = entry(
-        "Share of packets lost downstream; replaces the path's `loss`.", None
+        "Share of packets lost downstream, instead of the path's.", None
     )
 
     @property
@@ -89,21 +86,19 @@ class NetworkPath(WithParameters):
     EXCLUSIVE = (("rtt", "delay"),)
 
     rate_bps: Annotated[Amounts, types.RATE_OR_FORMULA.of(PER_DIRECTION), VARIES] | None = entry(
-        "Rate of the bottleneck, such as {down: 100Mbit, up: 40Mbit}.", None
+        "Rate of the bottleneck, counting whole Ethernet frames.", None
     )
     rtt_s: Annotated[Real, types.DELAY_OR_FORMULA, VARIES] = entry(
-        "Delay that the router adds to the round trip, half in each direction, such as 40ms.", 0.0
+        "Delay that the router adds to the round trip, half in each direction.", 0.0
     )
-    delay_s: BothDelays | None = entry(
-        "One-way delays, instead of `rtt`, such as {down: 30ms, up: 10ms}.", None
-    )
+    delay_s: BothDelays | None = entry("One-way delays, instead of `rtt`.", None)
     jitter_s: Annotated[Reals, types.DELAY_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER] = entry(
-        "Largest random deviation from the delay, such as 1ms.", 0.0
+        "Largest random deviation from the delay.", 0.0
     )
     loss: SharePerDirection = entry("Share of packets lost at random.", 0.0)
     loss_burst_packets: Annotated[
         Amounts | None, types.PACKETS_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER
-    ] = entry("Mean length of a burst of losses, such as 3packets.", None)
+    ] = entry("Mean length of a burst of losses.", None)
     reorder: Annotated[SharePerDirection, ROUTER] = entry("Share of packets that overtake others.", 0.0)
     duplicate: Annotated[SharePerDirection, ROUTER] = entry("Share of packets that arrive twice.", 0.0)
     aqm: Annotated[str | Directional[str], types.NAME.of(PER_DIRECTION), VARIES, ROUTER] = entry(
@@ -130,7 +125,7 @@ class Arrivals(Strict):
     poisson_per_s: Annotated[Real, types.FREQUENCY_OR_FORMULA, VARIES] = entry(
         "Mean number of flows that begin per second, such as 2/s or RATE / traffic.web.size."
     )
-    until_s: VariedTime | None = entry("Time after which no flow begins, such as 60s.", None)
+    until_s: VariedTime | None = entry("Time after which no flow begins.", None)
     count: FlowCount | None = entry(f"Number of flows that begin, at most {types.MOST_FLOWS}.", None)
 
     @model_validator(mode="after")
@@ -151,10 +146,10 @@ class Flow(WithParameters):
     generator: VariedName = entry(
         "Recipe of the traffic program; its parameters are further keys of the flow."
     )
-    from_end: VariedName = entry("Host or role that sends.")
-    to_end: VariedName = entry("Host or role that receives.")
+    from_end: VariedName = entry("Host that sends, or a role such as senders.")
+    to_end: VariedName = entry("Host that receives, or a role such as receivers.")
     start_s: Annotated[Real | Distribution, types.DELAY_OR_FORMULA.of(types.RANDOM), VARIES] = entry(
-        "Time from the trial's start to the flow's start, such as 5s or {uniform: [0s, 5s]}.",
+        "Time from the trial's start to the flow's start.",
         0.0,
     )
     port: Port | None = entry(
@@ -163,17 +158,17 @@ class Flow(WithParameters):
         None,
     )
     size_bytes: Annotated[Amount | Distribution | None, types.SIZE_OR_FORMULA.of(types.RANDOM), VARIES] = (
-        entry("Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None)
+        entry("Bytes to send; the flow ends when they are sent.", None)
     )
     duration_s: Annotated[Real | Distribution, types.TIME_OR_FORMULA.of(types.RANDOM), VARIES] | None = entry(
-        "How long the flow lasts, such as 90s or {uniform: [5s, 20s]}.", None
+        "How long the flow lasts.", None
     )
-    until: VariedName | None = entry("Label of another flow; this flow ends when that flow ends.", None)
+    until: VariedName | None = entry("Label of another flow, with which this flow ends.", None)
     cc: Annotated[str, types.ALGORITHM, VARIES] | None = entry(
         "Congestion control, if the generator can set it.", None
     )
     rwnd_bytes: Annotated[Amount, types.SIZE_OR_FORMULA, VARIES] | None = entry(
-        "Largest receive window that the receiver advertises, such as 200KB.", None
+        "Largest receive window that the receiver advertises.", None
     )
     dscp: Annotated[int, types.DSCP, VARIES] | None = entry(
         "DiffServ code point, such as EF, AF11 or 46.", None
@@ -203,14 +198,14 @@ class Stop(Strict):
 
     NEEDED = (("after", "when"),)
 
-    after_s: VariedTime | None = entry("Time after the trial's start, such as 120s.", None)
-    when: VariedName | None = entry("Label of the flow that ends the trial when it finishes.", None)
+    after_s: VariedTime | None = entry("Time after the trial's start.", None)
+    when: VariedName | None = entry("Label of the flow whose end ends the trial.", None)
 
 
 class Capture(Strict):
     """One entry of `captures`: packet captures at one or more hosts."""
 
-    at: Places = entry("Where to capture: hosts or roles, such as senders.")
+    at: Places = entry(HOSTS_TO_RECORD)
     interface: Interface | None = entry(INTERFACE_TO_RECORD, None)
     snaplen_bytes: Annotated[int, types.SNAPLEN] = entry("Bytes recorded of each packet.", 96)
 
@@ -219,7 +214,7 @@ class Logger(WithParameters):
     """One entry of `loggers`: a logger at one or more hosts."""
 
     logger: Name = entry("Quantity to record, or a recipe; its parameters are further keys.")
-    at: Places = entry("Where to log: hosts or roles, such as senders.")
+    at: Places = entry(HOSTS_TO_RECORD)
     interface: Interface | None = entry(INTERFACE_TO_RECORD, None)
     interval_s: VariedTime | None = entry("Time between samples; by default the recipe's interval.", None)
     prefer: Names = entry("Recipes to prefer on hosts where several recipes record the quantity.", ())

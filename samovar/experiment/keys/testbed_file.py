@@ -152,7 +152,7 @@ class Lab(Strict):
         "auto",
     )
     memory_bytes: Annotated[int, types.MEMORY] = entry(
-        "Memory of user-mode Linux, and of each virtual machine, such as 1GB.", 512_000_000
+        "Memory of user-mode Linux, and of each virtual machine.", 512_000_000
     )
 
 
@@ -168,32 +168,30 @@ class NetworkInterface(Strict):
 class Adapter(Strict):
     """A pair of powerline or similar adapters, each with a queue of frames in front of a slower medium."""
 
-    rate_bps: Rate = entry("Rate of the medium, such as 40Mbit.")
+    rate_bps: Rate = entry("Rate of the medium.")
     buffer: Annotated[Buffer, types.BUFFER] = entry("Size of the queue in each adapter, such as 2720packets.")
     delay_s: Annotated[float, types.DELAY] = entry("One-way delay of the idle medium.", 0.0)
     medium: Annotated[str, types.choice("medium", *MEDIA)] = entry(
         "`simplex`: both directions share the rate; `duplex`: each direction has the full rate.", "duplex"
     )
     access_s: Annotated[float, types.DELAY] | None = entry(
-        "Mean time that a transmission on the medium takes in addition to its frames, such as 600us.", None
+        "Mean time that a transmission on the medium takes in addition to its frames.", None
     )
     burst_s: Annotated[float, types.DELAY] | None = entry(
-        "Longest time of all frames in one transmission, such as 3ms; by default, it has one frame.", None
+        "Longest time of all frames in one transmission; by default, it has one frame.", None
     )
     flow_control: Annotated[bool, types.SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
     pause_quanta: Annotated[int, QUANTA] = entry(
         "Pause that one PAUSE frame requests, in units of 512 bit times.", LARGEST_QUANTA
     )
-    drift: Share = entry("Largest share by which the medium's rate varies over time, such as 5%.", 0.0)
+    drift: Share = entry("Largest share by which the medium's rate varies over time.", 0.0)
 
 
 class Wlan(Strict):
     """A wireless network whose stations share the medium."""
 
-    standard: Annotated[str, types.choice("standard", *STANDARDS)] = entry("Standard, such as 802.11g.")
-    rate_bps: Rate | None = entry(
-        "Rate of every station, such as 54Mbit; by default stations adapt their rates.", None
-    )
+    standard: Annotated[str, types.choice("standard", *STANDARDS)] = entry("Standard of the network.")
+    rate_bps: Rate | None = entry("Rate of every station; by default stations adapt their rates.", None)
     access_point: Name | None = entry("Host that is the access point; by default the link's router.", None)
 
 
@@ -224,13 +222,11 @@ class Power(Strict):
     EXCLUSIVE = tuple(("ipmi", command) for command in ("on", "off", "cycle", "status"))
     NEEDED = (("cycle", "on", "ipmi"), ("cycle", "off", "ipmi"))
 
-    on: Command | None = entry("Command that switches the machine on.", None)
-    off: Command | None = entry("Command that switches the machine off.", None)
-    cycle: Command | None = entry(
-        "Command that switches the machine off and on; by default `off`, then `on`.", None
-    )
-    status: Command | None = entry("Command that prints whether the machine is on.", None)
-    outlet: Word | None = entry("Value of {outlet} in the commands, such as 7.", None)
+    on: Command | None = entry("Switches the machine on.", None)
+    off: Command | None = entry("Switches the machine off.", None)
+    cycle: Command | None = entry("Switches the machine off and on; by default `off`, then `on`.", None)
+    status: Command | None = entry("Prints whether the machine is on.", None)
+    outlet: Word | None = entry("Value of {outlet} in the commands.", None)
     ipmi: Ipmi | None = entry("Management controller that ipmitool reaches, instead of commands.", None)
 
     @model_validator(mode="after")
@@ -265,7 +261,7 @@ class Host(Strict):
         "Operating system, which determines the recipes."
     )
     release: Annotated[str, RELEASE] | None = entry(
-        "Release, such as 11.4; recipes for this release are preferred.", None
+        "Release, such as 11.4, whose recipes are preferred.", None
     )
     role: Annotated[str, types.choice("role", *ROLES)] = entry(
         "Role of the host, by which experiments name it."
@@ -335,9 +331,7 @@ class Testbed(SourceFile):
 
     name: Name = entry("Name of the testbed, equal to the name of its file.", alias="testbed")
     description: Sentence = entry("Description of the testbed, for the report.", "")
-    lab: Lab | None = entry(
-        "Options of a virtual lab; with this key, the testbed is a lab on this machine.", None
-    )
+    lab: Lab | None = entry("Makes the testbed a virtual lab on this machine, with these options.", None)
     ssh: Ssh = entry("How to log in to every host.", Ssh.model_construct())
     hosts: Mapping[Name, Host] = entry("Machines by name.", min_length=1)
     links: Mapping[Name, Link] = entry(

@@ -21,42 +21,45 @@ class Thresholds(Strict):
         "`cpu` to 100%.",
         None,
     )
-    late_s: Duration = entry("Largest delay of a flow's start; otherwise suspect.", 0.2)
+    late_s: Duration = entry("Largest delay of a flow's start; otherwise the trial is suspect.", 0.2)
     duration: Share = entry(
-        "Smallest share of its planned duration that a flow must last; otherwise invalid.",
+        "Smallest share of its planned duration that a flow must last; otherwise the trial is invalid.",
         0.95,
     )
     window: Share = entry(
-        "Smallest share of `rwnd` that the largest advertised window must reach; otherwise suspect.",
+        "Smallest share of `rwnd` that the largest advertised window must reach; otherwise the trial is "
+        "suspect.",
         0.9,
     )
     bytes_differ: Share = entry(
-        "Largest difference between a flow's captured bytes and its generator's count; otherwise invalid.",
+        "Largest difference between a flow's captured bytes and its generator's count; otherwise the trial "
+        "is invalid.",
         0.02,
         alias="bytes",
     )
     bottleneck: Share = entry(
         "Largest difference between the bytes that the bottleneck's queue sent and those captured downstream "
-        "of it; otherwise suspect.",
+        "of it; otherwise the trial is suspect.",
         0.01,
     )
     rate: Share = entry(
-        "Largest deviation of a full queue's rate from the plan; otherwise suspect; if 3 times as large, "
-        "invalid.",
+        "Largest deviation of a full queue's rate from the plan; otherwise the trial is suspect; if 3 times "
+        "as large, invalid.",
         0.04,
     )
     offered: Share = entry(
-        "Largest deviation of a flow's sent rate from its requested rate; otherwise suspect; if 3 times as "
-        "large, invalid.",
+        "Largest deviation of a flow's sent rate from its requested rate; otherwise the trial is suspect; "
+        "if 3 times as large, invalid.",
         0.05,
     )
     stall_s: Duration = entry(
-        "Longest pause of a paced flow, beyond the planned time between packets; otherwise suspect.",
+        "Longest pause of a paced flow, beyond the planned time between packets; otherwise the trial is "
+        "suspect.",
         0.2,
     )
     competing: Share = entry(
-        "Largest share of captured bytes that belong to no flow; otherwise suspect; if 10 times as large, "
-        "invalid.",
+        "Largest share of captured bytes that belong to no flow; otherwise the trial is suspect; if 10 times "
+        "as large, invalid.",
         0.001,
     )
     competing_bytes: Size = entry(
@@ -65,12 +68,12 @@ class Thresholds(Strict):
         alias="competing_least",
     )
     cpu: Share = entry(
-        "Largest share of time that a CPU is busy while traffic runs; otherwise suspect.",
+        "Largest share of time that a CPU is busy while traffic runs; otherwise the trial is suspect.",
         0.95,
     )
     gap_s: Duration = entry(
         "Longest time between two samples of the queue, or three intervals if that is longer; otherwise "
-        "suspect.",
+        "the trial is suspect.",
         2.0,
     )
     clock_step_s: Duration = entry(
@@ -78,7 +81,7 @@ class Thresholds(Strict):
     )
     clock_drift_ppm: Annotated[float, types.DRIFT] = entry(
         "Largest drift of a host's clock against this machine's; if larger by more than the measurement "
-        "error, suspect.",
+        "error, the trial is suspect.",
         50.0,
     )
     disk_bytes: Size = entry(

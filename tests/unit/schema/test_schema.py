@@ -421,8 +421,8 @@ def test_every_key_of_a_file_is_in_its_reference_page(page: str) -> None:
     pages = {page, "config"}  # config.md has the thresholds of the verdict
     text = "".join((ROOT / "docs" / "reference" / f"{one}.md").read_text(encoding="utf-8") for one in pages)
     for name, model in models_below(ROOTS[page]):
-        rows = [key for key in keys_of(model) if f"| `{key}` |" not in text]
-        assert not rows, f"{name}: no row for {rows}"
+        lines = [key for key in keys_of(model) if f"\n- `{key}` (" not in text]
+        assert not lines, f"{name}: no line for {lines}"
 
 
 @pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger"])
@@ -449,7 +449,7 @@ def test_text_around_generated_tables_is_kept() -> None:
     made = Page(text, ROOTS["experiment"], RECIPES, OUTPUTS).written()
     assert made.startswith("# Page\n\nBefore.\n\n")
     assert made.endswith("\n\nAfter.\n")
-    assert "| `after` |" in made
+    assert "- `after` (" in made
     assert "old" not in made
 
 
