@@ -110,7 +110,7 @@ class Page:
     def _other_keys(self, _: str) -> Iterator[str]:
         """Yield heading and keys of each model (except Thresholds) for which the page has no block.
 
-        The descriptions of the keys say what the docstring of the model does.
+        No sentence introduces a model: the description of the key that leads to it says what it is.
         """
         for name, model in self._models.items():
             if name not in self._anchors and model is not keys.Thresholds:

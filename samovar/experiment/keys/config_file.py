@@ -41,11 +41,12 @@ class Uml(Strict):
     """The user-mode kernel that labs boot."""
 
     program: Word = entry(
-        "Kernel: a name on PATH, or a path, which may be relative to the checkout: .bin/uml/sid/linux.uml.",
+        "Kernel: a name on PATH, or a path such as .bin/uml/sid/linux.uml; relative paths are below the "
+        "checkout.",
         "linux.uml",
     )
     modules: Word = entry(
-        "Folder that contains the modules of the kernel's release; may be relative: .bin/uml/sid/modules.",
+        "Folder with a subfolder of modules for each kernel release; relative paths are below the checkout.",
         "/usr/lib/uml/modules",
     )
 

@@ -117,7 +117,7 @@ class Experiment(PartKeys, SourceFile):
     description: Sentence = entry("Purpose of the experiment, in a paragraph.", "")
     testbed: Name = entry("Testbed that the experiment runs on, a file in hosts/.")
     order: Order = entry("Order in which trials run.", Order.model_construct())
-    parts: Mapping[Name, Part] = entry("Parts by name.", min_length=1)
+    parts: Mapping[Name, Part] = entry("Parts by name; their keys override the top level.", min_length=1)
     figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = entry("Figures of the report.", ())
     tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = entry("Tables of the report.", ())
     expect: tuple[Expect, ...] = entry("Expected results, for the scorecard.", ())

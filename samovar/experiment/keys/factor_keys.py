@@ -29,8 +29,8 @@ FLOW_ENDS = ("size", "duration", "until")
 """Keys that determine when a flow ends. A flow may have at most one of them."""
 HOSTS_TO_RECORD = "Where to record: hosts or roles, such as senders."
 INTERFACE_TO_RECORD = (
-    "Interface, by default the one that faces the traffic; at the bottleneck's router also `down` (default) "
-    "or `up`, the one with the queue of that direction."
+    "Interface, by default the one that faces the traffic. At the bottleneck's router, `down` (the default "
+    "there) or `up` is the interface with the queue of that direction."
 )
 
 

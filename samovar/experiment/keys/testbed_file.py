@@ -260,11 +260,9 @@ class Host(Strict):
     os: Annotated[str, types.choice("os", *OPERATING_SYSTEMS)] = entry(
         "Operating system, which determines the recipes."
     )
-    release: Annotated[str, RELEASE] | None = entry(
-        "Release, such as 11.4, whose recipes are preferred.", None
-    )
+    release: Annotated[str, RELEASE] | None = entry("Release, such as 11.4; its recipes are preferred.", None)
     role: Annotated[str, types.choice("role", *ROLES)] = entry(
-        "Role of the host, by which experiments name it."
+        "Role of the host, by which experiments name it: sender, sender2, senders."
     )
     address: Annotated[str, CONTROL_ADDRESS] = entry(
         "Address or host name on the control network, for SSH; in a lab an address."
