@@ -97,7 +97,7 @@ def test_the_reference_lists_each_setting_with_its_parameters(name: str) -> None
     page = (ROOT / "docs" / "reference" / "recipe-settings.md").read_text()
     section = page.split(f"### setting `{name}`\n")[1].split("\n### ")[0]
     for parameter, known in CATALOGUE.header("setting", name, "linux").parameters.items():
-        told = [line for line in section.splitlines() if line.startswith(f"| `{parameter}` | ")]
+        told = [line for line in section.splitlines() if line.startswith(f"- `{parameter}`")]
         assert parameter in {"interfaces", "link", "keys"} or len(told) == 1, parameter
         assert all(known.description in line and (known.default or "") in line for line in told), told
 
