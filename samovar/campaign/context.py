@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -15,7 +15,7 @@ from samovar.campaign.interrupts import TrialInterrupt
 from samovar.campaign.journal import CampaignState, Entry, Note, fold
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.events import Emit, Event
-from samovar.hosts import ScriptResult, Sessions, discard_result
+from samovar.hosts import Machine, ScriptResult, Sessions, discard_result
 from samovar.recipes import Catalogue
 from samovar.secrets import redacted
 
@@ -24,14 +24,14 @@ from samovar.secrets import redacted
 class CampaignContext:
     """The context of a campaign on one testbed.
 
-    `last_states` maps each host to a pair: the script that last read the host's state, and the state that
-    this script printed. `networks` maps each host to its MTUs and routes as first read in this run; the state
-    before each trial is compared with them. `boots` maps hosts that were rebooted in this run to their boot
-    ids. `shared` is whether several testbeds share the campaign; then every event carries the name of its
-    testbed. `entries` returns the events of the journal so far.
+    `machines` maps hosts to their operating systems, boot timeouts and power commands. `last_states` maps
+    each host to a pair: the script that last read the host's state, and the state that this script printed.
+    `networks` maps each host to its MTUs and routes as first read in this run; the state before each trial is
+    compared with them. `boots` maps hosts that were rebooted in this run to their boot ids. `shared` is
+    whether several testbeds share the campaign; then every event carries the name of its testbed. `entries`
+    returns the events of the journal so far.
     """
 
-    campaign: str
     folder: Path
     sessions: Sessions
     catalogue: Catalogue
@@ -41,6 +41,7 @@ class CampaignContext:
     last_states: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     networks: dict[str, dict[str, str]] = field(default_factory=dict)
     policy: Policy = DEFAULT_POLICY
+    machines: Mapping[str, Machine] = field(default_factory=dict)
     boots: dict[str, str] = field(default_factory=dict)
     testbed: str = ""
     shared: bool = False
@@ -76,6 +77,15 @@ class CampaignContext:
         recorder = discard_result if folder is None else Recorder(folder)
         for session in self.sessions:
             session.record = recorder
+
+    def machine(self, host: str) -> Machine:
+        """Return the machine of a host."""
+        return self.machines.get(host) or Machine(host, host)
+
+    @property
+    def campaign(self) -> str:
+        """The name of the campaign, which is also part of the path of each trial's folder on the hosts."""
+        return self.folder.name
 
     @property
     def in_progress(self) -> Path:

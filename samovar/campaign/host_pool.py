@@ -14,7 +14,7 @@ from samovar.campaign.trial import BootSettings
 from samovar.campaign.trial_queue import treatment_of
 from samovar.errors import TestbedError
 from samovar.events import Event
-from samovar.hosts import ConnectionLostError, Machine, Session, read_boot_id, read_free_disk_bytes
+from samovar.hosts import ConnectionLostError, Session, read_boot_id, read_free_disk_bytes
 from samovar.plan import Trial
 
 POLL_S = 1.0
@@ -46,21 +46,15 @@ class _SuspectHost:
 class HostPool:
     """The hosts that a campaign uses on one testbed; lost or changed hosts are repaired between trials.
 
-    `quarantined` has the reason for each host that this run no longer uses. `systems` maps hosts to their
-    operating systems. `treatments` is the number of treatments in the plan.
+    `quarantined` has the reason for each host that this run no longer uses. `treatments` is the number of
+    treatments in the plan.
     """
 
     def __init__(
-        self,
-        context: CampaignContext,
-        recovery: Recovery,
-        boot_settings: BootSettings,
-        systems: Mapping[str, str],
-        machines: Mapping[str, Machine],
-        treatments: int = 1,
+        self, context: CampaignContext, recovery: Recovery, boot_settings: BootSettings, treatments: int = 1
     ) -> None:
         self._context, self._recovery, self._boot_settings = context, recovery, boot_settings
-        self._systems, self._machines, self._treatments = systems, machines, treatments
+        self._treatments = treatments
         self.quarantined: Mapping[str, str] = {}
         self._probation: frozenset[str] = frozenset()
         self._failures: dict[str, list[Hashable]] = {}  # by host, the treatments of consecutive failed trials
@@ -170,8 +164,8 @@ class HostPool:
         Does nothing if the testbed has no power command for the host, if it was power-cycled before for this
         failure, or if it was power-cycled POWER_CYCLES times in this run.
         """
-        machine = self._machines.get(host)
-        if machine is None or not machine.power or not suspect.silent:
+        machine = self._context.machine(host)
+        if machine.power is None or not suspect.silent:
             return
         if suspect.power_cycled or self._power_cycles[host] >= POWER_CYCLES:
             return
@@ -197,7 +191,9 @@ class HostPool:
         context.clocks.forget()
         try:
             self._recovery.restore_host(context.state(), host)
-            context.boots[host] = read_boot_id(context.sessions[host], context.catalogue, self._systems[host])
+            context.boots[host] = read_boot_id(
+                context.sessions[host], context.catalogue, context.machine(host).system
+            )
         except TestbedError as error:
             suspect.reason = str(error)
             return False
@@ -208,7 +204,7 @@ class HostPool:
         context = self._context
 
         def free_bytes_of(session: Session) -> int:
-            return read_free_disk_bytes(session, context.catalogue, self._systems[session.host])
+            return read_free_disk_bytes(session, context.catalogue, context.machine(session.host).system)
 
         try:
             answers = context.sessions.map(free_bytes_of)

@@ -146,12 +146,12 @@ class Restorer:
             return TrialScripts(find_trial(folder, id_, mark), self.catalogue, folder.name)
 
         context = CampaignContext(
-            folder.name,
             folder,
             self.sessions,
             self.catalogue,
             note,
             self.emit,
+            machines=self.machines,
             testbed=self.testbed,
             shared=bool(mark),
             entries=lambda: journal.entries,
@@ -165,9 +165,7 @@ class Restorer:
                 with leases.held([host], context.unrestored_hosts):
                     Recovery(context, scripts_of).restore_host(state, host)
                     if lasting := [one for one in saved if one.lasting]:
-                        planned = scripts_of(lasting[0].id).resolved.hosts
-                        systems = {name: one.system for name, one in planned.items()}
-                        boot_settings = BootSettings(context, systems, self.machines, scripts_of)
+                        boot_settings = BootSettings(context, scripts_of)
                         boot_settings.adopt(lasting)
                         boot_settings.restore()
                 hosts.append(host)

@@ -36,7 +36,8 @@ class TestbedSetup:
     """A testbed that takes part in a campaign, with the plan as resolved for this testbed.
 
     `blocked` maps trials to the reasons why this testbed cannot run them. `unreachable` has the reason for
-    each host that did not answer. `machines` maps hosts to their boot timeouts and power commands.
+    each host that did not answer. `machines` maps hosts to their operating systems, boot
+    timeouts and power commands.
     """
 
     testbed: str
@@ -55,11 +56,10 @@ class TestbedRunner:
         self.context, self.setup = context, setup
         self._needed_hosts = availability.needed_hosts_by_trial(setup.plan)
         self._own_trials = {trial.id: trial for trial in setup.plan.trials} if context.shared else {}
-        systems = {name: host.system for name, host in setup.plan.trials[0].resolved.hosts.items()}
-        self.boot_settings = BootSettings(context, systems, setup.machines, self._scripts)
+        self.boot_settings = BootSettings(context, self._scripts)
         self.recovery = Recovery(context, self._scripts)
         treatments = sum(setup.plan.treatments().values())
-        self.hosts = HostPool(context, self.recovery, self.boot_settings, systems, setup.machines, treatments)
+        self.hosts = HostPool(context, self.recovery, self.boot_settings, treatments)
         self.calibration = Calibration(context)
 
     def can_run(self, trial: Trial) -> bool:

@@ -161,13 +161,13 @@ class CampaignRun:
         if shared:
             note, emit = partial(note, testbed=setup.testbed), emit_marked
         return CampaignContext(
-            self.folder.name,
             self.folder,
             setup.sessions,
             self.catalogue,
             note,
             emit,
             policy=setup.policy,
+            machines=setup.machines,
             testbed=setup.testbed,
             shared=shared,
             disk=self.disk,

@@ -25,12 +25,16 @@ OUTPUT_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine of a host: how long it may take to boot, and the commands that switch its power."""
+    """The machine of a host: how long it may take to boot, and the commands that switch its power.
+
+    `system` is the operating system, whose recipes read the machine's boot id and free disk space.
+    """
 
     host: str
     address: str
     boot_timeout_s: float = 300.0
     power: Power | None = None
+    system: str = "linux"
 
     def switch(self, action: Action) -> str:
         """Switch the power of the machine, or query its state; return the output without passwords.
@@ -86,7 +90,7 @@ class Machine:
 def machines_of(testbed: Testbed) -> dict[str, Machine]:
     """Return the machine of each host of a testbed."""
     return {
-        name: Machine(name, host.address, host.boot_timeout_s, host.power)
+        name: Machine(name, host.address, host.boot_timeout_s, host.power, host.system)
         for name, host in testbed.hosts.items()
     }
 

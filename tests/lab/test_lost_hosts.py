@@ -62,17 +62,15 @@ class Case:
             raise AssertionError(f"no trial {id_} has left anything here")
 
         context = CampaignContext(
-            "c",
             self.folder,
             self.sessions,
             Catalogue(ROOT / "templates"),
             lambda event, **values: self.told.append((event, values)),
             self.shown.append,
             policy=Policy(ONE_ATTEMPT.model_copy(update={"host_wait_s": self.wait_s})),
+            machines={"one": self.machine},
         )
-        systems, machines = {"one": "linux"}, {"one": self.machine}
-        lasting = BootSettings(context, systems, machines, none)
-        self.hosts = HostPool(context, Recovery(context, none), lasting, systems, machines)
+        self.hosts = HostPool(context, Recovery(context, none), BootSettings(context, none))
 
     def lose(self) -> list[str]:
         """Have the host be in doubt and looked at; return what was told of it."""

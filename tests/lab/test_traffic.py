@@ -98,12 +98,12 @@ class Dumbbell:
         trial = Trial(
             id=f"trial-{self.count}", part="main", treatment={}, replicate=1, block=1, source=resolved(flows, captures, stop)
         )  # fmt: skip
-        campaign = self.checkout.folder / "campaign"
+        campaign = self.checkout.folder / "lab-tests"
         (campaign / "trials").mkdir(parents=True, exist_ok=True)
         catalogue = Catalogue(self.checkout.folder / "templates")
-        who = ("lab-tests", campaign, self.sessions, catalogue)
+        who = (campaign, self.sessions, catalogue)
         context = CampaignContext(*who, lambda *_, **__: None, self.events.append, policy=LENIENT)
-        boot_settings = BootSettings(context, {}, {}, _no_trial)
+        boot_settings = BootSettings(context, _no_trial)
         finished = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
         folder = next(
             path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()

@@ -97,11 +97,11 @@ class Judge:
         (campaign / "trials").mkdir(parents=True, exist_ok=True)
         trial = replace(self.study.plan.trials[0], id=f"trial-{self._count}")
         beside = [threading.Thread(target=self.on_host, args=order[1:]) for order in orders]
-        who = ("verdicts", campaign, self.sessions, catalogue or self.catalogue)
+        who = (campaign, self.sessions, catalogue or self.catalogue)
         context = CampaignContext(
             *who, lambda *_, **__: None, self._hook(orders, beside), policy=policy or self.policy
         )
-        boot_settings = BootSettings(context, {}, {}, _no_trial)
+        boot_settings = BootSettings(context, _no_trial)
         finished = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
         for thread in beside:
             thread.join()

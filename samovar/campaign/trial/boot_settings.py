@@ -10,14 +10,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from samovar.campaign.availability import power_on_silent
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_state import StateComparison, changed, parse_state, unmet
 from samovar.campaign.journal import SavedState
 from samovar.errors import TestbedError
-from samovar.hosts import Machine, Session, read_boot_id
+from samovar.hosts import Session, read_boot_id
 from samovar.recipes import TrialScripts
 
 PLANNED = "planned."
@@ -28,19 +28,13 @@ POLL_S = 0.5
 class BootSettings:
     """Applies and restores the boot settings of the hosts of a campaign.
 
-    `systems` maps hosts to their operating systems. `scripts_of` returns the scripts of the trial with a
-    given id. `_saved` maps each changed host to its states from before each change, oldest first.
+    `scripts_of` returns the scripts of the trial with a given id. `_saved` maps each changed host to its
+    states from before each change, oldest first.
     """
 
-    def __init__(
-        self,
-        context: CampaignContext,
-        systems: Mapping[str, str],
-        machines: Mapping[str, Machine],
-        scripts_of: Callable[[str], TrialScripts],
-    ) -> None:
+    def __init__(self, context: CampaignContext, scripts_of: Callable[[str], TrialScripts]) -> None:
         self._context, self._scripts_of = context, scripts_of
-        self._reboots = _Reboots(context, systems, machines)
+        self._reboots = _Reboots(context)
         self._saved: dict[str, list[SavedState]] = {}
 
     @property
@@ -163,10 +157,8 @@ def _message(host: str, problem: str, differences: Iterable[StateComparison]) ->
 class _Reboots:
     """Reboots hosts, waits until each has a new boot id, and power-cycles those that do not come back."""
 
-    def __init__(
-        self, context: CampaignContext, systems: Mapping[str, str], machines: Mapping[str, Machine]
-    ) -> None:
-        self._context, self._systems, self._machines = context, systems, machines
+    def __init__(self, context: CampaignContext) -> None:
+        self._context = context
         self._last_errors: dict[str, str] = {}
         self._given_up = threading.Event()
 
@@ -178,7 +170,7 @@ class _Reboots:
         a power cycle.
         """
         context, sessions = self._context, self._context.sessions
-        power_on_silent(sessions, self._machines, context.emit)
+        power_on_silent(sessions, context.machines, context.emit)
         before = sessions.map(self._boot_id, hosts)
         # A host that shuts down loses its controller; it must not run its clean-up script then.
         sessions.map(lambda session: session.set_on_loss(None))
@@ -210,7 +202,7 @@ class _Reboots:
     def _await_boot(self, session: Session, before: str) -> str:
         """Wait for a boot id other than `before`, if need be with a power cycle, and return it."""
         host = session.host
-        machine = self._machine(host)
+        machine = self._context.machine(host)
         boot_id = self._new_boot_id(session, before)
         if boot_id is None and machine.power is not None and not self._given_up.is_set():
             self._context.report("host-power-cycled", host=host)
@@ -229,7 +221,7 @@ class _Reboots:
 
     def _new_boot_id(self, session: Session, before: str) -> str | None:
         """Return the boot id once it differs from `before`, or None after the host's boot_timeout."""
-        until_s = time.monotonic() + self._machine(session.host).boot_timeout_s
+        until_s = time.monotonic() + self._context.machine(session.host).boot_timeout_s
         while time.monotonic() < until_s and not self._given_up.is_set():
             try:
                 now = self._boot_id(session)
@@ -243,8 +235,5 @@ class _Reboots:
         return None
 
     def _boot_id(self, session: Session) -> str:
-        system = self._systems[session.host]
+        system = self._context.machine(session.host).system
         return read_boot_id(session, self._context.catalogue, system, REBOOT_DEADLINE_S)
-
-    def _machine(self, host: str) -> Machine:
-        return self._machines.get(host) or Machine(host, host)

@@ -59,14 +59,13 @@ def pool(bound: int, treatments: int, *probation: str) -> HostPool:
         entries.append(Entry(4.0, event, values))
 
     context = CampaignContext(
-        "c", Path(), sessions, catalogue, note, silent, policy=policy, entries=lambda: entries
+        Path(), sessions, catalogue, note, silent, policy=policy, entries=lambda: entries
     )
 
     def none(id_: str) -> TrialScripts:
         raise AssertionError(id_)
 
-    boot_settings = BootSettings(context, {}, {}, none)
-    hosts = HostPool(context, Recovery(context, none), boot_settings, {}, {}, treatments)
+    hosts = HostPool(context, Recovery(context, none), BootSettings(context, none), treatments)
     hosts.restore_all({})
     return hosts
 

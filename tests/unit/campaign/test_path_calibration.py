@@ -282,7 +282,7 @@ def test_calibration_files_keep_the_names_that_version_0_1_gave_them(tmp_path: P
         boots={"src": "b1"},
     )
     context = CampaignContext(
-        *("c", tmp_path, Sessions(()), CATALOGUE, lambda *_, **__: None, silent),
+        *(tmp_path, Sessions(()), CATALOGUE, lambda *_, **__: None, silent),
         policy=policy,
         boots={"rtr": "b2"},
         testbed="lab",
