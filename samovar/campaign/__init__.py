@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samovar.campaign.dry_run import HostScript as HostScript
     from samovar.campaign.dry_run import render_trial as render_trial
     from samovar.campaign.folder import PLAN as PLAN
     from samovar.campaign.folder import TESTBEDS as TESTBEDS
@@ -31,8 +30,10 @@ if TYPE_CHECKING:
     from samovar.campaign.merge_campaigns import latest_shards as latest_shards
     from samovar.campaign.merge_campaigns import merge_shards as merge_shards
     from samovar.campaign.merge_campaigns import shards_of as shards_of
-    from samovar.campaign.notifier import notifying as notifying
-    from samovar.campaign.past_campaigns import Archive as Archive
+    from samovar.campaign.notifier import Notifier as Notifier
+    from samovar.campaign.past_campaigns import campaigns_in as campaigns_in
+    from samovar.campaign.past_campaigns import find_campaign as find_campaign
+    from samovar.campaign.past_campaigns import measured_times as measured_times
     from samovar.campaign.policy import policy_of as policy_of
     from samovar.campaign.provenance_json import changed_recipes as changed_recipes
     from samovar.campaign.provenance_json import provenance_of as provenance_of

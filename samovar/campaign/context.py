@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
+from samovar.campaign.availability import DiskReserve
 from samovar.campaign.clocks import Clocks
-from samovar.campaign.disk_reserve import DiskReserve
 from samovar.campaign.interrupts import TrialInterrupt
 from samovar.campaign.journal import CampaignState, Entry, Note, fold
 from samovar.campaign.policy import DEFAULT_POLICY, Policy

@@ -58,10 +58,6 @@ class StartTime(int):
 class FittedBuffer(int):
     """A placeholder for the size of a receive buffer (in bytes), which calibration determines later."""
 
-    def __new__(cls) -> FittedBuffer:
-        """Return a placeholder of 1 GiB, which is more than the minimum buffer that `fit` sets, 4096 B."""
-        return super().__new__(cls, 2**30)
-
     def __str__(self) -> str:
         return "<fitted receive buffer, in bytes>"
 
@@ -109,9 +105,10 @@ def render_trial(trial: Trial, catalogue: Catalogue, policy: Policy) -> Iterator
     alone = "the host runs it if its controller disappears"
     yield from rendered("guard", partial(scripts.on_loss, was=was), alone)
     yield from rendered("set", partial(scripts.set, was=was))
+    buffer = FittedBuffer(2**30)  # more than the minimum buffer that `fit` sets, 4096 B
     for host in dict.fromkeys(probe.receiver for probe in window_probes(scripts)):
         note = "where the kernel derives windows from the buffer (Linux 6.7 and later)"
-        yield HostScript(trial.id, "fit", host, note, render_fit(scripts, host, FittedBuffer()))
+        yield HostScript(trial.id, "fit", host, note, render_fit(scripts, host, buffer))
     yield from rendered("offer", scripts.offer)
     yield from rendered("arm", partial(scripts.arm, offers=offers))
     ends = [host for host in hosts if any(one.end for one in scripts.processes(host))]

@@ -40,7 +40,7 @@ class ResumePoint:
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether there is no trial to run and no host to restore."""
+        """Whether all trials have run and all hosts are restored."""
         return self.folder is not None and not self.comparison.runs and self.state.clean
 
 
@@ -50,7 +50,7 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick |
     Raises DefinitionError or PlanError if `pick` selects trials that are not in the plan. Raises
     CampaignError if trials are to run again and no campaign exists.
     """
-    folder = None if new else find_campaign(plan, results)
+    folder = None if new else newest_campaign(plan, results)
     if pick and pick.again and folder is None:
         raise CampaignError(
             f"{plan.experiment} has no campaign, so no trial can run again; `{run_command(plan)}` starts one"
@@ -73,7 +73,7 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick |
     return ResumePoint(folder, comparison, state, picked)
 
 
-def find_campaign(plan: Plan, results: Path) -> Path | None:
+def newest_campaign(plan: Plan, results: Path) -> Path | None:
     """Return the newest campaign of the same experiment, profile, testbed, overrides and shard, or None."""
     own = plan.head()
     folders = (results / plan.experiment).glob(f"{plan.profile or 'full'}-*/")

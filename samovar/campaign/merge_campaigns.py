@@ -16,7 +16,15 @@ from typing import Any
 
 from samovar.atomic_files import sync, write_whole
 from samovar.campaign.collection import ARCHIVE, digests, sums_digest
-from samovar.campaign.folder import PLAN, find_campaign, new_folder, point_latest, read_head, read_plan
+from samovar.campaign.folder import (
+    PLAN,
+    new_folder,
+    newest_campaign,
+    point_latest,
+    read_head,
+    read_plan,
+    shard_of,
+)
 from samovar.campaign.journal import (
     JOURNAL,
     STARTS,
@@ -30,7 +38,7 @@ from samovar.campaign.journal import (
     journal_bytes,
     read_journal,
 )
-from samovar.campaign.past_campaigns import Archive
+from samovar.campaign.past_campaigns import campaigns_in
 from samovar.campaign.provenance_json import PROVENANCE, RECIPES
 from samovar.campaign.run import OWN_FILES
 from samovar.errors import CampaignError
@@ -115,18 +123,18 @@ class _ShardCampaign:
 def shards_of(plan: Plan, results: Path, of: int) -> list[Path]:
     """Return the newest campaign of each of the `of` shards of a plan. Shards without one are left out."""
     shards = (str(Shard(of, number)) for number in range(1, of + 1))
-    found = (find_campaign(plan.model_copy(update={"shard": one}), results) for one in shards)
+    found = (newest_campaign(plan.model_copy(update={"shard": one}), results) for one in shards)
     return [folder for folder in found if folder]
 
 
 def latest_shards(experiment: str, results: Path) -> list[Path]:
     """Return the campaigns of an experiment's shards, for the last used plan and number of shards.
 
-    Raises CampaignError if there are none.
+    Raises CampaignError if the experiment has none.
     """
-    for file in reversed(Archive(results).plans()):
-        if file.parent.parent.name == experiment and (shard := str(read_head(file).get("shard") or "")):
-            return shards_of(read_plan(file.parent), results, Shard.parse(shard).of)
+    for folder in campaigns_in(results):
+        if folder.parent.name == experiment and (shard := shard_of(folder)):
+            return shards_of(read_plan(folder), results, Shard.parse(shard).of)
     raise CampaignError(
         f"{results / experiment}: no shard; `fab run {experiment} --shard 1/2` makes the first of two"
     )
@@ -138,7 +146,7 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) ->
     If a campaign with exactly these results exists, it is returned instead. Files of trials are hard links to
     those of the shards, or copies on another file system. With `force`, shards may be missing, and their
     versions may differ. Raises CampaignError if the campaigns are not shards of one plan, if one of them is
-    running or was changed, or if a shard is there twice.
+    running or was changed, or if a shard is named twice.
     """
     shards = sorted(map(_read_shard, dict.fromkeys(map(Path.resolve, folders))), key=lambda one: one.shard)
     _require_one_plan(shards)

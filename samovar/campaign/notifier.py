@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from samovar.errors import SamovarError
@@ -26,11 +25,21 @@ the first leads to a notification."""
 
 
 class Notifier:
-    """Passes every event on to `emit`, and runs the user's command for events in TROUBLE."""
+    """Passes every event on to `emit`, and runs the user's command for events in TROUBLE.
+
+    As a context manager, it also notifies the user of an error that ends the campaign.
+    """
 
     def __init__(self, notify: Notify | None, campaign: Path, emit: Emit) -> None:
         self._notify, self._campaign, self._emit = notify, campaign, emit
         self._failed = False
+
+    def __enter__(self) -> Notifier:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if isinstance(error, SamovarError):
+            self.notify("trouble", str(error), {})
 
     def __call__(self, event: Event) -> None:
         """Pass an event on to `emit`; notify the user if the event is in TROUBLE."""
@@ -65,17 +74,6 @@ class Notifier:
         problem = _run(notify, message.encode(), {**os.environ, **variables})
         if problem:
             self._emit(Event("warning", {"text": f"notify: {notify.command[0]}: {problem}"}))
-
-
-@contextmanager
-def notifying(notify: Notify | None, campaign: Path, emit: Emit) -> Iterator[Notifier]:
-    """Yield a notifier; if an error ends the campaign while the context is active, notify the user of it."""
-    notifier = Notifier(notify, campaign, emit)
-    try:
-        yield notifier
-    except SamovarError as error:
-        notifier.notify("trouble", str(error), {})
-        raise
 
 
 def _run(notify: Notify, message: bytes, environment: Mapping[str, str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -21,60 +20,56 @@ LATEST_CAMPAIGNS, CANDIDATES = 4, 24
 campaigns on all testbeds."""
 
 
-@dataclass(frozen=True)
-class Archive:
-    """The campaigns in the folder `results`."""
+def find_campaign(results: Path, name: str) -> Path:
+    """Return the folder of the campaign that `name` means, or of the latest campaign if `name` is empty.
 
-    results: Path
+    `name` is a path, EXPERIMENT/CAMPAIGN, or EXPERIMENT for its latest campaign. Raises CampaignError with a
+    list of the known campaigns if none has this name.
+    """
+    home = results / name
+    for place in [Path(name), home, home / LATEST] if name else []:
+        if (place / PLAN).is_file():
+            return place.resolve()
+    campaigns = campaigns_in(results)
+    if name or not campaigns:
+        known = sorted({f"{folder.parent.name}/{folder.name}" for folder in campaigns})
+        listed = ", ".join(known[-8:]) or "none yet; `fab run EXPERIMENT` makes one"
+        wanted = f"no campaign {name!r}" if name else "no campaign"
+        raise CampaignError(f"{wanted} in {results}; known: {listed}")
+    return campaigns[0]
 
-    def measured_times(self, testbed: str) -> MeasuredTimes:
-        """Return median overhead, reboot time and path calibration time in recent campaigns on a testbed.
 
-        Older campaigns are ignored, because they may have been run with other versions of samovar.
-        """
-        times_s = defaultdict[str, list[float]](list)
-        for plan in islice(self._plans_on(testbed), LATEST_CAMPAIGNS):
-            for kind, seconds in _durations(plan.parent, testbed):
-                times_s[kind].append(seconds)
-        lost_s, done_s = times_s.pop("lost", []), times_s.pop("done", [])
-        return MeasuredTimes(
-            **{step: StepTime(median(seconds), len(seconds)) for step, seconds in times_s.items()},
-            repeats=Repeats(len(lost_s), len(done_s), sum(lost_s), sum(done_s)),
-        )
+def campaigns_in(results: Path) -> list[Path]:
+    """Return the folders of all campaigns, the most recently used campaign first."""
 
-    def _plans_on(self, testbed: str) -> Iterator[Path]:
-        """Yield the plan.json of each recent campaign that used a testbed and has a journal, latest first."""
-        for plan in islice(reversed(self.plans()), CANDIDATES):
-            if testbed in testbeds_in(plan.parent) and plan.with_name(JOURNAL).is_file():
-                yield plan
+    def last_change_s(folder: Path) -> float:
+        files = folder / PLAN, folder / JOURNAL
+        return max(file.stat().st_mtime for file in files if file.exists())
 
-    def plans(self) -> list[Path]:
-        """Return the plan files of all campaigns, the most recently used campaign last."""
+    # resolve() makes the path through a link `latest` equal to the campaign's own path.
+    folders = {plan.resolve().parent for plan in results.glob(f"*/*/{PLAN}")}
+    return sorted(folders, key=last_change_s, reverse=True)
 
-        def last_change_s(plan: Path) -> float:
-            journal = plan.with_name(JOURNAL)
-            return max(file.stat().st_mtime for file in (plan, journal) if file.exists())
 
-        # resolve() makes the path through a link `latest` equal to the campaign's own path.
-        return sorted({plan.resolve() for plan in self.results.glob(f"*/*/{PLAN}")}, key=last_change_s)
+def measured_times(results: Path, testbed: str) -> MeasuredTimes:
+    """Return median overhead, reboot time and path calibration time in recent campaigns on a testbed.
 
-    def find(self, name: str) -> Path:
-        """Return the folder of the campaign that `name` means, or of the latest campaign if `name` is empty.
-
-        `name` is a path, EXPERIMENT/CAMPAIGN, or EXPERIMENT for its latest campaign. Raises CampaignError,
-        which lists the known campaigns, if there is no such campaign.
-        """
-        home = self.results / name
-        for place in [Path(name), home, home / LATEST] if name else []:
-            if (place / PLAN).is_file():
-                return place.resolve()
-        plans = self.plans()
-        if name or not plans:
-            known = sorted({f"{plan.parent.parent.name}/{plan.parent.name}" for plan in plans})
-            listed = ", ".join(known[-8:]) or "none yet; `fab run EXPERIMENT` makes one"
-            wanted = f"no campaign {name!r}" if name else "no campaign"
-            raise CampaignError(f"{wanted} in {self.results}; known: {listed}")
-        return plans[-1].parent
+    Older campaigns are ignored, because they may have been run with other versions of samovar.
+    """
+    recent = (
+        folder
+        for folder in campaigns_in(results)[:CANDIDATES]
+        if testbed in testbeds_in(folder) and (folder / JOURNAL).is_file()
+    )
+    times_s = defaultdict[str, list[float]](list)
+    for folder in islice(recent, LATEST_CAMPAIGNS):
+        for kind, seconds in _durations(folder, testbed):
+            times_s[kind].append(seconds)
+    lost_s, done_s = times_s.pop("lost", []), times_s.pop("done", [])
+    return MeasuredTimes(
+        **{step: StepTime(median(seconds), len(seconds)) for step, seconds in times_s.items()},
+        repeats=Repeats(len(lost_s), len(done_s), sum(lost_s), sum(done_s)),
+    )
 
 
 def _durations(folder: Path, testbed: str) -> Iterator[tuple[str, float]]:

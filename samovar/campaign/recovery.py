@@ -14,7 +14,7 @@ from samovar.campaign.context import CampaignContext
 from samovar.campaign.folder import read_plans, read_state, testbeds_in
 from samovar.campaign.host_state import changed, parse_state
 from samovar.campaign.journal import JOURNAL, CampaignState, Journal, SavedState
-from samovar.campaign.past_campaigns import Archive
+from samovar.campaign.past_campaigns import campaigns_in
 from samovar.campaign.trial import BootSettings, TrialResult, read_result
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
@@ -103,7 +103,7 @@ def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
     If `only` names a testbed, the others are left out.
     """
     found: dict[str, list[Path]] = {}
-    for folder in (plan.parent for plan in reversed(Archive(results).plans())):
+    for folder in campaigns_in(results):
         for testbed in testbeds_in(folder):
             if only in ("", testbed) and read_state(folder).on(_mark(testbed, folder)).unrestored:
                 found.setdefault(testbed, []).append(folder)

@@ -10,10 +10,9 @@ from pathlib import Path
 from threading import Lock
 
 from samovar.atomic_files import write_json
-from samovar.campaign.availability import LeaseRequest, Leases, needed_hosts_by_trial
+from samovar.campaign.availability import DiskReserve, LeaseRequest, Leases, needed_hosts_by_trial
 from samovar.campaign.collection import digests
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.disk_reserve import DiskReserve
 from samovar.campaign.folder import point_latest, replace_plan, testbeds_of
 from samovar.campaign.interrupts import run_in_threads
 from samovar.campaign.journal import JOURNAL, CampaignState, Journal, Note, fold, is_open

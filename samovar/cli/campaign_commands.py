@@ -456,13 +456,13 @@ def browse(controller: Controller, no_open: bool) -> None:
     """Write an index of all campaigns, results/index.html, and open it in a browser."""
     import webbrowser
 
-    from samovar.campaign import Archive
+    from samovar.campaign import campaigns_in
     from samovar.experiment import STUDIES
     from samovar.report import write_index
     from samovar.units import counted
 
     results = controller.project.results
-    campaigns = [plan.parent for plan in reversed(Archive(results).plans())]
+    campaigns = campaigns_in(results)
     others = sorted(one for name in (STUDIES, COMPARISONS) for one in (results / name).glob("*/"))
     index, unread = write_index(results, campaigns, others)
     show(f"cannot be read: {one}" for one in unread)

@@ -68,7 +68,7 @@ class Controller:
             else:
                 emit(Event("campaign-resumed", {"folder": str(folder)}))
             self.running = folder
-            notifier = stack.enter_context(campaign.notifying(project.config.notify, folder, emit))
+            notifier = stack.enter_context(campaign.Notifier(project.config.notify, folder, emit))
             run = campaign.CampaignRun(
                 folder,
                 request.planned.plan,
@@ -205,7 +205,7 @@ class Controller:
         ids = resume.comparison.runs if resume else planned.plan.ids
         only = {id_ for id_ in ids if id_ not in without}
         policy = campaign.policy_of(planned.experiment, planned.testbed, self.project.config, {})
-        times = campaign.Archive(self.project.results).measured_times(planned.testbed.name)
+        times = campaign.measured_times(self.project.results, planned.testbed.name)
         testbeds = len(planned.by_testbed)
         return estimate_cost(planned.plan, self.project.catalogue, times, only, policy.calibrate, testbeds)
 

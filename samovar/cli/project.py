@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from samovar.campaign import PLAN, TESTBEDS, Archive, ResumePoint, find_resume_point, testbeds_of
+from samovar.campaign import PLAN, TESTBEDS, ResumePoint, find_campaign, find_resume_point, testbeds_of
 from samovar.campaign.availability import check_recipes
 from samovar.errors import DefinitionError
 from samovar.experiment import (
@@ -219,8 +219,8 @@ class Project:
         return load_study_report(path, {path.stem for path in self.experiments()})
 
     def campaign(self, name: str) -> Path:
-        """Return the folder of a campaign by name; see Archive.find."""
-        return Archive(self.results).find(name)
+        """Return the folder of a campaign by name; see find_campaign()."""
+        return find_campaign(self.results, name)
 
     def resume_point(
         self, planned: PlannedExperiment, new: bool = False, pick: Pick | None = None

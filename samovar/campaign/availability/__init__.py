@@ -1,6 +1,8 @@
 """Check whether hosts can be used for a plan: what they lack, leases, disk space, power."""
 
+from samovar.campaign.availability.disk_space import DiskReserve as DiskReserve
 from samovar.campaign.availability.disk_space import free_here as free_here
+from samovar.campaign.availability.disk_space import is_disk_error as is_disk_error
 from samovar.campaign.availability.disk_space import needed_here as needed_here
 from samovar.campaign.availability.disk_space import shortage as shortage
 from samovar.campaign.availability.disk_space import space_here as space_here

@@ -62,7 +62,7 @@ def holder_is_gone(lease: Lease) -> bool:
 
 
 def _start_time(pid: str) -> str:
-    """Return when a process started, in ticks since boot; empty if there is no such process."""
+    """Return when a process started, in ticks since boot; empty if it does not run."""
     stat = _first_line(f"/proc/{pid}/stat") if pid.isdecimal() else ""
     fields = stat.rpartition(")")[2].split()  # proc_pid_stat(5), from the 3rd field on
     return fields[19] if len(fields) > 19 and fields[0] != "Z" else ""

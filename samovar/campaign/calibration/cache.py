@@ -36,7 +36,7 @@ class CalibrationCache:
         return self._context.boots.get(host) or self._context.policy.boots.get(host, "")
 
     def read(self, name: str) -> Any:
-        """Return the content of a calibration file, or None if there is no such file."""
+        """Return the content of a calibration file, or None if it does not exist."""
         file = self._context.folder / FOLDER / f"{name}.json"
         return json.loads(file.read_bytes()) if file.is_file() else None
 

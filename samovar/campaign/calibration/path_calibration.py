@@ -71,17 +71,15 @@ class PathCalibration:
         self._context, self._cache = context, CalibrationCache(context)
         self._results: dict[str, PathResult] = {}
 
-    def is_due(self, resolved: Resolved) -> bool:
-        """Return whether the path of a trial must be measured before the trial."""
-        return self._is_calibrated(resolved) and self.result(resolved) is None
-
     def result(self, resolved: Resolved) -> PathResult | None:
-        """Return the result for a trial's path, or None if the path must be measured.
+        """Return the result for a trial's path, or None if the path must be measured before the trial.
 
-        A path that an earlier controller refused is measured again.
+        The result has no checks if the trial has no path, or if paths are not calibrated. A path that an
+        earlier controller refused is measured again.
         """
-        if not self._is_calibrated(resolved):
-            return None
+        path = resolved.path
+        if path is None or not path.router or not self._context.policy.calibrate:
+            return PathResult(())
         key = self._key(resolved)
         if key not in self._results and (stored := self._cache.read(key)) is not None:
             checks = tuple(Check.from_json(check) for check in stored["checks"])
@@ -95,14 +93,14 @@ class PathCalibration:
         result = self.result(resolved)
         return result.refusal if result is not None else ()
 
-    def measure(self, scripts: recipes.TrialScripts) -> None:
+    def measure(self, scripts: recipes.TrialScripts) -> PathResult:
         """Measure both directions of a trial's path, which must already be set up; store the result.
 
         The round-trip time is measured together with the direction `down`. The direction `up` is not measured
         if it has neither a rate limit nor loss. Raises TestbedError.
         """
         resolved, path = scripts.resolved, scripts.resolved.path
-        assert path is not None  # is_due() is True
+        assert path is not None  # otherwise, result() is not None
         started_s = time.time()
         parts = [self._measure_direction(scripts, path, "down")]
         if path.up.rate_bps is not None or path.up.loss:
@@ -132,9 +130,7 @@ class PathCalibration:
             refused=list(result.refusal),
             left_out=list(result.left_out),
         )
-
-    def _is_calibrated(self, resolved: Resolved) -> bool:
-        return self._context.policy.calibrate and resolved.path is not None and bool(resolved.path.router)
+        return result
 
     def _endpoints(self, resolved: Resolved, direction: str) -> Endpoints | None:
         return endpoints_of(resolved, self._context.policy.behind.get(direction, frozenset()))

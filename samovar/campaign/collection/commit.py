@@ -54,7 +54,7 @@ def set_aside(in_progress: Path, home: Path) -> Path:
 
 
 def sums_digest(folder: Path) -> Mapping[str, str]:
-    """Return `sums_sha256` for a journal event: the SHA-256 of a folder's SHA256SUMS, if there is one."""
+    """Return `sums_sha256` for a journal event: the SHA-256 of a folder's SHA256SUMS, if it has one."""
     sums = folder / SUMS
     return {"sums_sha256": sha256_of(sums)} if sums.is_file() else {}
 

@@ -162,7 +162,7 @@ def parse_packed(host: str, text: str, names: Sequence[str]) -> dict[str, tuple[
     """Return the SHA-256 and the size in bytes of each file in `names`, from the output of pack_script().
 
     The output has a line `SHA256 NAME` and a line `BYTES NAME` for each file. Raises TestbedError if a line
-    is missing, is there twice, or has another name.
+    is missing, is printed twice, or has another name.
     """
     sums: dict[str, str] = {}
     sizes: dict[str, int] = {}

@@ -4,7 +4,6 @@ from samovar.campaign.journal.campaign_state import STARTS as STARTS
 from samovar.campaign.journal.campaign_state import TRIAL_EVENTS as TRIAL_EVENTS
 from samovar.campaign.journal.campaign_state import CampaignState as CampaignState
 from samovar.campaign.journal.campaign_state import SavedState as SavedState
-from samovar.campaign.journal.campaign_state import TrialState as TrialState
 from samovar.campaign.journal.campaign_state import fold as fold
 from samovar.campaign.journal.campaign_state import is_open as is_open
 from samovar.campaign.journal.journal_file import JOURNAL as JOURNAL

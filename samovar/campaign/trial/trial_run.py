@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from samovar.atomic_files import write_json
-from samovar.campaign.availability import blamed
+from samovar.campaign.availability import blamed, is_disk_error
 from samovar.campaign.calibration import Calibration, render_fit
 from samovar.campaign.collection import collect, commit_trial, salvage
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.disk_reserve import is_disk_error
 from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
 from samovar.campaign.trial.boot_settings import BootSettings
 from samovar.campaign.trial.traffic import Traffic, throughput_reports
@@ -62,7 +61,7 @@ class TrialResult:
 
 
 def read_result(folder: Path) -> TrialResult | None:
-    """Return the result of a complete trial from its manifest.json, or None if there is no manifest.json."""
+    """Return the result of a complete trial from its manifest.json, or None if it has none."""
     file = folder / "manifest.json"
     if not file.is_file():
         return None
@@ -177,15 +176,13 @@ class TrialRun:
         The checks of the measurement become part of this trial's verdict. Raises TestbedError if the path
         differs too much from the request.
         """
-        paths, resolved = self.calibration.paths, self.trial.resolved
-        if paths.is_due(resolved):
+        result = self.calibration.paths.result(self.trial.resolved)
+        if result is None:
             with self._phase("calibrate"):
-                paths.measure(self.scripts)
-        result = paths.result(resolved)
-        if result is not None:
-            if result.refusal:
-                raise TestbedError("\n".join(result.refusal))
-            self.evidence.calibration = result.checks
+                result = self.calibration.paths.measure(self.scripts)
+        if result.refusal:
+            raise TestbedError("\n".join(result.refusal))
+        self.evidence.calibration = result.checks
 
     def _fit_receive_windows(self) -> None:
         """Set receive buffers for the requested windows, on kernels that derive windows from buffers."""

@@ -88,7 +88,7 @@ def _comparable(before: State, after: State, prefix: str) -> tuple[State, State]
 def _check_unchanged(
     name: str, host: str, requested: str, differences: Sequence[StateComparison], severity: Verdict
 ) -> Check:
-    """Return the check of whether a host's network is unchanged; it fails if there are `differences`."""
+    """Return the check of whether a host's network is unchanged; it fails if `differences` is not empty."""
     texts = (
         f"{one.key.removeprefix(NETWORK)}: {one.wanted} before, {one.observed or 'nothing'} after"
         for one in differences

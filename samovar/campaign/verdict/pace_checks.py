@@ -190,7 +190,7 @@ def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Send
 
 
 def _sending(sent: SentPackets, pace: Pace, flow: FlowPlan, lasts: bool) -> Sending | None:
-    """Return the packets that a flow sent during its lifetime; None if there are too few for a rate.
+    """Return the packets that a flow sent during its lifetime; None if they are too few for a rate.
 
     The lifetime begins with the first packet of at least half the median size; shorter packets before it
     belong to a handshake. If `lasts` is True, the lifetime is the whole requested duration, even if the flow

@@ -230,7 +230,7 @@ def _check_rate(
 
     The rate is measured between successive samples if the queue cannot have been empty in between: at the
     requested rate, sending the bytes of both samples' queues one after the other takes at least the time
-    between the samples. If there are too few such pairs, or if reading a sample takes so long that the rate
+    between the samples. If too few such pairs exist, or if reading a sample takes so long that the rate
     is too uncertain, the check passes with the rate reported as unknown.
     """
     pairs = [

@@ -43,7 +43,7 @@ class PacketStream:
 
     `ports` are the source port and the destination port. `frame_bytes` (total) and `largest_bytes` (largest
     frame) are of whole frames, even if the capture has only their beginning. `window` is the largest window
-    field in packets other than SYNs. `syn` is True if there was a SYN; `mss_bytes` and `scale` are its
+    field in packets other than SYNs. `syn` is True if a SYN was seen; `mss_bytes` and `scale` are its
     options, or None.
     """
 

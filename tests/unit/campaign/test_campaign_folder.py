@@ -9,8 +9,8 @@ import pytest
 
 from samovar.campaign.folder import (
     begin_campaign,
-    find_campaign,
     find_resume_point,
+    newest_campaign,
     read_plan,
     read_plans,
     read_state,
@@ -63,7 +63,7 @@ def test_a_campaign_begins_with_its_plan_and_latest_names_it(tmp_path: Path) -> 
 def test_a_changed_plan_resumes_the_newest_campaign_of_its_experiment(tmp_path: Path) -> None:
     _begin(tmp_path, stamp="20260101-000000")
     newest = _begin(tmp_path, stamp="20260102-000000")
-    assert find_campaign(LONGER, tmp_path) == newest
+    assert newest_campaign(LONGER, tmp_path) == newest
     assert find_resume_point(LONGER, tmp_path).folder == newest
 
 
@@ -74,13 +74,13 @@ def test_another_profile_testbed_or_override_is_another_campaign(
     tmp_path: Path, other: dict[str, object]
 ) -> None:
     _begin(tmp_path)
-    assert find_campaign(plan_of(FIRST.trials, **other), tmp_path) is None
+    assert newest_campaign(plan_of(FIRST.trials, **other), tmp_path) is None
 
 
 def test_the_same_overrides_resume_the_campaign(tmp_path: Path) -> None:
     folder = _begin(tmp_path, plan_of(FIRST.trials, overrides={"duration": "10s"}))
-    assert find_campaign(plan_of(LONGER.trials, overrides={"duration": "10s"}), tmp_path) == folder
-    assert find_campaign(FIRST, tmp_path) is None
+    assert newest_campaign(plan_of(LONGER.trials, overrides={"duration": "10s"}), tmp_path) == folder
+    assert newest_campaign(FIRST, tmp_path) is None
 
 
 def test_new_ignores_campaigns_that_could_be_resumed(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_new_ignores_campaigns_that_could_be_resumed(tmp_path: Path) -> None:
 def test_a_plan_file_of_another_version_is_ignored(tmp_path: Path, text: str) -> None:
     folder = _begin(tmp_path)
     (folder / "plan.json").write_text(text)
-    assert find_campaign(FIRST, tmp_path) is None
+    assert newest_campaign(FIRST, tmp_path) is None
 
 
 def test_there_is_nothing_to_do_when_all_trials_are_done_and_all_hosts_restored(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from samovar.campaign.availability.disk_space import shortage
+from samovar.campaign.availability.disk_space import RESERVE, DiskReserve, is_disk_error, shortage
 from samovar.campaign.availability.needed_hosts import (
     blamed,
     needed_hosts,
@@ -22,7 +22,6 @@ from samovar.campaign.availability.needed_hosts import (
     without_hosts,
 )
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.disk_reserve import RESERVE, DiskReserve, is_disk_error
 from samovar.campaign.host_pool import HostPool
 from samovar.campaign.journal import Entry, fold
 from samovar.campaign.notifier import Notifier

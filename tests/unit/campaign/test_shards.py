@@ -12,7 +12,7 @@ import pytest
 
 from samovar.atomic_files import write_json
 from samovar.campaign.collection import ARCHIVE, commit_trial, digests, set_aside, sums_digest, verify
-from samovar.campaign.folder import begin_campaign, find_campaign, find_resume_point, read_plan, read_state
+from samovar.campaign.folder import begin_campaign, find_resume_point, newest_campaign, read_plan, read_state
 from samovar.campaign.journal import JOURNAL, Journal
 from samovar.campaign.merge_campaigns import Merged, latest_shards, merge_shards
 from samovar.campaign.run import OWN_FILES, note_pick, summarise
@@ -156,10 +156,10 @@ def test_a_shard_resumes_its_own_campaign_and_neither_another_shard_nor_the_whol
     tmp_path: Path,
 ) -> None:
     folder = run_shard(tmp_path, "1/2", trials=2)
-    assert find_campaign(of_shard("1/2"), tmp_path) == folder
-    assert find_campaign(of_shard("2/2"), tmp_path) is None
-    assert find_campaign(of_shard("1/4"), tmp_path) is None
-    assert find_campaign(PLAN, tmp_path) is None
+    assert newest_campaign(of_shard("1/2"), tmp_path) == folder
+    assert newest_campaign(of_shard("2/2"), tmp_path) is None
+    assert newest_campaign(of_shard("1/4"), tmp_path) is None
+    assert newest_campaign(PLAN, tmp_path) is None
     assert not (folder.parent / "latest").exists()
     assert len(find_resume_point(of_shard("1/2"), tmp_path).comparison.runs) == 4
     lines = list(status_lines(CampaignStatus(folder, read_plan(folder), read_state(folder), 100.0), 100))
@@ -181,7 +181,7 @@ def test_a_merged_campaign_is_that_of_the_whole_plan_and_knows_where_each_trial_
     assert (folder / "plan.json").read_bytes() == PLAN.to_json()
     found = verify(folder)
     assert (found.findings, found.notes) == ([], [])
-    assert find_campaign(PLAN, tmp_path) == folder
+    assert newest_campaign(PLAN, tmp_path) == folder
     assert find_resume_point(PLAN, tmp_path).nothing_to_do
     assert (folder.parent / "latest").resolve() == folder
     state = read_state(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.journal import Journal
-from samovar.campaign.past_campaigns import Archive
+from samovar.campaign.past_campaigns import measured_times
 from samovar.plan import estimate_cost
 from samovar.plan.cost import (
     COMPRESSION,
@@ -200,11 +200,11 @@ def test_measured_times_are_medians_over_the_journals_of_a_testbeds_campaigns(tm
         for seconds in (8.0, 10.0):
             journal.append("path-measured", 9.0, trial=SHORT[0].id, seconds=seconds)
         journal.append("host-rebooted", 9.0, host="src", seconds=70.0)
-    known = Archive(tmp_path).measured_times("lab")
+    known = measured_times(tmp_path, "lab")
     assert known == MeasuredTimes(
         StepTime(3.25, 2), StepTime(70.0, 1), StepTime(9.0, 2), Repeats(1, 2, 5.0, 40.0)
     )
-    assert Archive(tmp_path).measured_times("another") == MeasuredTimes()
+    assert measured_times(tmp_path, "another") == MeasuredTimes()
 
 
 def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(t
                 journal.append("trial-finished", 2.0, id=trial.id, **done, overhead_s=seconds)
         for file in folder.iterdir():
             os.utime(file, (1000 + number, 1000 + number))
-    assert Archive(tmp_path).measured_times("lab").overhead == StepTime(
+    assert measured_times(tmp_path, "lab").overhead == StepTime(
         2.0, 3
     )  # of 0 and 2 in the first, 7 in the last
-    assert Archive(tmp_path).measured_times("left").overhead == StepTime(2.0, 1)
+    assert measured_times(tmp_path, "left").overhead == StepTime(2.0, 1)
