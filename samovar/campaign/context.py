@@ -27,7 +27,7 @@ class CampaignContext:
     `machines` maps hosts to their operating systems, boot timeouts and power commands. `last_states` maps
     each host to a pair: the script that last read the host's state, and the state that this script printed.
     `networks` maps each host to its MTUs and routes as first read in this run; the state before each trial is
-    compared with them. `boots` maps hosts that were rebooted in this run to their boot ids. `shared` is
+    compared with them. `boots` maps hosts to their boot ids. `shared` is
     whether several testbeds share the campaign; then every event carries the name of its testbed. `entries`
     returns the events of the journal so far.
     """
@@ -51,14 +51,14 @@ class CampaignContext:
 
     def state(self) -> CampaignState:
         """Return the state of the campaign according to its journal, with the hosts of this testbed only."""
-        return fold(self.entries()).on(self.mark)
+        return fold(self.entries()).on(self.event_testbed)
 
     def unrestored_hosts(self) -> Collection[str]:
         """Return the hosts of this testbed that trials have changed and that are not restored yet."""
         return self.state().unrestored.keys()
 
     @property
-    def mark(self) -> str:
+    def event_testbed(self) -> str:
         """The name of the testbed if several share the campaign, otherwise empty."""
         return self.testbed if self.shared else ""
 
@@ -74,7 +74,7 @@ class CampaignContext:
 
     def record_scripts(self, folder: Path | None) -> None:
         """From now on, write every script that runs on a host to `folder`; with None, stop recording."""
-        recorder = discard_result if folder is None else Recorder(folder)
+        recorder = discard_result if folder is None else ScriptRecorder(folder)
         for session in self.sessions:
             session.record = recorder
 
@@ -98,7 +98,7 @@ class CampaignContext:
         return self.folder / "trials"
 
 
-class Recorder:
+class ScriptRecorder:
     """Writes each script of a trial as NNN-HOST-STEP.sh, and its result as a .json file of the same name."""
 
     def __init__(self, folder: Path) -> None:

@@ -32,7 +32,7 @@ from samovar.campaign.journal import (
     CampaignState,
     Entry,
     Journal,
-    broken_seals,
+    failed_checksums,
     fold,
     is_open,
     journal_bytes,
@@ -150,7 +150,8 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) ->
     """
     shards = sorted(map(_read_shard, dict.fromkeys(map(Path.resolve, folders))), key=lambda one: one.shard)
     _require_one_plan(shards)
-    missing = _missing(shards)
+    of, present = shards[0].shard.of, {one.shard for one in shards}
+    missing = tuple(one for number in range(1, of + 1) if (one := Shard(of, number)) not in present)
     if missing and not force:
         given = ", ".join(str(one.shard) for one in shards)
         raise CampaignError(
@@ -194,7 +195,7 @@ def _read_shard(folder: Path) -> _ShardCampaign:
         )
     Journal(file).close()  # raises CampaignError if a controller is running the campaign
     data = file.read_bytes()
-    if changed := next(broken_seals(data), None):
+    if changed := next(failed_checksums(data), None):
         raise CampaignError(f"{file}:{changed}: the lines before it have changed since they were written")
     sha256 = hashlib.sha256(data).hexdigest()
     return _ShardCampaign(folder, plan, Shard.parse(plan.shard), sha256, read_journal(file))
@@ -219,11 +220,6 @@ def _require_one_plan(shards: Sequence[_ShardCampaign]) -> None:
                 "name only one of the two"
             )
         seen[one.shard] = one.folder
-
-
-def _missing(shards: Sequence[_ShardCampaign]) -> tuple[Shard, ...]:
-    of, known = shards[0].shard.of, {one.shard for one in shards}
-    return tuple(one for number in range(1, of + 1) if (one := Shard(of, number)) not in known)
 
 
 def _require_equal_versions(shards: Sequence[_ShardCampaign]) -> None:

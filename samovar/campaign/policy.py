@@ -23,8 +23,8 @@ class Policy:
 
     `config` is config.yaml, but `thresholds` replaces its key `verdict`, and `calibrate` replaces its key
     `calibrate`. `routers` maps pairs of addresses to the number of routers between them. `behind` maps each
-    direction of the bottleneck, `down` and `up`, to the addresses on its receiving side. `boots` maps hosts
-    to boot ids. `control_ports` are the ports of SSH, whose packets are not traffic of the experiment.
+    direction of the bottleneck, `down` and `up`, to the addresses on its receiving side. `control_ports` are
+    the ports of SSH, whose packets are not traffic of the experiment.
     """
 
     config: Config = ONE_ATTEMPT
@@ -32,7 +32,6 @@ class Policy:
     calibrate: bool = False
     routers: Mapping[tuple[str, str], int] = field(default_factory=dict)
     behind: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    boots: Mapping[str, str] = field(default_factory=dict)
     control_ports: frozenset[int] = frozenset({22})
 
     @property
@@ -54,7 +53,7 @@ class Policy:
 DEFAULT_POLICY = Policy()
 
 
-def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: Mapping[str, str]) -> Policy:
+def policy_of(experiment: Experiment, testbed: Testbed, config: Config) -> Policy:
     """Return the policy of an experiment on a testbed.
 
     Thresholds in the experiment override those in the testbed, which override those in config.yaml.
@@ -66,7 +65,6 @@ def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: M
         calibrate=testbed.lab is None if calibrate == "auto" else calibrate == "on",
         routers=dict(_routers(testbed)),
         behind=_behind(testbed),
-        boots=boots,
         control_ports=frozenset({testbed.ssh_of(host).port for host in testbed.hosts}),
     )
 

@@ -105,12 +105,12 @@ def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for folder in campaigns_in(results):
         for testbed in testbeds_in(folder):
-            if only in ("", testbed) and read_state(folder).on(_mark(testbed, folder)).unrestored:
+            if only in ("", testbed) and read_state(folder).on(_event_testbed(testbed, folder)).unrestored:
                 found.setdefault(testbed, []).append(folder)
     return found
 
 
-def _mark(testbed: str, folder: Path) -> str:
+def _event_testbed(testbed: str, folder: Path) -> str:
     """Return the testbed as the campaign's events name it: empty if the campaign has only one testbed."""
     return testbed if len(testbeds_in(folder)) > 1 else ""
 
@@ -139,11 +139,11 @@ class Restorer:
                 restored.problems.append(str(error))
 
     def _restore_campaign(self, folder: Path, journal: Journal, restored: Restored) -> None:
-        mark = _mark(self.testbed, folder)
-        note = partial(journal.note, testbed=mark) if mark else journal.note
+        event_testbed = _event_testbed(self.testbed, folder)
+        note = partial(journal.note, testbed=event_testbed) if event_testbed else journal.note
 
         def scripts_of(id_: str) -> TrialScripts:
-            return TrialScripts(find_trial(folder, id_, mark), self.catalogue, folder.name)
+            return TrialScripts(find_trial(folder, id_, event_testbed), self.catalogue, folder.name)
 
         context = CampaignContext(
             folder,
@@ -153,7 +153,7 @@ class Restorer:
             self.emit,
             machines=self.machines,
             testbed=self.testbed,
-            shared=bool(mark),
+            shared=bool(event_testbed),
             entries=lambda: journal.entries,
         )
         context.record_scripts(folder / "commands" / f"restore-{time.time_ns()}")

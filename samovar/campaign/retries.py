@@ -35,9 +35,8 @@ from samovar.recipes import TrialScripts
 class TestbedSetup:
     """A testbed that takes part in a campaign, with the plan as resolved for this testbed.
 
-    `blocked` maps trials to the reasons why this testbed cannot run them. `unreachable` has the reason for
-    each host that did not answer. `machines` maps hosts to their operating systems, boot
-    timeouts and power commands.
+    `blocked` maps trials to the reasons why this testbed cannot run them. `machines` maps hosts to
+    their operating systems, boot timeouts and power commands.
     """
 
     testbed: str
@@ -46,7 +45,7 @@ class TestbedSetup:
     blocked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     machines: Mapping[str, Machine] = field(default_factory=dict)
     policy: Policy = DEFAULT_POLICY
-    unreachable: Mapping[str, str] = field(default_factory=dict)
+    survey: availability.HostSurvey = field(default_factory=availability.HostSurvey)
 
 
 class TestbedRunner:
@@ -188,5 +187,5 @@ class TestbedRunner:
         context = self.context
         trial = next((trial for trial in self.setup.plan.trials if trial.id == id_), None)
         if trial is None:
-            trial = find_trial(context.folder, id_, context.mark)
+            trial = find_trial(context.folder, id_, context.event_testbed)
         return TrialScripts(trial, context.catalogue, context.campaign)

@@ -90,7 +90,7 @@ class CampaignRun:
                 for context, setup in zip(contexts, self.testbeds, strict=True):
                     request = LeaseRequest(self.folder, setup.testbed, force=self.force)
                     leases = Leases(setup.sessions, request, journal.note, self.emit)
-                    hosts = [host for host in setup.sessions.hosts if host not in setup.unreachable]
+                    hosts = [host for host in setup.sessions.hosts if host not in setup.survey.unreachable]
                     stack.enter_context(leases.held(hosts, context.unrestored_hosts))
                 self.disk.hold(self.folder)
                 return self._run(journal, contexts, provenance)
@@ -108,7 +108,7 @@ class CampaignRun:
         note_pick(self.picked, state, note)
         runners = [TestbedRunner(*one) for one in zip(contexts, self.testbeds, strict=True)]
         for runner in runners:
-            runner.hosts.restore_all(runner.setup.unreachable)
+            runner.hosts.restore_all(runner.setup.survey.unreachable)
         runners[0].recovery.close_trials(state)
         # The plan is replaced after recovery, because recovery may need trials of the previous plan.
         replace_plan(self.folder, self.plan, self.sources, note, fold(journal.entries))
@@ -167,6 +167,7 @@ class CampaignRun:
             emit,
             policy=setup.policy,
             machines=setup.machines,
+            boots=dict(setup.survey.boots),
             testbed=setup.testbed,
             shared=shared,
             disk=self.disk,

@@ -108,8 +108,8 @@ class Controller:
                 hosts,
                 lacking,
                 machines_of(one.testbed),
-                campaign.policy_of(one.experiment, one.testbed, self.project.config, survey.boots),
-                survey.unreachable,
+                campaign.policy_of(one.experiment, one.testbed, self.project.config),
+                survey,
             )
             for one, hosts, survey, lacking in zip(planned, sessions, surveys, blocked, strict=True)
         ]
@@ -204,7 +204,7 @@ class Controller:
         """
         ids = resume.comparison.runs if resume else planned.plan.ids
         only = {id_ for id_ in ids if id_ not in without}
-        policy = campaign.policy_of(planned.experiment, planned.testbed, self.project.config, {})
+        policy = campaign.policy_of(planned.experiment, planned.testbed, self.project.config)
         times = campaign.measured_times(self.project.results, planned.testbed.name)
         testbeds = len(planned.by_testbed)
         return estimate_cost(planned.plan, self.project.catalogue, times, only, policy.calibrate, testbeds)
@@ -278,7 +278,7 @@ class Controller:
     ) -> Sequence[Finding]:
         """Return what hosts and the controller's disk lack for a plan, and what recipes do not support."""
         plan, catalogue = planned.plan, self.project.catalogue
-        policy = campaign.policy_of(planned.experiment, planned.testbed, self.project.config, {})
+        policy = campaign.policy_of(planned.experiment, planned.testbed, self.project.config)
         found = availability.find_missing(plan, catalogue, facts, policy)
         results = self.project.results
         if why := availability.unusable(results):

@@ -123,7 +123,7 @@ def script_lines(
     yield f"# {plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}: the scripts of {of}, in order"
     yield "# Placeholders stand for values known only during a run: <campaign>, <start>, and <KEY as found>"
     yield "# for a value that `read` prints. If such a value decides which script runs, one of them is shown."
-    policy = policy_of(planned.experiment, planned.testbed, project.config, {})
+    policy = policy_of(planned.experiment, planned.testbed, project.config)
     if policy.calibrate:
         yield "# Each distinct path is measured before its first trial, by scripts that are not shown."
     for trial in (trial for trial in plan.trials if trial.id in ids):

@@ -79,7 +79,7 @@ class Judge:
     ) -> None:
         self.checkout, self.study, self.sessions = checkout, study, sessions
         self.catalogue = checkout.controller.project.catalogue
-        self.policy = policy_of(study.experiment, study.testbed, checkout.controller.project.config, {})
+        self.policy = policy_of(study.experiment, study.testbed, checkout.controller.project.config)
         self._count, self.state_at_crash = count, list[str]()
 
     def run(
@@ -87,6 +87,7 @@ class Judge:
         *orders: tuple[str, str, str],
         catalogue: Catalogue | None = None,
         policy: Policy | None = None,
+        boots: dict[str, str] | None = None,
     ) -> Ran:
         """Run the trial; an order is a phase, and a script that a host runs once it begins.
 
@@ -99,7 +100,11 @@ class Judge:
         beside = [threading.Thread(target=self.on_host, args=order[1:]) for order in orders]
         who = (campaign, self.sessions, catalogue or self.catalogue)
         context = CampaignContext(
-            *who, lambda *_, **__: None, self._hook(orders, beside), policy=policy or self.policy
+            *who,
+            lambda *_, **__: None,
+            self._hook(orders, beside),
+            policy=policy or self.policy,
+            boots=boots or {},
         )
         boot_settings = BootSettings(context, _no_trial)
         finished = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
@@ -322,7 +327,7 @@ def test_a_second_iperf_that_nobody_asked_for_is_named_by_its_addresses_and_port
 def test_a_path_is_measured_once_and_again_when_a_host_was_booted(judge: Judge) -> None:
     measuring = replace(judge.policy, calibrate=True)
     first, second = judge.run(policy=measuring), judge.run(policy=measuring)
-    booted = judge.run(policy=replace(measuring, boots={"rtr": "another"}))
+    booted = judge.run(policy=measuring, boots={"rtr": "another"})
     assert [ran.measured for ran in (first, second, booted)] == [True, False, True]
     for ran in (first, second, booted):
         checks = {check["check"]: check["observed"] for check in ran.manifest["checks"]}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.context import Recorder
+from samovar.campaign.context import ScriptRecorder
 from samovar.errors import DefinitionError, TestbedError
 from samovar.experiment import Power
 from samovar.experiment.yaml_tree import parse_yaml
@@ -79,7 +79,7 @@ def test_a_record_of_a_script_holds_no_secret(tmp_path: Path, monkeypatch: pytes
     done = ScriptResult(
         "src", "arm", "echo canary-token-1", 1, b"http://u:canary2@p/", KEY.encode(), 0.0, 1.0
     )
-    Recorder(tmp_path)(done)
+    ScriptRecorder(tmp_path)(done)
     kept = "".join(file.read_text() for file in tmp_path.iterdir())
     assert "canary" not in kept
     assert "b3BlbnNzaC1rZXktdjEA" not in kept

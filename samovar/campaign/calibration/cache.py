@@ -26,14 +26,11 @@ class CalibrationCache:
     def key(self, inputs: Mapping[str, object]) -> str:
         """Return the hash of a measurement's inputs.
 
-        If several testbeds share the campaign, the name of the testbed is an input too.
+        They include the boot ids of hosts, so a reboot outdates results. If several testbeds share the
+        campaign, the name of the testbed is an input too.
         """
         inputs = {**inputs, **({"testbed": self._context.testbed} if self._context.shared else {})}
         return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]
-
-    def boot_id(self, host: str) -> str:
-        """Return the id of a host's current boot. Keys depend on it, so a reboot outdates results."""
-        return self._context.boots.get(host) or self._context.policy.boots.get(host, "")
 
     def read(self, name: str) -> Any:
         """Return the content of a calibration file, or None if it does not exist."""

@@ -143,7 +143,7 @@ class PathCalibration:
             "mtu_bytes": resolved.mtu_bytes,
             "mtus": {host: plan.mtu_bytes for host, plan in resolved.hosts.items()},
             "ends": [asdict(one) if one else None for one in ends],
-            "boots": {host: self._cache.boot_id(host) for host in resolved.hosts},
+            "boots": {host: self._context.boots.get(host, "") for host in resolved.hosts},
         }
         return self._cache.key(inputs)
 

@@ -215,7 +215,7 @@ class WindowCalibration:
         for host in (probe.sender, probe.receiver):
             plan = scripts.resolved.hosts[host]
             settings = {recipe: dict(given) for recipe, given in plan.settings.items()}
-            boot_id = self._cache.boot_id(host)
+            boot_id = self._context.boots.get(host, "")
             hosts.append({"boot": boot_id, "mtu_bytes": plan.mtu_bytes, "settings": settings})
         inputs = {
             "ends": [probe.sender, probe.receiver, probe.source, probe.address],

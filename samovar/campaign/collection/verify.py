@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.campaign.collection.checksums import SUMS, content_of, names_in, read_sums, sha256_of
-from samovar.campaign.journal import JOURNAL, Entry, broken_seals, read_journal
+from samovar.campaign.journal import JOURNAL, Entry, failed_checksums, read_journal
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event, silent
 from samovar.units import counted
@@ -227,7 +227,7 @@ class _Verifier:
     def compare_journal(self) -> None:
         """Check the journal by the checksums in its lines, and against its copy in bundle/."""
         data = (self._folder / JOURNAL).read_bytes()
-        for number in broken_seals(data):
+        for number in failed_checksums(data):
             self._add(JOURNAL, f"line {number}: the lines before it have changed since they were written")
         copy = self._folder / "bundle" / "provenance" / JOURNAL
         if copy.is_file() and not copy.is_symlink() and not data.startswith(content_of(copy)):

@@ -10,7 +10,7 @@ from samovar.campaign.journal.journal_file import JOURNAL as JOURNAL
 from samovar.campaign.journal.journal_file import Entry as Entry
 from samovar.campaign.journal.journal_file import Journal as Journal
 from samovar.campaign.journal.journal_file import Note as Note
-from samovar.campaign.journal.journal_file import broken_seals as broken_seals
+from samovar.campaign.journal.journal_file import failed_checksums as failed_checksums
 from samovar.campaign.journal.journal_file import holder as holder
 from samovar.campaign.journal.journal_file import journal_bytes as journal_bytes
 from samovar.campaign.journal.journal_file import read_journal as read_journal

@@ -17,7 +17,7 @@ from samovar.atomic_files import sync, write_whole
 from samovar.errors import CampaignError
 
 JOURNAL = "journal.jsonl"
-SEALING = frozenset({"trial-finished", "files-recorded", "campaign-finished", "campaign-interrupted"})
+CHECKSUMMED = frozenset({"trial-finished", "files-recorded", "campaign-finished", "campaign-interrupted"})
 """Events that are written with a value `before`: the SHA-256 of all bytes of the journal before their
 line."""
 
@@ -64,24 +64,24 @@ def holder(file: Path) -> int | None:
     return next((int(one[4]) for one in words if len(one) > 5 and (one[1], one[5]) == ("FLOCK", inode)), None)
 
 
-def broken_seals(data: bytes) -> Iterator[int]:
+def failed_checksums(data: bytes) -> Iterator[int]:
     """Yield the numbers, from 1, of the lines whose `before` is not the SHA-256 of the lines before them."""
     digest = hashlib.sha256()
     for number, line in enumerate(data.split(b"\n"), 1):
         entry = _entry(line)
-        before = entry.values.get("before") if entry and entry.event in SEALING else None
+        before = entry.values.get("before") if entry and entry.event in CHECKSUMMED else None
         if before not in (None, digest.hexdigest()):
             yield number
         digest.update(line + b"\n")
 
 
 def journal_bytes(entries: Iterable[Entry]) -> bytes:
-    """Return the content of a journal with these events, each event in SEALING with a new `before`."""
+    """Return the content of a journal with these events, each event in CHECKSUMMED with a new `before`."""
     lines, digest = [], hashlib.sha256()
     for entry in entries:
         values = {key: value for key, value in entry.values.items() if key != "before"}
-        seal = {"before": digest.hexdigest()} if entry.event in SEALING else {}
-        lines.append(Entry(entry.t_s, entry.event, {**values, **seal}).line())
+        checksum = {"before": digest.hexdigest()} if entry.event in CHECKSUMMED else {}
+        lines.append(Entry(entry.t_s, entry.event, {**values, **checksum}).line())
         digest.update(lines[-1])
     return b"".join(lines)
 
@@ -129,15 +129,15 @@ class Journal:
     def append(self, event: str, t_s: float, **values: Any) -> Entry:
         """Append an event, and return it once it is on disk. Any thread may call this.
 
-        An event in SEALING gets a value `before`. Raises CampaignError if the event cannot be written
+        An event in CHECKSUMMED gets a value `before`. Raises CampaignError if the event cannot be written
         completely; the journal is then unchanged.
         """
         with self._lock:
             size_bytes, digest = self._written
             if os.fstat(self._fd).st_size != size_bytes:  # Ctrl-C interrupted the writing of an event
                 os.ftruncate(self._fd, size_bytes)
-            seal = {"before": digest.hexdigest()} if event in SEALING else {}
-            entry = Entry(t_s, event, {**values, **seal})
+            checksum = {"before": digest.hexdigest()} if event in CHECKSUMMED else {}
+            entry = Entry(t_s, event, {**values, **checksum})
             line, after = entry.line(), digest.copy()
             after.update(line)
             left = line

@@ -12,7 +12,8 @@ Verdict = Literal["valid", "suspect", "invalid"]
 REASON = re.compile(r"(?P<name>.+?) at \S+: requested (?P<requested>.+), observed .+", re.DOTALL)
 MOST_SIMILAR_REASONS = 3
 """Failed checks are similar if they have the same requested value, and the same name apart from numbers in
-it. A verdict lists at most this many reasons from similar failed checks; of more, only the first."""
+it. A verdict lists up to this many similar failed checks; if more failed, it lists only the first and the
+number of the others."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.traces import UNREADABLE, open_lines
 from samovar.hosts import linux_cc
 from samovar.plan import FlowPlan
-from samovar.recipes import FlowEnds
 from samovar.units import ETHERNET_MTU_BYTES
 
 CONTROL_BYTES = 2000
@@ -61,18 +60,12 @@ def check_largest_window(
 def check_generator_cc(evidence: Evidence) -> Iterator[Check]:
     """Check the congestion control of each sender, if the output of its generator states it."""
     for ends in evidence.completed_flows:
-        if ends.recipe.header.counts is not None:
-            yield from compare_generator_cc(evidence, ends, evidence.client_output(ends))
-
-
-def compare_generator_cc(evidence: Evidence, ends: FlowEnds, output: str) -> Iterator[Check]:
-    """Compare the congestion control in a client's output with the requested one."""
-    flow, counts = ends.flow, ends.recipe.header.counts
-    asked = flow.cc or evidence.resolved.hosts[flow.from_host].cc
-    reported = counts.congestion_control(output) if counts is not None else None
-    if asked is not None and reported is not None:
-        name = f"congestion control of flow {flow.label}, as reported by its generator"
-        yield Check(name, flow.from_host, asked, reported, linux_cc(reported) == linux_cc(asked))
+        flow, counts = ends.flow, ends.recipe.header.counts
+        asked = flow.cc or evidence.resolved.hosts[flow.from_host].cc
+        reported = counts.congestion_control(evidence.client_output(ends)) if counts is not None else None
+        if asked is not None and reported is not None:
+            name = f"congestion control of flow {flow.label}, as reported by its generator"
+            yield Check(name, flow.from_host, asked, reported, linux_cc(reported) == linux_cc(asked))
 
 
 @dataclass

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
 import pytest
 
-from samovar.campaign.verdict.socket_checks import compare_generator_cc
+from samovar.campaign.verdict.socket_checks import check_generator_cc
 from tests.unit.campaign.evidence_sample import evidence_of, with_flow
 from tests.unit.plan_values import trial
 
@@ -13,11 +16,13 @@ RESOLVED = trial("cubic").resolved
 OUTPUT = '"remote_system": 6.7189\n\t\t},\n\t\t"sender_tcp_congestion":\t"{0}",\n\t\t"receiver_tcp_congestion":\t"{0}"\n\t}}\n}}'
 
 
-def failed(asked: str, output: str, generator: str = "iperf3") -> list[str] | None:
+def failed(folder: Path, asked: str, output: str, generator: str = "iperf3") -> list[str] | None:
     """Return the reasons of checks that fail; None without a check."""
     flow = RESOLVED.flows[0].model_copy(update={"cc": asked, "generator": generator, "parameters": {}})
-    evidence = evidence_of(resolved=with_flow(flow, RESOLVED))
-    checks = list(compare_generator_cc(evidence, evidence.scripts.flows[0], output))
+    evidence = evidence_of(folder, with_flow(flow, RESOLVED))
+    (folder / "logs").mkdir(exist_ok=True)
+    (folder / "logs" / f"{flow.label}-client.out.gz").write_bytes(gzip.compress(output.encode()))
+    checks = list(check_generator_cc(evidence))
     return [check.reason for check in checks if not check.ok] if checks else None
 
 
@@ -25,17 +30,17 @@ def failed(asked: str, output: str, generator: str = "iperf3") -> list[str] | No
     ("asked", "reported"), [("newreno", "newreno"), ("reno", "newreno"), ("newreno", "reno"), ("cdg", "cdg")]
 )
 def test_the_requested_congestion_control_is_recognised_by_the_names_of_all_systems(
-    asked: str, reported: str
+    tmp_path: Path, asked: str, reported: str
 ) -> None:
-    assert failed(asked, OUTPUT.replace("{0}", reported)) == []
+    assert failed(tmp_path, asked, OUTPUT.replace("{0}", reported)) == []
 
 
-def test_another_congestion_control_than_requested_is_reported() -> None:
-    (reason,) = failed("cdg", OUTPUT.replace("{0}", "cubic")) or ["nothing"]
+def test_another_congestion_control_than_requested_is_reported(tmp_path: Path) -> None:
+    (reason,) = failed(tmp_path, "cdg", OUTPUT.replace("{0}", "cubic")) or ["nothing"]
     assert reason.endswith("as reported by its generator at src: requested cdg, observed cubic")
 
 
 @pytest.mark.parametrize("output", ["", '{"end": {}}'])
-def test_a_generator_that_reports_no_congestion_control_is_not_checked(output: str) -> None:
-    assert failed("cdg", output) is None
-    assert failed("cdg", OUTPUT.replace("{0}", "cubic"), "nuttcp") is None
+def test_a_generator_that_reports_no_congestion_control_is_not_checked(tmp_path: Path, output: str) -> None:
+    assert failed(tmp_path, "cdg", output) is None
+    assert failed(tmp_path, "cdg", OUTPUT.replace("{0}", "cubic"), "nuttcp") is None

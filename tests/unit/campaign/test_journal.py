@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.journal import JOURNAL, Entry, Journal, SavedState, broken_seals, fold, read_journal
+from samovar.campaign.journal import JOURNAL, Entry, Journal, SavedState, failed_checksums, fold, read_journal
 from samovar.errors import CampaignError
 
 BEGUN = Entry(1.0, "campaign-started", {"plan": "abc"})
@@ -42,7 +42,7 @@ def write(file: Path, *entries: Entry) -> None:
             journal.append(entry.event, entry.t_s, **entry.values)
 
 
-def sealing(entry: Entry, *before: Entry) -> Entry:
+def with_checksum(entry: Entry, *before: Entry) -> Entry:
     """An event as it is in a journal that had others before it."""
     digest = hashlib.sha256(b"".join(one.line() for one in before)).hexdigest()
     return Entry(entry.t_s, entry.event, {**entry.values, "before": digest})
@@ -50,20 +50,20 @@ def sealing(entry: Entry, *before: Entry) -> Entry:
 
 def test_what_is_appended_is_read_back(file: Path) -> None:
     write(file, BEGUN, STARTED, FINISHED)
-    assert read_journal(file) == [BEGUN, STARTED, sealing(FINISHED, BEGUN, STARTED)]
+    assert read_journal(file) == [BEGUN, STARTED, with_checksum(FINISHED, BEGUN, STARTED)]
 
 
 def test_an_edit_of_a_journal_is_found_by_the_ends_of_trials_that_follow_it(file: Path) -> None:
     write(file, BEGUN, FINISHED)
     write(file, STARTED, FINISHED)  # by another controller
     whole = file.read_bytes()
-    assert list(broken_seals(whole)) == []
-    assert list(broken_seals(whole.replace(b'"abc"', b'"abd"'))) == [2, 4]
+    assert list(failed_checksums(whole)) == []
+    assert list(failed_checksums(whole.replace(b'"abc"', b'"abd"'))) == [2, 4]
     first, second, *rest = whole.splitlines(keepends=True)
-    assert list(broken_seals(b"".join([first, second, *rest[1:]]))) == [3], "a line that was taken out"
-    assert list(broken_seals(first + whole)) == [3, 5], "a line that was put in"
-    unsealed = b"".join(line for line in (BEGUN.line(), FINISHED.line()))
-    assert list(broken_seals(unsealed)) == [], "what an earlier release wrote"
+    assert list(failed_checksums(b"".join([first, second, *rest[1:]]))) == [3], "a line that was taken out"
+    assert list(failed_checksums(first + whole)) == [3, 5], "a line that was put in"
+    without_checksums = b"".join(line for line in (BEGUN.line(), FINISHED.line()))
+    assert list(failed_checksums(without_checksums)) == [], "what an earlier release wrote"
 
 
 def test_an_event_is_one_json_object_on_one_line_whatever_its_values_hold(file: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_reopened_journal_is_appended_to(file: Path) -> None:
 
 def test_a_record_cut_at_any_byte_leaves_those_before_it_and_is_kept_beside(tmp_path: Path) -> None:
     whole = BEGUN.line() + STARTED.line()
-    last = sealing(FINISHED, BEGUN, STARTED).line()
+    last = with_checksum(FINISHED, BEGUN, STARTED).line()
     for cut in range(len(last)):
         folder = tmp_path / str(cut)
         folder.mkdir()
@@ -297,7 +297,7 @@ def test_an_event_interrupted_by_ctrl_c_is_complete_or_absent(
         assert journal.entries == (BEGUN,)
         last = journal.append(FINISHED.event, FINISHED.t_s, **FINISHED.values)
     assert read_journal(file) == [BEGUN, last]
-    assert list(broken_seals(file.read_bytes())) == []
+    assert list(failed_checksums(file.read_bytes())) == []
 
 
 def test_blocked_trials_hold_until_the_testbed_is_asked_again() -> None:

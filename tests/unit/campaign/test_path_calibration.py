@@ -279,12 +279,11 @@ def test_calibration_files_keep_the_names_that_version_0_1_gave_them(tmp_path: P
     policy = Policy(
         calibrate=True,
         behind={"down": frozenset({"172.16.11.2"}), "up": frozenset({"172.16.10.2"})},
-        boots={"src": "b1"},
     )
     context = CampaignContext(
         *(tmp_path, Sessions(()), CATALOGUE, lambda *_, **__: None, silent),
         policy=policy,
-        boots={"rtr": "b2"},
+        boots={"src": "b1", "rtr": "b2"},
         testbed="lab",
         shared=True,
     )

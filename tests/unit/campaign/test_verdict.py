@@ -489,10 +489,10 @@ def test_gaps_in_the_samples_of_a_queue_are_judged_by_their_length(
 def test_a_profile_of_a_testbed_gives_bounds_that_other_keys_override_and_manifests_name() -> None:
     testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
     study = load_experiment(ROOT / "experiments" / "demo.yaml", CATALOGUE).experiment
-    assert policy_of(study, testbed, Config(), {}).loosened == {}
+    assert policy_of(study, testbed, Config()).loosened == {}
     emulated = testbed.model_copy(update={"verdict": keys.Thresholds.model_validate({"profile": "emulated"})})
     stricter = Config.model_validate({"verdict": {"late": "500ms"}})
-    policy = policy_of(study, emulated, stricter, {})
+    policy = policy_of(study, emulated, stricter)
     assert (policy.thresholds.late_s, policy.thresholds.gap_s, policy.thresholds.cpu) == (0.5, 5.0, 1.0)
     assert policy.loosened == {
         "profile": "emulated",
@@ -503,7 +503,7 @@ def test_a_profile_of_a_testbed_gives_bounds_that_other_keys_override_and_manife
         },
     }
     weaker = Config.model_validate({"verdict": {"duration": "50%", "window": "95%"}})
-    assert policy_of(study, testbed, weaker, {}).loosened == {
+    assert policy_of(study, testbed, weaker).loosened == {
         "loosened": {"duration": {"bound": "50%", "default": "95%"}}
     }
 
@@ -821,12 +821,12 @@ def test_thresholds_of_an_experiment_override_configured_ones() -> None:
 def test_a_testbed_file_defines_the_addresses_behind_its_bottleneck_and_the_routers_between_hosts() -> None:
     testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
     study = load_experiment(ROOT / "experiments" / "demo.yaml", CATALOGUE).experiment
-    policy = policy_of(study, testbed, Config(), {})
+    policy = policy_of(study, testbed, Config())
     assert policy.behind == {"down": frozenset({DST}), "up": frozenset({SRC})}
     assert policy.routers[SRC, DST] == 1
     assert not policy.calibrate
-    assert policy_of(study, testbed.model_copy(update={"lab": None}), Config(), {}).calibrate
-    assert policy_of(study, testbed, Config.model_validate({"calibrate": "on"}), {}).calibrate
+    assert policy_of(study, testbed.model_copy(update={"lab": None}), Config()).calibrate
+    assert policy_of(study, testbed, Config.model_validate({"calibrate": "on"})).calibrate
     assert policy.config.retries == 2
 
 

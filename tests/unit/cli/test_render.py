@@ -57,7 +57,7 @@ def test_the_output_and_every_script_alone_is_clean_shell(project: Path, shell: 
     _, out, _ = run(project, "render", "demo")
     texts = [out]
     planned = Project(ROOT).plan(Request("demo"))
-    policy = policy_of(planned.experiment, planned.testbed, Project(ROOT).config, {})
+    policy = policy_of(planned.experiment, planned.testbed, Project(ROOT).config)
     for trial in (planned.plan.trials[0], planned.plan.trials[-1]):
         texts += [one.text for one in render_trial(trial, Project(ROOT).catalogue, policy)]
     for text in texts:
