@@ -29,14 +29,13 @@ if their trials differ."""
 class ResumePoint:
     """The campaign that a plan resumes, and the trials that are left to run.
 
-    `folder` is None if the plan starts a new campaign. If the user picked trials, `comparison` and `picked`
-    have only these; otherwise `picked` is None.
+    `folder` is None if the plan starts a new campaign. `comparison` has only the `picked` trials of the plan.
     """
 
     folder: Path | None
     comparison: Comparison
     state: CampaignState
-    picked: Picked | None = None
+    picked: Picked
 
     @property
     def nothing_to_do(self) -> bool:
@@ -51,26 +50,23 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick |
     CampaignError if trials are to run again and no campaign exists.
     """
     folder = None if new else newest_campaign(plan, results)
-    if pick and pick.again and folder is None:
+    pick = pick or Pick()
+    if pick.again and folder is None:
         raise CampaignError(
             f"{plan.experiment} has no campaign, so no trial can run again; `{run_command(plan)}` starts one"
         )
     state = read_state(folder) if folder else fold(())
     statuses = trial_statuses(state)
-    picked = None
-    if pick or plan.shard:
-        picked = (pick or Pick()).of(plan, {id_: one.last_result for id_, one in state.trials.items()})
-    if picked is None or not picked.again:
-        state.pick(picked.text if picked else "", picked.ids if picked else ())
-    else:
+    picked = pick.of(plan, {id_: one.last_result for id_, one in state.trials.items()})
+    if picked.again:
         statuses |= {id_: state.trials[id_].result for id_ in picked.ids}
+    else:
+        state.pick(picked.text, picked.ids)
     comparison = compare(plan, read_plan(folder) if folder else None, statuses)
-    if picked is not None:
-        ids = set(picked.ids)
-        stands = tuple(id_ for id_ in comparison.stands if id_ in ids)
-        runs = {id_: why for id_, why in comparison.runs.items() if id_ in ids}
-        comparison = replace(comparison, stands=stands, runs=runs)
-    return ResumePoint(folder, comparison, state, picked)
+    ids = set(picked.ids)
+    stands = tuple(id_ for id_ in comparison.stands if id_ in ids)
+    runs = {id_: why for id_, why in comparison.runs.items() if id_ in ids}
+    return ResumePoint(folder, replace(comparison, stands=stands, runs=runs), state, picked)
 
 
 def newest_campaign(plan: Plan, results: Path) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -61,19 +61,19 @@ class Summary:
 class CampaignRun:
     """One run of a campaign by one controller. `testbeds` has the plan as resolved for each testbed.
 
-    If `picked` is not None, only the trials in it run. With `fail_fast`, the first failed trial ends the run.
-    With `force`, leases that other campaigns have on the hosts are taken over.
+    Only the `picked` trials run. With `fail_fast`, the first failed trial ends the run. With `force`, leases
+    that other campaigns have on the hosts are taken over.
     """
 
     folder: Path
     plan: Plan
     sources: Mapping[str, bytes]
+    picked: Picked
     testbeds: Sequence[TestbedSetup]
     catalogue: Catalogue
     emit: Emit
     fail_fast: bool = False
     force: bool = False
-    picked: Picked | None = None
     disk: DiskReserve = field(default_factory=DiskReserve)
     emit_lock: AbstractContextManager[bool] = field(default_factory=Lock)
 
@@ -86,27 +86,27 @@ class CampaignRun:
         """
         try:
             with Journal(self.folder / JOURNAL) as journal, ExitStack() as stack:
-                contexts = [self._context(journal, setup) for setup in self.testbeds]
-                for context, setup in zip(contexts, self.testbeds, strict=True):
+                runners = [TestbedRunner(self._context(journal, setup), setup) for setup in self.testbeds]
+                for runner in runners:
+                    setup = runner.setup
                     request = LeaseRequest(self.folder, setup.testbed, force=self.force)
                     leases = Leases(setup.sessions, request, journal.note, self.emit)
                     hosts = [host for host in setup.sessions.hosts if host not in setup.survey.unreachable]
-                    stack.enter_context(leases.held(hosts, context.unrestored_hosts))
+                    stack.enter_context(leases.held(hosts, runner.context.unrestored_hosts))
                 self.disk.hold(self.folder)
-                return self._run(journal, contexts, provenance)
+                return self._run(journal, runners, provenance)
         except OSError as error:
             raise CampaignError(f"{self.folder}: cannot be written: {error}") from error
         finally:
             self.disk.release()
 
     def _run(
-        self, journal: Journal, contexts: Sequence[CampaignContext], provenance: Mapping[str, object]
+        self, journal: Journal, runners: Sequence[TestbedRunner], provenance: Mapping[str, object]
     ) -> Summary:
         note, state = journal.note, fold(journal.entries)
         began = "campaign-resumed" if state.controllers else "campaign-started"
         note(began, trials=len(self.plan.trials), **this_node())
         note_pick(self.picked, state, note)
-        runners = [TestbedRunner(*one) for one in zip(contexts, self.testbeds, strict=True)]
         for runner in runners:
             runner.hosts.restore_all(runner.setup.survey.unreachable)
         runners[0].recovery.close_trials(state)
@@ -141,7 +141,7 @@ class CampaignRun:
             note("campaign-stopped", reason=queue.stopped)
             self.emit(Event("campaign-stopped", {"reason": queue.stopped}))
         state = fold(journal.entries)
-        summary = summarise(self.folder, self.plan, state, self.picked)
+        summary = summarise(self.folder, self.plan, state, self.picked.ids)
         note("campaign-finished", completed=state.number_done(self.plan.ids), failed=sorted(summary.failed))
         return summary
 
@@ -184,7 +184,8 @@ class CampaignRun:
         self, runners: Sequence[TestbedRunner], blocked: Collection[str], state: CampaignState
     ) -> TrialQueue:
         """Return the queue of trials that are open and not blocked, and emit an event with their number."""
-        trials, again = _picked_trials(self.plan, self.picked), self.picked is not None and self.picked.again
+        trials = _trials_with(self.picked.ids, self.plan)
+        again = self.picked.again
         open_trials = [trial for trial in trials if again or is_open(state.trials.get(trial.id))]
         runnable = [trial for trial in open_trials if trial.id not in blocked]
         values = {
@@ -195,34 +196,28 @@ class CampaignRun:
         }
         self.emit(Event("trials-open", values))
         attempts = {id_: trial.attempts for id_, trial in state.trials.items()}
-        queue = TrialQueue(runnable, attempts, fail_fast=self.fail_fast)
-        for runner in runners:
-            queue.join(runner.setup.testbed, runner.can_run)
-        return queue
+        can_run = {runner.setup.testbed: runner.can_run for runner in runners}
+        return TrialQueue(runnable, can_run, attempts, fail_fast=self.fail_fast)
 
 
-def note_pick(picked: Picked | None, state: CampaignState, note: Note) -> None:
+def note_pick(picked: Picked, state: CampaignState, note: Note) -> None:
     """Record in the journal the trials to which a run is limited, if the journal's last entry differs.
 
-    `picked` is None for a run of the whole plan. Nothing is recorded if trials are run again
+    A run of the whole plan is recorded with an empty list. Nothing is recorded if trials are run again
     (`picked.again`), because an earlier run has already run them.
     """
-    text, ids = (picked.text, picked.ids) if picked else ("", ())
+    text, ids = picked.text, picked.ids if picked.text else ()
     known = text in state.picks and state.picked.issuperset(ids) if text else not state.picks
-    if not known and not (picked and picked.again):
+    if not known and not picked.again:
         note("trials-picked", pick=text, trials=list(ids))
 
 
-def _picked_trials(plan: Plan, picked: Picked | None) -> Sequence[Trial]:
-    if picked is None:
-        return plan.trials
-    ids = set(picked.ids)
-    return [trial for trial in plan.trials if trial.id in ids]
+def _trials_with(ids: Iterable[str], plan: Plan) -> Sequence[Trial]:
+    wanted = set(ids)
+    return [trial for trial in plan.trials if trial.id in wanted]
 
 
-def adopt_plan(
-    folder: Path, plan: Plan, sources: Mapping[str, bytes], picked: Picked | None = None
-) -> Summary:
+def adopt_plan(folder: Path, plan: Plan, sources: Mapping[str, bytes], picked: Picked) -> Summary:
     """Store a changed plan without open trials in its campaign; no host is contacted."""
     with Journal(folder / JOURNAL) as journal:
         state = fold(journal.entries)
@@ -232,12 +227,12 @@ def adopt_plan(
             journal.note("campaign-finished", completed=state.number_done(plan.ids), failed=[])
         state = fold(journal.entries)
     point_latest(folder)
-    return summarise(folder, plan, state, picked)
+    return summarise(folder, plan, state, picked.ids)
 
 
-def summarise(folder: Path, plan: Plan, state: CampaignState, picked: Picked | None = None) -> Summary:
-    """Return the summary of a campaign: how many trials are complete, and why each other trial is not."""
-    trials = _picked_trials(plan, picked)
+def summarise(folder: Path, plan: Plan, state: CampaignState, ids: Iterable[str]) -> Summary:
+    """Return the summary of a campaign: how many trials in `ids` are complete, and why the others are not."""
+    trials = _trials_with(ids, plan)
     missing = [trial for trial in trials if is_open(state.trials.get(trial.id))]
     blocked = {trial.id: state.blocked[trial.id] for trial in missing if trial.id in state.blocked}
     needs = needed_hosts_by_trial(plan) if state.quarantined else {}

@@ -43,25 +43,25 @@ def choose(
 class TrialQueue:
     """The open trials of a campaign. Each testbed takes trials and reports their end from its own thread.
 
-    `attempts` maps trials to the number of attempts in earlier runs. With `fail_fast`, the first failed trial
-    stops the queue. Once stopped, the queue hands out no trials, and `stopped` is the reason.
+    `can_run` maps each testbed to the function that returns whether it can run a trial. `attempts` maps
+    trials to the number of attempts in earlier runs. With `fail_fast`, the first failed trial stops the
+    queue. Once stopped, the queue hands out no trials, and `stopped` is the reason.
     """
 
     def __init__(
-        self, trials: Iterable[Trial], attempts: Mapping[str, int], *, fail_fast: bool = False
+        self,
+        trials: Iterable[Trial],
+        can_run: Mapping[str, CanRun],
+        attempts: Mapping[str, int],
+        *,
+        fail_fast: bool = False,
     ) -> None:
         self._open = {trial.id: trial for trial in trials}
-        self._attempts = dict(attempts)
-        self._fail_fast = fail_fast
-        self._can_run: dict[str, CanRun] = {}
-        self._ran: dict[str, Counter[Hashable]] = {}  # by testbed, the number of trials run of each treatment
+        self._can_run, self._attempts, self._fail_fast = can_run, dict(attempts), fail_fast
+        self._ran = {testbed: Counter[Hashable]() for testbed in can_run}  # trials run of each treatment
         self._running: dict[str, Trial] = {}
         self._change = threading.Condition()
         self.stopped = ""
-
-    def join(self, testbed: str, can_run: CanRun) -> None:
-        """Add a testbed. All testbeds must be added before the first trial is taken."""
-        self._can_run[testbed], self._ran[testbed] = can_run, Counter()
 
     def take(self, testbed: str) -> Trial | None:
         """Return the next trial for a testbed, or None if no trial is left that it can run.

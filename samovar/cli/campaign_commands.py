@@ -107,7 +107,7 @@ def _run_campaign(
     planned, resume = request.planned, request.resume
     if resume.folder and resume.nothing_to_do:
         summary = adopt_plan(resume.folder, planned.plan, planned.sources, resume.picked)
-        if resume.picked and resume.picked.again:
+        if resume.picked.again:
             show([f"nothing to run again: no trial of {resume.folder} matches `{resume.picked.text}`"])
         else:
             show(complete_lines(summary, planned.plan.experiment, f"{same_command} --new"))
@@ -167,7 +167,7 @@ def _show_merged(merged: Merged) -> int:
     from samovar.cli.show_status import merged_lines
 
     plan, state = read_plan(merged.folder), read_state(merged.folder)
-    summary = summarise(merged.folder, plan, state)
+    summary = summarise(merged.folder, plan, state, plan.ids)
     show(merged_lines(merged, plan, state, summary))
     return int(not summary.complete)
 

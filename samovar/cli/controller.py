@@ -57,9 +57,8 @@ class Controller:
                 facts = partial(self.facts, hosts, one.plan)
                 surveys.append(availability.survey_hosts(hosts, facts))
             picked = request.resume.picked
-            availability.require_reachable(
-                [one.plan for one in planned], surveys, request.fail_fast, picked.ids if picked else None
-            )
+            plans = [one.plan for one in planned]
+            availability.require_reachable(plans, surveys, request.fail_fast, picked.ids)
             testbeds = self._testbeds(request, sessions, surveys)
             if folder is None:
                 folder = campaign.begin_campaign(
@@ -73,12 +72,12 @@ class Controller:
                 folder,
                 request.planned.plan,
                 request.planned.sources,
+                picked,
                 testbeds,
                 project.catalogue,
                 notifier,
                 fail_fast=request.fail_fast,
                 force=request.force,
-                picked=picked,
             )
             summary = run.run(self._provenance(planned, surveys))
             notifier.end(summary.done, summary.trials, len(summary.failed))
@@ -97,9 +96,8 @@ class Controller:
             one.testbed.name: self.compare(one, survey.facts, cost)
             for one, survey in zip(planned, surveys, strict=True)
         }
-        ids = request.resume.picked.ids if request.resume.picked else None
-        if ids is not None:
-            findings = {name: availability.findings_of(found, ids) for name, found in findings.items()}
+        ids = request.resume.picked.ids
+        findings = {name: availability.findings_of(found, ids) for name, found in findings.items()}
         blocked = availability.require_runnable(request.planned.plan, findings, request.allow_partial, ids)
         return [
             campaign.TestbedSetup(
@@ -174,11 +172,9 @@ class Controller:
         """Return all that is known about a plan before it runs. Hosts are queried if they can be reached."""
         resume = self.project.resume_point(planned, new_campaign, pick)
         remaining = self.cost(planned, resume)
-        findings, not_queried = self.check_running(planned, remaining)
-        left_out = set[str]()
-        if resume.picked:
-            findings = availability.findings_of(findings, resume.picked.ids)
-            left_out = set(planned.plan.ids).difference(resume.picked.ids)
+        all_findings, not_queried = self.check_running(planned, remaining)
+        findings = availability.findings_of(all_findings, resume.picked.ids)
+        left_out = set(planned.plan.ids).difference(resume.picked.ids)
         blocked = availability.blocked_trials(findings)
         return PlanPreview(
             planned.plan,

@@ -46,13 +46,12 @@ class PlanPreview:
     def nothing_can_run(self) -> bool:
         """Whether every trial is blocked, or the testbed lacks something that all trials need."""
         needed_by_all = any(finding.stops and not finding.trials for finding in self.findings)
-        nothing_picked = self.resume.picked is not None and not self.resume.picked.ids
-        return needed_by_all or (len(self.blocked) == len(self.picked_ids) and not nothing_picked)
+        return needed_by_all or (len(self.blocked) == len(self.picked_ids) > 0)
 
     @property
     def picked_ids(self) -> Sequence[str]:
         """The ids of the trials that the preview is about: the picked trials, or all trials of the plan."""
-        return self.resume.picked.ids if self.resume.picked else self.plan.ids
+        return self.resume.picked.ids
 
     def trials(self) -> Iterator[tuple[int, Trial]]:
         """Yield the trials that the preview is about, with their numbers in the plan (counted from 1)."""
@@ -74,7 +73,7 @@ def plan_lines(preview: PlanPreview, every_trial: bool = False) -> Iterator[str]
     yield from override_lines(plan)
     yield ""
     yield from _design_lines(plan)
-    if preview.resume.picked:
+    if preview.resume.picked.text:
         yield f"picked: {len(preview.picked_ids)} of them ({preview.resume.picked.text})"
     yield from _trial_table(preview, every_trial)
     yield ""
@@ -185,7 +184,7 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
         ("reboot", changes.reboots, changes.naive_reboots),
         ("interface reset", changes.resets, changes.naive_resets),
     ):
-        if (number or naive) and not preview.resume.picked:  # known only for the whole plan
+        if (number or naive) and not preview.resume.picked.text:  # known only for the whole plan
             rows.append(("  hosts", f"{counted(number, what)} ({naive:,} in the order of the file)"))
     yield from columns(rows)
 
@@ -288,7 +287,7 @@ def plan_json(preview: PlanPreview) -> Iterator[str]:
     resume = preview.resume
     folder, comparison, picked = resume.folder, resume.comparison, resume.picked
     rest = {
-        **({"picked": picked.text} if picked else {}),
+        **({"picked": picked.text} if picked.text else {}),
         "cost": _cost_json(preview.cost),
         "left": _cost_json(preview.cost_remaining),
         "possible": _cost_json(preview.cost_possible or preview.cost_remaining),

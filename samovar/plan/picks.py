@@ -17,7 +17,7 @@ FEW_IDS = 3
 
 @dataclass(frozen=True)
 class Picked:
-    """Ids of picked trials in the plan's order, and the options as text.
+    """Ids of picked trials in the plan's order, and the options as text; empty for the whole plan.
 
     With `again`, picked trials that are already done run again.
     """
@@ -67,9 +67,12 @@ class Pick:
     def of(self, plan: Plan, results: Mapping[str, str] | None = None) -> Picked:
         """Return the trials of a plan that are picked; `results` has the last result of each trial.
 
-        If the plan has a shard, only trials of that shard are picked. Raises DefinitionError for an unknown
-        factor, level or trial. Raises PlanError if no trial is picked, unless `again` is given.
+        Without options, all trials are picked. If the plan has a shard, only trials of that shard are picked.
+        Raises DefinitionError for an unknown factor, level or trial. Raises PlanError if no trial is picked,
+        unless `again` is given.
         """
+        if not self and not plan.shard:
+            return Picked("", tuple(plan.ids))
         conditions = list(_conditions(self.only, plan))
         named = {_find(plan, one) for one in self.trials}
         of_shard = set(Shard.parse(plan.shard).ids(plan) if plan.shard else plan.ids)

@@ -25,6 +25,7 @@ from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
 from samovar.cli.project import PlannedExperiment, Request
 from samovar.events import Event, silent
 from samovar.hosts import Sessions, discard_result
+from samovar.plan import Pick
 from samovar.recipes import Catalogue, TrialScripts
 from tests.lab.campaigns import Checkout, make_checkout, until_valid
 
@@ -149,7 +150,7 @@ class Judge:
             write_whole(folder / name, content)
         (folder / "trials").mkdir()
         testbed = TestbedSetup(plan.testbed, plan, self.sessions, policy=policy)
-        run = CampaignRun(folder, plan, self.study.sources, [testbed], self.catalogue, emit)
+        run = CampaignRun(folder, plan, self.study.sources, Pick().of(plan), [testbed], self.catalogue, emit)
         summary = run.run({})
         return read_journal(folder / JOURNAL), summary
 

@@ -89,24 +89,20 @@ def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator
 
 
 def require_runnable(
-    plan: Plan,
-    by_testbed: Mapping[str, Sequence[Finding]],
-    allow_partial: bool,
-    picked: Collection[str] | None = None,
+    plan: Plan, by_testbed: Mapping[str, Sequence[Finding]], allow_partial: bool, ids: Collection[str]
 ) -> list[dict[str, list[str]]]:
-    """Return for each testbed the trials that it cannot run, with reasons.
+    """Return for each testbed the trials in `ids` that it cannot run, with reasons.
 
     Raises TestbedError if some of the trials can run on no testbed, unless `allow_partial` is True and at
-    least one trial can run. The trials are those of the plan, or those in `picked`.
+    least one trial can run.
     """
     findings = combine_findings(by_testbed)
     stops = [finding for finding in findings if finding.stops]
     stops_all = any(not finding.trials for finding in stops)
-    number = len(plan.ids if picked is None else picked)
-    left = number - len(blocked_trials(findings))
+    left = len(ids) - len(blocked_trials(findings))
     if stops and (stops_all or not left or not allow_partial):
         lines = [f"{plan.testbed} cannot run {plan.experiment}:", *map(str, stops)]
         if left and not stops_all:
-            lines.append(f"the other {left} of {number} trials can run: --allow-partial runs them")
+            lines.append(f"the other {left} of {len(ids)} trials can run: --allow-partial runs them")
         raise TestbedError("\n".join(lines))
     return [blocked_trials(one) for one in by_testbed.values()]

@@ -47,22 +47,19 @@ def survey_hosts(
 
 
 def require_reachable(
-    plans: Sequence[Plan],
-    surveys: Sequence[HostSurvey],
-    fail_fast: bool,
-    picked: Collection[str] | None = None,
+    plans: Sequence[Plan], surveys: Sequence[HostSurvey], fail_fast: bool, ids: Collection[str]
 ) -> None:
-    """Raise TestbedError if hosts are unreachable and no trial can run without them.
+    """Raise TestbedError if hosts are unreachable and no trial in `ids` can run without them.
 
-    With `fail_fast`, raises it for any unreachable host. The trials are those of the plan, or the ids in
-    `picked`.
+    If `ids` is empty, the trials are those of the plans. With `fail_fast`, raises it for any unreachable
+    host.
     """
     reasons = [reason for one in surveys for reason in one.unreachable.values()]
     if not reasons:
         return
     for plan, one in zip(plans, surveys, strict=True):
         needs, away = needed_hosts_by_trial(plan), one.unreachable.keys()
-        if not fail_fast and any(not needs[id_] & away for id_ in picked or plan.ids):
+        if not fail_fast and any(not needs[id_] & away for id_ in ids or plan.ids):
             return
     raise TestbedError("\n".join(reasons))
 

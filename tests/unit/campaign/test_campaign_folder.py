@@ -20,7 +20,7 @@ from samovar.campaign.journal import JOURNAL, Journal, fold, read_journal
 from samovar.campaign.run import adopt_plan
 from samovar.errors import CampaignError, PlanError
 from samovar.events import Event, silent
-from samovar.plan import Plan
+from samovar.plan import Pick, Plan
 from tests.unit.plan_values import lasting, plan_of, trial
 
 FIRST = plan_of([trial("cubic"), trial("cdg")])
@@ -164,7 +164,7 @@ def test_an_edited_comment_is_adopted_without_running_a_trial(tmp_path: Path) ->
     before, after = {"experiment.yaml": b"experiment: x\n"}, {"experiment.yaml": b"experiment: x  # a word\n"}
     folder = begin_campaign(FIRST, tmp_path, before, silent)
     _run(folder, "cubic-r1-6", "cdg-r1-6")
-    assert adopt_plan(folder, FIRST, after).complete
+    assert adopt_plan(folder, FIRST, after, Pick().of(FIRST)).complete
     assert (folder / "experiment.yaml").read_bytes() == after["experiment.yaml"]
     assert (folder / "plans" / "1" / "experiment.yaml").read_bytes() == before["experiment.yaml"]
     assert not (folder / "plans" / "1" / "plan.json").exists()
@@ -175,7 +175,7 @@ def test_adopting_an_unchanged_plan_writes_nothing(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
     _run(folder, "cubic-r1-6", "cdg-r1-6")
     before = (folder / JOURNAL).read_bytes()
-    assert adopt_plan(folder, FIRST, {}).done == 2
+    assert adopt_plan(folder, FIRST, {}, Pick().of(FIRST)).done == 2
     assert (folder / JOURNAL).read_bytes() == before
 
 

@@ -33,7 +33,7 @@ from samovar.errors import CampaignError, RemoteError, TestbedError
 from samovar.events import Event, silent
 from samovar.experiment import Config
 from samovar.hosts import HostsError
-from samovar.plan import Resolved
+from samovar.plan import Resolved, Trial
 from samovar.recipes import Catalogue, TrialScripts
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED, TRIAL, host
@@ -195,9 +195,12 @@ def test_hosts_of_the_same_name_on_two_testbeds_are_distinguished() -> None:
     assert [read.id for read in state.on("twin").unrestored["src"]] == ["t1"]
 
 
+def every_trial(_: Trial) -> bool:
+    return True
+
+
 def test_one_testbed_takes_the_trials_in_their_order_and_leaves_those_that_it_cannot_run() -> None:
-    queue = TrialQueue([CUBIC, CDG, AGAIN], {})
-    queue.join("lab", lambda one: one is not CDG)
+    queue = TrialQueue([CUBIC, CDG, AGAIN], {"lab": lambda one: one is not CDG}, {})
     taken = []
     while one := queue.take("lab"):
         taken.append(one.id)
@@ -207,7 +210,7 @@ def test_one_testbed_takes_the_trials_in_their_order_and_leaves_those_that_it_ca
 
 
 def test_attempts_of_earlier_runs_are_counted() -> None:
-    queue = TrialQueue([CUBIC], {CUBIC.id: 4})
+    queue = TrialQueue([CUBIC], {}, {CUBIC.id: 4})
     assert [queue.count_attempt(CUBIC), queue.count_attempt(CUBIC), queue.count_attempt(CDG)] == [5, 6, 1]
 
 
@@ -215,8 +218,7 @@ def test_attempts_of_earlier_runs_are_counted() -> None:
 def test_the_first_failed_trial_ends_a_campaign_only_with_fail_fast(
     fail_fast: bool, left: str | None
 ) -> None:
-    queue = TrialQueue([CUBIC, CDG], {}, fail_fast=fail_fast)
-    queue.join("lab", lambda one: True)
+    queue = TrialQueue([CUBIC, CDG], {"lab": every_trial}, {}, fail_fast=fail_fast)
     first = queue.take("lab")
     assert first is not None
     queue.finish("lab", first, "failed")
@@ -226,9 +228,7 @@ def test_the_first_failed_trial_ends_a_campaign_only_with_fail_fast(
 
 
 def test_a_trial_that_one_testbed_returns_runs_on_another() -> None:
-    queue = TrialQueue([CUBIC], {})
-    queue.join("lab", lambda one: True)
-    queue.join("twin", lambda one: True)
+    queue = TrialQueue([CUBIC], {"lab": every_trial, "twin": every_trial}, {})
     first = queue.take("lab")
     assert first is not None
     waiting: list[str] = []
@@ -241,9 +241,7 @@ def test_a_trial_that_one_testbed_returns_runs_on_another() -> None:
 
 def test_two_testbeds_that_take_turns_get_every_treatment() -> None:
     block = [trial(label, replicate) for replicate in (1, 2, 3, 4) for label in ("cubic", "cdg")]
-    queue = TrialQueue(block, {})
-    queue.join("lab", lambda one: True)
-    queue.join("twin", lambda one: True)
+    queue = TrialQueue(block, {"lab": every_trial, "twin": every_trial}, {})
     ran: Counter[tuple[str, object]] = Counter()
     for _ in range(4):
         for name in ("lab", "twin"):

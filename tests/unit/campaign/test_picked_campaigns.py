@@ -65,7 +65,7 @@ def test_a_part_is_no_failure_and_the_status_says_what_was_picked(folder: Path) 
     assert status_json(status)["picked"] == ["cc=cubic"]
     assert status_json(status)["trials_left"] == 0
     picked = ONLY_CUBIC.of(PLAN)
-    summary = summarise(folder, PLAN, state, picked)
+    summary = summarise(folder, PLAN, state, picked.ids)
     assert (summary.done, summary.trials, summary.complete, summary.part) == (2, 2, True, text)
 
 
@@ -144,7 +144,7 @@ def test_nothing_runs_again_without_a_campaign(tmp_path: Path) -> None:
 def test_a_testbed_only_needs_what_the_picked_trials_need() -> None:
     turbo = Finding("src", "no congestion control cdg", "", True, ("cdg-r1-6", "cdg-r2-6"))
     with pytest.raises(TestbedError, match="the other 4 of 6 trials can run"):
-        require_runnable(PLAN, {"lab": [turbo]}, allow_partial=False)
+        require_runnable(PLAN, {"lab": [turbo]}, False, PLAN.ids)
     assert require_runnable(PLAN, {"lab": findings_of([turbo], CUBIC)}, False, CUBIC) == [{}]
     everywhere = Finding("src", "no route", "", True)
     with pytest.raises(TestbedError, match="no route"):

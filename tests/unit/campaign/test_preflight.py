@@ -109,8 +109,8 @@ def test_only_the_trials_that_ask_for_what_is_missing_are_blocked() -> None:
 def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() -> None:
     findings = find_missing(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), Policy())
     with pytest.raises(TestbedError, match="the other 2 of 4 trials can run: --allow-partial runs them"):
-        require_runnable(TWO_CCS, {"lab": findings}, allow_partial=False)
-    assert list(require_runnable(TWO_CCS, {"lab": findings}, allow_partial=True)[0]) == [
+        require_runnable(TWO_CCS, {"lab": findings}, False, TWO_CCS.ids)
+    assert list(require_runnable(TWO_CCS, {"lab": findings}, True, TWO_CCS.ids)[0]) == [
         "cdg-r1-6",
         "cdg-r2-6",
     ]
@@ -119,7 +119,7 @@ def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() 
 def test_allow_partial_is_refused_when_no_trial_can_run() -> None:
     findings = find_missing(PLAN, CATALOGUE, {"src": _facts(cc_offered=())}, Policy())
     with pytest.raises(TestbedError, match=r"^lab cannot run x:\nsrc: no congestion control newreno"):
-        require_runnable(PLAN, {"lab": findings}, allow_partial=True)
+        require_runnable(PLAN, {"lab": findings}, True, PLAN.ids)
 
 
 def _space(results: Path, size: int, floor_bytes: int = 0) -> list[Finding]:
@@ -144,7 +144,7 @@ def test_results_that_this_disk_cannot_hold_are_refused_with_numbers_and_a_remed
     assert "B free" in finding.what
     assert "`results` in config.yaml" in finding.remedy
     with pytest.raises(TestbedError, match="10 trials write about"):
-        require_runnable(PLAN, {"lab": [finding]}, allow_partial=True)
+        require_runnable(PLAN, {"lab": [finding]}, True, PLAN.ids)
 
 
 def test_trials_that_differ_only_in_sizes_share_their_needs() -> None:

@@ -11,7 +11,7 @@ import pytest
 from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import fold
 from samovar.campaign.provenance_json import changed_recipes, recipe_digests
-from samovar.plan import Plan
+from samovar.plan import Pick, Plan
 from samovar.plan.diff import compare
 from samovar.recipes import Catalogue
 from tests.unit.plan_values import plan_of, trial
@@ -29,7 +29,7 @@ def templates(tmp_path: Path) -> Path:
 def _standing(folder: Path, plan: Plan, recorded: object, done: bool = True) -> ResumePoint:
     (folder / "provenance.json").write_text(json.dumps({"recipes": recorded}))
     known = {one.id: "done" for one in plan.trials} if done else {}
-    return ResumePoint(folder, compare(plan, plan, known), fold(()))
+    return ResumePoint(folder, compare(plan, plan, known), fold(()), Pick().of(plan))
 
 
 def test_the_recipes_of_a_plan_include_those_of_queues_and_included_files(templates: Path) -> None:

@@ -50,7 +50,6 @@ def run_shard(
     sources = {"experiment.yaml": b"experiment: x\n", "testbed.yaml": b"testbed: lab\n"}
     folder = begin_campaign(own, results, sources, silent)
     picked = find_resume_point(own, results).picked
-    assert picked is not None
     write_json(folder / "provenance.json", {"testbed": "lab", "lab": LAB, "recipes": {"a.sh.j2": "1"}})
     with Journal(folder / JOURNAL) as journal:
         journal.append("campaign-started", t_s, trials=12, node=node, node_kernel="6.1", samovar=samovar)
@@ -189,7 +188,7 @@ def test_a_merged_campaign_is_that_of_the_whole_plan_and_knows_where_each_trial_
         id_: f"n{(PLAN.find(id_).replicate - 1) % 2 + 1}" for id_ in PLAN.ids
     }
     assert state.nodes == {node: {"kernel": "6.1", "samovar": "1.0"} for node in ("n1", "n2")}
-    assert summarise(folder, PLAN, state).complete
+    assert summarise(folder, PLAN, state, PLAN.ids).complete
     status = CampaignStatus(folder, PLAN, state, 10.0)
     assert [one["node"] for one in status_json(status)["trials"]] == [  # type: ignore[attr-defined]
         state.trials[id_].node for id_ in PLAN.ids
@@ -326,7 +325,7 @@ def test_force_merges_shards_of_different_versions(
 ) -> None:
     spoil(shards)
     folder = merged(shards, force=True).folder
-    assert summarise(folder, PLAN, read_state(folder)).complete
+    assert summarise(folder, PLAN, read_state(folder), PLAN.ids).complete
 
 
 def test_a_shard_that_is_running_is_not_merged(shards: list[Path]) -> None:

@@ -19,7 +19,7 @@ from samovar.cli.project import Project, RunRequest
 from samovar.cli.show_project import menu_lines
 from samovar.cli.show_status import complete_lines, restored_lines, summary_lines
 from samovar.events import Emit, Event
-from samovar.plan import Cost, Plan, Trial, compare, estimate_cost
+from samovar.plan import Cost, Pick, Plan, Trial, compare, estimate_cost
 from samovar.units import clock
 from tests.unit.plan_values import shared_trials
 from tests.unit.plans import CATALOGUE
@@ -49,7 +49,7 @@ class OneTrialDone:
     """A controller whose run completes one of two trials; it has the parts that `fab run` uses."""
 
     def __init__(self, folder: Path) -> None:
-        resume = ResumePoint(None, compare(PLAN, None, {}), fold(()))
+        resume = ResumePoint(None, compare(PLAN, None, {}), fold(()), Pick().of(PLAN))
         planned = SimpleNamespace(plan=PLAN)
         self.project = SimpleNamespace(
             plan=lambda *arguments: planned, resume_point=lambda *arguments: resume

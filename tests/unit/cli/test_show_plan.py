@@ -14,6 +14,7 @@ from samovar.cli.show_plan import PlanPreview, plan_csv, plan_json, plan_lines, 
 from samovar.plan import (
     MeasuredTimes,
     PartPlan,
+    Pick,
     Plan,
     Repeats,
     StepTime,
@@ -33,19 +34,19 @@ CHANGED = plan_of([trial(label, replicate, lasting(12)) for replicate in (1, 2) 
 
 
 def preview(plan: Plan = PLAN, resume: ResumePoint | None = None, **more: object) -> PlanPreview:
-    resume = resume or ResumePoint(None, compare(plan, None, {}), fold(()))
+    resume = resume or ResumePoint(None, compare(plan, None, {}), fold(()), Pick().of(plan))
     remaining = estimate_cost(plan, CATALOGUE, None, resume.comparison.runs.keys())
     return PlanPreview(plan, resume, estimate_cost(plan, CATALOGUE), remaining, **more)  # type: ignore[arg-type]
 
 
 def _against(plan: Plan, before: Plan, **standing: str) -> ResumePoint:
     known = {id_.replace("_", "-"): how for id_, how in standing.items()}
-    return ResumePoint(Path("results/x/quick-1"), compare(plan, before, known), fold(()))
+    return ResumePoint(Path("results/x/quick-1"), compare(plan, before, known), fold(()), Pick().of(plan))
 
 
 def _done(plan: Plan, before: Plan) -> ResumePoint:
     known = {one.id: "done" for one in before.trials}
-    return ResumePoint(Path("results/x/quick-1"), compare(plan, before, known), fold(()))
+    return ResumePoint(Path("results/x/quick-1"), compare(plan, before, known), fold(()), Pick().of(plan))
 
 
 def test_a_plan_shows_design_trials_cost_and_warnings() -> None:
