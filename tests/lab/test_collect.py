@@ -93,7 +93,7 @@ def test_a_missing_file_is_named_with_what_is_there_and_nothing_is_removed(
     session: Session, remote: Path, tmp_path: Path
 ) -> None:
     (remote / CAPTURE.output).unlink()
-    with pytest.raises(RemoteError, match=r"src-eth1.pcap.gz: not there\nthere is: .*src-tcp-info.csv"):
+    with pytest.raises(RemoteError, match=r"src-eth1.pcap.gz: not there\nthe folder has: .*src-tcp-info.csv"):
         collect(session, str(remote), FILES, tmp_path / "trial")
     assert (remote / LOGGER.output).exists()
     assert not (tmp_path / "trial").exists()

@@ -1,4 +1,4 @@
-"""Write and read SHA256SUMS, the checksums of a folder's files in the format of sha256sum(1)."""
+"""Compute checksums of files; write and read SHA256SUMS in the format of sha256sum(1)."""
 
 from __future__ import annotations
 
@@ -74,3 +74,21 @@ def read_sums(text: bytes) -> dict[str, str]:
             raise ValueError(f"line {number} is not a checksum")
         sums[match[2]] = match[1]
     return sums
+
+
+def sums_digest(folder: Path) -> Mapping[str, str]:
+    """Return `sums_sha256` for a journal event: the SHA-256 of a folder's SHA256SUMS, if it has one."""
+    sums = folder / SUMS
+    return {"sums_sha256": sha256_of(sums)} if sums.is_file() else {}
+
+
+def digests(folder: Path, *patterns: str) -> Mapping[str, str]:
+    """Return, by path, the SHA-256 of each file below a folder that matches one of the glob patterns.
+
+    Raises CampaignError.
+    """
+    found = {file for pattern in patterns for file in folder.glob(pattern) if file.is_file()}
+    try:
+        return {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(found)}
+    except OSError as error:
+        raise CampaignError(f"{error.filename}: cannot be read: {error.strerror}") from error

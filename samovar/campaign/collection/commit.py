@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from samovar.atomic_files import sync
-from samovar.campaign.collection.checksums import SUMS, sha256_of, write_sums
+from samovar.campaign.collection.checksums import SUMS, write_sums
 from samovar.errors import CampaignError
 
 
@@ -51,24 +50,6 @@ def set_aside(in_progress: Path, home: Path) -> Path:
     while (target := home / f"{in_progress.name}-{number}").exists():
         number += 1
     return _move(in_progress, target)
-
-
-def sums_digest(folder: Path) -> Mapping[str, str]:
-    """Return `sums_sha256` for a journal event: the SHA-256 of a folder's SHA256SUMS, if it has one."""
-    sums = folder / SUMS
-    return {"sums_sha256": sha256_of(sums)} if sums.is_file() else {}
-
-
-def digests(folder: Path, *patterns: str) -> Mapping[str, str]:
-    """Return, by path, the SHA-256 of each file below a folder that matches one of the glob patterns.
-
-    Raises CampaignError.
-    """
-    found = {file for pattern in patterns for file in folder.glob(pattern) if file.is_file()}
-    try:
-        return {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(found)}
-    except OSError as error:
-        raise CampaignError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
 def _move(source: Path, target: Path) -> Path:

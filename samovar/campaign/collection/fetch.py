@@ -137,7 +137,7 @@ for file in {files}; do
     echo "$file: not there" >&2; missing=1
   fi
 done
-[ -z "$missing" ] || {{ echo "there is: $(echo * | cut -c 1-1000)" >&2; exit 66; }}
+[ -z "$missing" ] || {{ echo "the folder has: $(echo * | cut -c 1-1000)" >&2; exit 66; }}
 [ $# = 0 ] || gzip -1 -n -f -- "$@" || exit
 set -- {packed}
 if command -v sha256sum >/dev/null; then sha256sum -- "$@"; else sha256 -r "$@"; fi || exit
