@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Self
@@ -97,6 +97,16 @@ class TestbedError(SamovarError):
     """
 
     host: str = ""
+
+    @property
+    def by_host(self) -> Mapping[str, TestbedError]:
+        """The error of each host that caused this error; empty if it names no host."""
+        return {self.host: self} if self.host else {}
+
+    @property
+    def blamed(self) -> dict[str, str]:
+        """The hosts that caused this error, each with the message of its own error."""
+        return {host: str(error) for host, error in self.by_host.items()}
 
 
 class RemoteError(TestbedError):

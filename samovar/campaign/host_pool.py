@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from samovar.campaign.availability import blamed, errors_by_host, shortage
+from samovar.campaign.availability import shortage
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
@@ -144,7 +144,7 @@ class HostPool:
         try:
             self._context.sessions.run(dict.fromkeys(suspects, ":\n"), "probe", PROBE_DEADLINE_S)
         except TestbedError as error:
-            away = errors_by_host(error)
+            away = error.by_host
         for host, suspect in list(suspects.items()):
             suspect.silent = isinstance(away.get(host), ConnectionLostError)
             if host in away:
@@ -209,7 +209,7 @@ class HostPool:
         try:
             answers = context.sessions.map(free_bytes_of)
         except TestbedError as error:
-            self._suspects = {host: _SuspectHost(reason) for host, reason in blamed(error).items()}
+            self._suspects = {host: _SuspectHost(reason) for host, reason in error.blamed.items()}
             self._await_suspects()
             return
         for host, free_bytes in answers.items():

@@ -74,8 +74,8 @@ class CampaignRun:
     emit: Emit
     fail_fast: bool = False
     force: bool = False
-    disk: DiskReserve = field(default_factory=DiskReserve)
-    emit_lock: AbstractContextManager[bool] = field(default_factory=Lock)
+    disk: DiskReserve = field(default_factory=DiskReserve, init=False)
+    emit_lock: AbstractContextManager[bool] = field(default_factory=Lock, init=False)
 
     def run(self, provenance: Mapping[str, object]) -> Summary:
         """Run every open trial; `provenance` is the content of provenance.json.

@@ -21,6 +21,11 @@ class HostsError(TestbedError):
         self.errors = dict(errors)
         super().__init__("\n".join(str(error) for error in self.errors.values()))
 
+    @property
+    def by_host(self) -> Mapping[str, TestbedError]:
+        """The error of each host."""
+        return self.errors
+
 
 class Sessions:
     """One session for each host of a testbed. Methods that concern all hosts work on them in parallel."""

@@ -17,8 +17,6 @@ from samovar.campaign.availability.leases import LeaseRequest as LeaseRequest
 from samovar.campaign.availability.leases import Leases as Leases
 from samovar.campaign.availability.leases import require_free as require_free
 from samovar.campaign.availability.leases import require_idle as require_idle
-from samovar.campaign.availability.needed_hosts import blamed as blamed
-from samovar.campaign.availability.needed_hosts import errors_by_host as errors_by_host
 from samovar.campaign.availability.needed_hosts import needed_hosts_by_trial as needed_hosts_by_trial
 from samovar.campaign.availability.needed_hosts import without_hosts as without_hosts
 from samovar.campaign.availability.requirements import FEATURE as FEATURE

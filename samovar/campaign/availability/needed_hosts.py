@@ -1,25 +1,11 @@
-"""Find the hosts that a trial needs, and the hosts that caused an error."""
+"""Find the hosts that a trial needs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from samovar.errors import TestbedError
-from samovar.hosts import HostsError
 from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, PathPlan, Plan, Resolved, Trial, View
-
-
-def blamed(error: BaseException) -> dict[str, str]:
-    """Return the hosts that caused an error, each with its own message; empty if none is named."""
-    return {host: str(one) for host, one in errors_by_host(error).items()}
-
-
-def errors_by_host(error: BaseException) -> Mapping[str, TestbedError]:
-    """Return each host's own error in `error`, by host; empty if `error` names no host."""
-    if isinstance(error, HostsError):
-        return error.errors
-    return {error.host: error} if isinstance(error, TestbedError) and error.host else {}
 
 
 def needed_hosts(resolved: Resolved) -> frozenset[str]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from samovar.campaign.availability.needed_hosts import blamed, errors_by_host, needed_hosts_by_trial
+from samovar.campaign.availability.needed_hosts import needed_hosts_by_trial
 from samovar.errors import TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import HostFacts, Machine, Session, Sessions, UnreachableError
@@ -39,10 +39,9 @@ def survey_hosts(
             sessions.map(Session.open, left)
             return HostSurvey(facts_of(left), unreachable)
         except TestbedError as error:
-            named = blamed(error)
-            if not named:
+            if not error.blamed:
                 raise
-            unreachable.update(named)
+            unreachable.update(error.blamed)
     return HostSurvey({}, unreachable)
 
 
@@ -87,8 +86,7 @@ def silent_hosts(error: TestbedError) -> frozenset[str]:
 
     A host that refused the SSH key is not silent.
     """
-    errors = errors_by_host(error).items()
-    return frozenset(host for host, one in errors if isinstance(one, UnreachableError))
+    return frozenset(host for host, one in error.by_host.items() if isinstance(one, UnreachableError))
 
 
 def _switch_on(session: Session, machine: Machine, emit: Emit, given_up: threading.Event) -> None:

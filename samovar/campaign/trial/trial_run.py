@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from samovar.atomic_files import write_json
-from samovar.campaign.availability import blamed, is_disk_error
+from samovar.campaign.availability import is_disk_error
 from samovar.campaign.calibration import Calibration, render_fit
 from samovar.campaign.collection import collect, commit_trial, salvage
 from samovar.campaign.context import CampaignContext
@@ -289,7 +289,7 @@ class TrialRun:
     def _abort(self, outcome: Outcome, error: BaseException, started: float) -> TrialResult:
         """Stop all programs, restore the hosts, and record why the trial failed or was interrupted."""
         reasons = [*map(str, self.evidence.failures), str(error) or "interrupted"]
-        hosts = blamed(error)
+        hosts = error.blamed if isinstance(error, TestbedError) else {}
         try:
             with self.context.interrupt.shielded(), self._phase("clear"):
                 if outcome == "interrupted":
@@ -298,7 +298,7 @@ class TrialRun:
                 self._clear()
         except TestbedError as second:
             reasons.append(f"and the testbed could not be restored: {second}")
-            hosts = {**blamed(second), **hosts}
+            hosts = {**second.blamed, **hosts}
         except (OSError, CampaignError) as second:
             self._stop_recording(second)
             reasons.append(f"and the restored state could not be recorded: {second}")
@@ -327,10 +327,9 @@ class TrialRun:
             try:
                 results = self._on_hosts(step, script, [host for host in self.hosts if host not in failed])
             except TestbedError as error:
-                by_host = blamed(error)
-                if not by_host:
+                if not error.by_host:
                     raise
-                failed |= {host: TestbedError(reason) for host, reason in by_host.items()}
+                failed |= error.by_host
             else:
                 for host, result in results.items() if step == "restore" else ():
                     self._note_restored(host, parse_state(result.text))

@@ -131,13 +131,11 @@ class Evidence:
     def add_program_endings(self, results: Mapping[str, ScriptResult]) -> None:
         """Add what the stop script of each host printed: exit codes, standard error and times of programs."""
         for host, result in results.items():
+            self.exit_codes |= parse_named(result.text, "exit")
             for line in result.text.splitlines():
-                word, _, rest = line.partition(" ")
-                name, _, value = rest.partition(" ")
-                if word == "exit":
-                    self.exit_codes[name] = value
-                elif word == "err":
-                    self.messages.setdefault(name, []).append(value)
+                if line.startswith("err "):
+                    name, _, message = line.removeprefix("err ").partition(" ")
+                    self.messages.setdefault(name, []).append(message)
             self.halted |= parse_named(result.text, "finished").keys()
             self.started |= {name: float(t_s) for name, t_s in STARTED.findall(result.text)}
             if over := TRAFFIC_OVER.search(result.text):

@@ -16,7 +16,6 @@ import pytest
 
 from samovar.campaign.availability.disk_space import RESERVE, DiskReserve, is_disk_error, shortage
 from samovar.campaign.availability.needed_hosts import (
-    blamed,
     needed_hosts,
     needed_hosts_by_trial,
     without_hosts,
@@ -108,10 +107,9 @@ def test_a_host_on_probation_is_quarantined_by_its_next_failure_or_released() ->
 
 def test_an_error_names_its_hosts() -> None:
     one, other = RemoteError("src", "set", 1, "no"), TestbedError("dst: no answer")
-    assert blamed(one) == {"src": "src: set: exit code 1: no"}
-    assert blamed(HostsError({"src": one, "dst": other})) == {"src": str(one), "dst": "dst: no answer"}
-    assert blamed(TestbedError("nobody in particular")) == {}
-    assert blamed(KeyboardInterrupt()) == {}
+    assert one.blamed == {"src": "src: set: exit code 1: no"}
+    assert HostsError({"src": one, "dst": other}).blamed == {"src": str(one), "dst": "dst: no answer"}
+    assert TestbedError("nobody in particular").blamed == {}
 
 
 def _with_idle() -> Resolved:
