@@ -22,8 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from samovar.campaign.collection.checksums import write_sums
-from samovar.campaign.collection.commit import digests, sums_digest
+from samovar.campaign.collection.checksums import digests, sums_digest, write_sums
 from samovar.campaign.journal import JOURNAL
 from samovar.campaign.journal.journal_file import Entry, journal_bytes
 
