@@ -100,7 +100,7 @@ class PathCalibration:
         if it has neither a rate limit nor loss. Raises TestbedError.
         """
         resolved, path = scripts.resolved, scripts.resolved.path
-        assert path is not None  # otherwise, result() is not None
+        assert path is not None  # result() is None only for trials with a path
         started_s = time.time()
         parts = [self._measure_direction(scripts, path, "down")]
         if path.up.rate_bps is not None or path.up.loss:

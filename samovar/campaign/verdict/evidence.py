@@ -100,9 +100,9 @@ class Evidence:
 
     Four states of each host were read: `before` any change, `as_set` after the settings were applied, `found`
     after the traffic, and `restored` after the host was restored. `counters` were read before and after the
-    traffic, `network` before the first trial of this run. `halted` has the clients that were stopped, or not
-    even started, because of a stop rule. `started` (by client) and `traffic_over` (by host) are seconds since
-    the epoch by the host's clock. `checks` has the results of the checks.
+    traffic. `network` was read before the first trial of this run. `halted` has the clients that were
+    stopped, or not even started, because of a stop rule. `started` (by client) and `traffic_over` (by host)
+    are seconds since the epoch by the host's clock. `checks` has the results of the checks.
     """
 
     scripts: TrialScripts
