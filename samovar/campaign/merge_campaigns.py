@@ -151,7 +151,8 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) ->
     shards = sorted(map(_read_shard, dict.fromkeys(map(Path.resolve, folders))), key=lambda one: one.shard)
     _require_one_plan(shards)
     of, present = shards[0].shard.of, {one.shard for one in shards}
-    missing = tuple(one for number in range(1, of + 1) if (one := Shard(of, number)) not in present)
+    every_shard = (Shard(of, number) for number in range(1, of + 1))
+    missing = tuple(shard for shard in every_shard if shard not in present)
     if missing and not force:
         given = ", ".join(str(one.shard) for one in shards)
         raise CampaignError(
