@@ -184,10 +184,9 @@ def output_lines(kind: str, known: Mapping[str, Output]) -> Iterator[str]:
 
 
 def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
-    """Yield the table of the metrics of the analysis."""
-    needs = {name: ", ".join(metric.needs) for name, metric in metrics.items()}
-    rows = [(f"`{name}`", metric.unit, metric.what, needs[name]) for name, metric in metrics.items()]
-    yield from table(("metric", "unit", "what", "needs"), rows)
+    """Yield the table of the metrics of the analysis. The names of metrics end with their units."""
+    rows = [(f"`{name}`", metric.what, ", ".join(metric.needs)) for name, metric in metrics.items()]
+    yield from table(("metric", "what", "needs"), _merged(rows))
 
 
 def series_lines(outputs: Outputs) -> Iterator[str]:
@@ -195,26 +194,34 @@ def series_lines(outputs: Outputs) -> Iterator[str]:
     rows = []
     for name, one in outputs.series.items():
         sources = [" and ".join(group) for group in one.sources]
-        rows.append((f"`{name}`", one.unit, one.what, ", ".join(sources)))
-    yield from table(("quantity", "unit", "what", "sources, the best first"), rows)
+        rows.append((f"`{name}` ({one.unit})", one.what, ", ".join(sources)))
+    yield from table(("quantity", "what", "sources, the best first"), _merged(rows))
+
+
+def _merged(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the rows with those merged that differ only in the first cell, which then lists the names."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, *rest in rows:
+        names.setdefault(tuple(rest), []).append(name)
+    return [(", ".join(first), *rest) for rest, first in names.items()]
 
 
 def option_lines(groups: Sequence[Mapping[str, Output]]) -> Iterator[str]:
-    """Yield the table of the options of all figures and tables. Equal options of several figures share a row.
+    """Yield the table of the options of all figures and tables. Equal options share a row.
 
-    The column `of` names the figures and tables of an option only if options of the same name differ.
+    The figures and tables that have an option are named only if options of the same name differ.
     """
     owners: dict[str, dict[tuple[str, str], list[str]]] = {}
     for name, output in (pair for group in groups for pair in group.items()):
         for option, one in output.options.items():
             value = ", ".join(f"`{value}`" for value in one.values) or one.type
             owners.setdefault(option, {}).setdefault((value, one.what), []).append(f"`{name}`")
-    rows = [
-        (f"`{option}`", ", ".join(names) if len(variants) > 1 else "", value, what)
-        for option, variants in sorted(owners.items())
-        for (value, what), names in variants.items()
-    ]
-    yield from table(("option", "of", "value", "what"), rows)
+    rows = []
+    for option, variants in sorted(owners.items()):
+        for (value, what), names in variants.items():
+            of = f" of {', '.join(names)}" if len(variants) > 1 else ""
+            rows.append((f"`{option}`{of}", value, what))
+    yield from table(("option", "value", "what"), _merged(rows))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
