@@ -17,28 +17,24 @@ ATTEMPTS = 3
 machine may have disturbed it."""
 
 
-class CalibrationCache:
-    """The calibration files of one testbed in a campaign."""
+def cache_key(context: CampaignContext, inputs: Mapping[str, object]) -> str:
+    """Return the hash of a measurement's inputs.
 
-    def __init__(self, context: CampaignContext) -> None:
-        self._context = context
+    They include the boot ids of hosts, so a reboot outdates results. If several testbeds share the campaign,
+    the name of the testbed is an input too.
+    """
+    inputs = {**inputs, **({"testbed": context.testbed} if context.shared else {})}
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]
 
-    def key(self, inputs: Mapping[str, object]) -> str:
-        """Return the hash of a measurement's inputs.
 
-        They include the boot ids of hosts, so a reboot outdates results. If several testbeds share the
-        campaign, the name of the testbed is an input too.
-        """
-        inputs = {**inputs, **({"testbed": self._context.testbed} if self._context.shared else {})}
-        return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]
+def read_result(context: CampaignContext, name: str) -> Any:
+    """Return the content of a calibration file, or None if it does not exist."""
+    file = context.folder / FOLDER / f"{name}.json"
+    return json.loads(file.read_bytes()) if file.is_file() else None
 
-    def read(self, name: str) -> Any:
-        """Return the content of a calibration file, or None if it does not exist."""
-        file = self._context.folder / FOLDER / f"{name}.json"
-        return json.loads(file.read_bytes()) if file.is_file() else None
 
-    def write(self, name: str, result: Mapping[str, object]) -> dict[str, str]:
-        """Write a calibration file; return its path in the campaign and its checksum, for the journal."""
-        file = self._context.folder / FOLDER / f"{name}.json"
-        write_json(file, {"schema": 1, **result})
-        return {"file": str(file.relative_to(self._context.folder)), "sha256": sha256_of(file)}
+def write_result(context: CampaignContext, name: str, result: Mapping[str, object]) -> dict[str, str]:
+    """Write a calibration file; return its path in the campaign and its checksum, for the journal."""
+    file = context.folder / FOLDER / f"{name}.json"
+    write_json(file, {"schema": 1, **result})
+    return {"file": str(file.relative_to(context.folder)), "sha256": sha256_of(file)}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from samovar import recipes
-from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
+from samovar.campaign.calibration.cache import ATTEMPTS, cache_key, read_result, write_result
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.verdict import Check, check_direction, parse_measurement
 from samovar.plan import PathPlan, Resolved
@@ -68,7 +68,7 @@ class PathCalibration:
     """The calibrated paths of one testbed. A result stays valid until one of the hosts reboots."""
 
     def __init__(self, context: CampaignContext) -> None:
-        self._context, self._cache = context, CalibrationCache(context)
+        self._context = context
         self._results: dict[str, PathResult] = {}
 
     def result(self, resolved: Resolved) -> PathResult | None:
@@ -81,7 +81,7 @@ class PathCalibration:
         if path is None or not path.router or not self._context.policy.calibrate:
             return PathResult(())
         key = self._key(resolved)
-        if key not in self._results and (stored := self._cache.read(key)) is not None:
+        if key not in self._results and (stored := read_result(self._context, key)) is not None:
             checks = tuple(Check.from_json(check) for check in stored["checks"])
             result = PathResult(checks, tuple(stored["left_out"]))
             if not result.refusal:
@@ -124,7 +124,7 @@ class PathCalibration:
         self._context.report(
             "path-measured",
             trial=scripts.trial.id,
-            **self._cache.write(key, stored),
+            **write_result(self._context, key, stored),
             seconds=round(time.time() - started_s, 3),
             missed=result.missed,
             refused=list(result.refusal),
@@ -145,7 +145,7 @@ class PathCalibration:
             "ends": [asdict(one) if one else None for one in ends],
             "boots": {host: self._context.boots.get(host, "") for host in resolved.hosts},
         }
-        return self._cache.key(inputs)
+        return cache_key(self._context, inputs)
 
     def _measure_direction(self, scripts: recipes.TrialScripts, path: PathPlan, name: str) -> PathResult:
         """Measure one direction, up to ATTEMPTS times while a check fails; return the best result.

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import count
 
-from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
+from samovar.campaign.calibration.cache import ATTEMPTS, cache_key, read_result, write_result
 from samovar.campaign.context import CampaignContext
 from samovar.recipes import ProbeScripts, TrialScripts, window_floor
 
@@ -158,7 +158,7 @@ class WindowCalibration:
     """Receive-window probes. Trials with equal endpoints, settings and boot ids share a probe."""
 
     def __init__(self, context: CampaignContext) -> None:
-        self._context, self._cache = context, CalibrationCache(context)
+        self._context = context
         self._ratios: dict[str, int] = {}
         self._tries = Counter[str]()
 
@@ -169,7 +169,7 @@ class WindowCalibration:
     def due(self, probes: Mapping[str, WindowProbe]) -> list[str]:
         """Return the names of probes that have no result yet and have failed fewer than ATTEMPTS times."""
         for name in probes:
-            if name not in self._ratios and (stored := self._cache.read(name)) is not None:
+            if name not in self._ratios and (stored := read_result(self._context, name)) is not None:
                 self._ratios[name] = int(stored["ratio"])
         return [name for name in probes if name not in self._ratios and self._tries[name] < ATTEMPTS]
 
@@ -198,7 +198,7 @@ class WindowCalibration:
                 **asdict(probe),
                 **{key: value for key, value in asdict(result).items() if key != "left_out"},
             }
-            stored = {"ratio": result.ratio, **self._cache.write(name, values)}
+            stored = {"ratio": result.ratio, **write_result(self._context, name, values)}
         self._context.report(
             "window-measured",
             trial=scripts.trial.id,
@@ -222,7 +222,7 @@ class WindowCalibration:
             "mtu_bytes": scripts.resolved.mtu_bytes,
             "hosts": hosts,
         }
-        return f"window-{self._cache.key(inputs)}"
+        return f"window-{cache_key(self._context, inputs)}"
 
     def _probe(
         self, scripts: TrialScripts, probe: WindowProbe, before: Mapping[str, Mapping[str, str]]
