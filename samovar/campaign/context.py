@@ -27,9 +27,9 @@ class CampaignContext:
     `machines` maps hosts to their operating systems, boot timeouts and power commands. `last_states` maps
     each host to a pair: the script that last read the host's state, and the state that this script printed.
     `networks` maps each host to its MTUs and routes as first read in this run; the state before each trial is
-    compared with them. `boots` maps hosts to their boot ids. `shared` is
-    whether several testbeds share the campaign; then every event carries the name of its testbed. `entries`
-    returns the events of the journal so far.
+    compared with them. `boots` maps hosts to their boot ids. `shared` is True if several testbeds share the
+    campaign; then every event carries the name of its testbed. `entries` returns the events of the journal so
+    far.
     """
 
     folder: Path

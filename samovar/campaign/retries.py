@@ -36,7 +36,7 @@ class TestbedSetup:
     """A testbed that takes part in a campaign, with the plan as resolved for this testbed.
 
     `blocked` maps trials to the reasons why this testbed cannot run them. `machines` maps hosts to
-    their operating systems, boot timeouts and power commands.
+    their operating systems, boot timeouts and power commands. `survey` tells which hosts did not answer.
     """
 
     testbed: str
