@@ -32,6 +32,7 @@ def air_values(wlan: WlanPlan, hosts: Mapping[str, HostPlan], catalogue: Catalog
         "standard": STANDARDS[standard],
         "short_preamble": int(network["preamble"] == "short"),
         "protection": network["protection"],
+        "edca": network["edca"],
         "rts_bytes": network.get("rts", ANY_RTS_BYTES),
         "tries": network["tries"],
         "basic_mbit": network["basic"] / 1e6,

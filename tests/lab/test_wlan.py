@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from samovar import installation
-from tests.lab.campaigns import ROOT, make_checkout
+from tests.lab.campaigns import ROOT, Checkout, make_checkout
 
 DEVICES = ROOT / "samovar" / "lab" / "devices"
 STATIONS, FRAMES, SECONDS = 12, 3000, 12
@@ -41,6 +41,22 @@ captures: [{at: receiver}]
 loggers: []
 figures: []
 factors: {wlan.rate: [54Mbit], tcp: [{cc: cubic, cc.beta: 700, label: cubic}]}
+"""
+CATEGORIES = """
+experiment: categories
+title: A station's packets for voice, and another's of best effort
+testbed: air
+settings: {air.edca: on}
+duration: 4s
+replicates: 1
+order: {kind: sequential, seed: 1}
+traffic:
+  - {flow: voice, generator: iperf3-udp, from: sta1, to: ap, rate: 2Mbit, dscp: 46, port: 5301}
+  - {flow: bulk, generator: iperf3-udp, from: sta2, to: ap, rate: 8Mbit, port: 5302}
+captures: [{at: receiver}]
+loggers: []
+figures: []
+factors: {wlan.rate: [6Mbit]}
 """
 
 
@@ -72,6 +88,17 @@ def test_full_queues_drain_at_the_rate_of_the_model_in_virtual_time(tmp_path: Pa
     assert (last - first) * 1e9 / (full[-1] - full[0]) == pytest.approx(expected_per_s, rel=0.01)
 
 
+def _rows(checkout: Checkout, experiment: str) -> list[dict[str, str]]:
+    """Return the record of the WLAN in an experiment's only trial."""
+    (trace,) = checkout.campaign(experiment).glob("trials/*/traces/ap-air.csv.gz")
+    with gzip.open(trace, "rt", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def _last(rows: list[dict[str, str]]) -> dict[str, dict[str, float]]:
+    return {row["station"]: {key: float(row[key]) for key in row if key != "station"} for row in rows}
+
+
 @pytest.mark.proof
 def test_a_trial_over_a_wlan_is_set_recorded_and_restored(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path, hosts={"air": TESTBED})
@@ -82,13 +109,25 @@ def test_a_trial_over_a_wlan_is_set_recorded_and_restored(tmp_path: Path) -> Non
     assert manifest["outcome"] == "completed"
     after = [check["ok"] for check in manifest["checks"] if check["check"] == "cc.beta after the traffic"]
     assert after == [True, True], "the senders share a kernel"
-    traces = checkout.campaign("upload") / "trials" / manifest["id"] / "traces"
-    with gzip.open(traces / "ap-air.csv.gz", "rt", newline="") as text:
-        rows = list(csv.DictReader(text))
-    last = {row["station"]: {key: float(row[key]) for key in row if key != "station"} for row in rows}
+    rows = _rows(checkout, "upload")
+    last = _last(rows)
     assert last.keys() == {"ap", "sta1", "sta2"}
     assert max(int(row["backlog_packets"]) for row in rows) == 20, "TCP fills the queue that was set"
     assert all(last[station]["collisions"] > 0 for station in last)
     assert last["sta1"]["errors"] == 0
     assert last["sta2"]["errors"] > 0.01 * last["sta2"]["tries"], "23 dB are few for 54 Mbit/s"
     assert {row["rate_mbit"] for row in rows if int(row["tries"])} == {"54"}
+
+
+@pytest.mark.proof
+def test_edca_chooses_the_access_category_by_dscp(tmp_path: Path) -> None:
+    """Together the flows offer more than the WLAN carries; packets with DSCP 46 (EF) do not wait for the others."""
+    checkout = make_checkout(tmp_path, hosts={"air": TESTBED})
+    checkout.write("categories", CATEGORIES)
+    code, said = checkout.run("categories")
+    assert code == 0, said
+    last = _last(_rows(checkout, "categories"))
+    voice, bulk = (last[station]["drops"] / last[station]["in_packets"] for station in ("sta1", "sta2"))
+    assert last["sta1"]["out_packets"] > 500
+    assert voice < 0.05
+    assert bulk > 0.25

@@ -16,7 +16,7 @@ struct frame {
   int64_t t_ns; /* arrival; beyond the medium, the time at which it is delivered */
   size_t length_bytes; /* of the Ethernet frame, without FCS */
   ssize_t written_bytes; /* result of the write to the other host */
-  int from, to; /* ports of a wireless network */
+  int from, to, category; /* ports and access category of a wireless network */
   unsigned char bytes[];
 };
 

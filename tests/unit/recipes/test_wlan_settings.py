@@ -77,6 +77,14 @@ def test_levels_of_the_network_are_those_of_its_access_point() -> None:
     assert {keys["rts_bytes"] for keys in found.values()} == {"500"}
 
 
+def test_edca_is_off_unless_it_is_set() -> None:
+    found = {
+        trial.treatment["air.edca"]: keys_of(trial)["edca"] for trial in trials("", "{air.edca: [off, on]}")
+    }
+    (trial,) = trials("")
+    assert (keys_of(trial)["edca"], found) == ("0", {"off": "0", "on": "1"})
+
+
 def test_each_replicate_has_its_seed() -> None:
     assert len({keys_of(trial)["seed"] for trial in trials("", replicates=3)}) == 3
 

@@ -6,6 +6,7 @@ const struct key wlan_keys[WLAN_KEYS] = {
     {OF(standard), 0, STANDARD_B, STANDARD_A, STANDARD_G},
     {OF(short_preamble), 0, 0, 1, 0},
     {OF(protection), 0, 0, 1, 0},
+    {OF(edca), 0, 0, 1, 0},
     {OF(rts_bytes), 0, 0, 65536, 65536},
     {OF(tries), 0, 1, 255, 7},
     {OF(basic_mbit), 0, 1, 54, 24},

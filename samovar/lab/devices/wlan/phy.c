@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { SERVICE_BITS = 16, TAIL_BITS = 6, SYMBOL_NS = 4000 };
+enum { SERVICE_BITS = 16, TAIL_BITS = 6, SYMBOL_NS = 4000, LARGEST_WINDOW = 1023 };
 
 /* A symbol of OFDM (clause 17) carries this many bits at each rate; 0 marks rates of DSSS (clause 15) and CCK (clause 18). */
 const double rates_mbit[RATES] = {1, 2, 5.5, 6, 9, 11, 12, 18, 24, 36, 48, 54};
@@ -13,6 +13,15 @@ enum { MANDATORY = 0x16f, OFDM_RATES = 0xfd8 }; /* a bit for each of these rates
 int is_ofdm(int rate) { return symbol_bits[rate] > 0; }
 
 int lowest_rate(const struct phy *phy) { return __builtin_ctz(phy->rates); }
+
+/* Table 7-37: the default parameters of EDCA. DIFS has two slots after SIFS, AIFS those of the category. */
+static struct access edca_access(int category, int window) {
+  static const int aifs_slots[CATEGORIES] = {7, 3, 2, 2};
+  int divisor = category == VOICE ? 4 : category == VIDEO ? 2 : 1;
+  return (struct access){.late_slots = aifs_slots[category] - 2,
+                         .least_window = (window + 1) / divisor - 1,
+                         .largest_window = divisor == 1 ? LARGEST_WINDOW : 2 * (window + 1) / divisor - 1};
+}
 
 /* Clauses 18.3.3, 17.4.4 and 19.8.4: characteristics of the PHYs. DIFS and EIFS: clauses 9.2.10 and 9.2.3.5, with the ACK
  * at the lowest mandatory rate. Stations of 802.11b among those of 802.11g require the long slot (clause 19.4.4). */
@@ -29,6 +38,8 @@ struct phy phy_of(const struct settings *set) {
     if (MANDATORY & 1u << rate && rates_mbit[rate] <= set->basic_mbit) phy.basic |= 1u << rate;
   }
   if (!(phy.basic & OFDM_RATES)) phy.basic |= MANDATORY & OFDM_RATES & phy.rates;
+  for (int category = 0; category < CATEGORIES; category++)
+    phy.access[category] = set->edca ? edca_access(category, phy.least_window) : (struct access){0, phy.least_window, LARGEST_WINDOW};
   phy.difs_ns = phy.sifs_ns + 2 * phy.slot_ns;
   phy.eifs_ns = phy.sifs_ns + airtime_ns(&phy, lowest_rate(&phy), ACK_BYTES) + phy.difs_ns;
   return phy;

@@ -33,8 +33,20 @@ static int receiver_of(const struct frame *frame) {
   return ACCESS_POINT;
 }
 
+/* The access category of a frame by its packet's DSCP (RFC 8325, section 4.3); best effort if it is not an IP packet. */
+static int category_of(const struct frame *frame) {
+  const unsigned char *bytes = frame->bytes;
+  if (frame->length_bytes < 16) return BEST_EFFORT;
+  int type = bytes[12] << 8 | bytes[13], traffic_class = (bytes[14] & 15) << 4 | bytes[15] >> 4;
+  int dscp = (type == 0x800 ? bytes[15] : type == 0x86dd ? traffic_class : 0) >> 2;
+  if (dscp == 44 || dscp == 46 || dscp >= 48) return VOICE; /* VOICE-ADMIT, EF, CS6, CS7 */
+  if (dscp >= 24) return VIDEO;
+  return dscp == 8 ? BACKGROUND : BEST_EFFORT; /* CS1 */
+}
+
 static void accept_frame(int port, struct frame *frame, int64_t now_ns) {
   frame->from = port;
+  frame->category = category_of(frame);
   frame->to = frame->length_bytes > MAC_BYTES ? receiver_of(frame) : port;
   if (frame->to == port) free(frame);
   else wlan_offer(&wlan, frame, now_ns);
@@ -75,7 +87,7 @@ static void tell_sample(int64_t now_ns) {
   for (int port = 0; port < device.ports; port++) {
     const struct counters *count = &wlan.port[port].count;
     tell(now_ns, "%s,%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-         ",%" PRIu64 ",%g,%" PRId64 ",%" PRId64, hosts[port], wlan.port[port].queued, count->in_frames, count->out_frames,
+         ",%" PRIu64 ",%g,%" PRId64 ",%" PRId64, hosts[port], wlan_queued(&wlan, port), count->in_frames, count->out_frames,
          count->out_bytes, count->dropped_frames, count->attempts, count->collisions, count->errors, count->discarded_frames,
          rates_mbit[wlan.port[port].rate], count->airtime_ns, wlan.busy_ns);
   }

@@ -1,8 +1,8 @@
 /* The model in virtual time, without TAPs: some ports always have a frame to send.
  *
- *   virtual SECONDS PORTS LENGTH SENDER:RECEIVER[,SENDER:RECEIVER...] [KEY=VALUE...]
+ *   virtual SECONDS PORTS LENGTH FLOW[,FLOW...] [KEY=VALUE...]
  *
- * LENGTH is that of the Ethernet frames. Prints the counters of each port, and then those of the medium, as lines of JSON. */
+ * A FLOW is SENDER:RECEIVER or SENDER:RECEIVER:CATEGORY, best effort by default; LENGTH is that of the Ethernet frames. Prints the counters of each port, and then those of the medium, as lines of JSON. */
 #include "wlan.h"
 
 #include <inttypes.h>
@@ -10,11 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void supply(struct wlan *wlan, int from, int to, size_t length_bytes, int64_t now_ns) {
-  while (wlan->port[from].queued < 2) {
+enum { MOST_FLOWS = MOST_PORTS * CATEGORIES };
+
+struct flow {
+  int from, to, category;
+};
+
+static void supply(struct wlan *wlan, const struct flow *flow, size_t length_bytes, int64_t now_ns) {
+  while (contender_of(wlan, flow->from, flow->category)->queued < 2) {
     struct frame *frame = calloc(1, sizeof *frame);
     if (!frame) abort();
-    *frame = (struct frame){.length_bytes = length_bytes, .from = from, .to = to};
+    *frame = (struct frame){.length_bytes = length_bytes, .from = flow->from, .to = flow->to, .category = flow->category};
     wlan_offer(wlan, frame, now_ns);
   }
 }
@@ -32,15 +38,16 @@ static void print_counters(const struct wlan *wlan, int64_t now_ns) {
 
 int main(int count, char **words) {
   static struct wlan wlan;
-  int receivers[MOST_PORTS] = {0}, sends[MOST_PORTS] = {0};
+  struct flow flows[MOST_FLOWS];
+  int flow_count = 0;
   struct settings set;
   set_usual(&set, wlan_keys, WLAN_KEYS);
   if (count < 5) return 2;
   int64_t end_ns = (int64_t)(atof(words[1]) * 1e9), now_ns = 0;
-  for (char *rest = words[4], *pair; (pair = strsep(&rest, ","));) {
-    int sender = atoi(pair);
-    sends[sender] = 1;
-    receivers[sender] = atoi(strchr(pair, ':') + 1);
+  for (char *rest = words[4], *word; flow_count < MOST_FLOWS && (word = strsep(&rest, ","));) {
+    struct flow *flow = &flows[flow_count++];
+    flow->category = BEST_EFFORT;
+    if (sscanf(word, "%d:%d:%d", &flow->from, &flow->to, &flow->category) < 2) return 2;
   }
   for (int number = 5; number < count; number++) {
     const char *why = parse_pair(&set, wlan_keys, WLAN_KEYS, words[number]);
@@ -51,8 +58,7 @@ int main(int count, char **words) {
   }
   wlan_begin(&wlan, &set, atoi(words[2]), 0);
   while (now_ns < end_ns) {
-    for (int port = 0; port < wlan.ports; port++)
-      if (sends[port]) supply(&wlan, port, receivers[port], (size_t)atoi(words[3]), now_ns);
+    for (int flow = 0; flow < flow_count; flow++) supply(&wlan, &flows[flow], (size_t)atoi(words[3]), now_ns);
     now_ns = wlan_next_ns(&wlan);
     wlan_advance(&wlan, now_ns);
     for (struct frame *frame; (frame = pop(&wlan.received));) free(frame);

@@ -6,20 +6,27 @@
 #include "../device.h"
 
 enum { ACCESS_POINT, EVERYONE = MOST_PORTS, RATES = 12, ACK_BYTES = 14 };
+enum { BACKGROUND, BEST_EFFORT, VIDEO, VOICE, CATEGORIES }; /* of EDCA, by rising priority */
 enum { STANDARD_B, STANDARD_G, STANDARD_A };
 enum { FIXED, ARF, SAMPLING };
 
 /* Settings, each a number; keys.c lists them. `adaptation`, `rate_mbit` and `queue_frames` are those of a sender, SNR and
  * loss those between a station and the access point in both directions. */
 struct settings {
-  double standard, short_preamble, protection, rts_bytes, tries, basic_mbit, seed;
+  double standard, short_preamble, protection, edca, rts_bytes, tries, basic_mbit, seed;
   double adaptation[MOST_PORTS], rate_mbit[MOST_PORTS], snr_db[MOST_PORTS], loss[MOST_PORTS], queue_frames[MOST_PORTS];
+};
+
+/* How frames of a category contend: the slots that they wait longer than DIFS, and the contention window. */
+struct access {
+  int late_slots, least_window, largest_window;
 };
 
 /* What a standard prescribes: durations, contention windows, and the rates that it has, as bits. */
 struct phy {
   int64_t slot_ns, sifs_ns, difs_ns, eifs_ns, extension_ns;
   int least_window, short_preamble;
+  struct access access[CATEGORIES];
   unsigned rates, basic;
 };
 
@@ -39,7 +46,9 @@ struct counters {
   int64_t airtime_ns;
 };
 
-struct port {
+/* A queue that contends for the medium. With EDCA a port has one for each category, else only one. */
+struct contender {
+  int port, category;
   struct queue waiting;
   int64_t queued; /* frames waiting, including the one on the medium */
   int64_t slot; /* the slot in which it may send, after idle_ns: the rest of its backoff */
@@ -49,14 +58,19 @@ struct port {
   int64_t before_ns, data_ns; /* durations of CTS-to-self or RTS and CTS, with SIFS; and of the data frame */
   int64_t alone_ns; /* duration of what it sends if nobody answers */
   int64_t air_ns; /* time for which it keeps the medium busy */
+};
+
+struct port {
+  int rate; /* of the last try */
   struct counters count;
 };
 
 struct wlan {
   struct settings set;
   struct phy phy;
-  int ports;
+  int ports, contenders;
   struct port port[MOST_PORTS];
+  struct contender contender[MOST_PORTS * CATEGORIES]; /* those of a port follow each other, by rising priority */
   struct chooser chooser[2][MOST_PORTS]; /* from stations, and from the access point to them */
   int64_t idle_ns; /* the beginning of slot 0: the end of the last exchange and DIFS or EIFS */
   int64_t busy_until_ns; /* end of the present exchange; NEVER_NS: there is none */
@@ -72,6 +86,8 @@ void wlan_begin(struct wlan *wlan, const struct settings *set, int ports, int64_
 void wlan_offer(struct wlan *wlan, struct frame *frame, int64_t now_ns);
 int64_t wlan_next_ns(const struct wlan *wlan);
 void wlan_advance(struct wlan *wlan, int64_t now_ns);
+int64_t wlan_queued(const struct wlan *wlan, int port);
+struct contender *contender_of(struct wlan *wlan, int port, int category);
 
 /* phy.c */
 extern const double rates_mbit[RATES];
@@ -89,7 +105,7 @@ int choose_rate(struct chooser *chooser, const struct phy *phy, int adaptation, 
 void learn(struct chooser *chooser, const struct phy *phy, int adaptation, int retries, int arrived, int64_t now_ns);
 
 /* keys.c */
-enum { WLAN_KEYS = 12 };
+enum { WLAN_KEYS = 13 };
 extern const struct key wlan_keys[WLAN_KEYS];
 
 #endif
