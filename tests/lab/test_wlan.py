@@ -51,7 +51,7 @@ duration: 4s
 replicates: 1
 order: {kind: sequential, seed: 1}
 traffic:
-  - {flow: voice, generator: iperf3-udp, from: sta1, to: ap, rate: 2Mbit, dscp: 46, port: 5301}
+  - {flow: voice, generator: iperf3-udp, from: sta1, to: ap, rate: 4Mbit, dscp: 46, port: 5301}
   - {flow: bulk, generator: iperf3-udp, from: sta2, to: ap, rate: 8Mbit, port: 5302}
 captures: [{at: receiver}]
 loggers: []
@@ -121,13 +121,13 @@ def test_a_trial_over_a_wlan_is_set_recorded_and_restored(tmp_path: Path) -> Non
 
 @pytest.mark.proof
 def test_edca_chooses_the_access_category_by_dscp(tmp_path: Path) -> None:
-    """Together the flows offer more than the WLAN carries; packets with DSCP 46 (EF) do not wait for the others."""
+    """Packets with DSCP 46 (EF) get the three quarters of the WLAN that they need, where equal stations would get half."""
     checkout = make_checkout(tmp_path, hosts={"air": TESTBED})
     checkout.write("categories", CATEGORIES)
     code, said = checkout.run("categories")
     assert code == 0, said
     last = _last(_rows(checkout, "categories"))
     voice, bulk = (last[station]["drops"] / last[station]["in_packets"] for station in ("sta1", "sta2"))
-    assert last["sta1"]["out_packets"] > 500
+    assert last["sta1"]["out_packets"] > 1000
     assert voice < 0.05
     assert bulk > 0.25
