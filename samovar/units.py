@@ -79,19 +79,19 @@ def split_quantity(text: str) -> tuple[Decimal, str, Kind | None] | None:
     return (Decimal(match["number"]), match["unit"], kind) if kind else None
 
 
-def parse_size(text: str, *, allow_zero: bool = False) -> int:
+def parse_size(text: str) -> int:
     """Return a size such as 50KB in bytes. Raises UnitError."""
-    return _whole(text, SIZE, "bytes", allow_zero)
+    return _whole(text, SIZE, "bytes")
 
 
-def parse_rate(text: str, *, allow_zero: bool = False) -> int:
+def parse_rate(text: str) -> int:
     """Return a bit rate such as 40Mbit in bit/s. Raises UnitError."""
-    return _whole(text, RATE, "bit/s", allow_zero)
+    return _whole(text, RATE, "bit/s")
 
 
-def parse_packets(text: str, *, allow_zero: bool = False) -> int:
+def parse_packets(text: str) -> int:
     """Return a number of packets such as 546packets as an integer. Raises UnitError."""
-    return _whole(text, PACKETS, "packets", allow_zero)
+    return _whole(text, PACKETS, "packets")
 
 
 def parse_duration(text: str, *, allow_zero: bool = False) -> float:
@@ -109,7 +109,7 @@ def parse_share(text: str) -> float:
 
 def parse_drift(text: str) -> float:
     """Return a clock's drift, such as 50ppm, as a number of ppm. Raises UnitError."""
-    return float(_scaled(text, DRIFT, allow_zero=False))
+    return float(_scaled(text, DRIFT))
 
 
 def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "whole number") -> int:
@@ -220,7 +220,7 @@ def _plain(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _whole(text: str, kind: Kind, what: str, allow_zero: bool) -> int:
+def _whole(text: str, kind: Kind, what: str, allow_zero: bool = False) -> int:
     value = _scaled(text, kind, allow_zero)
     if value != value.to_integral_value():
         expected = f"expected one such as {kind.example}"
@@ -230,7 +230,7 @@ def _whole(text: str, kind: Kind, what: str, allow_zero: bool) -> int:
     return int(value)
 
 
-def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
+def _scaled(text: str, kind: Kind, allow_zero: bool = False) -> Decimal:
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise UnitError(f"{quoted(text)} is not a {kind.name}; expected a {kind.name} such as {kind.example}")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from samovar.experiment import Config, Experiment, Testbed, keys
+from samovar.plan import shortest_path
 
 DEFAULT_THRESHOLDS = keys.Thresholds()
 LOOSER_BELOW = frozenset({"duration", "window", "disk_bytes", "capture_packets"})
@@ -77,7 +78,7 @@ def _routers(testbed: Testbed) -> Iterator[tuple[tuple[str, str], int]]:
 
     for start in testbed.hosts:
         for end in testbed.hosts:
-            hops = keys.shortest_path(testbed, start, end)
+            hops = shortest_path(testbed, start, end)
             if hops:
                 ends = address(start, hops[0].out_interface), address(end, hops[-1].in_interface)
                 yield ends, len(hops) - 1
@@ -90,7 +91,7 @@ def _behind(testbed: Testbed) -> Mapping[str, frozenset[str]]:
         return {}
     sides: dict[str, set[str]] = {place.to_interface: set(), place.from_interface: set()}
     for host, machine in testbed.hosts.items():
-        hops = keys.shortest_path(testbed, place.router, host)
+        hops = shortest_path(testbed, place.router, host)
         if hops and hops[0].out_interface in sides:
             sides[hops[0].out_interface] |= {str(one.address.ip) for one in machine.interfaces.values()}
     return {"down": frozenset(sides[place.to_interface]), "up": frozenset(sides[place.from_interface])}

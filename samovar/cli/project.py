@@ -15,12 +15,12 @@ from samovar.experiment import (
     STUDIES,
     Config,
     Experiment,
-    Explainer,
     Explanation,
     LoadOptions,
     Outputs,
     ResolvedExperiment,
     Testbed,
+    explain_key,
     keys,
     load_config,
     load_experiment,
@@ -207,10 +207,9 @@ class Project:
         `trial` is the id of a trial or the beginning of it.
         """
         own = self._load(request)
-        explainer = Explainer(own, self.catalogue)
         if not trial:
-            return explainer.explain(key)
-        return explain_trial(explainer, self._plan(own).plan, key, trial)
+            return explain_key(own, self.catalogue, key)
+        return explain_trial(own, self.catalogue, self._plan(own).plan, key, trial)
 
     def study_report(self, name: str) -> keys.StudyReport:
         """Load the definition of a study's report, experiments/studies/NAME.yaml. Raises DefinitionError."""

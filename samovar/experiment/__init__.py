@@ -6,8 +6,8 @@ from samovar.experiment import yaml_tree as yaml_tree
 from samovar.experiment.checks.part_values import GENERATOR_KEYS as GENERATOR_KEYS
 from samovar.experiment.checks.validate import Validation as Validation
 from samovar.experiment.checks.validate import validate as validate
-from samovar.experiment.explain import Explainer as Explainer
 from samovar.experiment.explain import Explanation as Explanation
+from samovar.experiment.explain import explain_key as explain_key
 from samovar.experiment.formula import Formula as Formula
 from samovar.experiment.formula import Scope as Scope
 from samovar.experiment.formula import formula_text as formula_text
@@ -21,10 +21,8 @@ from samovar.experiment.keys.config_file import Occasion as Occasion
 from samovar.experiment.keys.experiment_file import STUDIES as STUDIES
 from samovar.experiment.keys.experiment_file import Section as Section
 from samovar.experiment.keys.recipe_parameters import ParameterInfo as ParameterInfo
-from samovar.experiment.keys.testbed_file import Hop as Hop
 from samovar.experiment.keys.testbed_file import Ipmi as Ipmi
 from samovar.experiment.keys.testbed_file import Power as Power
-from samovar.experiment.keys.testbed_file import hosts_of as hosts_of
 from samovar.experiment.layers import merge as merge
 from samovar.experiment.layers.host_settings import SettingsByHost as SettingsByHost
 from samovar.experiment.layers.overrides import parse_overrides as parse_overrides

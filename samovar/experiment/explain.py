@@ -40,32 +40,32 @@ class Explanation:
     keys: tuple[tuple[str, Explanation], ...] = ()
 
 
-class Explainer:
-    """Explains the keys of an experiment's parts after its profile and overrides have been applied."""
+def explain_key(
+    resolved: ResolvedExperiment,
+    catalogue: keys.RecipeCatalogue,
+    key: str,
+    part: str = "",
+    levels: Mapping[str, str] | None = None,
+) -> list[Explanation]:
+    """Return the explanations of a key in every part that has it, or only in `part`.
 
-    def __init__(self, resolved: ResolvedExperiment, catalogue: keys.RecipeCatalogue) -> None:
-        self.resolved, self.catalogue = resolved, catalogue
-
-    def explain(self, key: str, part: str = "", levels: Mapping[str, str] | None = None) -> list[Explanation]:
-        """Return the explanations of a key in every part that has it, or only in `part`.
-
-        A key that contains other keys, such as `path`, means those of them that are set. `levels` maps
-        factors to the levels of one trial of that part. Raises DefinitionError for an unknown key, with the
-        most similar known key.
-        """
-        experiment, named = self.resolved.experiment, ""
-        if key.startswith("parts."):
-            named, _, key = key.removeprefix("parts.").partition(".")
-            if named not in experiment.parts:
-                raise DefinitionError.at(experiment.name, unknown("part", named, experiment.parts))
-        key = key.removeprefix("settings.").removeprefix("factors.")
-        names = [name for name in experiment.parts if name in (named or part or name)]
-        explainers = [PartExplainer(self.resolved, self.catalogue, name, levels) for name in names]
-        found = [explanation for one in explainers for explanation in one.explain(key)]
-        if not found:
-            known = {other for one in explainers for other in one.known_keys}
-            raise DefinitionError.at(experiment.name, unknown("key", key, known))
-        return found
+    A key that contains other keys, such as `path`, means those of them that are set. `levels` maps factors to
+    the levels of one trial of that part. Raises DefinitionError for an unknown key, with the most similar
+    known key.
+    """
+    experiment, named = resolved.experiment, ""
+    if key.startswith("parts."):
+        named, _, key = key.removeprefix("parts.").partition(".")
+        if named not in experiment.parts:
+            raise DefinitionError.at(experiment.name, unknown("part", named, experiment.parts))
+    key = key.removeprefix("settings.").removeprefix("factors.")
+    names = [name for name in experiment.parts if name in (named or part or name)]
+    explainers = [PartExplainer(resolved, catalogue, name, levels) for name in names]
+    found = [explanation for one in explainers for explanation in one.explain(key)]
+    if not found:
+        known = {other for one in explainers for other in one.known_keys}
+        raise DefinitionError.at(experiment.name, unknown("key", key, known))
+    return found
 
 
 class PartExplainer:
@@ -85,6 +85,7 @@ class PartExplainer:
         self.tree = node_at(tree, "parts", name)
         part = PartToCheck(Validation(resolved.experiment, tree, []), self.testbed, catalogue, self.model)
         self.setters = part.setters
+        self.setting_keys = sorted(set[str]().union(*self.settings.values()))
         self.owners: dict[str, tuple[type[keys.Strict], Mapping[str, keys.ParameterInfo]]] = {}
         """Maps each key that contains keys, such as `path`, to its model and its recipes' parameters."""
         for owner in keys.owners_of(self.model):
@@ -98,7 +99,7 @@ class PartExplainer:
         known = [*keys.keys_of(keys.Part)]
         for owner, (model, parameters) in self.owners.items():
             known += (f"{owner}.{key}".removeprefix(".") for key in (*keys.keys_of(model), *parameters))
-        known += [*self.model.factors, *self.setters, *sorted(set[str]().union(*self.settings.values()))]
+        known += [*self.model.factors, *self.setters, *self.setting_keys]
         known += setting_parameters(self.catalogue, *{host.system for host in self.testbed.hosts.values()})
         by_direction = (
             f"path.{key}"
@@ -117,8 +118,7 @@ class PartExplainer:
         if key in self.known_keys:
             yield from self._explain_one(key)
             return
-        settings = sorted(set[str]().union(*self.settings.values()))
-        for one in {"factors": self.model.factors, "settings": settings}.get(key, ()):
+        for one in {"factors": self.model.factors, "settings": self.setting_keys}.get(key, ()):
             yield from self._explain_one(one)
         inner = [one.removeprefix(f"{key}.") for one in self.known_keys if one.startswith(f"{key}.")]
         found = tuple((own, one) for own in inner for one in self._explain_one(f"{key}.{own}"))
@@ -155,7 +155,7 @@ class PartExplainer:
         named = [one for one in self.model.loggers if key == f"loggers.{one.logger}.logger"]
         hosts_by_recipe: dict[str, list[str]] = {}
         for logger in named:
-            for host in keys.places_of(self.testbed, logger.at):
+            for host in keys.hosts_of(self.testbed, *logger.at):
                 recipe = recorder_of(self.catalogue, logger, self.testbed.hosts[host].system)
                 if recipe is not None and recipe != logger.logger:
                     hosts_by_recipe.setdefault(recipe, []).append(host)

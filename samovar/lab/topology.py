@@ -9,6 +9,7 @@ from itertools import combinations
 
 from samovar.errors import LabError
 from samovar.experiment import Testbed, keys
+from samovar.plan import shortest_path
 
 SHORTEST_CONTROL_PREFIX = 8
 RESERVED_INTERFACES = ("ctl0", "lo")
@@ -188,7 +189,7 @@ def _gateways(testbed: Testbed, host: str, links: Sequence[Segment]) -> Mapping[
     gateways: dict[IPv4Network, IPv4Address] = {}
     for link in links:
         routers = [port.host for port in link.ports if testbed.hosts[port.host].role == "router"]
-        routes = filter(None, (keys.shortest_path(testbed, host, router) for router in routers))
+        routes = filter(None, (shortest_path(testbed, host, router) for router in routers))
         first = min(routes, key=len, default=None)
         if first and not any(port.host == host for port in link.ports):
             gateways[link.ports[0].address.network] = addresses[first[0].next_host, first[0].in_interface]

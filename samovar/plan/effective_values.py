@@ -24,6 +24,7 @@ from samovar.plan.model import (
     PathPlan,
     StopPlan,
 )
+from samovar.plan.routes import shortest_path
 from samovar.units import UnitError
 
 Flows = Sequence[FlowPlan]
@@ -72,7 +73,7 @@ class EffectiveValues:
         }
 
     def _hosts_between(self, start: str, end: str) -> frozenset[str]:
-        hops = keys.shortest_path(self.testbed, start, end) or ()
+        hops = shortest_path(self.testbed, start, end) or ()
         bottleneck = self.testbed.bottleneck
         return frozenset(
             {start, end, *(hop.host for hop in hops), *([bottleneck.router] if bottleneck else ())}

@@ -6,23 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from samovar.experiment import Explainer, Explanation, RecipeCatalogue, keys, merge
+from samovar.experiment import Explanation, RecipeCatalogue, ResolvedExperiment, explain_key, keys, merge
 from samovar.plan.model import PlanValue, Resolved
 from samovar.plan.plan import Plan
 
 PARAMETERS = ("parameters", "aqm_parameters")
 
 
-def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list[Explanation]:
+def explain_trial(
+    own: ResolvedExperiment, catalogue: RecipeCatalogue, plan: Plan, key: str, name: str
+) -> list[Explanation]:
     """Explain a key in one trial. `name` is the trial's id, which may be abbreviated.
 
     Raises PlanError, DefinitionError.
     """
     trial = plan.find(name)
-    values = tuple(_values(trial.resolved, key.removeprefix(f"parts.{trial.part}."), explainer.catalogue))
+    values = tuple(_values(trial.resolved, key.removeprefix(f"parts.{trial.part}."), catalogue))
     return [
         replace(one, in_trial=tuple(value for value in values if not one.hosts or value[0] in one.hosts))
-        for one in explainer.explain(key, trial.part, trial.treatment)
+        for one in explain_key(own, catalogue, key, trial.part, trial.treatment)
     ]
 
 

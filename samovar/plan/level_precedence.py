@@ -47,6 +47,21 @@ class TreatmentError(PlanError):
         super().__init__(message)
 
 
+def with_device(path: keys.NetworkPath, device: keys.Adapter) -> keys.NetworkPath:
+    """Complete a path with the bottleneck device's values, and apply single values to both directions."""
+    changes: dict[str, Any] = {
+        "rate_bps": _both(device.rate_bps if path.rate_bps is None else path.rate_bps),
+        "buffer": _both(device.buffer if path.buffer is None else path.buffer),
+    }
+    if "rtt_s" not in path.model_fields_set and path.delay_s is None:
+        changes["rtt_s"] = 2 * device.delay_s
+    return path.model_copy(update=changes)
+
+
+def _both(value: object) -> object:
+    return value if isinstance(value, Directional) else Directional(value, value)
+
+
 @dataclass(frozen=True)
 class PartContext:
     """The values that all treatments of a part share.
@@ -65,7 +80,8 @@ class PartContext:
     @cached_property
     def path(self) -> keys.NetworkPath | None:
         """The part's path, completed by the testbed's device; None if neither file nor level sets a path."""
-        path = keys.with_device(self.part.path, self.placement.testbed.device)
+        device = self.placement.testbed.device
+        path = with_device(self.part.path or keys.NetworkPath(), device) if device else self.part.path
         varied = any(target.startswith("path.") for target in self.setters)
         return path or (keys.NetworkPath() if varied else None)
 

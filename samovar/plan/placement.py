@@ -8,7 +8,8 @@ from functools import cache
 from ipaddress import ip_network
 
 from samovar.errors import PlanError
-from samovar.experiment import Hop, Testbed, hosts_of, keys
+from samovar.experiment import Testbed, keys
+from samovar.plan.routes import Hop, shortest_path
 
 FIRST_PORT = 5001
 LAST_PORT = 65535
@@ -38,7 +39,7 @@ class Placement:
     def _route(self, start: str, end: str) -> Route | None:
         """Return the shortest route from one host to another; None if there is none."""
         testbed = self.testbed
-        hops = keys.shortest_path(testbed, start, end)
+        hops = shortest_path(testbed, start, end)
         if not hops:
             return None
         first, last = hops[0], hops[-1]
@@ -72,7 +73,7 @@ class Placement:
 
         Raises PlanError for an unknown name.
         """
-        hosts = hosts_of(self.testbed, name)
+        hosts = keys.hosts_of(self.testbed, name)
         if not hosts:
             known = ", ".join(sorted(self.testbed.hosts_by_name))
             raise PlanError(f"testbed {self.testbed.name}: unknown host or role '{name}'; known: {known}")
@@ -83,7 +84,7 @@ class Placement:
         if "/" in name:
             yield str(ip_network(name, strict=False))
             return
-        for host in hosts_of(self.testbed, name):
+        for host in keys.hosts_of(self.testbed, name):
             for interface in self.testbed.hosts[host].interfaces.values():
                 yield subnet_of(str(interface.address.ip))
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.experiment import load_experiment
-from samovar.experiment.explain import Explainer
+from samovar.experiment import explain_key, load_experiment
 from samovar.plan import PathPlan, Plan, make_plan
 from samovar.recipes import Catalogue
 from tests.unit.trials import PATH
@@ -94,5 +93,5 @@ def test_a_device_s_path_is_read_back_as_it_was_written(folder: Path) -> None:
 def test_parameters_of_a_device_can_be_explained(folder: Path) -> None:
     planned(folder, "path: {flow_control: off}\n")
     study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
-    (found,) = Explainer(study, CATALOGUE).explain("path.flow_control")
+    (found,) = explain_key(study, CATALOGUE, "path.flow_control")
     assert [one.text for one in found.values] == ["off", "on", "off"]

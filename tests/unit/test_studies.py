@@ -15,11 +15,11 @@ import pytest
 from samovar.experiment import (
     LoadOptions,
     ResolvedExperiment,
+    explain_key,
     load_experiment,
     package_outputs,
     yaml_tree,
 )
-from samovar.experiment.explain import Explainer
 from samovar.plan import Plan, make_plan
 from samovar.recipes import Catalogue
 from samovar.units import parse_rate, parse_size
@@ -120,10 +120,9 @@ def test_a_study_names_its_report_and_what_it_expects_of_it(name: str) -> None:
 def test_a_study_s_rate_and_factors_can_be_explained(name: str) -> None:
     own = study(name)
     experiment = own.experiment
-    explainer = Explainer(own, CATALOGUE)
     factors = {factor for part in experiment.parts.values() for factor in part.factors}
     for key in ("path.rate", *sorted(factors)):
-        found = explainer.explain(key)
+        found = explain_key(own, CATALOGUE, key)
         assert any(one.values or one.keys for one in found), key
 
 

@@ -160,9 +160,8 @@ def _check_flows(part: PartToCheck) -> None:
     """Report `every` at entries of `traffic` that are a single flow."""
     for index, flow in enumerate(part.model.traffic):
         varies = f"traffic.{flow.label}.count" in part.setters
-        ends = (flow.from_end, flow.to_end)
-        plural = part.testbed is not None and any(keys.is_plural(part.testbed, end) for end in ends)
-        if flow.every_s and flow.count is None and not plural and not varies:
+        number = keys.number_of(flow, part.testbed) if part.testbed else flow.count
+        if flow.every_s and number is None and not varies:
             message = f"flow '{flow.label}' is a single flow; add `count`, or remove `every`"
             part.checked.report(("traffic", index, "every"), message, key=True)
 
@@ -173,7 +172,7 @@ def _check_interfaces(part: PartToCheck, key: str, recorders: Sequence[keys.Capt
         return
     bottleneck = part.testbed.bottleneck
     for index, one in enumerate(recorders):
-        for host in keys.places_of(part.testbed, one.at):
+        for host in keys.hosts_of(part.testbed, *one.at):
             interfaces = part.testbed.hosts[host].interfaces
             queues = ("down", "up") if bottleneck and bottleneck.router == host else ()
             if not interfaces:

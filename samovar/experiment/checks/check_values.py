@@ -7,7 +7,6 @@ checked here as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 
 from samovar.errors import Problem, unknown
 from samovar.experiment import keys
@@ -177,10 +176,8 @@ def check_site(
         known = names if tree is testbed.tree else None  # config.yaml may name hosts of other testbeds
         systems = sorted({testbed.hosts[host].system for host in hosts})
         for one in setting_values(settings):
-            found = chain(
-                _setting_refusals(one, systems, known, catalogue), _beyond_links(one, testbed, hosts)
-            )
-            for place, at_key, message in found:
+            refusals = _setting_refusals(one, systems, known, catalogue)
+            for place, at_key, message in (*refusals, *_beyond_links(one, testbed, hosts)):
                 yield position_at(tree, (*prefix, *place), key=at_key).problem(message)
 
 
@@ -214,7 +211,7 @@ def _beyond_links(one: PartValue, testbed: keys.Testbed, hosts: Iterable[str]) -
     """Yield a problem if an MTU is larger than a lab's link can carry."""
     if one.target != "mtu" or not isinstance(one.value, int):
         return
-    for host in keys.places_of(testbed, (one.step,)) if one.step else hosts:
+    for host in keys.hosts_of(testbed, one.step) if one.step else hosts:
         for interface in testbed.hosts[host].interfaces.values():
             most = testbed.largest_mtu(interface.link)
             if most is not None and one.value > most:

@@ -166,8 +166,10 @@ class PartToCheck:
 
     def systems_at(self, *names: str) -> list[str]:
         """Return the systems of the hosts with these names or roles, each once."""
-        hosts = keys.places_of(self.testbed, names) if self.testbed else ()
-        return list(dict.fromkeys(self.testbed.hosts[host].system for host in hosts)) if self.testbed else []
+        if self.testbed is None:
+            return []
+        hosts = keys.hosts_of(self.testbed, *names)
+        return list(dict.fromkeys(self.testbed.hosts[host].system for host in hosts))
 
     @property
     def systems(self) -> list[str]:

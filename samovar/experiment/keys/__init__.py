@@ -63,8 +63,5 @@ from samovar.experiment.keys.testbed_file import Testbed as Testbed
 from samovar.experiment.keys.testbed_file import Wlan as Wlan
 from samovar.experiment.keys.testbed_file import access_point as access_point
 from samovar.experiment.keys.testbed_file import hosts_at as hosts_at
-from samovar.experiment.keys.testbed_file import is_plural as is_plural
-from samovar.experiment.keys.testbed_file import places_of as places_of
-from samovar.experiment.keys.testbed_file import shortest_path as shortest_path
-from samovar.experiment.keys.testbed_file import with_device as with_device
+from samovar.experiment.keys.testbed_file import hosts_of as hosts_of
 from samovar.experiment.keys.thresholds import Thresholds as Thresholds

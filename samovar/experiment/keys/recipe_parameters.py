@@ -78,9 +78,6 @@ class RecipeCatalogue(Protocol):
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
         """Return the parameters of a recipe, or None if there is no such recipe."""
 
-    def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        """Return the step in seconds; durations must be multiples of it. None if any duration is accepted."""
-
     def transport(self, generator: str, os: str) -> str:
         """Return the transport of a generator's data, tcp, udp or icmp; tcp for an unknown generator."""
 

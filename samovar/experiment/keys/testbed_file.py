@@ -1,17 +1,15 @@
-"""Keys of a testbed file: hosts with SSH access and power control, links and the bottleneck; find routes."""
+"""Keys of a testbed file: hosts with SSH access and power control, links and the bottleneck."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 import shlex
-from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from string import Formatter
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import WrapValidator, model_validator
 
@@ -24,7 +22,7 @@ from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
 from samovar.experiment.keys.recipe_parameters import ParameterInfo, as_parameter
 from samovar.experiment.keys.thresholds import Thresholds
 from samovar.experiment.keys.value_types import Duration, Interface, Name, Port, Sentence, Share, Word
-from samovar.experiment.values import Buffer, Directional
+from samovar.experiment.values import Buffer
 from samovar.units import UnitError, quoted
 
 ROLES = ("sender", "receiver", "router", "observer")
@@ -413,24 +411,6 @@ DEVICE_PARAMETERS: Mapping[str, ParameterInfo] = {
 """Keys that `path` accepts if the bottleneck is a device, besides rate, rtt, delay, buffer and loss."""
 
 
-def with_device(path: NetworkPath | None, device: Adapter | None) -> NetworkPath | None:
-    """Complete a path with the bottleneck device's values, and apply single values to both directions."""
-    if device is None:
-        return path
-    given = path or NetworkPath()
-    changes: dict[str, Any] = {
-        "rate_bps": _both(device.rate_bps if given.rate_bps is None else given.rate_bps),
-        "buffer": _both(device.buffer if given.buffer is None else given.buffer),
-    }
-    if "rtt_s" not in given.model_fields_set and given.delay_s is None:
-        changes["rtt_s"] = 2 * device.delay_s
-    return given.model_copy(update=changes)
-
-
-def _both(value: object) -> object:
-    return value if isinstance(value, Directional) else Directional(value, value)
-
-
 def hosts_at(testbed: Testbed, link: str) -> tuple[str, ...]:
     """Return the hosts at a link, in the order of the file."""
     hosts = testbed.hosts.items()
@@ -449,55 +429,11 @@ def access_point(testbed: Testbed, link: str) -> str | None:
     return routers[0] if len(routers) == 1 else None
 
 
-def hosts_of(testbed: Testbed, name: str) -> tuple[str, ...]:
-    """Return the hosts that a name means: the host, or all hosts of a plural role such as senders."""
-    return testbed.hosts_by_name.get(name, ())
-
-
-def places_of(testbed: Testbed, at: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the hosts that `at` of a capture or logger names, in that order."""
-    return tuple(host for name in at for host in hosts_of(testbed, name))
+def hosts_of(testbed: Testbed, *names: str) -> tuple[str, ...]:
+    """Return the hosts that names mean: a host, or all hosts of a plural role such as senders."""
+    return tuple(host for name in names for host in testbed.hosts_by_name.get(name, ()))
 
 
 def is_plural(testbed: Testbed, name: str) -> bool:
     """Return whether a name is the plural of a role (senders), which means every host of that role."""
     return name not in testbed.hosts and name.removesuffix("s") in ROLES and name not in ROLES
-
-
-@dataclass(frozen=True)
-class Hop:
-    """One hop: out of a host's interface, over a link, into an interface of the next host."""
-
-    host: str
-    out_interface: str
-    link: str
-    next_host: str
-    in_interface: str
-
-
-def shortest_path(testbed: Testbed, start: str, end: str) -> tuple[Hop, ...] | None:
-    """Return the hops from one host to another, () from a host to itself, or None if there is no route.
-
-    Of several shortest routes, return the one whose hosts and interfaces come first in the file.
-    """
-    paths: dict[str, tuple[Hop, ...]] = {start: ()}
-    queue = deque([start])
-    while queue:
-        here = queue.popleft()
-        if here == end:
-            return paths[here]
-        if here != start and testbed.hosts[here].role != "router":
-            continue
-        for hop in _hops_from(testbed, here):
-            if hop.next_host not in paths:
-                paths[hop.next_host] = (*paths[here], hop)
-                queue.append(hop.next_host)
-    return None
-
-
-def _hops_from(testbed: Testbed, host: str) -> Iterator[Hop]:
-    for out_name, out in testbed.hosts[host].interfaces.items():
-        for other, machine in testbed.hosts.items():
-            for in_name, interface in machine.interfaces.items():
-                if other != host and interface.link == out.link:
-                    yield Hop(host, out_name, out.link, other, in_name)

@@ -40,19 +40,22 @@ def override_layers(tree: Map, overrides: Mapping[str, str], problems: list[Prob
 
     Unreadable values, and keys that --set cannot change, are added to `problems`.
     """
-    made = list[Map]()
+    made, factors = list[Map](), _factors(tree)
     for key, value in overrides.items():
-        argument = f"{key}={value}"
+        argument, part, own = f"{key}={value}", None, key
+        if key.startswith("parts."):
+            part, _, own = key.removeprefix("parts.").partition(".")
+        position = _position(argument, 1)
         try:
             node = parse_value(value, _position(argument, len(key) + 2))
         except DefinitionError as error:
             problems += error.problems
             continue
-        refusal = _refusal(tree, key)
+        refusal = _refusal(part, own, factors)
         if refusal:
-            problems.append(_position(argument, 1).problem(refusal))
+            problems.append(position.problem(refusal))
         else:
-            made += [_layer(steps, node, _position(argument, 1)) for steps in _targets(tree, key, node)]
+            made += [_layer(steps, node, position) for steps in _targets(part, own, node, factors)]
     return made
 
 
@@ -67,22 +70,20 @@ def _layer(steps: Steps, value: Node, position: Position) -> Map:
     return holder
 
 
-def _refusal(tree: Map, key: str) -> str | None:
-    """Return why --set cannot change a key, or None if it can."""
-    part, rest = _split_part(key)
-    factors = _factors(tree)
+def _refusal(part: str | None, key: str, factors: Mapping[str, Map]) -> str | None:
+    """Return why --set cannot change a key of a part, or of the experiment (None); None if it can."""
     if part is not None and part not in factors:
         return unknown("part", part, factors)
-    if not rest:
-        return f"'{key}' is a part, not a key; write {key}.KEY=VALUE"
-    first = rest.partition(".")[0]
+    if not key:
+        return f"'parts.{part}' is a part, not a key; write parts.{part}.KEY=VALUE"
+    first = key.partition(".")[0]
     if part is None and first in FIXED_KEYS:
         return f"'{first}' cannot be set; use --testbed, --profile or a file that extends this one"
-    if rest in varied_keys("path"):
-        return f"'{rest}' is a key of the path; write path.{rest}=..."
-    setters = [_setter(own, rest) for name, own in factors.items() if part in (None, name)]
+    if key in varied_keys("path"):
+        return f"'{key}' is a key of the path; write path.{key}=..."
+    setters = [_setter(own, key) for name, own in factors.items() if part in (None, name)]
     if setters and all(setters):
-        return f"'{rest}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
+        return f"'{key}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
     return None
 
 
@@ -96,32 +97,23 @@ def _setter(factors: Map, key: str) -> str | None:
     return None
 
 
-def _targets(tree: Map, key: str, value: Node) -> Iterator[Steps]:
+def _targets(part: str | None, key: str, value: Node, factors: Mapping[str, Map]) -> Iterator[Steps]:
     """Yield the nested keys to set: in each part the factor of this name, or else the key itself."""
-    part, rest = _split_part(key)
-    factors = _factors(tree)
-    name = rest.removeprefix("factors.")
+    name = key.removeprefix("factors.")
     parts = list(factors) if part is None else [part]
     having = [one for one in parts if name in factors.get(one, {})]
-    if rest.startswith("factors."):
+    if key.startswith("factors."):
         having = having or parts
     yield from (("parts", one, "factors", name) for one in having)
-    levels_alone = having and (is_free(name) or name != rest or not isinstance(value, str))
+    levels_alone = having and (is_free(name) or name != key or not isinstance(value, str))
     if len(having) < len(parts) and not levels_alone:
-        first, _, own = rest.partition(".")
-        steps: Steps = merge.nested_keys(rest)
-        if rest in SETTINGS or (own and first not in (*merge.LISTED, *merge.PART_KEYS, *TOP_LEVEL_KEYS)):
-            steps = ("settings", rest)
+        first, _, own = key.partition(".")
+        steps: Steps = merge.nested_keys(key)
+        if key in SETTINGS or (own and first not in (*merge.LISTED, *merge.PART_KEYS, *TOP_LEVEL_KEYS)):
+            steps = ("settings", key)
         elif first == "settings" and own:
             steps = (first, own)
         yield steps if part is None else ("parts", part, *steps)
-
-
-def _split_part(key: str) -> tuple[str | None, str]:
-    if not key.startswith("parts."):
-        return None, key
-    part, _, rest = key.removeprefix("parts.").partition(".")
-    return part, rest
 
 
 def _factors(tree: Map) -> dict[str, Map]:

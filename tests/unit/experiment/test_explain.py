@@ -8,8 +8,15 @@ from samovar.cli.controller import Controller
 from samovar.cli.project import Request
 from samovar.cli.show_project import explanation_lines
 from samovar.errors import DefinitionError, PlanError, SamovarError
-from samovar.experiment import LoadOptions, load_config, load_experiment, parse_overrides
-from samovar.experiment.explain import Explainer, PartExplainer
+from samovar.experiment import (
+    LoadOptions,
+    ResolvedExperiment,
+    explain_key,
+    load_config,
+    load_experiment,
+    parse_overrides,
+)
+from samovar.experiment.explain import PartExplainer
 from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[3]
@@ -58,14 +65,13 @@ class Folder:
         ):
             (folder / name).write_text(text, encoding="utf-8")
 
-    def explainer(self, *sets: str, profile: str | None = None) -> Explainer:
+    def load(self, *sets: str, profile: str | None = None) -> ResolvedExperiment:
         config = load_config(self.root / "config.yaml")
         asked = LoadOptions(profile, parse_overrides(sets), config)
-        study = load_experiment(self.root / "experiments" / "study.yaml", CATALOGUE, None, asked)
-        return Explainer(study, CATALOGUE)
+        return load_experiment(self.root / "experiments" / "study.yaml", CATALOGUE, None, asked)
 
     def lines(self, key: str, *sets: str, profile: str | None = None) -> list[str]:
-        found = explanation_lines(self.explainer(*sets, profile=profile).explain(key))
+        found = explanation_lines(explain_key(self.load(*sets, profile=profile), CATALOGUE, key))
         return [" ".join(line.split()).replace(f"{self.root}/", "") for line in found]
 
 
@@ -143,8 +149,8 @@ def test_a_default_of_a_recipe_is_named_as_one(folder: Folder) -> None:
 
 
 def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
-    explainer = folder.explainer()
-    parts = [PartExplainer(explainer.resolved, CATALOGUE, name) for name in ("one", "two")]
+    study = folder.load()
+    parts = [PartExplainer(study, CATALOGUE, name) for name in ("one", "two")]
     keys = {key for part in parts for key in part.known_keys}
     assert {
         "path.loss",
@@ -156,7 +162,7 @@ def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
         "txd",
     } <= keys
     for key in keys:
-        assert list(explanation_lines(explainer.explain(key)))
+        assert list(explanation_lines(explain_key(study, CATALOGUE, key)))
 
 
 @pytest.mark.parametrize(

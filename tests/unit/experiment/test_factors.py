@@ -16,7 +16,6 @@ from samovar.experiment import (
     Experiment,
     Formula,
     PerHost,
-    hosts_of,
     keys,
     load_experiment,
     load_testbed,
@@ -308,9 +307,9 @@ def test_arrivals_make_as_many_flows_as_are_drawn() -> None:
 
 
 def test_a_plural_role_means_all_its_hosts_and_a_singular_one_the_first() -> None:
-    assert hosts_of(DUMBBELL, "senders") == ("src1", "src2", "src3", "src4")
-    assert (hosts_of(DUMBBELL, "sender"), hosts_of(DUMBBELL, "dst2")) == (("src1",), ("dst2",))
-    assert (hosts_of(DUMBBELL, "observers"), hosts_of(DUMBBELL, "hosts")) == ((), ())
+    assert keys.hosts_of(DUMBBELL, "senders") == ("src1", "src2", "src3", "src4")
+    assert (keys.hosts_of(DUMBBELL, "sender"), keys.hosts_of(DUMBBELL, "dst2")) == (("src1",), ("dst2",))
+    assert (keys.hosts_of(DUMBBELL, "observers"), keys.hosts_of(DUMBBELL, "hosts")) == ((), ())
 
 
 def test_a_parameter_of_a_recipe_may_be_a_formula() -> None:

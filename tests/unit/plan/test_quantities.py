@@ -8,8 +8,7 @@ import pytest
 
 from samovar.cli.show_project import explanation_lines
 from samovar.errors import RecipeError
-from samovar.experiment import Testbed, load_experiment, load_testbed
-from samovar.experiment.explain import Explainer
+from samovar.experiment import Testbed, explain_key, load_experiment, load_testbed
 from samovar.plan import LoggerPlan, Plan, explain_trial, make_plan
 from samovar.recipes import Catalogue
 from tests.unit.plans import BULK, CATALOGUE, HEAD, planned, study
@@ -70,12 +69,12 @@ def test_an_explanation_names_the_recipe_of_each_host(mixed: Testbed, tmp_path: 
         + "loggers: [{logger: tcp-state, at: [sender, receiver]}]\n"
     )
     own = load_experiment(path, CATALOGUE, mixed)
-    explainer, key = Explainer(own, CATALOGUE), "loggers.tcp-state.logger"
-    lines = list(explanation_lines(explainer.explain(key)))
+    key = "loggers.tcp-state.logger"
+    lines = list(explanation_lines(explain_key(own, CATALOGUE, key)))
     assert lines[0] == f"{key} = siftr at src; tcp-info at dst"
     assert " ".join(lines[1].split()) == "» siftr at src; tcp-info at dst recipe records tcp-state"
     plan = make_plan(own, CATALOGUE)
-    (found,) = explain_trial(explainer, plan, key, plan.trials[0].id)
+    (found,) = explain_trial(own, CATALOGUE, plan, key, plan.trials[0].id)
     assert found.in_trial == (("src", "logger", "siftr"), ("dst", "logger", "tcp-info"))
 
 
