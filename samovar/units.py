@@ -185,12 +185,12 @@ def format_duration(duration_s: float, digits: int | None = None) -> str:
 
 def format_share(share: float) -> str:
     """Format a fraction as an exact percentage: 2%, 0.01%."""
-    return _plain(Decimal(repr(float(share))) * 100) + "%"
+    return format_number(Decimal(repr(float(share))) * 100) + "%"
 
 
 def format_drift(drift_ppm: float) -> str:
     """Format a drift in ppm exactly: 50ppm, 0.5ppm."""
-    return _plain(Decimal(repr(float(drift_ppm)))) + "ppm"
+    return format_number(Decimal(repr(float(drift_ppm)))) + "ppm"
 
 
 def clock(seconds: float) -> str:
@@ -212,10 +212,11 @@ def _format(count: int, kind: Kind, units: str, digits: int | None) -> str:
     value = Decimal(count) / kind.scales[unit]
     if digits is not None and value:
         value = round(value, digits - 1 - value.adjusted())
-    return _plain(value) + unit
+    return format_number(value) + unit
 
 
-def _plain(value: Decimal) -> str:
+def format_number(value: Decimal) -> str:
+    """Format a number without exponent and without zeros at the end of its decimals."""
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

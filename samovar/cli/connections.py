@@ -9,9 +9,9 @@ from pathlib import Path
 from samovar import lab
 from samovar.campaign.availability import needs_of, require_idle
 from samovar.cli.project import PlannedExperiment, Project
-from samovar.errors import LabError, TestbedError
+from samovar.errors import LabError, TestbedError, unknown
 from samovar.events import Emit, Event
-from samovar.experiment import Testbed, unknown
+from samovar.experiment import Testbed
 from samovar.hosts import POWER_ACTIONS, LeaseError, Sessions, SshTarget, machines_of
 from samovar.plan import Plan, Shard
 

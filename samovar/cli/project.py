@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from samovar.campaign import PLAN, TESTBEDS, ResumePoint, find_campaign, find_resume_point, testbeds_of
 from samovar.campaign.availability import check_recipes
-from samovar.errors import DefinitionError
+from samovar.errors import DefinitionError, unknown
 from samovar.experiment import (
     STUDIES,
     Config,
@@ -28,7 +28,6 @@ from samovar.experiment import (
     load_testbed,
     parse_overrides,
     project_outputs,
-    unknown,
     yaml_tree,
 )
 from samovar.installation import SHIPPED, TEMPLATES

@@ -1,6 +1,5 @@
 """Load experiment, testbed and configuration files into typed values; report all errors with positions."""
 
-from samovar.errors import unknown as unknown
 from samovar.experiment import keys as keys
 from samovar.experiment import yaml_tree as yaml_tree
 from samovar.experiment.checks.part_values import GENERATOR_KEYS as GENERATOR_KEYS

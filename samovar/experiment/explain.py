@@ -127,11 +127,8 @@ class PartExplainer:
             yield Explanation(self._title(key), (), keys=tuple(compress(found, is_set)))
 
     def _explain_one(self, key: str) -> Iterator[Explanation]:
-        """Yield a key's explanation; a setting has one for each group of hosts that share its layers."""
-        if is_setting(key):
-            yield from self._explain_setting(key)
-        else:
-            yield self._explain_key(key)
+        """Return a key's explanation; a setting has one for each group of hosts that share its layers."""
+        return self._explain_setting(key) if is_setting(key) else iter([self._explain_key(key)])
 
     def _title(self, key: str) -> str:
         """Return a key as a heading, with the name of its part if there are several parts."""

@@ -11,7 +11,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -383,7 +383,7 @@ class Scope:
     def value(self, amount: object) -> object:
         """Return a value with formulas evaluated, also within a distribution. Raises UnitError."""
         if isinstance(amount, Distribution):
-            return amount.computed(self.value)
+            return replace(amount, amounts=tuple(map(self.value, amount.amounts)))
         if not isinstance(amount, Formula):
             return amount
         dimension = amount.fitting

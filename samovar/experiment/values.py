@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
@@ -95,7 +95,7 @@ class Distribution:
     """The distribution of a random quantity, in the unit of its key.
 
     `amounts` are the two bounds of a uniform distribution or the mean of an exponential one. They may be
-    formulas; `computed` evaluates these. Raises UnitError if the first bound is not below the second.
+    formulas. Raises UnitError if the first bound is not below the second.
     """
 
     name: str
@@ -105,10 +105,6 @@ class Distribution:
         numbers = all(isinstance(one, int | float) for one in self.amounts)
         if numbers and self.name == "uniform" and self.amounts[0] >= self.amounts[1]:
             raise UnitError("the first bound must be below the second")
-
-    def computed(self, compute: Callable[[Any], Any]) -> Distribution:
-        """Return the distribution with formulas evaluated by `compute`; raises UnitError if LOW >= HIGH."""
-        return replace(self, amounts=tuple(map(compute, self.amounts)))
 
     def quantile(self, share: float) -> float:
         """Return the value below which a random value lies with probability `share` (0 <= share < 1)."""
@@ -123,21 +119,16 @@ class Distribution:
         return math.fsum(self.amounts) / len(self.amounts)
 
 
-def read_distribution(written: Mapping[str, object], parse: Callable[[str], Any]) -> Distribution:
-    """Read a distribution such as {uniform: [LOW, HIGH]}; `parse` reads its amounts. Raises ValueError."""
-
-    def amount(one: object) -> Any:
-        if not isinstance(one, str):
-            raise ValueError("expected one value")
-        return parse(str(one))
+def read_distribution(written: Mapping[str, object], read: Callable[[Any], Any]) -> Distribution:
+    """Read a distribution such as {uniform: [LOW, HIGH]}; `read` reads its amounts. Raises ValueError."""
 
     def amounts(distribution: tuple[str, object]) -> tuple[Any, ...]:
         name, bounds = distribution
         if name == "exponential":
-            return (amount(bounds),)
+            return (read(bounds),)
         if not isinstance(bounds, list) or len(bounds) != 2:
             raise ValueError("expected two values, [LOW, HIGH]")
-        return tuple(read_each(dict(enumerate(bounds)), amount).values())
+        return tuple(read_each(dict(enumerate(bounds)), read).values())
 
     named = {name: (name, bounds) for name, bounds in written.items()}
     found = read_each(named, amounts, "key of a random amount", DISTRIBUTIONS)

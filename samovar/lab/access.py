@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from samovar.atomic_files import write_json
-from samovar.errors import LabError
-from samovar.experiment import unknown
+from samovar.errors import LabError, unknown
 from samovar.hosts import Dialer
 from samovar.recipes import quote
 

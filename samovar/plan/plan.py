@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ConfigDict, Field, SkipValidation, ValidationError
 
 from samovar import experiment
-from samovar.errors import DefinitionError, PlanError, SamovarError
+from samovar.errors import DefinitionError, PlanError, SamovarError, unknown
 from samovar.experiment import yaml_tree
 from samovar.plan.level_precedence import PartContext, TreatmentError
 from samovar.plan.model import Changes, PlanValue, Trial
@@ -77,7 +77,7 @@ class Plan(Head):
             return self.trials[self.ids.index(name if name in having else having[0])]
         if having:
             raise PlanError(f"the ids of {len(having)} trials begin with '{name}'; give one of them in full")
-        raise PlanError(experiment.unknown("trial", name, self.ids))
+        raise PlanError(unknown("trial", name, self.ids))
 
     def treatments(self) -> Mapping[str, int]:
         """Return the number of treatments of each part."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from samovar.errors import RecipeError
-from samovar.experiment import ParameterInfo, keys, unknown
+from samovar.errors import RecipeError, unknown
+from samovar.experiment import ParameterInfo, keys
 from samovar.recipes.header import Header
 from samovar.recipes.recipe import Recipe
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
-from samovar.errors import DefinitionError, Problem, RecipeError
-from samovar.experiment import keys, unknown, yaml_tree
+from samovar.errors import DefinitionError, Problem, RecipeError, unknown
+from samovar.experiment import keys, yaml_tree
 from samovar.recipes.check_names import Mistake, check_names
 from samovar.recipes.header import read_header
 from samovar.recipes.quoting import plain, quote, shell_environment

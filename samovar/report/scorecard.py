@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from samovar.errors import ReportError
-from samovar.experiment import Outputs, keys, package_outputs, read_expectations, unknown
+from samovar.errors import ReportError, unknown
+from samovar.experiment import Outputs, keys, package_outputs, read_expectations
 from samovar.report.campaign_data import Campaign, read_campaign
 from samovar.report.number_format import listed, number, quantity, scale, span
 from samovar.units import counted

@@ -12,9 +12,9 @@ from samovar import __version__
 from samovar.atomic_files import write_json
 from samovar.campaign import run_command
 from samovar.campaign.collection import sha256_of
-from samovar.errors import ReportError
+from samovar.errors import ReportError, unknown
 from samovar.events import Emit
-from samovar.experiment import Outputs, Section, keys, unknown
+from samovar.experiment import Outputs, Section, keys
 from samovar.report.bundle import SCORECARD, bundle_files, finish_bundle
 from samovar.report.campaign_data import Campaign, Json
 from samovar.report.document import compose, data_files, output_name, scorecard_section

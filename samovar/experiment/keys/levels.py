@@ -323,8 +323,7 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
         raise ValueError(f"the range has {int(count) + 1} levels; expected at most {MOST_LEVELS}")
     _, unit, scale, _ = ends["from"]
     numbers = [(start + index * step) / scale for index in range(int(count) + 1)]
-    texts = (f"{Decimal(one.numerator) / one.denominator:f}" for one in numbers)
-    return tuple((text.rstrip("0").rstrip(".") if "." in text else text) + unit for text in texts)
+    return tuple(units.format_number(Decimal(one.numerator) / one.denominator) + unit for one in numbers)
 
 
 def _range_end(text: object) -> tuple[Fraction, str, int, units.Kind | None]:

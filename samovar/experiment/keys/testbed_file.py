@@ -26,7 +26,6 @@ from samovar.experiment.values import Buffer
 from samovar.units import UnitError, quoted
 
 ROLES = ("sender", "receiver", "router", "observer")
-MEDIA = ("simplex", "duplex")
 _DSSS_BPS = (1000000, 2000000, 5500000, 11000000)
 _OFDM_BPS = tuple(mbit * 1000000 for mbit in (6, 9, 12, 18, 24, 36, 48, 54))
 WLAN_RATES_BPS: Mapping[str, tuple[int, ...]] = {
@@ -169,7 +168,7 @@ class Adapter(Strict):
     rate_bps: Rate = entry("Rate of the medium.")
     buffer: Annotated[Buffer, types.BUFFER] = entry("Size of the queue in each adapter, such as 2720packets.")
     delay_s: Annotated[float, types.DELAY] = entry("One-way delay of the idle medium.", 0.0)
-    medium: Annotated[str, types.choice("medium", *MEDIA)] = entry(
+    medium: Annotated[str, types.choice("medium", "simplex", "duplex")] = entry(
         "`simplex`: both directions share the rate; `duplex`: each direction has the full rate.", "duplex"
     )
     access_s: Annotated[float, types.DELAY] | None = entry(

@@ -90,7 +90,7 @@ class ValueType:
             return self._read_directions(written)
         if isinstance(written, dict):
             if self.form is Form.RANDOM:
-                return read_distribution(written, self.parse)
+                return read_distribution(written, self._read_one)
             if self.form is Form.PER_HOST:
                 return self._read_hosts(written)
             if self.form is Form.PER_DIRECTION:
