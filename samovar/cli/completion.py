@@ -140,8 +140,8 @@ def limits(root: Path, ctx: click.Context, incomplete: str) -> Iterable[str]:
 def _newest_plan(root: Path, ctx: click.Context) -> dict[str, Any]:
     """Return the plan.json of the campaign that the command line names, or of the newest campaign.
 
-    The newest campaign is that of the experiment that the command line names. Returns an empty mapping if
-    there is no such campaign.
+    The newest campaign is that of the experiment that the command line names. Returns an empty mapping
+    without such a campaign.
     """
     results, name = _results(root), str(ctx.params.get("campaign") or ctx.params.get("a") or _experiment(ctx))
     if not name:

@@ -31,7 +31,7 @@ class Controller:
         self.running: Path | None = None  # the folder of the running campaign
 
     def run(self, request: RunRequest, emit: Emit) -> campaign.Summary:
-        """Run the open trials of a campaign; start a campaign if there is none to resume.
+        """Run the open trials of the campaign to resume, or of a new campaign.
 
         If hosts do not answer, only the trials that need them are left out. Raises TestbedError if no trial
         can run without these hosts, or if a host lacks what the plan needs. Raises CampaignError if the

@@ -252,7 +252,7 @@ class EventDisplay:
             self.line(text)
 
     def line(self, text: str) -> None:
-        """Print a line; if there is no live view, put a time stamp before it."""
+        """Print a line, with a time stamp in front unless a live view is shown."""
         now = datetime.fromtimestamp(self._now()).astimezone()
         stamp = "" if self._is_live else f"{now:%Y-%m-%d %H:%M:%S} "
         style = STYLES.get(text[:1], "") if self._is_live else ""

@@ -21,7 +21,7 @@ def find_project(folder: Path) -> Path:
         if (one / "experiments").is_dir() or (one / "config.yaml").is_file():
             return one
     raise ProjectError(
-        f"{folder}: not a project, nor in one: there is no experiments/ and no config.yaml; "
+        f"{folder}: not in a project: neither this folder nor one above has experiments/ or config.yaml; "
         "`samovar init FOLDER` makes a project"
     )
 

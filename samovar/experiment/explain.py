@@ -179,7 +179,7 @@ class PartExplainer:
         """Return the value of the factor that sets a key, and the texts of the factor's levels.
 
         Both are empty if no factor sets the key. If the levels of a trial are given, the value is the trial's
-        level, and there are no texts.
+        level, and the texts are empty.
         """
         factor = self.model.factors.get(key) or next(iter(self.setters.get(key, ())), None)
         if factor is None:
@@ -223,6 +223,6 @@ def _level_text(level: keys.Level, key: str) -> str:
 def _default(
     declared: keys.Key | keys.ParameterInfo | None, layer: str = "default", place: str = ""
 ) -> tuple[LayerValue, ...]:
-    """Return the default of a key or parameter as the value of a layer; empty if there is no default."""
+    """Return the default of a key or parameter as the value of a layer; empty without a default."""
     default = declared.default if declared else None
     return () if default is None else (LayerValue(str(default), layer, place),)

@@ -175,7 +175,7 @@ class Formula:
         """The dimension in which the formula is computed.
 
         This is the formula's own dimension if its key accepts that, otherwise one that the key accepts and
-        that is equal after packets are converted to bytes. Raises UnitError if there is none.
+        that is equal after packets are converted to bytes. Raises UnitError if the key accepts neither.
         """
         kind, own = KINDS[self.kind], self.term.dimension
         fitting = [one for one in kind.dimensions if one.in_bytes() == own.in_bytes()]

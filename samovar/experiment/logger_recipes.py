@@ -10,7 +10,7 @@ from samovar.experiment.keys.recipe_parameters import ParameterInfo, RecipeCatal
 
 
 def recorder_of(catalogue: RecipeCatalogue, logger: Logger, os: str) -> str | None:
-    """Return the recipe that a logger of an experiment runs on a system, or None if there is none.
+    """Return the recipe that a logger of an experiment runs on a system, or None if the system has none.
 
     If the logger names a quantity, the result is the first recipe of `prefer` that records the quantity on
     the system, or else the system's default. If the logger names a recipe, the result is that recipe.
@@ -35,7 +35,7 @@ def recorders_by_system(
 
 
 def logger_parameters(catalogue: RecipeCatalogue, name: str, os: str) -> dict[str, ParameterInfo] | None:
-    """Return the parameters of a logger that an experiment may set, or None if there is no such logger.
+    """Return the parameters of a logger that an experiment may set, or None for an unknown logger.
 
     A quantity accepts the parameters of all recipes that record it on any system. Each host uses the
     parameters that its own recipe has.

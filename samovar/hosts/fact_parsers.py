@@ -43,7 +43,7 @@ class Sudo:
 def parse_sudo(text: str) -> Sudo | None:
     """Parse the lines `user NAME`, `path PROGRAM PATH` and `may PATTERN` of the fact `sudo`.
 
-    Returns None if there is no line `user`, which means that root logs in and needs no sudo.
+    Returns None without a line `user`, which means that root logs in and needs no sudo.
     """
     lines = [line.partition(" ") for line in text.splitlines()]
     users = [rest for word, _, rest in lines if word == "user"]

@@ -64,9 +64,9 @@ def lease_script(
 ) -> str:
     """Return the script that claims a host, shows its lease, or releases it.
 
-    The script prints `held` if the claim succeeded, `free` if there is no lease, and otherwise the existing
-    lease. `over` is the token of another holder's lease that the claim may replace. The lease of another
-    holder is never released.
+    The script prints `held` if the claim succeeded, `free` if nobody holds a lease, and otherwise the
+    existing lease. `over` is the token of another holder's lease that the claim may replace. The lease of
+    another holder is never released.
     """
     values = {"path": path, "token": claim.token, "text": claim.text, "over": over}
     values |= {"folder": folder.path, "name": folder.name}

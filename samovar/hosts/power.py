@@ -62,7 +62,7 @@ class Machine:
         return self._run(action, [word.format_map(values) for word in command])
 
     def switch_on(self) -> str:
-        """Switch on the machine, or cycle its power if there is no command `on`. Raises TestbedError."""
+        """Switch on the machine, or cycle its power if it has no command `on`. Raises TestbedError."""
         known = self.power is not None and (self.power.ipmi is not None or self.power.on is not None)
         return self.switch("on" if known else "cycle")
 

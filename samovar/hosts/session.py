@@ -104,7 +104,7 @@ class Session:
             return lease
 
     def lease(self) -> Lease | None:
-        """Return the lease of the host, whoever holds it, or None if there is none. Raises TestbedError."""
+        """Return the lease of the host, or None if nobody holds one. Raises TestbedError."""
         with self._lock:
             return self._run_lease_script(self._live(), "look", Claim("", {}))
 
@@ -188,7 +188,7 @@ class Session:
             self._disconnect()
 
     def _live(self) -> RemoteShell:
-        """Return the shell, and connect first if there is none.
+        """Return the shell, and connect first if necessary.
 
         If the first attempt fails, it is repeated once.
         """

@@ -114,7 +114,7 @@ class Sessions:
 
 
 def raise_host_errors(errors: Mapping[str, TestbedError]) -> None:
-    """Raise the error if there is only one, HostsError if there are several; do nothing if there is none."""
+    """Raise a single error as it is, and several errors as one HostsError; without errors, do nothing."""
     if len(errors) == 1:
         raise next(iter(errors.values()))
     if errors:

@@ -171,7 +171,7 @@ def _receive(sftp: Any, file: RemoteFile, deadline: TransferDeadline) -> tuple[i
 def _digest(path: Path) -> tuple[int, Any]:
     """Return the size of a file, and a SHA-256 of it to which further data can be added.
 
-    If there is no file, the results are those of an empty file.
+    A missing file counts as an empty file.
     """
     digest, size_bytes = hashlib.sha256(), 0
     if path.is_file():

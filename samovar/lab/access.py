@@ -73,7 +73,7 @@ class Access:
 
 
 def process(pid: int) -> OsProcess | None:
-    """Return the process with the given PID, or None if there is none."""
+    """Return the process with the given PID, or None if it does not exist."""
     fields = _stat_fields(pid)
     return OsProcess(pid, int(fields[19])) if fields is not None else None
 
@@ -85,7 +85,7 @@ def children(pid: int) -> list[int]:
 
 
 def _stat_fields(pid: int) -> list[str] | None:
-    """Return the fields of /proc/PID/stat from the third on, or None if there is no such process.
+    """Return the fields of /proc/PID/stat from the third on, or None if the process does not exist.
 
     The second field is left out, because it may contain blanks and brackets.
     """
@@ -106,7 +106,7 @@ def read_access(state_folder: Path) -> Access | None:
 
 
 def read_record(state_folder: Path) -> Access | None:
-    """Return the record of the lab that was started last, even if it has ended; None if there is none.
+    """Return the record of the lab that was started last, even if it has ended; None before the first.
 
     Raises LabError if the record is invalid.
     """

@@ -152,8 +152,8 @@ def allow_cc(names: str) -> None:
 def find_user_mode(config: UserModeConfig) -> UserModeKernel:
     """Return the user-mode kernel of config.yaml, after starting it once (20 ms) to learn its release.
 
-    Raises LabError if the program is missing or cannot be started, or if there are no modules for its
-    release.
+    Raises LabError if the program is missing or cannot be started, or if the modules of its release are
+    missing.
     """
     found = shutil.which(config.program, path=f"{os.environ.get('PATH', '')}:{SBIN}")
     if found is None:

@@ -301,7 +301,7 @@ def _cards(where: str, topology: Topology, node: Node) -> tuple[NetworkCard, ...
     names = [card.interface for card in cards]
     drivers = list(dict.fromkeys(name.rstrip("0123456789") for name in names))
     # The card of the control network is number 0 of a driver whose interfaces in the testbed file begin at 1.
-    # If there is no such driver, the card has a driver that no interface uses.
+    # Without such a driver, the card gets a driver that no interface uses.
     own = next((one for one in drivers if f"{one}0" not in names), None)
     own = own or next(one for one in ("vtnet", "em", "re") if one not in drivers)
     control = NetworkCard(f"{own}0", FREEBSD_CARDS[own], node.control_mac, "ctl", f"vm{number}")

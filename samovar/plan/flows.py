@@ -75,7 +75,7 @@ def routes_of(values: TreatmentValues) -> list[Route]:
 
 
 def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
-    """Return the flows of a trial. Raises PlanError for a flow that cannot run, and if there are no flows.
+    """Return the flows of a trial. Raises PlanError if the trial has none, or one that cannot run.
 
     Ports are unique in a trial, so that flows can be told apart by port in a capture at any host.
     """

@@ -37,7 +37,7 @@ class Placement:
         self._members: dict[tuple[object, ...], list[keys.Member]] = {}
 
     def _route(self, start: str, end: str) -> Route | None:
-        """Return the shortest route from one host to another; None if there is none."""
+        """Return the shortest route from one host to another, or None if they are not connected."""
         testbed = self.testbed
         hops = shortest_path(testbed, start, end)
         if not hops:

@@ -31,7 +31,7 @@ def matrix_of(name: str, part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequ
     """Return the factors of a part and its treatments: combinations of levels, after `exclude` and `include`.
 
     The last factor varies fastest, and included treatments come last. Levels that occur only in `include`
-    follow the factor's own levels. Raises DesignError if there is no treatment.
+    follow the factor's own levels. Raises DesignError if no treatment is left.
     """
     factors = tuple(part.factors.values())
     rows: list[Row] = list(product(*(range(len(factor.levels)) for factor in factors)))

@@ -21,7 +21,7 @@ class Hop:
 
 
 def shortest_path(testbed: Testbed, start: str, end: str) -> tuple[Hop, ...] | None:
-    """Return the hops from one host to another, () from a host to itself, or None without a route.
+    """Return the hops from one host to another, () from a host to itself, or None if they are not connected.
 
     Of several shortest routes, return the one whose hosts and interfaces come first in the file.
     """

@@ -59,7 +59,7 @@ class Components:
         self._by_text: dict[tuple[str, str], Component] = {}
 
     def add(self, name: str, value: PlanValue | tuple[PlanValue, ...] | None) -> Component:
-        """Return the component of this kind that has this value; make it if there is none yet."""
+        """Return the component of this kind that has this value; make it if it is new."""
         plain = [one.as_json() for one in value] if isinstance(value, tuple) else value and value.as_json()
         text = json.dumps(plain, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         key = kind_of(name), text

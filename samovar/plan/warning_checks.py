@@ -37,7 +37,7 @@ class TreatmentCheck:
     run: Find
 
     def find(self, resolved: Resolved, catalogue: RecipeCatalogue) -> str | None:
-        """Return the details of the first finding; None if there is none."""
+        """Return the details of the first finding, or None without a finding."""
         return next(self.run(resolved, catalogue), None)
 
 

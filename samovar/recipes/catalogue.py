@@ -111,7 +111,7 @@ class Catalogue:
         return self._read(kind, name, os).header
 
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
-        """Return the parameters of a recipe, or None if there is no such recipe."""
+        """Return the parameters of a recipe, or None for an unknown recipe."""
         return self.header(kind, name, os).parameters if name in self.names(kind, os) else None
 
     def transport(self, generator: str, os: str) -> str:

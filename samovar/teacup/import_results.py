@@ -51,7 +51,7 @@ from samovar.teacup.result_files import (
     web10g_as_tcp_info,
 )
 
-REASON = "imported from TEACUP: there is no record that the settings in its test id were in force"
+REASON = "imported from TEACUP: no file records that the settings in its test id were in force"
 LOGS = {
     "siftr.log.gz": ("siftr", None),
     "web10g.log.gz": ("tcp-info", web10g_as_tcp_info),

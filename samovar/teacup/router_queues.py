@@ -56,7 +56,7 @@ def find_path(config: Configuration) -> BottleneckQueues | None:
 def _with_entry(
     config: Configuration, path: BottleneckQueues | None, router: str, entry: TeacupEntry
 ) -> BottleneckQueues:
-    """Add an entry to a path, or to a new path if there is none yet."""
+    """Add an entry to a path, or to a new path if `path` is None."""
     own = [config.network(f"{address}/24") for address in config.addresses.get(router, [])]
     ends = [config.network(entry.read(name, config.defaults)) for name in ENDS]
     sides = [next((one for one in own if one.overlaps(end)), None) for end in ends]

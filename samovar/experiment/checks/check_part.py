@@ -176,7 +176,7 @@ def _check_interfaces(part: PartToCheck, key: str, recorders: Sequence[keys.Capt
             interfaces = part.testbed.hosts[host].interfaces
             queues = ("down", "up") if bottleneck and bottleneck.router == host else ()
             if not interfaces:
-                message = f"host {host} has no testbed interface; there is no traffic to record"
+                message = f"host {host} has no testbed interface, so it has no traffic to record"
                 part.checked.report((key, index, "at"), message)
             elif one.interface is not None and one.interface not in (*interfaces, *queues):
                 message = unknown(f"interface of {host}", one.interface, interfaces)

@@ -76,7 +76,7 @@ class RecipeCatalogue(Protocol):
         """Return the names of the recipes of a kind for a system."""
 
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
-        """Return the parameters of a recipe, or None if there is no such recipe."""
+        """Return the parameters of a recipe, or None for an unknown recipe."""
 
     def transport(self, generator: str, os: str) -> str:
         """Return the transport of a generator's data, tcp, udp or icmp; tcp for an unknown generator."""
@@ -117,7 +117,7 @@ def below_least(info: ParameterInfo, value: object) -> bool:
 
 
 def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[str, ParameterInfo]:
-    """Return those parameters of a recipe that an experiment may set; empty if there is no such recipe."""
+    """Return those parameters of a recipe that an experiment may set; empty for an unknown recipe."""
     internal = _INTERNAL | _INTERNAL_OF.get(kind, frozenset())
     known = catalogue.parameters(kind, name, os) or {}
     return {parameter: info for parameter, info in known.items() if parameter not in internal}

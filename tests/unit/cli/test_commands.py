@@ -102,7 +102,7 @@ def test_no_project_is_a_sentence_that_says_how_to_make_one() -> None:
     assert run(Path("/"), "plan", "demo") == (
         1,
         "",
-        "/: not a project, nor in one: there is no experiments/ and no config.yaml; "
+        "/: not in a project: neither this folder nor one above has experiments/ or config.yaml; "
         "`samovar init FOLDER` makes a project\n",
     )
 

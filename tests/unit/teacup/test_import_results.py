@@ -72,7 +72,7 @@ def test_trials_keep_their_test_ids_and_tell_their_flows(project: Path) -> None:
             {"host": host, "interface": "em1", "snaplen_bytes": 96} for host in ("dst", "src")
         ]
         assert one["reasons"] == [
-            "imported from TEACUP: there is no record that the settings in its test id were in force"
+            "imported from TEACUP: no file records that the settings in its test id were in force"
         ]
         kinds = {(file["kind"], file["host"]) for file in one["files"]}
         assert kinds == {
