@@ -15,9 +15,11 @@ from samovar.campaign.folder import read_plans, read_state, testbeds_in
 from samovar.campaign.host_state import changed, parse_state
 from samovar.campaign.journal import JOURNAL, CampaignState, Journal, SavedState
 from samovar.campaign.past_campaigns import campaigns_in
+from samovar.campaign.policy import Policy
 from samovar.campaign.trial import BootSettings, TrialResult, read_result
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
+from samovar.experiment import Config
 from samovar.hosts import Machine, Sessions
 from samovar.plan import Trial
 from samovar.recipes import Catalogue, TrialScripts
@@ -124,6 +126,7 @@ class Restorer:
     catalogue: Catalogue
     machines: Mapping[str, Machine]
     emit: Emit
+    config: Config
     force: bool = False
 
     def run(self, folders: list[Path], restored: Restored) -> None:
@@ -151,6 +154,7 @@ class Restorer:
             self.catalogue,
             note,
             self.emit,
+            policy=Policy(self.config),
             machines=self.machines,
             testbed=self.testbed,
             shared=bool(event_testbed),

@@ -139,7 +139,7 @@ class Controller:
         self, testbed: Testbed, folders: list[Path], emit: Emit, force: bool, restored: campaign.Restored
     ) -> None:
         """Restore the hosts that campaigns have left changed, and add the result to `restored`."""
-        catalogue, machines = self.project.catalogue, machines_of(testbed)
+        project, machines = self.project, machines_of(testbed)
         for shard in dict.fromkeys(map(campaign.shard_of, folders)):  # each has a lab of its own
             own = [folder for folder in folders if campaign.shard_of(folder) == shard]
             try:
@@ -150,7 +150,9 @@ class Controller:
             # Connect to the hosts one by one, so that an unreachable host does not prevent restoring the
             # others.
             with closing(sessions):
-                restorer = campaign.Restorer(testbed.name, sessions, catalogue, machines, emit, force)
+                restorer = campaign.Restorer(
+                    testbed.name, sessions, project.catalogue, machines, emit, project.config, force
+                )
                 restorer.run(own, restored)
 
     def _provenance(

@@ -170,21 +170,21 @@ def test_restore_without_a_testbed_restores_every_testbed_that_a_journal_names(
 ) -> None:
     shutil.copytree(ROOT / "hosts", tmp_path / "hosts")
     shutil.copytree(ROOT / "templates", tmp_path / "templates")
-    shutil.copy(ROOT / "config.yaml", tmp_path)
     fbsd = interrupted(tmp_path / "results", "x/full-20260101-000000", "example-freebsd", ("src", "dst"))
     interrupted(tmp_path / "results", "x/full-20260102-000000", "lab", ())
     interrupted(tmp_path / "results", "x/full-20260103-000000", "gone", ("src",))
     running = interrupted(tmp_path / "results", "x/full-20260104-000000", "dumbbell,lab", ("src",))
-    asked: list[tuple[str, list[Path]]] = []
+    (tmp_path / "config.yaml").write_text("step_timeout: 7s\n")
+    asked: list[tuple[str, list[Path], float]] = []
 
     def run(restorer: Restorer, folders: list[Path], restored: Restored) -> None:
-        asked.append((restorer.testbed, folders))
+        asked.append((restorer.testbed, folders, restorer.config.step_timeout_s))
         restored.hosts |= {folder.name: ("src", "dst") for folder in folders}
 
     monkeypatch.setattr(Restorer, "run", run)
     with Journal(running / JOURNAL):
         assert run_commands(["restore"], tmp_path) == 1
-    assert asked == [("example-freebsd", [fbsd])]
+    assert asked == [("example-freebsd", [fbsd], 7)]
     printed = capsys.readouterr().out
     assert "✓ full-20260101-000000: src, dst restored" in printed
     assert "✗ gone: hosts/: unknown testbed 'gone'" in printed
