@@ -32,7 +32,7 @@ store_write <- function(x, path) {
 #' Read what [store_write()] wrote
 #'
 #' @param path The file.
-#' @param warn Called with the path if the file is damaged.
+#' @param warn Function that is called with the path if the file is damaged.
 #' @return The value; NULL if the file is missing or damaged.
 #' @noRd
 store_read <- function(path, warn = warn_damaged) {
@@ -309,7 +309,7 @@ chosen_rows <- function(x, column, words) {
   x[as.integer(x[[column]]) %in% match(words, attr(x[[column]], "words"), nomatch = 0L)]
 }
 
-#' Return some trials' rows of a table of measures, without the columns of the design; optionally only the rows of some quantities
+#' Return the rows of some trials from a table of measures, without the columns of the design; optionally only those of some quantities
 #'
 #' Unlike a subset of a whole table, this takes no memory for the other rows.
 #' @param results Results of a campaign, or of two, see [side_by_side()].

@@ -159,7 +159,7 @@ buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_byte
 
 #' Buffer size of a trial: medians over the cycles that count
 #' @param cycles A table from [buffer_by_cycle()].
-#' @return A list of metrics; NA if no cycle counts.
+#' @return A list of metrics, which are NA if `counts` is FALSE for all cycles.
 #' @noRd
 buffer_of_trial <- function(cycles) {
   used <- cycles[cycles$counts]
@@ -213,7 +213,7 @@ cwnd_at <- function(samples, moment_s) {
 #'
 #' \deqn{packets = sent(t) - arrived(t)}
 #'
-#' This is x - a of the report, a being the packet that arrived at t (`method1_raw_packets`). Some of these packets were on the idle path, not in the
+#' This is x - a of the report, a being the packet that arrived at t (`method1_raw_packets`). Some of the counted packets were on the idle path, not in the
 #' device. `method1_packets` excludes them: it subtracts all packets that would have arrived by time t if there were no queue:
 #'
 #' \deqn{packets = sent(t) - arrived(t + OWD_{idle})}

@@ -48,9 +48,9 @@ keep_epoch <- function(rows, x) {
 
 #' Samples of a flow's sender from a log of SIFTR
 #'
-#' cwnd is counted in full segments, whose size is the MSS, less 12 bytes if the connection uses time stamps. FreeBSD marks recovery with flags of the
-#' connection. Time-outs, and packets that the host's own interface refuses (ENOBUFS), are found by [siftr_collapses()] and last until cwnd grows. A
-#' refusal appears as CWR and is marked in `refused`, because nothing was lost on the path.
+#' cwnd is counted in full segments, whose size is the MSS, less 12 bytes if the connection uses time stamps. SIFTR's flags of the connection show when it is in
+#' recovery. Time-outs, and packets that the host's own interface refuses (ENOBUFS), are found by [siftr_collapses()] and last until cwnd grows. A refused
+#' packet appears as CWR and is marked in `refused`, because nothing was lost on the path.
 #' @param x A table from [read_siftr()].
 #' @param flow The flow of the manifest.
 #' @return See the beginning of measure-sender.R; NULL if the flow is not in the log.

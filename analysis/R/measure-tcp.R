@@ -117,9 +117,9 @@ bytes_in_flight <- function(capture, flow) {
 
 #' Duplicate acknowledgements, not counting window updates
 #'
-#' An acknowledgement is a duplicate if data is outstanding, it carries no data, SYN or FIN, it acknowledges no more than the highest previous
-#' acknowledgement, and it advertises the same window as the previous acknowledgement. If only the last condition fails, because it advertises another
-#' window, it is a window update.
+#' An acknowledgement is a duplicate if data is outstanding, it carries no data, SYN or FIN, it acknowledges no more than the highest previous acknowledgement,
+#' and it advertises the same window as the previous acknowledgement. If only the last condition fails, because the advertised window has changed, the
+#' acknowledgement is a window update.
 #'
 #' @inheritParams flow_completion
 #' @return A one-row data.table with `duplicate_acks`, `window_updates`, `triple_duplicates` (how often a third duplicate in a row arrived).

@@ -4,15 +4,15 @@
 #'
 #' @param capture A table from [read_pcap()].
 #' @param width_s Width of a window, seconds.
-#' @param from_s,to_s First and last moment, seconds since the capture's earliest packet; by default the whole capture. A packet at exactly `to_s` is
-#'   counted only if `to_s` is not given.
+#' @param from_s,to_s First and last moment, seconds since the capture's earliest packet; by default the whole capture. A packet at exactly `to_s` is counted
+#'   only if `to_s` has its default.
 #' @param by Columns to sum by; "flow" (packets without a flow are left out), or NULL for all packets together.
 #' @param layer "ip" (IP total length), "frame" (with link header), "payload" (transport payload), "tcpstat"
 #'   (frame less 14 bytes).
-#' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the earliest packet
-#'   of the capture), `bytes`, `throughput_bps` (8 `bytes` / `width_s`, in a partial window too), `partial` (TRUE
-#'   for the last window if it ends after the last moment). Empty windows have zero bytes; `bytes` and rate of a window are NA if the snapshot
-#'   length cut the size of a packet in it. Attributes `origin_ns` (the earliest packet's `t_ns`), `epoch_s`, `width_s`.
+#' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the earliest packet of the capture), `bytes`, `throughput_bps` (8
+#'   `bytes` / `width_s`, in a partial window too), `partial` (TRUE for the last window if it ends after the last moment). Empty windows have zero bytes;
+#'   `bytes` and rate of a window are NA if the snapshot length cut off the size of one of its packets. Attributes `origin_ns` (the earliest packet's `t_ns`),
+#'   `epoch_s`, `width_s`.
 #' @examples
 #' receiver <- read_pcap(samovar_example("bulk-receiver.pcap.gz"))
 #' throughput_windows(receiver, width_s = 1)[flow == data_flows(receiver)$flow[1]]
@@ -72,9 +72,9 @@ tcpstat_windows <- function(capture, width_s) {
 #'
 #' @param capture A table from [read_pcap()].
 #' @param flow Name of the flow that carries the data.
-#' @param duration_s Length in seconds of the interval in which packets count, such as the time for which the flow's generator sent. The interval starts at
-#'   the flow's first packet with payload, and ends earlier if the capture does. With NULL it ends with the flow's last packet with payload, even if that
-#'   is a late retransmission after a time-out. Rates are computed over the same interval.
+#' @param duration_s Length in seconds of the interval in which packets count, such as the time for which the flow's generator sent. The interval starts at the
+#'   flow's first packet with payload, and ends earlier if the capture does. If `duration_s` is NULL, the interval ends with the flow's last packet with
+#'   payload, even if that is a late retransmission after a time-out. Rates are computed over the same interval.
 #' @return A one-row data.table with `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
 #'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `window_probes`, `acked_bytes` (between the first
 #'   and the highest acknowledgement of each connection), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
@@ -256,9 +256,9 @@ trim_capture <- function(capture, origin_s, from_s = -Inf, to_s = Inf) {
 #'
 #' \deqn{from + k\,w \le t < from + (k + 1)\,w}
 #'
-#' A window without packets is zero, not missing; every flow has all windows. `partial` marks windows that are covered in part only: those that extend
-#' beyond the span, or beyond the end of a truncated capture. The mean over the other windows is the flow's mean rate. If the snapshot length cut the
-#' size of a packet's payload, bytes and rate of its window are NA.
+#' A window without packets is zero, not missing; every flow has all windows. `partial` marks windows that are covered in part only: those that extend beyond
+#' the span, or beyond the end of a truncated capture. The mean over the complete windows is the flow's mean rate. Bytes and rate of a window are NA if the
+#' snapshot length cut off the payload size of one of its packets.
 #'
 #' @inheritParams throughput_windows
 #' @param origin_s The start of traffic, Unix seconds on the capture's clock.

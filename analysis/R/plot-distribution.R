@@ -125,8 +125,8 @@ buffer_limits <- function(packets, configured) {
 
 #' Values of a metric (one per trial), samples of a quantity over time, or its means over windows
 #'
-#' Quantities of which a trial has few values, such as one per cwnd cycle, are shown value by value. For other quantities, quantiles of each flow's samples are shown, so that each
-#' flow has the same weight.
+#' Quantities of which a trial has few values, such as one per cwnd cycle, are shown value by value. For quantities with many values, quantiles of each flow's
+#' samples are shown, so that each flow has the same weight.
 #' @return A list: `values` (`trial`, `value`), `single` (whether the values are single ones, not quantiles), `quantity`, `unit`, `title` (of the axis), `what` and `words`
 #'   (for the caption), `buffer` (whether the values estimate a buffer), `sources` (or NULL).
 #' @noRd

@@ -9,7 +9,7 @@
 #' @inheritParams ggplot2::geom_point
 #' @param size Diameter of a point, mm.
 #' @param dpi Dots per inch of the picture.
-#' @param most_vectors Number of points per panel up to which each is drawn as a vector.
+#' @param most_vectors Largest number of points in a panel that are drawn as vectors.
 #' @return A layer for a ggplot.
 #' @examples
 #' library(ggplot2)
@@ -116,8 +116,8 @@ thinned_rows <- function(x, y, columns) {
 
 #' Samples over time, for any number of samples
 #'
-#' One point per sample, or a line through the samples; one colour per flow. The file stays small even with a million samples, see
-#' [geom_many_points()]. Lines keep the first, lowest, highest and last sample of each column of a print at 600 dpi.
+#' One point per sample, or a line through the samples; one colour per flow. The file stays small even with a million samples, see [geom_many_points()]. Lines
+#' keep the first, lowest, highest and last sample of each column of pixels at 600 dpi.
 #'
 #' @param data A table with `t_s`, `value` and, if there are several flows, `flow`.
 #' @param y_title Title of the y axis.

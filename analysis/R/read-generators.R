@@ -485,7 +485,7 @@ check_files <- function(path, wanted) {
 
 #' Read the lines of one log, plain or gzip, as ASCII
 #'
-#' Zeros and bytes beyond ASCII, which occur in names and translated words only, become question marks.
+#' Zero bytes and bytes beyond ASCII, which occur only in names and translated words, become question marks.
 #' @return A list: `text`, `cut` (TRUE if the last line has no end).
 #' @noRd
 text_lines <- function(path, wanted) {

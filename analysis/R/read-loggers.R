@@ -191,14 +191,13 @@ numbers <- function(x, columns) {
 #' or nanoseconds since 1970. The time of a row is that of its socket's first line.
 #'
 #' @param path A file, plain or gzip-compressed, with any number of samples.
-#' @return A data.table in the file's order, one row per socket and sample: `t_ns` (ns since attribute `epoch_s`; NA
-#'   without time lines), `src` (this host), `sport`, `dst`, `dport`, `state` (as ss names it), `cc`, `cwnd_packets`,
-#'   `ssthresh_packets` (Inf if ss shows none: not set yet), `srtt_us`, `rttvar_us`, `min_rtt_us`, `rto_us`, `snd_mss_bytes`,
-#'   `rcv_mss_bytes`, `pmtu_bytes`, `unacked_packets`, `sacked_packets`, `lost_packets`, `retrans_packets` (at that time),
-#'   `total_retrans_packets` (0 if ss omits them), `reordering_packets`, `bytes_sent`, `bytes_acked`, `bytes_received`, `bytes_retrans`, `segs_out`,
-#'   `segs_in`, `notsent_bytes`, `snd_wnd_bytes`, `rcv_space_bytes`, `rcv_ssthresh_bytes`, `send_rate_bps`, `pacing_rate_bps`,
-#'   `delivery_rate_bps`, `busy_ms`, `rwnd_limited_ms`, `sndbuf_limited_ms`, `last_sent_ms`, `app_limited` (logical), `bbr_rate_bps`,
-#'   `recv_q_bytes`, `send_q_bytes`. Attribute `strange_lines` counts lines that ss does not print. An incomplete last sample is left out.
+#' @return A data.table in the file's order, one row per socket and sample: `t_ns` (ns since attribute `epoch_s`; NA without time lines), `src` (this host),
+#'   `sport`, `dst`, `dport`, `state` (as ss names it), `cc`, `cwnd_packets`, `ssthresh_packets` (Inf if ss shows none: not set yet), `srtt_us`, `rttvar_us`,
+#'   `min_rtt_us`, `rto_us`, `snd_mss_bytes`, `rcv_mss_bytes`, `pmtu_bytes`, `unacked_packets`, `sacked_packets`, `lost_packets`, `retrans_packets` (at that
+#'   time), `total_retrans_packets` (0 if ss omits them), `reordering_packets`, `bytes_sent`, `bytes_acked`, `bytes_received`, `bytes_retrans`, `segs_out`,
+#'   `segs_in`, `notsent_bytes`, `snd_wnd_bytes`, `rcv_space_bytes`, `rcv_ssthresh_bytes`, `send_rate_bps`, `pacing_rate_bps`, `delivery_rate_bps`, `busy_ms`,
+#'   `rwnd_limited_ms`, `sndbuf_limited_ms`, `last_sent_ms`, `app_limited` (logical), `bbr_rate_bps`, `recv_q_bytes`, `send_q_bytes`. Attribute `strange_lines`
+#'   counts lines that are not in the format of ss. An incomplete last sample is left out.
 #' @source ss(8); misc/ss.c of iproute2.
 #' @examples
 #' ss <- read_ss(samovar_example("ss.txt"))

@@ -2,12 +2,12 @@
 
 #' Changes of a metric from one level of a factor to the others, paired
 #'
-#' In a blocked design the trials of a block follow one another, so drift of the path affects them equally and cancels in their differences. A
-#' pair consists of trials of one block that differ only in their level of the factor. The change is the median over the pairs, with the interval of
-#' [median_interval()]. Its confidence is exact whatever the distributions of both levels, because the pairs are independent of each other.
+#' In a blocked design the trials of a block follow one another, so drift of the path affects them equally and cancels in their differences. A pair consists of
+#' trials of one block that differ only in their level of the factor. The change is the median over the pairs, with the interval of [median_interval()]. The
+#' interval's confidence is exact for any distributions of the two levels, because the pairs are independent of each other.
 #'
-#' The pairs are not independent if all trials of one level were run before those of the other, as for a level that needs a reboot: drift, or the
-#' difference between two boots, is then part of every pair. Such a change has no interval.
+#' The pairs are not independent if all trials of one level were run before those of the other, as for a level that needs a reboot: drift, or the difference
+#' between two boots, is then part of every pair. A change between such levels has no interval.
 #'
 #' @param values A data.table, one row per trial: `curve` (what the trials of a pair have in common besides the block), `level` (text), `pair` (number of
 #'   the block), `run` (position of the trial in the order in which trials were run), `value`.
@@ -37,7 +37,7 @@ paired_changes <- function(values, against, as = c("difference", "ratio")) {
 
 #' Number the blocks of trials in the order in which they were run
 #'
-#' A block is a run of successive trials of the plan that have the same block number. A number may stand for several blocks: if levels need a reboot, all
+#' A block is a run of successive trials of the plan that have the same block number. Several blocks may have the same number: if levels need a reboot, all
 #' blocks of one level are run before those of the next, which are numbered from 1 again (docs/decisions/0014-whole-plots.md).
 #' @param ids Ids of trials.
 #' @return A number per trial; the same for all trials of a part without blocks.

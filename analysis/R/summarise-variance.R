@@ -2,9 +2,9 @@
 
 #' Share of a metric's variance that each factor and interaction explains
 #'
-#' Sums of squares are of type II: the sum of a term is what it explains beyond all terms that do not contain it. In a balanced design they equal the sums
-#' of squares of the other types, and add up to the total. The terms include the interaction of all factors, so that the residual is only the noise of
-#' replicates within their blocks.
+#' Sums of squares are of type II: the sum of a term is what it explains beyond all terms that do not contain it. In a balanced design, sums of squares of all
+#' types are equal and add up to the total. The terms include the interaction of all factors, so that the residual is only the noise of replicates within their
+#' blocks.
 #'
 #' \deqn{\eta^2 = SS / SS_{total}, \quad \eta^2_G = SS / (SS + SS_{block} + SS_{residual}), \quad \omega^2 = (SS - df \cdot MS_{residual}) / (SS_{total} + MS_{residual})}
 #'

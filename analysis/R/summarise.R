@@ -2,11 +2,11 @@
 
 #' Median of replicates with its interval
 #'
-#' The interval does not depend on the distribution: its ends are the order statistics r and n + 1 - r, where r is the largest rank with P(r <=
-#' Binomial(n, 1/2) <= n - r) >= 0.95. That probability is the confidence. It is exact for every continuous distribution; if values are tied, the
-#' confidence is at least as high. With fewer than six values, no rank reaches 0.95: for three, four and five values the interval is the whole range,
-#' with a confidence of 75, 87.5 and 93.75 %. Fewer than three values give no interval. The mean is given without an interval, because no interval
-#' contains the mean of skewed values as often as its confidence states.
+#' The interval does not depend on the distribution: its ends are the order statistics r and n + 1 - r, where r is the largest rank with P(r <= Binomial(n, 1/2)
+#' <= n - r) >= 0.95. The confidence is that probability, which is exact for every continuous distribution; if values are tied, the confidence is at least as
+#' high. With fewer than six values, no rank reaches 0.95: for three, four and five values the interval is the whole range, with a confidence of 75, 87.5 and
+#' 93.75 %. Fewer than three values give no interval. The mean is given without an interval, because for skewed values no interval contains the mean as often as
+#' its confidence states.
 #'
 #' @param values Numbers, one per trial; NA is left out.
 #' @return A list: `median`, `mean`, `lo`, `hi` (NA below three values), `n`, `confidence` (that of the interval).
@@ -71,7 +71,7 @@ summarise_metrics <- function(metrics, factors) {
 #' Summary of the metrics of each flow: one row per part, treatment, flow and metric
 #'
 #' If an entry in `traffic` has a `count`, each of its flows (voip-1, voip-2) has rows, and so has the entry's label (voip). A trial's value for the label is
-#' the median over these flows.
+#' the median over the entry's flows.
 #'
 #' @inheritParams summarise_metrics
 #' @return A data.table: `part`, factors, `flow`, `metric`, `unit`, `median`, `mean`, `lo`, `hi`, `n`, `confidence`.

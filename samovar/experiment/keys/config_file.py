@@ -61,8 +61,8 @@ class Notify(Strict):
     """A command that gets a campaign's messages."""
 
     command: Annotated[tuple[str, ...], PROGRAM] = entry(
-        "Program with arguments, run without a shell, such as [mail, -s, campaign, me@example.org]. It gets "
-        "the messages on standard input and in variables named SAMOVAR_*."
+        "Program with arguments, run without a shell, such as [mail, -s, campaign, me@example.org]. The "
+        "program gets the messages on standard input and in variables named SAMOVAR_*."
     )
     on: tuple[Annotated[Occasion, choice("occasion", *OCCASIONS)], ...] = entry(
         "When to run it. `end`: when a run ends; `trouble`: at failures, and when a run stops early.",
@@ -88,7 +88,9 @@ class Config(SourceFile):
         "Pause before a trial is repeated; it doubles each time, up to `backoff_most`.", 5.0
     )
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
-    quarantine: Positive = entry("Failed trials in a row after which the host at fault is no longer used.", 3)
+    quarantine: Positive = entry(
+        "Number of consecutive failed trials after which the host at fault is no longer used.", 3
+    )
     host_wait_s: Duration = entry("How long to wait for a lost host before the next trial.", 120.0)
     free_space: Size = entry(
         "Disk space that must stay free during the next trial, on this machine and on hosts.", 200_000_000

@@ -127,10 +127,10 @@ class Experiment(PartKeys, SourceFile):
     calibrate: Calibrate | None = entry(
         "Whether to measure each path before its first trial; by default as in config.yaml.", None
     )
-    profiles: Mapping[Name, Free] = entry("Changes that --profile NAME applies, by name.", {})
+    profiles: Mapping[Name, Free] = entry("Profiles by name: the changes that --profile NAME applies.", {})
 
     # layers/reuse.py merges these before this model reads the tree.
-    extends: Name | None = entry("Experiment in the same folder that this one extends.", None)
+    extends: Name | None = entry("Experiment that this one extends; its file is in the same folder.", None)
     fragments: Mapping[Name, Free] = entry("Groups of keys by name, for `use` in experiments and parts.", {})
 
 

@@ -163,7 +163,7 @@ class Flow(WithParameters):
     duration_s: Annotated[Real | Distribution, types.TIME_OR_FORMULA.of(types.RANDOM), VARIES] | None = entry(
         "How long the flow lasts.", None
     )
-    until: VariedName | None = entry("Label of another flow, with which this flow ends.", None)
+    until: VariedName | None = entry("Label of another flow; this flow ends when that flow ends.", None)
     cc: Annotated[str, types.ALGORITHM, VARIES] | None = entry(
         "Congestion control, if the generator can set it.", None
     )
@@ -198,8 +198,8 @@ class Stop(Strict):
 
     NEEDED = (("after", "when"),)
 
-    after_s: VariedTime | None = entry("Time after the trial's start.", None)
-    when: VariedName | None = entry("Label of the flow whose end ends the trial.", None)
+    after_s: VariedTime | None = entry("Time from the trial's start to the end of all traffic.", None)
+    when: VariedName | None = entry("Label of a flow; all traffic ends when this flow ends.", None)
 
 
 class Capture(Strict):

@@ -145,7 +145,7 @@ class Lab(Strict):
 
     kernel: Annotated[str, types.choice("kernel", "auto", "uml", "native", "vm")] = entry(
         "Kernel of hosts without an image. `uml`: user-mode Linux; `native`: this machine's kernel; "
-        "`auto`: `native` if possible, otherwise `uml`; `vm`: none, as all hosts have images.",
+        "`auto`: `native` if possible, otherwise `uml`; `vm`: no kernel, because all hosts have images.",
         "auto",
     )
     memory_bytes: Annotated[int, types.MEMORY] = entry(
@@ -175,7 +175,8 @@ class Adapter(Strict):
         "Mean time that a transmission on the medium takes in addition to its frames.", None
     )
     burst_s: Annotated[float, types.DELAY] | None = entry(
-        "Longest time of all frames in one transmission; by default, it has one frame.", None
+        "Longest total time of the frames in one transmission; by default, a transmission has one frame.",
+        None,
     )
     flow_control: Annotated[bool, types.SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
     pause_quanta: Annotated[int, QUANTA] = entry(
@@ -242,8 +243,8 @@ class MachineOptions(Strict):
     memory_bytes: Annotated[int, types.MEMORY] | None = entry("Memory; by default the lab's `memory`.", None)
     cpus: Annotated[int, CPUS] = entry("Number of processors.", 1)
     kernel: Word | None = entry("Kernel to boot directly, for an image without a boot loader.", None)
-    initrd: Word | None = entry("Initial RAM disk of that kernel.", None)
-    append: Sentence = entry("Command line of that kernel.", "")
+    initrd: Word | None = entry("Initial RAM disk of the kernel in `kernel`.", None)
+    append: Sentence = entry("Command line of the kernel in `kernel`.", "")
 
 
 class Host(Strict):
@@ -257,7 +258,9 @@ class Host(Strict):
     os: Annotated[str, types.choice("os", *OPERATING_SYSTEMS)] = entry(
         "Operating system, which determines the recipes."
     )
-    release: Annotated[str, RELEASE] | None = entry("Release, such as 11.4; its recipes are preferred.", None)
+    release: Annotated[str, RELEASE] | None = entry(
+        "Release of the operating system, such as 11.4; its recipes are preferred.", None
+    )
     role: Annotated[str, types.choice("role", *ROLES)] = entry(
         "Role of the host, by which experiments name it: sender, sender2, senders."
     )
@@ -272,7 +275,9 @@ class Host(Strict):
     image: Word | None = entry(
         "Disk image, qcow2 or raw, from which a lab boots this host as a virtual machine.", None
     )
-    machine: MachineOptions = entry("Options of that virtual machine.", MachineOptions.model_construct())
+    machine: MachineOptions = entry(
+        "Options of the host's virtual machine.", MachineOptions.model_construct()
+    )
     boot_timeout_s: Duration = entry("Longest time to wait for the host after a reboot.", 300.0)
     power: Power | None = entry(
         "How to switch the host on and off if it does not return from a reboot: commands that the controller "
@@ -291,8 +296,10 @@ class Bottleneck(Strict):
     """A router's queue."""
 
     router: Name = entry("Router that has the queue.")
-    from_interface: Interface = entry("Interface of the router at which data enters.", alias="from")
-    to_interface: Interface = entry("Interface by which data leaves; its egress has the queue.", alias="to")
+    from_interface: Interface = entry("Interface through which data enters the router.", alias="from")
+    to_interface: Interface = entry(
+        "Interface through which data leaves the router; its egress has the queue.", alias="to"
+    )
 
 
 class LinkBottleneck(Strict):
@@ -333,7 +340,9 @@ class Testbed(SourceFile):
         "Links by name; only a link with a subnet, a device or a description needs an entry.", {}
     )
     place: Annotated[Bottleneck | LinkBottleneck | None, WrapValidator(_bottleneck)] = entry(
-        "Where the queue is; without this key, experiments cannot have a path.", None, alias="bottleneck"
+        "Where the bottleneck's queue is; without this key, experiments cannot have a path.",
+        None,
+        alias="bottleneck",
     )
     settings: Settings = entry("Settings of every host.", {})
     verdict: Thresholds = entry(
