@@ -22,7 +22,8 @@ WANDER_PPM = 5.0
 much when the temperature changes in the course of a day."""
 MOST_READINGS = 20
 LEAST_READINGS = 4
-"""A drift is estimated from at least this many readings, because any three fit some drift with one step."""
+"""A drift is estimated from at least this many readings, because a drift with one step fits any three
+readings."""
 DEADLINE_S = 20.0
 
 
@@ -138,7 +139,7 @@ class Clocks:
         return {host: replace(one, drift=drift_of(self.readings[host])) for host, one in estimates.items()}
 
     def longest_s(self) -> float:
-        """Return how long the slowest of the clocks' latest readings took, in seconds."""
+        """Return the longest duration in seconds among the latest readings of all clocks."""
         return max((readings[-1].took_s for readings in self.readings.values()), default=0.0)
 
 
@@ -192,10 +193,10 @@ def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
 
 
 def _even_drifts(readings: Sequence[Reading]) -> list[Drift]:
-    """Return, for each n, bounds of the drift over the first n readings, if nobody set the clock meanwhile.
+    """Return, for each n, bounds of the drift over the first n readings, assuming that no one set the clock.
 
-    It is enough to compare pairs of readings. If for every two of the offset intervals a line of a given
-    slope passes through both, one line of that slope passes through all intervals (Helly's theorem).
+    Comparing pairs of readings is enough: if for any two offset intervals a line of a given slope passes
+    through both, then one line of this slope passes through all intervals (Helly's theorem).
     """
     drifts: list[Drift] = []
     for count, last in enumerate(readings):

@@ -119,7 +119,7 @@ def new_folder(plan: Plan, results: Path) -> Path:
 def point_latest(folder: Path) -> None:
     """Make the symbolic link `latest`, which is beside the campaign's folder, point to this campaign.
 
-    It never points to the campaign of a shard, because a shard has only a part of the results.
+    The link never points to the campaign of a shard, which has only a part of the results.
     """
     if shard_of(folder):
         return
@@ -206,8 +206,8 @@ def replace_plan(
 ) -> bool:
     """Replace the plan and definition files of a campaign; return whether any file differed.
 
-    The previous version of each changed file, and the provenance.json of the trials that were run with them,
-    are kept in plans/N. The journal records how many results remain valid and how many trials must run. The
+    The folder plans/N keeps the previous version of each changed file, and the provenance.json of the trials
+    that were run with it. The journal records how many results remain valid and how many trials must run. The
     plan is written last, so that after a crash the old plan is still in force.
     """
     fresh = {**sources, PLAN: plan.to_json()}

@@ -90,10 +90,10 @@ class HostPool:
     def trial_failed(self, trial: Trial, blamed: Mapping[str, str]) -> None:
         """Count a failed trial against the hosts that caused its failure, and quarantine unreliable hosts.
 
-        The trial is not retried any more; `blamed` maps the hosts to reasons. A host is quarantined after
-        `quarantine` failed trials in a row (config.yaml). If the plan has several treatments, these trials
-        must be of at least two treatments, because a treatment that fails on every host is not the fault of
-        one host. A host that an earlier run quarantined, and on which no trial has completed since, is
+        Called when the trial is not retried any more; `blamed` maps the hosts to reasons. A host is
+        quarantined after `quarantine` failed trials in a row (config.yaml). If the plan has several
+        treatments, failed trials of only one treatment do not count, because this treatment may fail on every
+        host. A host that an earlier run quarantined, and on which no trial has completed since, is
         quarantined after one failed trial.
         """
         for host, reason in blamed.items():
@@ -116,7 +116,7 @@ class HostPool:
         """Wait for lost hosts and restore them before the next trial; quarantine hosts that stay unusable.
 
         A host is quarantined if it does not come back, if it cannot be restored, or if its disk has less
-        space than the trial needs. `needed_bytes` maps hosts to that space.
+        space than the trial needs. `needed_bytes` maps hosts to the disk space that the trial needs.
         """
         self._await_suspects()
         if self._context.policy.config.free_space:
@@ -161,8 +161,8 @@ class HostPool:
     def _cycle_power(self, host: str, suspect: _SuspectHost) -> None:
         """Cycle the power of a host that does not answer, and give it its boot_timeout to answer.
 
-        Does nothing if the testbed has no power command for the host, if it was power-cycled before for this
-        failure, or if it was power-cycled POWER_CYCLES times in this run.
+        Does nothing if the host has no power command, was power-cycled for this failure before, or was
+        power-cycled POWER_CYCLES times in this run.
         """
         machine = self._context.machine(host)
         if machine.power is None or not suspect.silent:

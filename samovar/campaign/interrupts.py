@@ -1,13 +1,13 @@
 """Handle Ctrl-C: the first ends a command in good order, the second ends it at once.
 
 The first Ctrl-C (SIGINT), SIGTERM or SIGHUP raises KeyboardInterrupt in the main thread, and the command ends
-in good order. It stops the programs of the running trial on its hosts, fetches the files that they have
-written so far (`salvage` in collection/), and restores the hosts. The journal gets the outcome `interrupted`,
-the incomplete trial moves to set-aside/, leases are released, and the exit code is 130. If several testbeds
-share a campaign, each runs its trials in a thread of its own, and the main thread interrupts these threads.
-The second SIGINT or SIGTERM ends the process at once, after printing which hosts are still changed
-(`unrestored_lines`). Each of these hosts restores itself once it has lost its controller; `fab restore`
-restores those that could not. In both cases, the command that resumes the campaign is printed.
+in good order. The command stops the programs of the running trial on its hosts, fetches the files that they
+have written so far (`salvage` in collection/), and restores the hosts. The journal gets the outcome
+`interrupted`, the incomplete trial moves to set-aside/, leases are released, and the exit code is 130. If
+several testbeds share a campaign, each runs its trials in a thread of its own, and the main thread interrupts
+these threads. The second SIGINT or SIGTERM ends the process at once, after printing which hosts are still
+changed (`unrestored_lines`). Changed hosts restore themselves once they have lost their controller; `fab
+restore` restores hosts that could not. After either signal, the command that resumes the campaign is printed.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ POLL_S = 0.2
 class Interrupts:
     """Context manager that raises KeyboardInterrupt at the first signal, and ends the process at the second.
 
-    `last_words` is called just before the process ends at the second signal. It prints which hosts have not
+    `last_words` is called just before the process ends at the second signal, to print which hosts have not
     been restored.
 
-    Python discards what a signal handler raises in `__del__` or in a callback of the garbage collector. Such
-    an interrupt is raised again until it reaches the command.
+    Python discards an exception that a signal handler raises in `__del__` or in a callback of the garbage
+    collector. A discarded KeyboardInterrupt is raised again until it reaches the command.
     """
 
     def __init__(self, last_words: Callable[[], None]) -> None:
@@ -194,7 +194,7 @@ def run_in_threads(
 
 
 def unrestored_lines(folder: Path | None, resume: str) -> Iterator[str]:
-    """Yield the lines to print before a command ends at once: the hosts that its campaign has not restored.
+    """Yield lines that name a campaign's unrestored hosts, to print before its command ends at once.
 
     `resume` is the command that resumes the campaign.
     """

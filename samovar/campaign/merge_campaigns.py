@@ -1,4 +1,4 @@
-"""Merge the campaigns of a plan's shards into one campaign. The shards' own folders are left as they are."""
+"""Merge the campaigns of a plan's shards into one campaign. The shards' folders do not change."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class _ShardCampaign:
         return found
 
     def merged_entries(self) -> Iterator[Entry]:
-        """Yield the events of the shard's trials, each attempt with its node.
+        """Yield the events of the shard's trials, with the node of each attempt.
 
         Attempts that have not ended are left out, since only the shard itself can close them.
         """
@@ -121,7 +121,10 @@ class _ShardCampaign:
 
 
 def shards_of(plan: Plan, results: Path, of: int) -> list[Path]:
-    """Return the newest campaign of each of the `of` shards of a plan. Shards without one are left out."""
+    """Return the newest campaign of each of the `of` shards of a plan.
+
+    Shards without a campaign are left out.
+    """
     shards = (str(Shard(of, number)) for number in range(1, of + 1))
     found = (newest_campaign(plan.model_copy(update={"shard": one}), results) for one in shards)
     return [folder for folder in found if folder]
@@ -130,7 +133,7 @@ def shards_of(plan: Plan, results: Path, of: int) -> list[Path]:
 def latest_shards(experiment: str, results: Path) -> list[Path]:
     """Return the campaigns of an experiment's shards, for the last used plan and number of shards.
 
-    Raises CampaignError if the experiment has none.
+    Raises CampaignError if the experiment has no shards.
     """
     for folder in campaigns_in(results):
         if folder.parent.name == experiment and (shard := shard_of(folder)):
@@ -144,7 +147,7 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) ->
     """Merge the campaigns of a plan's shards into a new campaign, and return it.
 
     If a campaign with exactly these results exists, it is returned instead. Files of trials are hard links to
-    those of the shards, or copies on another file system. With `force`, shards may be missing, and their
+    the shards' files, or copies if the file system differs. With `force`, shards may be missing, and their
     versions may differ. Raises CampaignError if the campaigns are not shards of one plan, if one of them is
     running or was changed, or if a shard is named twice.
     """

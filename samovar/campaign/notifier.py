@@ -20,8 +20,8 @@ TROUBLE = {
     "campaign-stopped": "{reason}",
     "trial-failed": "{id} failed: {reason}",
 }
-"""Events of which the user is notified as `trouble`, with their messages. Of the failed trials of a run, only
-the first leads to a notification."""
+"""Events of which the user is notified as `trouble`, with their messages. In each run, only the first failed
+trial leads to a notification."""
 
 
 class Notifier:

@@ -73,7 +73,7 @@ def measured_times(results: Path, testbed: str) -> MeasuredTimes:
 
 
 def _durations(folder: Path, testbed: str) -> Iterator[tuple[str, float]]:
-    """Yield the durations on a testbed from a campaign's journal: the kind of each, and the seconds.
+    """Yield durations on a testbed from a campaign's journal, each as its kind and its seconds.
 
     `overhead` is the overhead of a completed trial, including the time by which its traffic exceeded the
     planned duration. `boot` is the duration of a reboot, `path` that of a path calibration. For a trial that

@@ -1,7 +1,7 @@
 """Campaign policy: verdict thresholds, retry limits and path calibration, and the testbed's network.
 
-From the testbed's links, the verdict needs the number of routers between two addresses, and the addresses on
-each side of the bottleneck.
+The verdict needs to know the number of routers between two addresses, and the addresses on each side of the
+bottleneck; both are derived from the testbed's links.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ONE_ATTEMPT = Config.model_construct(retries=0, backoff_s=0.0, backoff_most_s=0.
 class Policy:
     """The policy of a campaign on one testbed.
 
-    `config` is config.yaml, but `thresholds` replaces its key `verdict`, and `calibrate` replaces its key
+    `config` is config.yaml, except that `thresholds` and `calibrate` replace its keys `verdict` and
     `calibrate`. `routers` maps pairs of addresses to the number of routers between them. `behind` maps each
     direction of the bottleneck, `down` and `up`, to the addresses on its receiving side. `control_ports` are
     the ports of SSH, whose packets are not traffic of the experiment.
@@ -37,7 +37,7 @@ class Policy:
 
     @property
     def loosened(self) -> Mapping[str, object]:
-        """For manifest.json: the profile of thresholds, and the thresholds looser than their defaults."""
+        """The profile of thresholds, and all thresholds looser than their defaults, for manifest.json."""
         bounds = {}
         for key, one in keys.keys_of(keys.Thresholds).items():
             bound, default = (getattr(own, one.attribute) for own in (self.thresholds, DEFAULT_THRESHOLDS))

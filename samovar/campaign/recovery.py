@@ -102,7 +102,7 @@ class Restored:
 def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
     """Return for each testbed the folders of campaigns that left hosts changed, newest first.
 
-    If `only` names a testbed, the others are left out.
+    If `only` names a testbed, other testbeds are left out.
     """
     found: dict[str, list[Path]] = {}
     for folder in campaigns_in(results):

@@ -1,13 +1,13 @@
 """Run the trials of a queue on one testbed, and retry trials whose verdict is invalid.
 
 A trial whose verdict is invalid is retried before any other trial runs, up to `retries` times, after pauses
-that double from `backoff` to `backoff_most` (policy.py). It is not retried if path calibration has refused
-its path, or if the controller can no longer write files. Before each attempt, the runner waits for the hosts
-that made the last attempt fail, and restores them. A host that does not come back, or that makes too many
-trials in a row fail, is quarantined (host_pool.py). Trials that need a quarantined host return to the queue
-for another testbed, or stay open. The whole run ends early when the controller's disk is too small for the
-next trial, or with --fail-fast at the first failed trial (trial_queue.py). The next run of the campaign tries
-every open trial again.
+that double from `backoff` to `backoff_most` (policy.py). A trial is not retried if path calibration has
+refused its path, or if the controller can no longer write files. Before each attempt, the runner waits for
+the hosts that made the last attempt fail, and restores them. A host that does not come back, or that makes
+too many trials in a row fail, is quarantined (host_pool.py). Trials that need a quarantined host return to
+the queue for another testbed, or stay open. The whole run ends early when the controller's disk is too small
+for the next trial, or with --fail-fast at the first failed trial (trial_queue.py). The next run of the
+campaign tries every open trial again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TestbedRunner:
         self.calibration = Calibration(context)
 
     def can_run(self, trial: Trial) -> bool:
-        """Return whether a trial is not blocked here and needs no quarantined host."""
+        """Return whether this testbed can run a trial: it is not blocked, and needs no quarantined host."""
         return (
             trial.id not in self.setup.blocked
             and not self._needed_hosts[trial.id] & self.hosts.quarantined.keys()
@@ -169,7 +169,7 @@ class TestbedRunner:
     def restore_boot_settings(self, folder: Path) -> None:
         """Restore settings that need a reboot, and record the scripts in `folder`.
 
-        If this fails, a warning is emitted; the journal then still lists the hosts as not restored.
+        If restoring fails, a warning is emitted; the journal then still lists the hosts as not restored.
         """
         if not self.boot_settings.hosts:
             return

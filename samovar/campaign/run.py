@@ -37,9 +37,9 @@ class Summary:
     """What a campaign has achieved so far.
 
     `trials` is the number of trials that the run was to complete, `done` how many of them are complete.
-    `blocked` has the trials that no testbed can run. `failed` maps the remaining trials to the reasons of
-    their last attempt. `quarantined` maps hosts to reasons. `stopped` is the reason why the run ended early,
-    otherwise empty. `part` states how much of the plan has run if only a part was picked.
+    `blocked` has the trials that no testbed can run. `failed` maps the remaining trials to the reasons why
+    they are not complete. `quarantined` maps hosts to reasons. `stopped` is the reason why the run ended
+    early, otherwise empty. If the user picked a part of the plan, `part` states how much of the plan has run.
     """
 
     folder: Path

@@ -29,9 +29,8 @@ def choose(
     """Choose the next trial for one of several testbeds, from the first block that has open trials.
 
     `here` counts the trials of each treatment that this testbed has run, `elsewhere` those that the other
-    testbeds have run. The treatment with the smallest difference (`here` minus `elsewhere`) is chosen. If
-    trials were taken in order, each of two testbeds would get, in every block, the same half of the
-    treatments.
+    testbeds have run. The treatment with the smallest difference (`here` minus `elsewhere`) is chosen. If two
+    testbeds took trials in order, each would get the same half of the treatments in every block.
     """
     if not ready:
         return None
@@ -66,8 +65,8 @@ class TrialQueue:
     def take(self, testbed: str) -> Trial | None:
         """Return the next trial for a testbed, or None if no trial is left that it can run.
 
-        While another testbed runs a trial that this testbed could run, waits for the end of the trial,
-        because the other testbed may return it to the queue.
+        Waits while another testbed runs a trial that this testbed could run, because that trial may return to
+        the queue.
         """
         with self._change:
             while not self.stopped:

@@ -1,4 +1,7 @@
-"""Parse the output of programs that describe a host, such as ethtool. Empty output gives an empty value."""
+"""Parse the output of programs that describe a host, such as ethtool.
+
+The parsers return an empty value for empty output.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _OFFLOADS = {
 
 @dataclass(frozen=True)
 class Interface:
-    """A network interface; `offloads` has those of tso, gso, gro and lro that are enabled.
+    """A network interface; `offloads` lists which of tso, gso, gro and lro are enabled.
 
     `max_mtu_bytes` is the largest MTU that its driver accepts, or None if it is unknown.
     """
@@ -96,7 +99,8 @@ def parse_qdiscs(text: str) -> tuple[str, ...]:
 def parse_interfaces(text: str) -> tuple[Interface, ...]:
     """Parse the output of `ip -d -j addr show`.
 
-    After it, the text has for each interface a line `NAME:` and the output of `ethtool -k`.
+    This output is the first line of the text. Then follow, for each interface, a line `NAME:` and the output
+    of `ethtool -k`.
     """
     first, _, rest = text.partition("\n")
     offloads = {name: _offloads_on(part) for name, part in _by_interface(rest).items()}
@@ -115,7 +119,7 @@ def parse_interfaces(text: str) -> tuple[Interface, ...]:
 def parse_ethtool(pattern: str, text: str) -> tuple[str, ...]:
     """Return the interfaces for which the output of ethtool matches a pattern.
 
-    For each interface, the text has a line `NAME:` and then this output.
+    For each interface, the text has a line `NAME:`, followed by the output of ethtool.
     """
     parts = _by_interface(text).items()
     return tuple(name for name, part in parts if re.search(pattern, part, re.DOTALL | re.MULTILINE))
@@ -136,7 +140,7 @@ def parse_cc_parameters(text: str) -> dict[str, tuple[str, ...]]:
 def parse_clock_source(text: str) -> str:
     """Parse a line `chrony`, `ntp` or `timesyncd`, and the status that this program printed below it.
 
-    Returns the name if the status says that the clock is synchronised, otherwise an empty string.
+    Returns the program's name if the status says that the clock is synchronised, otherwise an empty string.
     """
     source, _, status = text.partition("\n")
     synced = {"chrony": r"^[0-9A-F]{8},.*,Normal$", "ntp": r"^[*o]\S", "timesyncd": r"^NTPSynchronized=yes$"}
@@ -203,4 +207,5 @@ FORMATS: Mapping[str, Callable[[str], Any]] = {
     "cc-available": parse_cc_available,
     "sudo": parse_sudo,
 }
-"""The parsers by the name of an output format. The recipe of a fact names its format in the key `leaves`."""
+"""Maps the name of each output format to its parser. The recipe of a fact names its format in the key
+`leaves`."""

@@ -109,9 +109,9 @@ def gather_facts(
 ) -> HostFacts:
     """Return the facts of a host, gathered with one script and a few readings of its clock.
 
-    `system`, such as linux or freebsd-11, selects the recipes. They look for `programs` and `qdiscs` (queue
-    disciplines) besides the default ones, and check which `commands` sudo allows. Raises TestbedError,
-    RecipeError.
+    `system`, such as linux or freebsd-11, selects the recipes. The script looks for `programs` and `qdiscs`
+    (queue disciplines) besides the default ones, and checks which `commands` sudo allows. Raises
+    TestbedError, RecipeError.
     """
     wanted = sorted({*DEFAULT_PROGRAMS, *programs}), sorted({*DEFAULT_QDISCS, *qdiscs})
     facts = facts_of(catalogue, system, *wanted, commands)
@@ -126,9 +126,8 @@ def gather_facts(
 def clock_offset(done: ScriptResult) -> tuple[float, float]:
     """Return a clock's offset (host's minus controller's) and the error of this offset, in seconds.
 
-    `done` is a script that printed the host's clock. It read the clock at some time while it ran, so the
-    controller's time of the reading is the middle of the script, and the error half its duration. Raises
-    TestbedError.
+    `done` is the result of a script that read the host's clock at an unknown time during its run. The reading
+    is therefore assigned to the middle of the run, with an error of half its duration. Raises TestbedError.
     """
     text, half_s = done.text.strip(), done.seconds / 2
     if not text.isdecimal():

@@ -1,8 +1,8 @@
 """Run scripts in one long-lived shell per host, through a text protocol whose answers all have a time limit.
 
-The shell (shell.sh, POSIX sh only) reads commands from the SSH channel. It runs a script in a background
-child. Meanwhile, the shell can read a command to kill the script, and it notices when the channel ends
-because the controller is gone. docs/decisions/0003-one-shell-per-host.md explains why.
+The shell (shell.sh, POSIX sh only) reads commands from the SSH channel. It runs each script in a background
+child, so that meanwhile it can read a command to kill the script, and notices when the channel ends because
+the controller is gone. docs/decisions/0003-one-shell-per-host.md explains why.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def run_text(script: str, mark: str) -> str:
 def on_loss_text(script: str, mark: str) -> str:
     """Return the command that stores the script to run if the controller is lost.
 
-    An empty script replaces the stored one, so that nothing is run.
+    To remove the stored script, an empty one is stored.
     """
     return f"{_written(script, 'on-loss')}; printf '\\n%s %s\\n' {mark} \"$?\"\n"
 

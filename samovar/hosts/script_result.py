@@ -12,12 +12,12 @@ from samovar.hosts.target import ConnectionLostError
 from samovar.secrets import redacted
 
 NOT_ENDED = -1
-"""Stands for the exit code of a script that did not end by itself."""
+"""The value of `exit_code` for a script that did not end by itself."""
 
 
 @dataclass(frozen=True)
 class ScriptResult:
-    """The result of one script on a host. The trial's folder stores it in commands/.
+    """The result of one script on a host. Results are stored in commands/ in the trial's folder.
 
     `exit_code` is NOT_ENDED unless `ending` is "exit". `t_start_s` is in seconds since the epoch by the
     controller's clock. `seconds` is the duration that the controller measured. `host_seconds` is the duration
@@ -48,7 +48,7 @@ class ScriptResult:
 
     @property
     def output(self) -> str:
-        """Standard output and then standard error as text. Messages cut long output at its start."""
+        """Standard output and then standard error as text. Messages show only the end of long output."""
         return self.text + self.error_text
 
 

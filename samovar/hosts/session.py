@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from samovar.hosts.ssh import SshConnection
 
 INTERRUPT_GRACE_S = 15.0
-"""A host may take this long to end a script or transfer that is interrupted, because a trial may keep it
-busy."""
+"""A host may take this long to end a script or transfer that is interrupted, because a trial may keep the
+host busy."""
 UNANSWERED = 4
 """A connection is closed if the host has not answered a heartbeat after this many heartbeat intervals."""
 _SHELL_DEADLINE_S = 20.0
@@ -190,7 +190,7 @@ class Session:
     def _live(self) -> RemoteShell:
         """Return the shell, and connect first if necessary.
 
-        If the first attempt fails, it is repeated once.
+        If connecting fails, it is tried once more.
         """
         if self._shell is None:
             try:

@@ -28,7 +28,7 @@ class HostsError(TestbedError):
 
 
 class Sessions:
-    """One session for each host of a testbed. Methods that concern all hosts work on them in parallel."""
+    """One session for each host of a testbed. Methods for all hosts work on the hosts in parallel."""
 
     def __init__(
         self, targets: Iterable[SshTarget], dialer: Dialer | None = None, record: Recorder = discard_result
@@ -37,7 +37,7 @@ class Sessions:
         self._threads = ThreadPoolExecutor(max(1, len(self._sessions)), thread_name_prefix="host")
 
     def __enter__(self) -> Sessions:
-        """Connect to every host. If a connection fails, close all of them and raise its error."""
+        """Connect to every host. If one connection fails, close all connections and raise the error."""
         try:
             self.map(Session.open)
         except BaseException:

@@ -24,8 +24,8 @@ class SshTarget:
 
     Without `key`, the keys of ssh-agent and ~/.ssh are used; without `known_hosts`, ~/.ssh/known_hosts.
     `hint` is appended to the message if the host does not answer. Controller and host exchange heartbeats
-    every `keepalive_s`. `lease` is the path of the lease file on the host. It is the same for all testbeds
-    that contain the machine.
+    every `keepalive_s`. `lease` is the path of the lease file on the host, the same in all testbeds that
+    contain the machine.
     """
 
     host: str

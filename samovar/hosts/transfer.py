@@ -45,7 +45,7 @@ class RemoteFile:
 
 
 class TransferDeadline:
-    """One deadline for all steps of a transfer. It also ends a transfer that another thread interrupts."""
+    """One deadline for all steps of a transfer, which can also be interrupted by another thread."""
 
     def __init__(
         self, host: str, step: str, deadline_s: float, interrupted: Callable[[], bool] = lambda: False

@@ -33,7 +33,7 @@ class OsProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether this process still runs. A zombie does not run."""
+        """Whether this process still runs; False for a zombie."""
         fields = _stat_fields(self.pid)
         return fields is not None and fields[0] != "Z" and int(fields[19]) == self.start_ticks
 
@@ -68,7 +68,7 @@ class Access:
 
     @property
     def process(self) -> OsProcess:
-        """The lab's first process. If it ends, all other processes of the lab end too."""
+        """The lab's first process, with which all other processes of the lab end."""
         return OsProcess(self.pid, self.start_ticks)
 
 

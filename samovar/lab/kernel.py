@@ -92,7 +92,7 @@ def machine_lacks(needs: KernelNeeds) -> list[str]:
 
 
 def _has_qdisc(name: str) -> bool:
-    """Return whether the kernel can create a queue discipline. It is tried in a new network namespace."""
+    """Return whether the kernel can create a queue discipline, by trying it in a new network namespace."""
     if name in LINK_TYPES:
         return _succeeds(["unshare", "--net", "ip", "link", "add", "sv-try", "type", name])
     arguments = QDISC_ARGUMENTS.get(name, "").split()
@@ -114,10 +114,7 @@ def needs_user_namespace() -> bool:
 
 
 def require_programs(kernel: Kernel) -> None:
-    """Raise LabError if programs for a lab with this kernel are missing.
-
-    The message names their Debian packages.
-    """
+    """Raise LabError, with the Debian packages to install, if a lab with this kernel lacks programs."""
     programs = {**PACKAGES, **(UML_PACKAGES if kernel == "uml" else {})}
     path = f"{os.environ.get('PATH', '')}:{SBIN}"
     missing = {name: package for name, package in programs.items() if shutil.which(name, path=path) is None}

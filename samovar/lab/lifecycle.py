@@ -34,8 +34,8 @@ from samovar.lab.topology import Topology, read_topology
 CONSOLE = "console.log"
 TAIL_LINES = 15
 TRACE = (" ", "Stack:", "Call Trace:", "CPU: ")
-"""Beginnings of lines that a kernel prints after a panic. Messages leave them out, because the cause is above
-them."""
+"""Beginnings of lines that a kernel prints after a panic. Messages leave out these lines, because the cause
+is printed before them."""
 FIRST_PROCESS_DEADLINE_S = 10.0
 BOOT_DEADLINE_S = 60.0
 HOST_DEADLINE_S = 5.0
@@ -205,7 +205,7 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
 def _start_first_process(folder: Path, user_namespace: bool, inlet: int) -> OsProcess:
     """Start the first process of a lab with unshare(1), and return it. Raises LabError.
 
-    It runs in a session of its own, which Ctrl-C does not reach. Its parent is `unshare`.
+    This process runs in a session of its own, which Ctrl-C does not reach. Its parent is `unshare`.
     """
     user = kernel.MAP_ROOT if user_namespace else ()
     command = ["unshare", *user, *kernel.NAMESPACES, "sh", str(folder / "boot" / "lab-init.sh")]

@@ -58,8 +58,8 @@ CONSOLE_DEADLINE_S = 5.0
 class NetworkCard:
     """A network card of a virtual machine.
 
-    It is connected to `bridge` by the TAP device `tap`, or to another machine's card by a pair of sockets:
-    `local` is its own socket, `remote` the other.
+    The card is connected to `bridge` by the TAP device `tap`, or to another machine's card by a pair of
+    sockets: `local` is this card's socket, `remote` the other card's.
     """
 
     interface: str

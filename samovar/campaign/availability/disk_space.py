@@ -1,7 +1,7 @@
 """Compare free disk space, on the controller and on hosts, with what trials need; react to a full disk.
 
-A file reserves disk space in the campaign's folder, so that the end of the run can be recorded on a full
-disk.
+A file in the campaign's folder reserves disk space, so that the end of the run can be recorded even if the
+disk is full.
 """
 
 from __future__ import annotations
@@ -110,9 +110,9 @@ def is_disk_error(error: BaseException) -> bool:
 
 
 class DiskReserve:
-    """A file that occupies disk space until a write fails.
+    """A file that reserves disk space; it is removed when a write fails.
 
-    `lost` is the message of the first write that failed, otherwise empty.
+    `lost` is the error message of the first write that failed, otherwise empty.
     """
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class DiskReserve:
         self.lost = ""
 
     def hold(self, folder: Path) -> None:
-        """Occupy RESERVE_BYTES of the disk. Raises CampaignError if fewer bytes are free."""
+        """Create a file of RESERVE_BYTES in a folder. Raises CampaignError if fewer bytes are free."""
         self._reserve = folder / RESERVE
         try:
             with self._reserve.open("wb") as out:
@@ -130,12 +130,12 @@ class DiskReserve:
             raise CampaignError(f"{folder}: cannot be written: {error.strerror}") from error
 
     def fail(self, error: BaseException) -> None:
-        """Store the error of a failed write, and free the reserve, so that the error can be recorded."""
+        """Store the error of a failed write, and remove the file, so that the error can be recorded."""
         self.lost = self.lost or str(error)
         self.release()
 
     def release(self) -> None:
-        """Free the disk space that `hold` has occupied."""
+        """Remove the file that hold() has created."""
         if self._reserve is not None:
             try:
                 self._reserve.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from samovar.errors import TestbedError
 from samovar.plan import Plan
 
 HERE = "this machine"
-"""The `host` of findings that are about the controller."""
+"""The value of `host` in findings about the controller."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Finding:
     """Something that a host lacks or does differently than needed, and how to remedy it.
 
     `trials` has the ids of the trials concerned; if it is empty, the finding concerns all trials. `stops` is
-    True if these trials cannot run.
+    True if the finding prevents these trials from running.
     """
 
     host: str
@@ -35,7 +35,7 @@ class Finding:
 def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:
     """Return the ids of the trials that cannot run, each with the reasons.
 
-    Findings about all trials are left out.
+    Findings that concern all trials are ignored.
     """
     blocked: dict[str, list[str]] = {}
     for finding in findings:
@@ -46,7 +46,7 @@ def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:
 
 
 def findings_of(findings: Iterable[Finding], ids: Collection[str]) -> list[Finding]:
-    """Return the findings that concern the trials in `ids`. Other trials are removed from the findings."""
+    """Return the findings that concern trials in `ids`, without the ids of other trials."""
     wanted = set(ids)
     found = []
     for finding in findings:
@@ -74,7 +74,7 @@ def combine_findings(by_testbed: Mapping[str, Sequence[Finding]]) -> Sequence[Fi
 def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator[Finding]:
     """Split a finding into one that stops the trials that no testbed can run, and one about the other trials.
 
-    The second finding does not stop its trials, because another testbed runs them.
+    The other trials are not stopped, because another testbed runs them.
     """
     named = finding if finding.host == HERE else replace(finding, host=f"{testbed}: {finding.host}")
     elsewhere = tuple(id_ for id_ in finding.trials if id_ not in nowhere)

@@ -11,7 +11,7 @@ from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, PathPlan, Plan, Reso
 def needed_hosts(resolved: Resolved) -> frozenset[str]:
     """Return the hosts that a trial needs: senders, receivers, routers, and hosts with captures or loggers.
 
-    A trial can run without the testbed's other hosts, which only get the settings of the experiment.
+    The testbed's other hosts only get the experiment's settings; the trial can run without them.
     """
     recorded = _hosts_of((*resolved.captures, *resolved.loggers))
     routers = {name for name, host in resolved.hosts.items() if host.role == "router"}

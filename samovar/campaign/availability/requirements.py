@@ -46,8 +46,8 @@ class HostNeeds:
     """What a plan needs on one host.
 
     `trials` maps each need to the ids of the trials that have it. `notes` maps kernel features to the
-    explanation to show if they are missing. `alternatives` maps a need of a generator or logger to recipes
-    that can replace this generator or logger and do not have the need.
+    explanation to show if they are missing. `alternatives` maps each need of a generator or logger to
+    replacement recipes that do not have this need.
     """
 
     system: str
@@ -153,9 +153,9 @@ def _own_needs(header: Header, end: str | None = None) -> Iterator[Need]:
 
 
 def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alternative]]:
-    """Yield pairs: a need of a generator or logger on a host, and a recipe that can replace this program.
+    """Yield each need of a generator or logger on a host, paired with a recipe that can replace the program.
 
-    The replacement itself does not have this need.
+    Recipes that have the need themselves are left out.
     """
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
     for program in scripts.processes(host):

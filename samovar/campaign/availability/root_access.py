@@ -16,7 +16,7 @@ ABOUT = (
 
 
 def root_needs(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the name of each need for root that a recipe has."""
+    """Yield the kind and the name of everything for which a recipe needs root."""
     header = recipe.header
     for pattern in (*header.root, *lasting_commands(header.root_lasting)):
         yield ROOT_COMMAND, pattern

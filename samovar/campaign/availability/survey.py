@@ -50,8 +50,8 @@ def require_reachable(
 ) -> None:
     """Raise TestbedError if hosts are unreachable and no trial in `ids` can run without them.
 
-    If `ids` is empty, the trials are those of the plans. With `fail_fast`, raises it for any unreachable
-    host.
+    If `ids` is empty, all trials of the plans are considered. With `fail_fast`, any unreachable host raises
+    the error.
     """
     reasons = [reason for one in surveys for reason in one.unreachable.values()]
     if not reasons:
@@ -66,8 +66,8 @@ def require_reachable(
 def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: Emit) -> None:
     """Connect to every host, and switch on the hosts that do not answer and have a power command.
 
-    Waits for each of these to answer, at most for its boot_timeout. A host that stays silent is not an error
-    yet: the first script that is to run on it raises the error.
+    Waits until each host that was switched on answers, at most for its boot_timeout. A host that stays silent
+    raises no error here, but at the first script that is to run on it.
     """
     given_up = threading.Event()
     try:
@@ -82,9 +82,9 @@ def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: E
 
 
 def silent_hosts(error: TestbedError) -> frozenset[str]:
-    """Return which of the hosts in an error did not answer at all.
+    """Return the hosts that did not answer at all, according to an error.
 
-    A host that refused the SSH key is not silent.
+    A host that refused the SSH key did answer.
     """
     return frozenset(host for host, one in error.by_host.items() if isinstance(one, UnreachableError))
 

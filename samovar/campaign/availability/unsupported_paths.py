@@ -14,7 +14,7 @@ BOTTLENECK = "bottleneck"
 NANOSECOND_S = 1e-9
 TOLERANCE_S = 1e-6
 Refusal = tuple[str, str, str]
-"""A host, what it cannot do, and which value it would accept."""
+"""A host, what it does not support, and what it supports instead."""
 
 
 def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
@@ -96,7 +96,7 @@ def _is_whole(duration_s: float, step_s: float) -> bool:
 def _missing_impairments(
     path: PathPlan, host: HostPlan, header: Header, catalogue: Catalogue
 ) -> Iterator[Refusal]:
-    """Yield the impairments of a path that the bottleneck recipe of the router's operating system lacks."""
+    """Yield the impairments of a path that the router's bottleneck recipe cannot simulate."""
     for direction in (path.down, path.up):
         values = {
             "jitter": direction.jitter_s,

@@ -20,8 +20,8 @@ machine may have disturbed it."""
 def cache_key(context: CampaignContext, inputs: Mapping[str, object]) -> str:
     """Return the hash of a measurement's inputs.
 
-    They include the boot ids of hosts, so a reboot outdates results. If several testbeds share the campaign,
-    the name of the testbed is an input too.
+    The inputs include the boot ids of hosts, so a reboot invalidates results. If several testbeds share the
+    campaign, the name of the testbed is an input too.
     """
     inputs = {**inputs, **({"testbed": context.testbed} if context.shared else {})}
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]

@@ -46,14 +46,15 @@ class PathResult:
 
     @property
     def missed(self) -> list[str]:
-        """The reason of each check that failed."""
+        """The reasons of the failed checks."""
         return [check.reason for check in self.checks if not check.ok]
 
 
 def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None:
     """Return a sender and a receiver that are on different sides of the bottleneck, or None.
 
-    They are the endpoints of a flow of the trial. `behind` has the addresses on the receiving side.
+    Sender and receiver belong to one of the trial's flows. `behind` has the addresses on the receiving side
+    of the bottleneck.
     """
     for flow in resolved.flows:
         sender, receiver = flow.from_address in behind, flow.to_address in behind

@@ -1,10 +1,10 @@
 """Find the receive buffer for a requested receive window, on kernels that derive the window from the buffer.
 
-Linux from 6.7 on advertises a share of the receive buffer as window. The share is the payload of a segment
-divided by the memory that the segment takes, in 256ths (net/ipv4/tcp_input.c, tcp_measure_rcv_mss). The
-setting `rwnd` first limits the window in the route, as on older kernels. Then one connection measures the
-share (recipe `step/window`). The block `fit` of the recipe `rwnd` sets the buffer to the requested window
-divided by this share.
+Since version 6.7, Linux advertises a share of the receive buffer as the window. The share is the payload of a
+segment divided by the memory that the segment takes, in 256ths (net/ipv4/tcp_input.c, tcp_measure_rcv_mss).
+First, the setting `rwnd` limits the window in the route, as on older kernels. Then one connection measures
+the share (recipe `step/window`). The block `fit` of the recipe `rwnd` sets the buffer to the requested window
+divided by the measured share.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ share."""
 LEFT_OUT = "left out: "
 REPORT = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
 WAITS = 4
-"""The time limit of a step has room for this many waits of a probe's sender and receiver for each other."""
+"""A probe's sender and receiver wait for each other at most the time limit of a step divided by this."""
 ROUTE_WINDOW = 0
 """The ratio that is stored if the kernel advertises the route's window, whatever the size of the buffer."""
 
@@ -108,8 +108,8 @@ def fit_buffers(shares: Mapping[WindowProbe, int]) -> dict[str, int]:
     """Return for each receiver the receive buffer in bytes that gives the requested windows.
 
     `shares` maps each probe to the measured share of the buffer that the kernel advertises, in 256ths. A host
-    has one buffer for all senders. The smallest buffer that one of them requires is taken, so that no window
-    exceeds the requested one.
+    has one buffer for all senders, so the smallest of the required buffers is used; no window then exceeds
+    the requested one.
     """
     buffers: dict[str, int] = {}
     for probe, share in shares.items():

@@ -1,7 +1,7 @@
 """Archive the traces of a campaign in one file, and restore them byte for byte: `fab archive`.
 
-Hosts compress traces with `gzip -1 -n`. The archive contains them uncompressed, because zstd then saves much
-more. A trace that gzip on this computer would not compress to the same bytes is archived as it is.
+Hosts compress traces with `gzip -1 -n`. The archive contains uncompressed traces, because zstd then saves
+much more. A trace is archived as it is if gzip on this computer would compress it to other bytes.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _write(archive: Path, folder: Path, sums: Mapping[str, str], place: Path) ->
 
 
 def _checked(archive: Path, sums: Mapping[str, str], place: Path) -> Iterator[tuple[str, Path]]:
-    """Yield each trace of an archive, as its path and a temporary file in `place` with its content.
+    """Unpack each trace of an archive to a temporary file in `place`; yield the trace's path and this file.
 
     Raises CampaignError if a trace is missing, or differs from its checksum.
     """
@@ -154,7 +154,7 @@ def _checked(archive: Path, sums: Mapping[str, str], place: Path) -> Iterator[tu
 
 
 def _unpack(file: Path, raw: Path) -> bool:
-    """Unpack a file that gzip has compressed; return whether that is possible."""
+    """Unpack a gzip file; return whether this succeeded."""
     try:
         with gzip.open(file) as source, raw.open("wb") as out:
             shutil.copyfileobj(source, out)

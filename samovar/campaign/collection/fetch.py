@@ -107,7 +107,7 @@ def salvage(
 def check_room(host: str, size_bytes: int, local: Path) -> None:
     """Raise CampaignError if the controller's disk has no room for files of this size from a host.
 
-    It is not a TestbedError, because the host is not to blame.
+    A TestbedError would blame the host.
     """
     free = free_here(local)
     if size_bytes + SPARE_BYTES > free:

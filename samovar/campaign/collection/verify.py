@@ -181,7 +181,7 @@ class _Verifier:
                     yield from self._in_sums(path)
 
     def omit_archived(self, expected: dict[str, str]) -> None:
-        """Remove traces that are missing because they are archived."""
+        """Remove archived traces, which are missing in the folder, from the expected files."""
         if (self._folder / ARCHIVE).is_file():
             archived = [
                 name for name in expected if TRACE.fullmatch(name) and not (self._folder / name).exists()

@@ -24,10 +24,10 @@ class TrialState:
 
     Values are of the last attempt, except `set_aside` and `earlier`. `status` is "in flight" until the
     attempt finishes, and stays "in flight" if the controller crashes. `seconds` and `overhead_s` (time not
-    spent on traffic) are None until the attempt finishes. `phases` maps phases to seconds. `testbed` is where
-    the attempt ran, and `node` the computer that controlled it. `set_aside` lists the folders of all earlier
-    attempts. If the last attempt is in flight or was interrupted, `earlier` is the result of the last
-    attempt before it that was not interrupted.
+    spent on traffic) are None until the attempt finishes. `phases` maps each phase to its duration in
+    seconds. `testbed` is where the attempt ran, and `node` the computer that controlled it. `set_aside` lists
+    the folders of all earlier attempts. If the last attempt is in flight or was interrupted, `earlier` is the
+    result of the last attempt before it that was not interrupted.
     """
 
     id: str
@@ -79,15 +79,15 @@ class SavedState:
 class CampaignState:
     """The state of a campaign as fold() derives it from the journal's events.
 
-    `unrestored` maps each changed host to its saved states, oldest first. They are restored newest first; the
-    oldest state is from before any trial. `blocked` maps trials to the reasons why no testbed could run them
-    at the last preflight. `quarantined` maps hosts to the reason why the last run stopped using them.
-    `probation` has hosts that an earlier run quarantined and on which no trial has completed since. `stopped`
-    is the reason why the last run ended early. `idle` has the testbeds that have no trial left to run.
-    `picks` describes the parts of the plan to which runs were limited, and `picked` has the trials of these
-    parts; both are empty after a run of the whole plan. `nodes` has the computers on which controllers ran,
-    each with its kernel and the version of samovar; `node` is that of the last run. If several testbeds share
-    the campaign, hosts are named HOST@TESTBED.
+    `unrestored` maps each changed host to its saved states, oldest first. These states are restored newest
+    first; the oldest one is from before any trial. `blocked` maps trials to the reasons why no testbed could
+    run them at the last preflight. `quarantined` maps hosts to the reason why the last run stopped using
+    them. `probation` has hosts that an earlier run quarantined and on which no trial has completed since.
+    `stopped` is the reason why the last run ended early. `idle` has the testbeds that have no trial left to
+    run. `picks` describes the parts of the plan to which runs were limited, and `picked` has the trials of
+    these parts; both are empty after a run of the whole plan. `nodes` has the computers on which controllers
+    ran, each with its kernel and the version of samovar; `node` is the computer of the last run. If several
+    testbeds share the campaign, hosts are named HOST@TESTBED.
     """
 
     trials: dict[str, TrialState] = field(default_factory=dict)

@@ -65,7 +65,7 @@ def holder(file: Path) -> int | None:
 
 
 def failed_checksums(data: bytes) -> Iterator[int]:
-    """Yield the numbers, from 1, of the lines whose `before` is not the SHA-256 of the lines before them."""
+    """Yield the number, from 1, of each line whose `before` is not the SHA-256 of all earlier lines."""
     digest = hashlib.sha256()
     for number, line in enumerate(data.split(b"\n"), 1):
         entry = _entry(line)
@@ -76,7 +76,7 @@ def failed_checksums(data: bytes) -> Iterator[int]:
 
 
 def journal_bytes(entries: Iterable[Entry]) -> bytes:
-    """Return the content of a journal with these events, each event in CHECKSUMMED with a new `before`."""
+    """Return the content of a journal with these events; events in CHECKSUMMED get a new value `before`."""
     lines, digest = [], hashlib.sha256()
     for entry in entries:
         values = {key: value for key, value in entry.values.items() if key != "before"}

@@ -1,8 +1,8 @@
 """Apply and restore boot settings: host settings that take effect only after a reboot.
 
-They are applied before the first trial that needs them, and restored after the last. A recipe with `change:
-reboot` prints the current value of each KEY, and as `planned.KEY` its value after the next reboot. A host
-must be rebooted if the planned value is the wanted one and the current value is not.
+Boot settings are applied before the first trial that needs them, and restored after the last. A recipe with
+`change: reboot` prints the current value of each KEY, and as `planned.KEY` its value after the next reboot. A
+host must be rebooted if its planned value equals the requested one, but its current value does not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BootSettings:
     """Applies and restores the boot settings of the hosts of a campaign.
 
     `scripts_of` returns the scripts of the trial with a given id. `_saved` maps each changed host to its
-    states from before each change, oldest first.
+    state before each change, oldest first.
     """
 
     def __init__(self, context: CampaignContext, scripts_of: Callable[[str], TrialScripts]) -> None:
@@ -48,7 +48,7 @@ class BootSettings:
             self._saved.setdefault(state.host, []).append(state)
 
     def forget(self, host: str) -> None:
-        """Do not restore a quarantined host. The journal still lists it as not restored."""
+        """Forget the saved states of a quarantined host. The journal still lists the host as not restored."""
         self._saved.pop(host, None)
 
     def is_due(self, scripts: TrialScripts) -> bool:
@@ -125,7 +125,7 @@ class BootSettings:
         return dict(ChainMap(*(dict(saved.state) for saved in self._saved[host])))
 
     def _check_restored(self, host: str) -> None:
-        """Compare the state of a host after its reboot with its original state. Raises TestbedError."""
+        """Raise TestbedError if the state of a host after its reboot differs from its original state."""
         after: dict[str, str] = {}
         for saved in self._saved[host]:
             after |= self._read(host, self._scripts_of(saved.id))

@@ -1,8 +1,8 @@
 """Run the traffic of a trial: start it on all hosts at the same time, and watch it until it ends on all.
 
 While it runs, the throughput is read from the interface counters of the receiving hosts. A counter is read as
-a small file over the existing SSH connection, which starts no program on the host. Hosts without such a file,
-as on FreeBSD, are left out. The progress display shows the throughput; the verdict does not use it.
+a small file over the existing SSH connection, which starts no program on the host. Hosts without such counter
+files, as on FreeBSD, are left out. The progress display shows the throughput; the verdict does not use it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ COUNTER = "/sys/class/net/{interface}/statistics/rx_bytes"  # sysfs-class-net-st
 class Traffic:
     """Runs the traffic of one trial on all of its hosts. An object is used for one run only.
 
-    On each host, a watch script watches the host's own programs, disk and clock, and prints what happens.
-    This class acts on this output: when a flow ends, it stops the clients on other hosts that were to run
-    only until then; when something fails, it stops all hosts. `failures` lists the failures; `t_end_s` is the
-    end of the traffic by the controller's clock.
+    On each host, a watch script watches the host's own programs, disk and clock, and prints what happens. The
+    class reacts to this output: at the end of a flow, it stops clients on other hosts that were to run only
+    until then; after a failure, it stops all hosts. `failures` lists the failures; `t_end_s` is the end of
+    the traffic by the controller's clock.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Traffic:
         self._sessions.map(self._watch, self._hosts)
 
     def _watch(self, session: Session) -> None:
-        """Run the watch script of one host, again after each of its reports, until the traffic has ended."""
+        """Run the watch script of one host, again after each report, until the traffic has ended."""
         host = session.host
         t0_ns = self._t0_ns.get(host, 0)  # a host without clients and servers starts nothing
         script = self._scripts.traffic(host, t0_ns, self._limits.disk_bytes, self._limits.clock_step_s) or ""
@@ -98,7 +98,7 @@ class Traffic:
                 self._stop()
 
     def _check_client_of(self, server: str) -> None:
-        """Declare the client of an exited server failed, unless it ends within SERVER_GONE_S."""
+        """Once a server has exited, declare its client failed unless the client ends within SERVER_GONE_S."""
         client = f"{server.removesuffix('-server')}-client"
         with self._change:
             if self._change.wait_for(lambda: self._over or client in self._ended, SERVER_GONE_S):

@@ -384,7 +384,7 @@ class TrialRun:
     def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:
         """Emit an event at the start of a phase, and record its duration in the journal.
 
-        With `lead`, the first `lead_s` seconds are recorded as a separate phase with the name in `lead`.
+        If `lead` names a phase, the first `lead_s` seconds are recorded as this phase.
         Raises KeyboardInterrupt at the start of a phase if an interrupt was requested, except for the phase
         `clear`.
         """

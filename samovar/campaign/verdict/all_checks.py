@@ -1,8 +1,8 @@
 """List every check of the verdict, run them on a trial, and derive the verdict.
 
-A check function takes the evidence of a trial and yields one `Check` for each comparison. It yields nothing
-if the trial has recorded no data for the comparison. To add a check, write such a function in the module for
-its subject, list it in CHECKS, and describe it in docs/explanation/verdict.md.
+A check function takes the evidence of a trial and yields one `Check` for each comparison for which the trial
+has recorded data. To add a check, write such a function in the module for its subject, list it in CHECKS, and
+describe it in docs/explanation/verdict.md.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run_checks(evidence: Evidence) -> list[Check]:
 
 
 def run_checks_without_traffic(evidence: Evidence) -> list[Check]:
-    """Run on an aborted trial the checks that do not need traffic, and return them."""
+    """Return the checks of an aborted trial, which are those that do not need traffic."""
     return [*evidence.calibration, *host_checks.check_restored_states(evidence)]
 
 

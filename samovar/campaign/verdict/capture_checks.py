@@ -134,7 +134,7 @@ def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
 
 
 def streams_from(address: str, capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
-    """Return the streams that an address has sent with a flow's transport protocol and data port."""
+    """Return the streams from an address that have a flow's transport protocol and data port."""
     protocol, port = PROTOCOLS[ends.recipe.header.transport], ends.flow.port
     streams = (one for one in capture if (one.source, one.protocol) == (address, protocol))
     on_port = (one for one in streams if protocol == ICMP or port in one.ports or one.ports == (0, 0))
@@ -221,7 +221,8 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
     The capture is at the receiver for TCP, at the sender for UDP. The capture must have at least as many
     bytes as the generator received, and at most as many as it sent. Two allowances are made: retransmitted
     packets may be captured twice, and a generator does not count the block that it was writing when it ended.
-    If the generator has sent all bytes of a TCP flow with a size, all of them must be in the capture.
+    If the generator has sent all bytes of a TCP flow with a requested size, the capture must have all of
+    them.
     """
     reliable = ends.recipe.header.transport == "tcp"
     host = ends.flow.to_host if reliable else ends.flow.from_host
@@ -245,7 +246,7 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
 def block_bytes(ends: FlowEnds) -> int:
     """Return the size in bytes of the blocks that a generator counts; 0 if its recipe does not state a size.
 
-    A flow with a requested size ends with a whole block, so 0 is returned for it.
+    Returns 0 for a flow with a requested size too, because such a flow ends with a whole block.
     """
     counts = ends.recipe.header.counts
     if counts is None or counts.block_bytes is None or ends.flow.size_bytes is not None:

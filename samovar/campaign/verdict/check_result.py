@@ -64,7 +64,7 @@ class Check:
 
 
 def short_reasons(reasons: Iterable[str]) -> list[str]:
-    """Return the reasons of a verdict without those that say nearly the same as another one.
+    """Return the reasons of a verdict without near-duplicates.
 
     If more than MOST_SIMILAR_REASONS come from similar failed checks, only the first of these is returned,
     with the number of the others.

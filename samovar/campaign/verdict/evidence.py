@@ -53,7 +53,7 @@ class TrafficFailure:
 class QueueCounters(NamedTuple):
     """Increase of a queue discipline's counters during the traffic.
 
-    `waiting_packets` is not an increase but the number of packets in the queue after the traffic.
+    `waiting_packets` is the number of packets in the queue after the traffic.
     """
 
     sent_bytes: int
@@ -85,7 +85,7 @@ class CounterSpan:
         return QueueCounters(*counted[:3], *map(int, after[3:4])) if len(counted) >= 3 else None
 
     def state(self, prefix: str) -> tuple[State, State]:
-        """Return the values (not counters) of keys with a prefix, as read before and after the traffic."""
+        """Return the entries whose keys have a prefix, as read before the traffic and after it."""
         return with_prefix(self.before, prefix), with_prefix(self.after, prefix)
 
     def packets_dropped(self) -> int:
@@ -98,11 +98,11 @@ class CounterSpan:
 class Evidence:
     """Everything that the checks of one trial need. Each phase of the trial adds its findings.
 
-    Four states of each host were read: `before` any change, `as_set` after the settings were applied, `found`
-    after the traffic, and `restored` after the host was restored. `counters` were read before and after the
-    traffic. `network` was read before the first trial of this run. `halted` has the clients that were
-    stopped, or not even started, because of a stop rule. `started` (by client) and `traffic_over` (by host)
-    are seconds since the epoch by the host's clock. `checks` has the results of the checks.
+    The states `before`, `as_set`, `found` and `restored` of each host were read before any change, after the
+    settings were applied, after the traffic, and after the host was restored. `counters` were read before and
+    after the traffic. `network` was read before the first trial of this run. `halted` has the clients that
+    were stopped, or not even started, because of a stop rule. `started` (by client) and `traffic_over` (by
+    host) are seconds since the epoch by the host's clock. `checks` has the results of the checks.
     """
 
     scripts: TrialScripts

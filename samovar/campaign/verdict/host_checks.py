@@ -30,7 +30,7 @@ rules failed."""
 LEAST_SECONDS = 4
 """Traffic must last this many whole seconds to show whether a busy router kept the bottleneck's rate."""
 OFFLOAD = "offload."
-"""In a host's state, the keys of all offload flags begin with this, whether the trial sets it or not."""
+"""The prefix of the keys of offload flags in a host's state, including flags that the trial does not set."""
 
 
 def check_settings(evidence: Evidence) -> Iterator[Check]:
@@ -75,8 +75,8 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
 def _comparable(before: State, after: State, prefix: str) -> tuple[State, State]:
     """Return the entries of two states that can be compared.
 
-    If the program that reads a state failed for one of the two, these are the entries whose keys are in both
-    states; otherwise, all entries.
+    These are all entries, or only those with keys in both states if one of the states could not be read
+    completely.
     """
     failure = f"{prefix}{UNKNOWN}"
     if failure not in before and failure not in after:
@@ -88,7 +88,7 @@ def _comparable(before: State, after: State, prefix: str) -> tuple[State, State]
 def _check_unchanged(
     name: str, host: str, requested: str, differences: Sequence[StateComparison], severity: Verdict
 ) -> Check:
-    """Return the check of whether a host's network is unchanged; it fails if `differences` is not empty."""
+    """Return the check that a host's network is unchanged, which fails if there are `differences`."""
     texts = (
         f"{one.key.removeprefix(NETWORK)}: {one.wanted} before, {one.observed or 'nothing'} after"
         for one in differences
@@ -147,8 +147,8 @@ def check_cpus(evidence: Evidence) -> Iterator[Check]:
 def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool, str]:
     """Return whether the median rate downstream of a busy router equals the bottleneck's, and an explanation.
 
-    The median is over the whole seconds of a capture at the receiver. Samples of the router's queue are not
-    used, because a busy router may miss some.
+    The median is taken over the full seconds of a capture at the receiver. Samples of the router's queue are
+    not used, because a busy router may miss some.
     """
     behind = evidence.policy.behind.get("down", frozenset())
     captures = [
@@ -188,8 +188,8 @@ def _clock_step_s(span: CounterSpan) -> float | None:
     """Return the smallest clock step in seconds that explains the readings before and after the traffic.
 
     A reading has the time of day in ns, and the uptime in seconds just before and just after the time of day
-    was read. The two uptimes bound the time of boot. If both readings allow the same time of boot, the step
-    is 0. Returns None if a reading is missing.
+    was read. Time of day minus uptime is the time of boot, of which the two uptimes give bounds. If both
+    readings allow the same time of boot, the step is 0. Returns None if a reading is missing.
     """
     bounds = []
     for words in (span.before.get(CLOCK, "").split(), span.after.get(CLOCK, "").split()):

@@ -29,8 +29,8 @@ limit of a flow."""
 class Sending(NamedTuple):
     """The packets that one endpoint of a flow sent: times in seconds since the first packet, and amounts.
 
-    An amount is the packet's size in bits, or 1 if packets are counted. `life_s` is the time in seconds
-    during which the flow should have sent.
+    The amount of a packet is its size in bits, or 1 if the rate is in packets per second. `life_s` is the
+    time in seconds during which the flow should have sent.
     """
 
     t_s: list[float]
@@ -46,7 +46,7 @@ class Sending(NamedTuple):
 def check_offered_rates(evidence: Evidence) -> Iterator[Check]:
     """Compare what every started flow sent with the `pace` in the recipe of its generator.
 
-    For a TCP flow, the rate is only an upper bound, because congestion control may make it send less.
+    For a TCP flow, the rate is only an upper bound, because congestion control may make the flow send less.
     """
     for ends in evidence.started_flows:
         host, is_tcp = ends.flow.from_host, ends.recipe.header.transport == "tcp"
@@ -151,7 +151,7 @@ def _holder(evidence: Evidence, host: str) -> str:
 def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, name: str, host: str, requested: str) -> Check:
     """Return the check of a flow's mean rate, computed from the bytes that its generator counted.
 
-    Without such a count, return a check that passes, with an explanation.
+    Without a usable count, the check passes with an explanation.
     """
     flow, share = ends.flow, evidence.policy.thresholds.offered
     is_counted = pace.in_bits and pace.end == "from" and ends in evidence.completed_flows
@@ -194,8 +194,9 @@ def _sending(sent: SentPackets, pace: Pace, flow: FlowPlan, lasts: bool) -> Send
 
     The lifetime begins with the first packet of at least half the median size; shorter packets before it
     belong to a handshake. If `lasts` is True, the lifetime is the whole requested duration, even if the flow
-    stopped sending earlier. Otherwise it ends with the last packet. In a flow with a requested size, the last
-    packet is the one that completes this size; packets after it only announce the end.
+    stopped sending earlier. If `lasts` is False, the lifetime ends with the last packet. In a flow with a
+    requested size, the last packet is the one that completes this size; packets after it only announce the
+    end.
     """
     size_bytes = flow.size_bytes
     duration_s = flow.duration_s if size_bytes is None else None

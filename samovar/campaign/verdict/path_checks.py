@@ -137,10 +137,10 @@ def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
 def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
     """Compare the counter of the bottleneck's queue in each direction with captures downstream of the queue.
 
-    Bytes are compared. If an access point of a lab's WLAN is downstream, packets are compared instead,
-    because its logger counts dropped frames, not their bytes. Not checked if offloads are on, because a
-    queue counts a super-packet as one packet. Packets that are still queued when the queue's counter is read
-    arrive later, so captures may have more of them.
+    Bytes are compared, or packets if an access point of a lab's WLAN is downstream, because the WLAN's logger
+    does not count the bytes of dropped frames. The check is skipped if offloads are on, because a queue
+    counts a super-packet as one packet. Packets that are still queued when the queue's counter is read arrive
+    later, so captures may have more of them.
     """
     resolved, path, share = evidence.resolved, evidence.resolved.path, evidence.policy.thresholds.bottleneck
     span = evidence.counters.get(path.router) if path is not None else None
@@ -229,9 +229,9 @@ def _check_rate(
     """Compare the requested rate of a bottleneck with its rate while packets waited in its queue.
 
     The rate is measured between successive samples if the queue cannot have been empty in between: at the
-    requested rate, sending the bytes of both samples' queues one after the other takes at least the time
-    between the samples. If too few such pairs exist, or if reading a sample takes so long that the rate
-    is too uncertain, the check passes with the rate reported as unknown.
+    requested rate, sending the queues of both samples takes at least the time between the samples. If too few
+    pairs of samples qualify, or if reading a sample takes so long that the rate is too uncertain, the check
+    passes with the rate reported as unknown.
     """
     pairs = [
         (early, late)
@@ -268,8 +268,8 @@ def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSamp
     """Return the uncertainty of the total time between the samples of all pairs, in seconds.
 
     A sample whose `is_instant` is False was read at some time between its time stamp and that of the next
-    sample. Such an error cancels where two pairs share a sample, so it matters only where a sequence of
-    adjacent pairs begins or ends.
+    sample. The error of a sample that two pairs share cancels, so only the first and the last sample of a
+    sequence of adjacent pairs matter.
     """
     took_ns = {early: late.t_ns - early.t_ns for early, late in pairwise(samples) if not early.is_instant}
     starts, ends = {early for early, _ in pairs}, {late for _, late in pairs}

@@ -31,14 +31,13 @@ STORED_NAMES = {
     "sampled_bytes": "held_bytes",
     "in_flight_packets": "under_way_packets",
 }
-"""Names under which calibration files store values of a measurement, if they differ from the attribute's
-name."""
+"""Maps attributes of a measurement to their names in calibration files, if these differ."""
 
 
 class PacketArrival(NamedTuple):
     """One packet at the receiver: number, frame size, send time and the kernel's receive time.
 
-    The two times are of different clocks, the sender's and the receiver's.
+    The send time is by the sender's clock, the receive time by the receiver's.
     """
 
     number: int
@@ -52,9 +51,9 @@ class DirectionMeasurement:
     """The measurement of one direction of a path. A value is None if it could not be measured.
 
     `rate_bps` is the rate at which the full queue drains, counting the headers that the router counts.
-    `sampled_packets` and `sampled_bytes` are the longest queue in samples at the router. `in_flight_packets`
-    is the longest queue as derived from delays. Of the `sent_paced` packets, some may be `lost`, some may
-    arrive twice (`duplicates`), and some may be `overtaken` by later packets.
+    `sampled_packets` and `sampled_bytes` are the length of the longest queue that was sampled at the router.
+    `in_flight_packets` is the length of the longest queue, derived from delays. Of the `sent_paced` packets,
+    some may be `lost`, some may arrive twice (`duplicates`), and some may be `overtaken` by later packets.
     """
 
     round_trips_s: tuple[float, ...] = ()
@@ -122,7 +121,7 @@ def _arrivals(text: str, kind: str) -> list[PacketArrival]:
 def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_bytes: int) -> float | None:
     """Return the median rate of the parts of a burst, or None if the burst is too short.
 
-    Each part has at least the bytes of two token buckets. The beginning of the burst, during which the token
+    Each part is at least as large as two token buckets. The beginning of the burst, during which the token
     bucket empties, is left out. The median is used because it ignores brief stalls of a host.
     """
     frame_bytes = max((arrival.frame_bytes for arrival in burst), default=1)

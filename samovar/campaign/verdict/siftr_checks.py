@@ -19,8 +19,8 @@ HASH_COLUMNS: Mapping[str, int] = {"1.2": 1, "1.3": 0}
 """For each version, the number of columns between direction and time: 1.2 has a hash there, which shifts all
 later columns by one."""
 LOST = ("malloc", "mtx")
-"""Endings of the names of the footer's counters of lost packets, that is, packets that SIFTR skipped because
-it got no memory or no lock. Packets that it skipped because they have no local socket are not lost."""
+"""Suffixes of the footer's counters of lost packets, which are packets that SIFTR skipped because it got no
+memory or no lock. Packets that it skipped because they have no local socket are not lost."""
 TICK_S = 0.01
 """The resolution of time stamps on some file systems. The end of the traffic is known from a file's time
 stamp."""
@@ -64,9 +64,9 @@ class SiftrLog:
     def due(self) -> int:
         """The number of lines that the log must have if each packet has one line.
 
-        This holds with a port filter too: the footer of version 1.3 does not count the packets that the
-        filter leaves out (siftr_chkpkt()). The footer of version 1.2 counts them, so the recipe refuses a
-        port filter on systems with version 1.2.
+        This number is correct with a port filter too: the footer of version 1.3 does not count the packets
+        that the filter leaves out (siftr_chkpkt()). The footer of version 1.2 counts these packets, so the
+        recipe refuses a port filter on systems with version 1.2.
         """
         return int(self.footer.get("total_tcp_pkts", 0)) - int(self.footer.get("total_skipped_tcp_pkts", 0))
 

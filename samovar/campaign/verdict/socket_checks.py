@@ -15,8 +15,8 @@ from samovar.plan import FlowPlan
 from samovar.units import ETHERNET_MTU_BYTES
 
 CONTROL_BYTES = 2000
-"""A generator's control connection sends less than this. In iperf3, it uses the same port as the flow, so
-only the amount of data distinguishes the two connections."""
+"""A generator's control connection sends less than this. In iperf3, the control connection uses the same port
+as the flow, so only the amount of data distinguishes the two connections."""
 HEADERS_BYTES = 52
 """The headers of a full packet in bytes: IPv4, TCP and the timestamps option."""
 OPENED_BY = 4

@@ -28,7 +28,8 @@ DUMMYNET = "dummynet"
 def open_lines(file: Path) -> Iterator[Iterator[str]]:
     """Open a compressed text, and yield an iterator over its lines with their line endings.
 
-    Reading may raise the exceptions in UNREADABLE. It raises ValueError if a line or the text is too long.
+    Reading the lines may raise the exceptions in UNREADABLE, and raises ValueError if a line or the text is
+    too long.
     """
     most_bytes = LARGEST_RATIO * file.stat().st_size + SLACK_BYTES
     with gzip.open(file, "rb") as packed:
@@ -67,8 +68,8 @@ class QueueSample(NamedTuple):
     backlog_bytes: int
     sent_bytes: int
     is_instant: bool
-    """Whether the values were read at the time `t_ns`. Those of dummynet are read by a program that
-    starts after `t_ns`."""
+    """Whether the values were read at the time `t_ns`. Dummynet's values are read by a program that starts
+    after `t_ns`."""
 
 
 def read_queue_samples(lines: Iterable[str], interface: str) -> Iterator[QueueSample]:
