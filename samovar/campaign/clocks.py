@@ -37,7 +37,7 @@ class Reading:
     took_s: float
 
     def bounds(self, now_s: float) -> tuple[float, float]:
-        """Return the least and the greatest offset that this reading allows now, in seconds."""
+        """Return the lower and the upper bound of the present offset by this reading, in seconds."""
         error_s = self.error_s + DRIFT * abs(now_s - self.t_s)
         return self.offset_s - error_s, self.offset_s + error_s
 

@@ -38,7 +38,7 @@ class AsFound(dict[str, str]):
         return f"<{key} as found>"
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the placeholder of a key. `default` is never used."""
+        """Return the placeholder of a key; ignore `default`."""
         return self[key]
 
     def __contains__(self, key: object) -> bool:

@@ -50,7 +50,7 @@ def compare_state(wanted: Iterable[str], state: Mapping[str, str]) -> Iterator[S
 
 
 def unmet(wanted: Iterable[str], state: Mapping[str, str]) -> tuple[StateComparison, ...]:
-    """Return a comparison for each wanted line that a state does not match; see compare_state()."""
+    """Return a comparison for each wanted line that does not match a state; see compare_state()."""
     return tuple(one for one in compare_state(wanted, state) if not one.met)
 
 

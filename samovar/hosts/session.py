@@ -120,7 +120,7 @@ class Session:
 
         Each file is written under a name with the suffix `.part`, and renamed when its size and SHA-256 are
         right. If the connection is lost, reconnects and continues. Raises TestbedError at the first file that
-        differs from the checksum of the host. Raises DeadlineError after the deadline.
+        differs from the checksum that the host computed. Raises DeadlineError after the deadline.
         """
         deadline = TransferDeadline(self.host, "fetch", deadline_s, self._interrupted.is_set)
 
@@ -159,8 +159,8 @@ class Session:
     def interrupt(self) -> None:
         """End the script or transfer that another thread runs; that thread gets a TestbedError.
 
-        Returns once that thread has finished with the session. Raises DeadlineError if this takes longer than
-        INTERRUPT_GRACE_S.
+        Returns once the other thread has finished with the session. Raises DeadlineError if this takes longer
+        than INTERRUPT_GRACE_S.
         """
         deadline = TransferDeadline(self.host, "interrupt", INTERRUPT_GRACE_S)
         self._interrupted.set()
@@ -223,7 +223,7 @@ class Session:
     def _run_lease_script(
         self, shell: RemoteShell, action: Literal["claim", "look", "release"], claim: Claim, over: str = ""
     ) -> Lease | None:
-        """Return the lease that the script prints; the script is not recorded with the trial."""
+        """Run a lease script, which is not recorded with the trial; return the lease that it prints."""
         assert shell.folder  # the shell has booted
         script = lease_script(action, self.target.lease, claim, shell.folder, over)
         result = self._attempt(shell, action, script, DEADLINE_S)
@@ -268,8 +268,8 @@ class Session:
         """Send heartbeats until `stopped` is set, so that controller and host notice each other's absence.
 
         At each interval, the host's shell gets a command that tells it that its controller is alive
-        (samovar_listen in shell.sh). The SSH server is also sent a request; if it does not answer, the
-        connection is closed. TCP alone would take a quarter of an hour to notice a cut link.
+        (samovar_listen in shell.sh). The SSH server gets a request too; if it does not answer, the connection
+        is closed. TCP alone would take a quarter of an hour to notice a cut link.
         """
         while not stopped.wait(self.target.keepalive_s):
             with suppress(OSError, EOFError):  # the thread that uses a lost connection gets the error

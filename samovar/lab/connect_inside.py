@@ -1,7 +1,7 @@
 """Program that opens a TCP connection in a lab's network namespace, and passes its descriptor to its parent.
 
-The controller or ssh (ProxyUseFdpass) starts it with nsenter. Its standard output is a UNIX socket, over
-which it sends the descriptor as SCM_RIGHTS (unix(7)).
+The controller or ssh (ProxyUseFdpass) starts the program with nsenter. The program's standard output is a
+UNIX socket, over which it sends the descriptor as SCM_RIGHTS (unix(7)).
 """
 
 import socket

@@ -47,8 +47,8 @@ LOGIN_STEPS = (
     (re.compile(r"^\S* ?login: ", re.MULTILINE), "root\n"),
     (re.compile(r"^root@.*[#%] |^[#%] \Z", re.MULTILINE), f"{FREEBSD_SETUP}\n"),
 )
-"""Patterns of console output, each with the text to type when it appears. The first step is skipped if the
-console logs root in by itself."""
+"""Patterns of console output, each with the text to type when it appears. The login is skipped if the console
+logs root in by itself."""
 PASSWORD = re.compile(r"^Password:", re.MULTILINE)
 CONTROL_CODES = re.compile(r"\r|\x1b\[[0-9;?]*[A-Za-z]|\x1b[c78]")
 CONSOLE_DEADLINE_S = 5.0

@@ -63,7 +63,7 @@ def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
 
 
 def _radios(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
-    """Yield settings that the simulated WLAN does not support, and `air` without a simulated WLAN."""
+    """Yield settings that the simulated WLAN does not support, and settings `air` if no WLAN is simulated."""
     if not any(host.wlans for host in resolved.hosts.values()):
         for name, host in resolved.hosts.items():
             if "air" in host.settings:

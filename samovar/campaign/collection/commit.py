@@ -14,8 +14,8 @@ from samovar.errors import CampaignError
 def commit_trial(in_progress: Path, trials: Path) -> Path:
     """Move a complete trial from in-progress/ID to trials/ID, synced to disk, and return its new path.
 
-    Writes SHA256SUMS of all its files first. Raises CampaignError if the trial has no manifest.json, if a
-    file was not fetched completely, or if trials/ID exists already.
+    First writes the checksums of all files of the trial to SHA256SUMS. Raises CampaignError if the trial has
+    no manifest.json, if a file was not fetched completely, or if trials/ID exists already.
     """
     target, manifest = trials / in_progress.name, in_progress / "manifest.json"
     if not manifest.is_file():

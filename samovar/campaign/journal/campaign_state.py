@@ -151,7 +151,7 @@ class CampaignState:
         return not self.unrestored and not self.with_status("in flight")
 
     def with_status(self, status: TrialStatus) -> tuple[TrialState, ...]:
-        """Return the trials with a status, in the order in which they were first started."""
+        """Return the trials with the given status, in the order in which they were first started."""
         return tuple(trial for trial in self.trials.values() if trial.status == status)
 
 

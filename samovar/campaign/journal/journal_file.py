@@ -18,8 +18,7 @@ from samovar.errors import CampaignError
 
 JOURNAL = "journal.jsonl"
 CHECKSUMMED = frozenset({"trial-finished", "files-recorded", "campaign-finished", "campaign-interrupted"})
-"""Events that are written with a value `before`: the SHA-256 of all bytes of the journal before their
-line."""
+"""Events with a value `before`, which is the SHA-256 of all bytes of the journal before the event's line."""
 
 
 Note = Callable[..., None]

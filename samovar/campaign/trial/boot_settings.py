@@ -200,7 +200,7 @@ class _Reboots:
             raise
 
     def _await_boot(self, session: Session, before: str) -> str:
-        """Wait for a boot id other than `before`, if need be with a power cycle, and return it."""
+        """Wait for a boot id other than `before`, cycling the power if necessary; return the new boot id."""
         host = session.host
         machine = self._context.machine(host)
         boot_id = self._new_boot_id(session, before)

@@ -30,8 +30,8 @@ NETWORK, SHAPING = "network.", "shaping."
 """Prefixes of values that are read together with the counters: those of MTUs and routes, and those of queue
 disciplines, filters and firewall rules that shape packets."""
 UNKNOWN, UNSEEN = "unknown", "unseen"
-"""Keys after the prefixes NETWORK and SHAPING: `unknown` if the program that reads the values failed,
-`unseen` if the host does not have the program."""
+"""Keys after the prefixes NETWORK and SHAPING: `unknown` means that the program that reads the values failed,
+`unseen` that the host does not have the program."""
 MTU_AND_ROUTES = ("network.mtu.", "network.route.")
 """Prefixes of keys whose values must stay the same in all trials that do not set an MTU."""
 NOT_OVERHEAD = frozenset({"traffic", "reboot", "calibrate", "windows"})
@@ -85,7 +85,7 @@ class CounterSpan:
         return QueueCounters(*counted[:3], *map(int, after[3:4])) if len(counted) >= 3 else None
 
     def state(self, prefix: str) -> tuple[State, State]:
-        """Return the entries whose keys have a prefix, as read before the traffic and after it."""
+        """Return the entries whose keys have the given prefix, as read before the traffic and after it."""
         return with_prefix(self.before, prefix), with_prefix(self.after, prefix)
 
     def packets_dropped(self) -> int:

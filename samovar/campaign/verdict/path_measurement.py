@@ -20,8 +20,8 @@ from samovar.recipes import ETHERNET_HEADER_BYTES, IP_UDP_BYTES
 RATE_PARTS = 40
 PING = re.compile(r"icmp_seq=(\d+) .*time=([\d.]+) ms")
 FIRST_ECHO = {"0", "1"}
-"""Sequence numbers of the first echo request on FreeBSD and on Linux. Its round-trip time is ignored, because
-it may include the time for ARP."""
+"""Sequence numbers of the first echo request on FreeBSD and on Linux. The round-trip time of this request is
+ignored, because it may include the time for ARP."""
 IPERF3_OUTPUT = re.compile(r"^iperf3 (burst|paced)\n", re.MULTILINE)
 WHOLE_INTERVAL_S = 0.05
 """A shorter interval in iperf3's report is the remainder at the end, from which no rate is computed."""

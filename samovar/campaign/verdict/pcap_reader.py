@@ -119,8 +119,8 @@ def read_capture(file: Path, most_packets: int) -> CaptureSummary:
 def bytes_by_second(file: Path, destinations: Iterable[str]) -> list[int]:
     """Return the bytes of the IPv4 packets to the addresses `destinations` in each second of a capture.
 
-    The first and the last second in which such packets were captured are left out, because they are
-    incomplete. Raises the same errors as read_capture().
+    The first and the last second that have such packets are left out, because the capture may cover them only
+    in part. Raises the same errors as read_capture().
     """
     wanted, found = {bytes(map(int, one.split("."))) for one in destinations}, Counter[int]()
     for t_ns, data in packets_of(file):

@@ -22,8 +22,7 @@ LOST = ("malloc", "mtx")
 """Suffixes of the footer's counters of lost packets, which are packets that SIFTR skipped because it got no
 memory or no lock. Packets that it skipped because they have no local socket are not lost."""
 TICK_S = 0.01
-"""The resolution of time stamps on some file systems. The end of the traffic is known from a file's time
-stamp."""
+"""The resolution of time stamps on some file systems. A file's time stamp shows when the traffic ended."""
 
 
 @dataclass(frozen=True)
