@@ -31,7 +31,7 @@ class AnalysedPart(NamedTuple):
 class Unmeasured(NamedTuple):
     """The trials of a campaign that are not measured yet, the largest first, and the size of each in bytes.
 
-    `code` and `versions` identify the version of the code that measures them.
+    `code` and `versions` identify the version of the code that measures trials.
     """
 
     trials: Sequence[str]
@@ -106,8 +106,9 @@ def run_r(
 ) -> None:
     """Run a script of the R package for a project, and emit an event for each line of JSON that it prints.
 
-    With `part`, the script uses only these trials. Raises AnalysisError if R is missing or the script fails;
-    the message has the script's other output. Raises InstallationError if the R package cannot be compiled.
+    With `part`, the script uses only the trials in `part`. Raises AnalysisError if R is missing or the script
+    fails; the message has the script's other output. Raises InstallationError if the R package cannot be
+    compiled.
     """
     words, variables = _r_command(script, arguments, root, emit)
     messages: list[str] = []

@@ -1,8 +1,8 @@
 """Find the files that samovar ships besides its Python code, and compile the programs among them.
 
-These files are recipes, the R package, the lab's devices, report templates, testbeds and experiments. They
-are in the checkout or, if samovar was installed by pip, in samovar/shipped/. The R package and the devices
-must be compiled. In a checkout, `make install` does this, into .rlib and .bin. Otherwise they are compiled at
+samovar ships recipes, the R package, the lab's devices, report templates, testbeds and experiments. A
+checkout contains these files; pip installs them in samovar/shipped/. The R package and the devices must be
+compiled. In a checkout, `make install` compiles them into .rlib and .bin. Otherwise they are compiled at
 their first use, into a cache folder.
 """
 
@@ -27,7 +27,7 @@ SHIPPED = CHECKOUT or PACKAGE / "shipped"
 """The folder with templates/, analysis/, hosts/, experiments/ and packages.debian."""
 TEMPLATES = SHIPPED / "templates"
 COMPLETED = ("experiments/fragments", "experiments/studies", "experiments", "hosts")
-"""Folders of a project that shipped files complement: a file that the project lacks is the shipped one."""
+"""Project folders with a shipped counterpart, which provides the files that the project does not have."""
 BUILD_TIMEOUT_S = 1800
 SECTIONS_TO_RUN = "# The tests"
 """The line of packages.debian that precedes the packages that only tests need."""

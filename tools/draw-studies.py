@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def add(folder: Path, name: str) -> None:
-    """Copy a study's PDF, draw its pages, and write what the list says of it."""
+    """Copy a study's PDF, draw three of its pages, and write its entry of the list to a JSON file."""
     pdf = folder / f"{name}.pdf"
     if not pdf.is_file():
         sys.exit(f"{pdf} is missing; run `fab report --study {name}` first")
@@ -93,7 +93,7 @@ def entry_lines(entry: dict[str, str | int]) -> str:
 
 
 def read(*command: str) -> str:
-    """Return what a program prints."""
+    """Run a program and return its standard output."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

@@ -34,7 +34,7 @@ LAST_LINES = 15
 FOLLOW_S = 2.0
 """How often the output of running jobs is read, in seconds."""
 JOBS = 8
-"""The number of jobs without the option --jobs."""
+"""The number of jobs if the option --jobs is missing."""
 PROCESSES = 2
 """How many trials a job measures at the same time."""
 BASE_MB, MEMORY_PER_BYTE = 1000, 10
@@ -49,7 +49,7 @@ SPARE_MINUTES, SPARE_MB = 30, 1000
 class Jobs:
     """Jobs of one kind: a shell command for each, and the memory and time that each may use.
 
-    `rule` is the name of the kind in Snakemake. `files` are written to the folder in which the jobs start.
+    `rule` is the name of the Snakemake rule. `files` are written to the folder in which the jobs start.
     """
 
     rule: str
@@ -174,7 +174,7 @@ def _slurm_words() -> list[str]:
     """Return Snakemake's options for Slurm. If Slurm has no accounting, `sacct` fails, and `squeue` is used.
 
     With these options, Snakemake asks for the states of jobs after 10 s, and less often while no job ends.
-    Its default of 40 s would delay each job that waits for another.
+    Snakemake's default of 40 s would delay each job that waits for another.
     """
     words = ["--executor", SLURM, "--slurm-init-seconds-before-status-checks", "10"]
     try:

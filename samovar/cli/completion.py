@@ -46,9 +46,10 @@ def completion_script(program: click.Command, shell: str) -> str:
 
 
 def _completer(find: Callable[[Path, click.Context, str], Iterable[str]]) -> Any:
-    """Return a function for Click that completes a word to the texts from `find` that begin with it.
+    """Return a function for Click that completes a word with texts from `find` that begin with the word.
 
-    `find` gets the folder of the project that the command would use. Outside a project, nothing is completed.
+    `find` is called with the folder of the project that the command would use. Outside a project, nothing is
+    completed.
     """
 
     @wraps(find)
@@ -138,10 +139,10 @@ def limits(root: Path, ctx: click.Context, incomplete: str) -> Iterable[str]:
 
 
 def _newest_plan(root: Path, ctx: click.Context) -> dict[str, Any]:
-    """Return the plan.json of the campaign that the command line names, or of the newest campaign.
+    """Return the plan.json of the campaign that the command line names.
 
-    The newest campaign is that of the experiment that the command line names. Returns an empty mapping
-    without such a campaign.
+    If it names only an experiment, this is the newest campaign of the experiment. Returns an empty mapping if
+    the campaign does not exist.
     """
     results, name = _results(root), str(ctx.params.get("campaign") or ctx.params.get("a") or _experiment(ctx))
     if not name:

@@ -115,10 +115,10 @@ class Controller:
     def restore(self, testbed: Testbed | None, emit: Emit, force: bool = False) -> campaign.Restored:
         """Restore hosts that campaigns left changed, to the states that journals recorded.
 
-        If `testbed` is None, this is done on every testbed, except for hosts of running campaigns, and an
-        error of one testbed is reported as a problem before the next testbed is restored. With `force`,
-        leases that other campaigns hold on the hosts are taken over. If no host was left changed, none is
-        contacted. A lab that is down is reported as a problem.
+        If `testbed` is None, the hosts of all testbeds are restored, except those of running campaigns; an
+        error of a testbed is reported as a problem, and does not prevent others from being restored. With
+        `force`, leases that other campaigns hold on the hosts are taken over. If no host was left changed,
+        none is contacted. A lab that is down is reported as a problem.
         """
         restored = campaign.Restored()
         changed = campaign.changed_campaigns(self.project.results, testbed.name if testbed else "")

@@ -66,7 +66,7 @@ def options(*several: Callable[[Body], Body]) -> Callable[[Body], Body]:
 def flag(name: str, text: str) -> Callable[[Body], Body]:
     """Return an option that takes no value, with `text` as its help.
 
-    `name` has the option's name, and if need be its letter and the name of its parameter:
+    `name` is the option's name, optionally followed by its letter and the name of its parameter:
     `--all/-a/every_trial`.
     """
     return click.option(*name.split("/"), is_flag=True, help=text)
@@ -148,8 +148,8 @@ PICK = options(
 def in_project(body: Body) -> Body:
     """Call a command with its project's controller, a Request made from EXPERIMENT, and a Pick from PART.
 
-    The other arguments are passed by name. The command returns its exit code. It raises ProjectError if it is
-    called outside a project.
+    The other arguments are passed by name. The command returns its exit code. Raises ProjectError outside a
+    project.
     """
 
     @wraps(body)
@@ -173,5 +173,5 @@ def in_project(body: Body) -> Body:
 
 
 def _taken(kind: Callable[..., Any], names: Sequence[str], arguments: dict[str, Any]) -> Any:
-    """Remove the arguments with these names, and return the object that is made from them."""
+    """Remove the named arguments from `arguments`, and return the object that `kind` makes from them."""
     return kind(**{name: arguments.pop(name) for name in names if name in arguments})

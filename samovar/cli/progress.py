@@ -79,14 +79,14 @@ class CampaignProgress:
         self._idle: set[str] = set()
 
     def expect(self, plan: Plan, state: CampaignState, overhead_s: float = ASSUMED_OVERHEAD_S) -> None:
-        """Set the run's trials, their present states, and the overhead to assume until one is known."""
+        """Set the run's trials, their states, and the overhead to assume until an overhead is known."""
         self._assumed_overhead_s = overhead_s
         self._plan, self._states = plan, trial_states(plan, state)
         self.title = f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}"
 
     @property
     def remaining_s(self) -> float:
-        """The estimated seconds until all trials are done, with the mean overhead of the trials so far."""
+        """The estimated seconds until all trials are done, from the mean overhead of the trials so far."""
         testbeds = self.testbeds - len(self._idle)
         return remaining_s(self._open_traffic_s, self._overheads_s, testbeds, self._assumed_overhead_s)
 

@@ -1,4 +1,4 @@
-"""Show what a project has and what its testbeds are: files, the origin of values, scripts, facts of hosts."""
+"""Show the contents of a project: files, where values come from, scripts, facts of hosts."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def script_lines(
     of = f"{len(ids)} of {counted(len(plan.trials), 'trial')}"
     yield f"# {plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}: the scripts of {of}, in order"
     yield "# Placeholders stand for values known only during a run: <campaign>, <start>, and <KEY as found>"
-    yield "# for a value that `read` prints. If such a value decides which script runs, one of them is shown."
+    yield "# for a value that `read` prints. If such a value selects the script, only one script is shown."
     policy = policy_of(planned.experiment, planned.testbed, project.config)
     if policy.calibrate:
         yield "# Each distinct path is measured before its first trial, by scripts that are not shown."
@@ -145,7 +145,7 @@ def facts_lines(facts: Mapping[str, HostFacts]) -> Iterator[str]:
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a line for each finding, and if none stops a trial, a line that says so."""
+    """Yield a line for each finding; if no finding stops a trial, also yield a line that says so."""
     yield ""
     yield from (f"{'✗' if finding.stops else '?'} {finding}" for finding in findings)
     if not any(finding.stops for finding in findings):

@@ -1,7 +1,7 @@
-"""Show what has become of a campaign: its status at any time, and what commands print when they end.
+"""Show a campaign: its status at any time, and what commands print about it when they end.
 
 The status has a grid of the trials, running and failed trials, and the time remaining. The grid has a row per
-treatment and a symbol per replicate. It can be read without colour.
+treatment and a symbol per replicate. The grid can be read without colour.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FEW_TRIALS, FEW_REASONS, MOST_FINDINGS = 10, 5, 1000
 SHOWN_BY_ALL = " (--all shows them)"
 ENDS = ("campaign-finished", "campaign-interrupted")
 ASSUMED_OVERHEAD_S = MeasuredTimes().overhead.seconds
-"""The overhead in seconds that is assumed for a trial until one has been measured."""
+"""The overhead in seconds that is assumed for each trial until the overhead of one has been measured."""
 
 
 def remaining_s(
@@ -169,7 +169,7 @@ class CampaignStatus:
 
     @property
     def remaining_s(self) -> float:
-        """The estimated seconds until all trials are done, with the mean overhead of the trials so far."""
+        """The estimated seconds until all trials are done, from the mean overhead of the trials so far."""
         measured = [t.overhead_s for t in self.state.with_status("completed") if t.overhead_s is not None]
         testbeds = max(1, len(testbeds_of(self.plan.testbed)) - len(self.state.idle))
         return remaining_s([trial.resolved.duration_s for trial in self.open], measured, testbeds)
@@ -260,7 +260,7 @@ def _count_lines(status: CampaignStatus) -> Iterator[str]:
 
 
 def others_text(plan: Plan) -> str:
-    """Return how to get the results of the trials that a campaign's runs have left out."""
+    """Return how to run or merge the trials that a campaign's runs have left out."""
     if plan.shard:
         return f"the others are in other shards; to merge all: fab merge {plan.experiment}"
     return f"to run the others: {run_command(plan)}"

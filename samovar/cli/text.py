@@ -19,7 +19,7 @@ _TERMINAL_CONTROLS = re.compile(
 
 
 WIDEST = 60
-"""The largest width, in characters of the terminal, to which a cell of a table widens its column."""
+"""The largest width, in terminal characters, to which a cell can widen its column."""
 
 
 def harmless(text: str) -> str:

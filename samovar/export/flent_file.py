@@ -1,8 +1,8 @@
 """Write a data file of Flent 2 for each trial, from the exported tables of series and metrics.
 
 The files have version 4 of Flent's format. Flent can only plot results of its own tests, so each trial is
-presented as a result of its test `tcp_nup`. TCP flows become the numbered uploads of this test; Flent itself
-computes sums and averages over them.
+presented as a result of its test `tcp_nup`. TCP flows become numbered uploads of `tcp_nup`; Flent itself
+computes sums and averages over the uploads.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ median and the largest value at this time."""
 def write_flent_files(folder: Path, campaign: Path, about: Mapping[str, str], emit: Emit) -> None:
     """Write a data file for each trial in the tables of a folder.
 
-    A trial in which no flow has a series of throughput is left out with a warning.
+    A trial is left out with a warning if none of its flows has a throughput series.
     """
     metrics: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for row in _rows(folder / "metrics.csv"):
@@ -50,7 +50,7 @@ def write_flent_files(folder: Path, campaign: Path, about: Mapping[str, str], em
             text = json.dumps(data, ensure_ascii=False, allow_nan=False)
             (folder / f"{trial}.flent.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
         else:
-            emit(Event("warning", {"text": f"{trial}: not exported: no flow has a series of throughput"}))
+            emit(Event("warning", {"text": f"{trial}: not exported: no flow has a throughput series"}))
         emit(Event("exported", {"file": trial, "done": done, "of": len(metrics)}))
 
 

@@ -29,10 +29,10 @@ file."""
 class Format(NamedTuple):
     """A format of exports.
 
-    `suffix` is the end of its file names, `what` a description of its files, `tables` the tables that R must
-    write. `convert` writes files of the format from the CSV tables in a folder; it is None for the format
-    CSV, which needs no conversion. `require` raises ExportError if a Python package that the format needs is
-    not installed.
+    `suffix` is the end of its file names, `what` describes its files, and `tables` names the tables that R
+    must write. `convert` writes files of the format from the CSV tables in a folder; it is None for the
+    format CSV, which needs no conversion. `require` raises ExportError if a Python package that the format
+    needs is not installed.
     """
 
     suffix: str
@@ -91,11 +91,13 @@ def write_parquet(folder: Path, campaign: Path, about: Mapping[str, str], emit: 
 
 
 FORMATS: Mapping[str, Format] = {
-    "csv": Format(".csv", "a file per table of measures", MEASURES),
+    "csv": Format(".csv", "a file for each table of measures", MEASURES),
     "parquet": Format(
         ".parquet", "the same tables with types; needs pyarrow", MEASURES, write_parquet, require_pyarrow
     ),
-    "flent": Format(".flent.gz", "a data file of Flent per trial", ("metrics", "series"), write_flent_files),
+    "flent": Format(
+        ".flent.gz", "a Flent data file for each trial", ("metrics", "series"), write_flent_files
+    ),
 }
 
 

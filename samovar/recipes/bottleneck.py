@@ -132,8 +132,7 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
     the Gilbert model: it enters the bad state with probability p and leaves it with probability r. Every
     packet in the bad state is lost, so a burst lasts 1/r packets on average, and p/(p+r) of all packets are
     lost (netem's gemodel; S. Salsano, F. Ludovici, A. Ordine, Definition of a general and intuitive loss
-    model for packet networks, 2009). Raises RecipeError if no probabilities give this mean length and this
-    loss.
+    model for packet networks, 2009). Raises RecipeError if no p and r give this mean burst length and loss.
     """
     if not loss or burst_packets is None:
         return None
@@ -152,7 +151,7 @@ def _queue(
 ) -> tuple[str, tuple[str, ...]]:
     """Return arguments that set the queue discipline, and lines that its state must then show.
 
-    Both are empty without a rate.
+    Without a rate, the arguments and the lines are empty.
     """
     if plan.rate_bps is None:
         return "", ()

@@ -17,7 +17,7 @@ IP_UDP_BYTES = 28
 OVERLOAD = 4
 """A burst arrives at this multiple of the rate, so the buffer fills in a third of its drain time."""
 FULL_S, MOST_BURST_PACKETS = 0.15, 20_000
-"""How long a burst keeps the buffer full for the samples, and at most how many packets it sends for that."""
+"""How long a burst keeps the buffer full for sampling, and the most packets that it sends in this time."""
 MOST_PACED_S = 5.0
 PACED_PACKETS, PACED_PACKETS_WITHOUT_LOSS = 2000, 500
 PACED_FRAME_BYTES = 64 + IP_UDP_BYTES + ETHERNET_HEADER_BYTES
@@ -133,7 +133,7 @@ def render_calibration(
 
 
 def sampling_s(sampler: Recipe) -> float:
-    """Return the interval of queue samples while the buffer fills; short unless samples are expensive."""
+    """Return the interval of queue samples while the buffer fills: short unless samples are expensive."""
     usual_s = sampler.defaults.get("interval_s")
     return usual_s if isinstance(usual_s, float) and usual_s > SLOW_SAMPLING_S else SAMPLING_S
 

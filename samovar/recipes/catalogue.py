@@ -129,7 +129,7 @@ class Catalogue:
         return self.header("setting", name, os).change if name in self.names("setting", os) else "none"
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        """Return the step of which durations must be multiples, in seconds; None if any is accepted."""
+        """Return the time in seconds of which durations must be multiples; None if any is accepted."""
         return self.header(kind, name, os).duration_step_s
 
 

@@ -36,7 +36,10 @@ class Mistake(NamedTuple):
 def check_names(
     tree: nodes.Template, environment: Environment, kind: str, parameters: frozenset[str]
 ) -> Iterator[Mistake]:
-    """Yield the mistakes in a parsed recipe. Each block is checked on its own, as it is rendered."""
+    """Yield the mistakes in a parsed recipe.
+
+    Each block is checked separately, because it is rendered separately.
+    """
     from jinja2 import nodes
 
     for one in tree.find_all((nodes.Filter, nodes.Test)):
@@ -76,7 +79,7 @@ def _undefined(
 ) -> Generator[Mistake, None, frozenset[str]]:
     """Yield the names that neither samovar nor the recipe defines; return those that the recipe defines.
 
-    The use of a name outside the loop that defines it is not found here, only when the recipe is rendered.
+    A name that is used outside the loop that defines it is found only when the recipe is rendered.
     """
     from jinja2 import meta, nodes
 

@@ -1,6 +1,6 @@
 """Render the recipes of a host's settings with the values of a trial, in the order in which they are applied.
 
-Most values are those of the plan. Values of `rwnd` and `bpf` are computed here, those of `bottleneck` and
+Most values are taken from the plan. Values of `rwnd` and `bpf` are computed here, those of `bottleneck` and
 `adapter` in bottleneck.py, and those of `air` in wlan.py. Receive buffers for measured windows are computed
 in samovar/campaign/calibration/rwnd_calibration.py.
 """
@@ -93,7 +93,7 @@ def _links(
 def _receive_windows(
     name: str, resolved: Resolved, catalogue: Catalogue
 ) -> list[tuple[int, tuple[str, ...]]]:
-    """Return the receive windows of a host in bytes, each with the addresses of the peers that get it.
+    """Return the receive windows of a host in bytes, each with the addresses of the peers that it applies to.
 
     A flow's window overrides the host's. If a peer sends TCP flows, its other flows are ignored.
     """

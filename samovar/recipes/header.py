@@ -43,7 +43,7 @@ Offset = Annotated[int, types.whole_number("port", "an offset", "0", 0, 65535)]
 class CountPatterns(keys.Strict):
     """Patterns that match byte counts in the output of a generator's client.
 
-    The last match counts; its group is a number in units of `unit_bytes` bytes. `cc` finds the congestion
+    The last match counts; its group is a number in units of `unit_bytes` bytes. `cc` matches the congestion
     control of the sender's socket, if the client prints it. For a program that counts only whole blocks,
     `block` is the size of a block and `block_parameter` the parameter that changes it.
     """

@@ -46,7 +46,7 @@ class Recipe:
 
     @cached_property
     def blocks(self) -> frozenset[str]:
-        """The names of the blocks that the recipe defines. The body is parsed for this, not compiled.
+        """The names of the blocks that the recipe defines, from its parsed but not compiled body.
 
         Raises DefinitionError if the body is not Jinja2, lacks a required block, or uses an undefined name.
         """

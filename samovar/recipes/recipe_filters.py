@@ -33,8 +33,8 @@ class DelayStage:
     """Delay and impairments of one direction, applied to packets before they reach the bottleneck queue.
 
     A stage without matches applies to every packet that no other stage of the direction matches.
-    Probabilities are 0 to 1. `loss_states` holds the probabilities, at each packet, that a loss burst begins
-    and that it ends; None makes losses independent.
+    Probabilities are between 0 and 1. `loss_states` holds the probabilities, at each packet, that a loss
+    burst begins and that it ends; None makes losses independent.
     """
 
     name: str
@@ -51,7 +51,7 @@ class DelayStage:
 def netem(stage: DelayStage, shown: bool = False) -> str:
     """Return the arguments of tc's netem for a stage (tc-netem(8)).
 
-    If `shown` is true, they are in the form in which tc prints them.
+    If `shown` is true, the arguments are in the form in which tc prints them.
     """
     share = _percent_shown if shown else _percent
     time = tc_time if shown else tc_us
@@ -119,7 +119,7 @@ def tc_size(size_bytes: int) -> str:
 def u32(match: MatchPlan) -> str:
     """Return the arguments of tc's u32 classifier for a match (tc-u32(8)).
 
-    Ports are found only in packets without IP options.
+    Ports are matched only in packets without IP options.
     """
     # Filters of one prio are tried in the order in which they were added; one prio serves one protocol only.
     six = ":" in f"{match.from_subnet}{match.to_subnet}"
@@ -174,8 +174,8 @@ def dn_rate(rate_bps: int) -> int:
 def dn_after_queue_ms(stages: Sequence[DelayStage]) -> int:
     """Return how many ms of a direction's delay dummynet applies after the queue, 0 or 1.
 
-    The result is 1 if every packet is delayed by 1 ms or more, or by 2 ms or more if packets are reordered: a
-    stage before the queue must then still delay the packets that others overtake.
+    The result is 1 if every packet is delayed by at least 1 ms. If packets are reordered, the delay must be
+    at least 2 ms, because a stage before the queue must still delay the packets that others overtake.
     """
     least_us = 2000 if any(stage.reorder for stage in stages) else 1000
     every_packet = any(not stage.matches for stage in stages)

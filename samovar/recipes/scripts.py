@@ -19,7 +19,7 @@ BODY = "# ---- the step itself ----\n"
 """Separates, in every script, the functions that all scripts share from the script's own text."""
 FOUND = "---- as found ----"
 RESTORED = "---- as restored ----"
-"""Lines between the parts of the output of `finish`."""
+"""Separator lines between the parts of the output of `finish`."""
 STOP_GRACE_S = 60.0
 """A logger that is not stopped ends by itself after the duration of the longest traffic plus this many
 seconds. They include the phase `arm`, in which a lab's only processor may need half a minute to start all
@@ -27,7 +27,7 @@ programs."""
 
 
 class TrialScripts:
-    """Renders the scripts of one trial. They depend only on the trial, the catalogue and the campaign's name.
+    """Renders the scripts of one trial; they depend only on the trial, the catalogue and the campaign's name.
 
     Methods named `..._body` return text without the functions that all scripts share; `script` adds them.
     `was` is the state of a host before the trial, as the script `read` printed it.
@@ -227,7 +227,7 @@ class TrialScripts:
     def arm(self, host: str, offers: Mapping[str, str] = NO_VALUES) -> str | None:
         """Return the script that starts loggers and servers, prepares clients, then prints counters.
 
-        Returns None if the host has nothing to start. `offers` maps programs to what their `offer` printed.
+        Returns None if the host has nothing to start. `offers` maps programs to the output of `offer`.
         """
         programs = self.processes(host)
         recorders = [program for program in programs if program.kind != "generator"]
@@ -284,8 +284,9 @@ class TrialScripts:
     def follow(self, host: str, t0_ns: int, *starts: str) -> str:
         """Return the script that continues to watch after `traffic` or `follow` has printed an event.
 
-        Stop rules about clients of this host alone are applied on the host. The controller applies the other
-        rules; for them, the host prints when its clients in `named` end. `starts` runs before the watch.
+        The host applies stop rules that concern only its own clients. The controller applies the other rules;
+        the host reports the end of each client that such a rule waits for. The commands in `starts` run
+        before the watch.
         """
         flows = [ends for ends in self.flows if ends.client_host == host]
         clients = [ends.name("client") for ends in flows]
@@ -306,8 +307,8 @@ class TrialScripts:
         """Return text that gives a host's watch an order: `stop`, or NAME.halt or NAME.doubt for one client.
 
         NAME.halt ends the client. NAME.doubt is given after the client's server has ended, and makes the
-        client fail if it still runs. The host's long-lived shell must survive the text, so it has no special
-        built-in with a redirection.
+        client fail if it still runs. The host's long-lived shell must survive the text, so the text has no
+        special built-in with a redirection.
         """
         folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
         file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")

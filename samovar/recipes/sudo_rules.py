@@ -1,8 +1,8 @@
 """List commands that need root, as patterns of sudoers(5), for hosts where samovar does not log in as root.
 
-A pattern is a POSIX extended regular expression for a whole command, starting with the program's name. In it,
-`<interface>` means a testbed interface of the host, `<device>` a device that samovar creates, `<user>` the
-user who logs in, `<number>` a number without a sign, and `<words>` words without a slash.
+A pattern is a POSIX extended regular expression for a whole command, starting with the program's name. In a
+pattern, `<interface>` means a testbed interface of the host, `<device>` a device that samovar creates,
+`<user>` the user who logs in, `<number>` a number without a sign, and `<words>` words without a slash.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LONGEST = 1024
 """The longest regular expression that sudoers(5) accepts, in characters."""
 BOUND = "timeout -k 2 <number> "
 SIGNALS = "pkill -(TERM|KILL|USR1) -P [0-9]+ -x "
-"""Sends a signal to a lasting command: to those children of one process (-P) that have one name (-x)."""
+"""Sends a signal to a lasting command: to all children of a process (-P) with a given name (-x)."""
 
 _DEVICE = "sv-[a-z0-9-]+"
 _TOKENS = ("interface", "device", "user", "number", "words")
@@ -104,7 +104,7 @@ def _escaped(text: str) -> str:
 
 
 def _example(expression: str) -> str:
-    """Return an example that a regular expression matches: the first alternatives, without optional parts."""
+    """Return a text that a regular expression matches, with first alternatives and without optional parts."""
     text = _CLASS.sub(lambda match: match[1], expression)
     while (match := _GROUP.search(text)) is not None:
         chosen = "" if match[2] in ("?", "*") and match[2] else match[1]

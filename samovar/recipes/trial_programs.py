@@ -99,7 +99,7 @@ def parse_paces(text: str) -> tuple[Pace, ...]:
 
 @dataclass(frozen=True)
 class StopRule:
-    """Clients to end (`finish`) once all clients of `when` have ended."""
+    """When all clients in `when` have ended, the clients in `finish` are ended."""
 
     when: frozenset[str]
     finish: tuple[str, ...]

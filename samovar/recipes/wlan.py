@@ -22,7 +22,7 @@ ANY_RTS_BYTES = 65536
 def air_values(wlan: WlanPlan, hosts: Mapping[str, HostPlan], catalogue: Catalogue) -> Mapping[str, object]:
     """Return the values of setting `air`, with the keys of samovar/lab/devices/wlan/keys.c.
 
-    Settings of the whole network are those of its access point. Raises RecipeError for a rate that the
+    Settings of the whole network are taken from its access point. Raises RecipeError for a rate that the
     standard does not have.
     """
     radios = [_radio(hosts[name], catalogue) for name in wlan.hosts]

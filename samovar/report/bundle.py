@@ -24,7 +24,7 @@ COPIES = {
     "provenance": ("experiment.yaml", "testbed.yaml", "plan.json", "provenance.json", "journal.jsonl"),
     "data": ("tables/summary.csv", "tables/flows.csv", "tables/metrics.csv"),
 }
-"""The campaign's files that are copied to each of these folders of the bundle."""
+"""Maps each folder of the bundle to the campaign's files that are copied into it."""
 FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "text/csv"}
 """The media types of suffixes that Python's module mimetypes does not know on every system."""
 

@@ -86,7 +86,7 @@ class Campaign:
     def part(self) -> str:
         """How many trials of the plan have run, and how many are shown.
 
-        The text is empty if all have run and all are shown.
+        The text is empty if all trials have run and all are shown.
         """
         run, of = self.state.part_text(self.plan.ids), counted(len(self.plan.ids), "trial")
         shown = (

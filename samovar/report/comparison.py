@@ -40,7 +40,7 @@ VOLATILE_FACTS = ("boot_id", "disk_free_bytes", "clock_offset_s", "clock_error_s
 """Recorded facts about a host that are not compared, because they differ between any two campaigns."""
 COMPARISON_PDF, JUNIT = "comparison.pdf", "junit.xml"
 ELEMENTS = {FAILED: "failure", NO_DATA: "error"}
-"""The element that a JUnit test case gets for each verdict that does not pass."""
+"""For each verdict that does not pass, the XML element that reports it in a JUnit test case."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Change:
     """A metric of one treatment in A and B: medians over `n` pairs, the change and its interval.
 
     `ratio` is None unless all values of A are positive. `changed` tells whether the interval excludes a ratio
-    of 1, or a difference of 0 without a ratio. It is None without an interval, which needs at least
-    three pairs.
+    of 1, or a difference of 0 without a ratio. `changed` is None without an interval, which
+    needs at least three pairs.
     """
 
     metric: str
@@ -133,7 +133,7 @@ def parse_limit(text: str, outputs: Outputs) -> Limit:
 
 
 def change_of(row: Mapping[str, Any]) -> Change:
-    """Return the change that one row of the R package's table of changes states."""
+    """Return the change in one row of the R package's table of changes."""
 
     def interval(name: str) -> tuple[float, float, float] | None:
         middle, low, high = (row.get(name + end) for end in ("", "_lo", "_hi"))
@@ -239,9 +239,9 @@ def make_comparison(
 ) -> CampaignComparison:
     """Compare two campaigns; write PDF, page, junit.xml, figures and changes.csv into a folder.
 
-    R compares them, and first measures trials without measurements in the cache. Raises AnalysisError with
-    R's message if the campaigns have nothing in common. Raises ReportError if a limit is on a metric that was
-    not measured, or if the PDF cannot be made.
+    R first measures the trials that the cache lacks, and then compares the campaigns. Raises AnalysisError
+    with R's message if the campaigns have nothing in common. Raises ReportError if a limit is on a metric
+    that was not measured, or if the PDF cannot be made.
     """
     request: Json = {
         name: {"folder": str(side.campaign.folder)} | ({"part": side.part._asdict()} if side.part else {})

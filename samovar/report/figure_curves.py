@@ -19,7 +19,7 @@ Columns = dict[str, list[str]]
 NAMES = {"rtt": "RTT", "srtt": "srtt", "rto": "RTO", "cwnd": "cwnd", "ssthresh": "ssthresh"}
 ROWS_AT_ONCE = 10_000
 MISSING = ("", "NA", "NaN", "Inf", "-Inf")
-"""Entries that are not drawn, in a column of numbers."""
+"""Entries of a numeric column that are not drawn."""
 KINDS = ("line", "step", "points", "segments", "bars", "boxes")
 """Kinds of layouts that are drawn as curves."""
 OVER_LEVELS = ("bars", "boxes")
@@ -45,7 +45,7 @@ class CurveForm(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """The place of a trial in the table of trials; its part, levels and replicate as texts."""
+    """A trial: its index in the table of trials (`place`); its part, levels and replicate as texts."""
 
     place: int
     texts: Sequence[str]
@@ -107,7 +107,7 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
 def _read_tiles(figure: Json, layout: Json, columns: Columns, trials: Mapping[str, TableRow]) -> Json | None:
     """Return the panels of a heat map: levels of its rows and columns, and text and share of each cell.
 
-    The share places a cell's value between the smallest (0) and the largest value (1) of the figure.
+    The share is a cell's value scaled from 0 (the figure's smallest value) to 1 (its largest value).
     """
     names = [str(layout.get(name)) for name in ("x", "y", "value", "low", "high")]
     facets = tuple(str(one) for one in layout.get("facets") or [])
@@ -158,7 +158,7 @@ def _read_columns(file: Path) -> Columns:
 
 
 def _form_of_layout(layout: Json, columns: Columns) -> CurveForm | None:
-    """Return the form in figures.json; None if the figure has no curves, or if a column is missing.
+    """Return how figures.json describes the curves; None if the figure has none, or if a column is missing.
 
     If the PDF has a panel for each trial, the page shows these trials as curves of one panel, for comparison.
     A figure of kind `segments` keeps a panel for each trial, because its curves are segments, ACKs and so on.

@@ -12,7 +12,7 @@ PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Return a number as text without an exponent, with at most `digits` significant digits unless whole."""
+    """Return a number without an exponent; with at most `digits` significant digits if it is not whole."""
     if not math.isfinite(value):
         return "–"
     if value == 0 or (value == int(value) and abs(value) < 1e7):

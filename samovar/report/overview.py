@@ -22,7 +22,7 @@ STATES = {
     NOT_PICKED: "for another run",
     "left out": "not analysed",
 }
-"""What the analysis does with trials in each state, as the report prints it."""
+"""Maps each state of a trial to what the report prints about how the analysis treats such trials."""
 KERNELS = {"uml": "user-mode Linux", "native": "the machine’s own kernel"}
 ORDERS = {
     "sequential": "in the order of the factors",
@@ -236,7 +236,7 @@ def omissions(campaign: Campaign) -> Json:
 def reasons(campaign: Campaign, trial: str) -> list[str]:
     """Return the reasons of a trial's verdict or failure.
 
-    They are from its manifest if there is one, otherwise from the journal.
+    The reasons are from the trial's manifest if it has one, otherwise from the journal.
     """
     manifest = campaign.manifests.get(trial)
     if manifest is not None:

@@ -89,8 +89,8 @@ def _page(document: Json, pdf: Path, campaigns: Sequence[ListedCampaign], templa
 def trial_table(campaigns: Sequence[ListedCampaign], page_folder: Path) -> Json:
     """Return the factors, and a row for each trial in the order of the plans.
 
-    A row has the campaign, the campaign's folder relative to that of the page, the id, part, levels (empty
-    for a factor that the trial's part does not have), replicate, block, state and reasons.
+    A row has the campaign, its folder relative to `page_folder`, and the trial's id, part, levels (empty for
+    a factor that the part does not have), replicate, block, state and reasons.
     """
     parts = [part for _, campaign, _ in campaigns for part in campaign.plan.parts]
     factors = list(dict.fromkeys(factor for part in parts for factor in part.factors))
@@ -215,8 +215,8 @@ def data_url(picture: bytes) -> str:
 def write_index(results: Path, campaigns: Sequence[Path], others: Iterable[Path]) -> tuple[Path, list[str]]:
     """Write index.html into a results folder; return its path, and a line for each unreadable campaign.
 
-    `campaigns` are folders in the order of the index, `others` those of studies and comparisons. All links
-    are relative, so that the results folder can be moved.
+    `campaigns` are the folders of campaigns in the order of the index, `others` the folders of studies and
+    comparisons. All links are relative, so that the results folder can be moved.
     """
     rows: list[Json] = []
     unread: list[str] = []

@@ -53,7 +53,7 @@ class SummaryRow:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one expectation, a line of the scorecard; scorecard.json has the same fields."""
+    """The result of one expectation: one line of the scorecard. scorecard.json has the same fields."""
 
     say: str
     metric: str
@@ -125,7 +125,7 @@ def exit_status(verdicts: Iterable[str]) -> int:
 
 
 def judge(line: keys.Expect, summary: Sequence[SummaryRow], outputs: Outputs | None = None) -> Result:
-    """Return the result of one expectation. Every treatment that it selects must satisfy it."""
+    """Return the result of one expectation. Every treatment that the expectation selects must satisfy it."""
     rows = [row for row in summary if _selects(line, row)]
     known = (outputs or package_outputs()).metrics.get(line.metric)
     unit = "×" if line.relative_to else next((row.unit for row in rows), known.unit if known else "")
@@ -158,8 +158,8 @@ def _selects(line: keys.Expect, row: SummaryRow) -> bool:
 def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRow]) -> SummaryRow:
     """Return a row with its median divided by that of another treatment.
 
-    `base` has the levels in which the other treatment differs. The median is None if one of the two medians
-    is missing.
+    `base` has the levels of the other treatment that differ from those of the row. The median is None if one
+    of the two medians is missing.
     """
     levels, key = {**row.levels, **base}, (row.part, row.flow, row.metric)
     others = (other for other in summary if (other.part, other.flow, other.metric) == key)
@@ -200,10 +200,7 @@ def _expected_text(line: keys.Expect, unit: str) -> str:
 
 
 def _observed_text(rows: Sequence[SummaryRow], unit: str) -> str:
-    """Return the observed value with its interval, or the range of several treatments.
-
-    The number of trials is added.
-    """
+    """Return the observed value with its interval, or the range of treatments, and the number of trials."""
     values = [row.median for row in rows if row.median is not None]
     if not values:
         return "not measured"

@@ -176,15 +176,15 @@ def _section(section: Section, one: ReportedCampaign) -> Json:
 
 
 def _about(part: object, sections: Sequence[Section]) -> Section:
-    """Return the section for results of a part: the first section about this part, otherwise the first."""
+    """Return the section for results of a part: the first one about this part, otherwise the first of all."""
     return next((one for one in sections if part and one.part == part), sections[0])
 
 
 def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
     """Return the figures or tables that a section names, with the paths of their files in the study's folder.
 
-    A section that names no outputs shows the outputs of its part that no other section names. If no such
-    section is about an output's part, the first section about the campaign that names no outputs shows it.
+    A section that names no outputs shows the outputs of its part that no other section names. An output of
+    a part without such a section is shown by the campaign's first section that names no outputs.
     """
     made: dict[str, Json] = {}
     for output in one.document[kind]:
@@ -229,7 +229,7 @@ def _copy_outputs(reported: Sequence[ReportedCampaign], folder: Path) -> None:
 def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:
     """Yield each section's deviation from the original study, and its results that differ from expectations.
 
-    Sections with neither are left out.
+    Sections without a deviation and without such results are left out.
     """
     for section, one in sections:
         results = (result for result in one.results if _about(result.part, one.sections) is section)

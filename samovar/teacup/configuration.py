@@ -43,7 +43,7 @@ class TeacupEntry:
 
 
 class Configuration:
-    """The values of a configuration that was read.
+    """The values of a TEACUP configuration.
 
     `notes` collects pairs of a variable and a remark about values that have no counterpart. `routers` and
     `hosts` (end hosts) are control names.
@@ -63,7 +63,7 @@ class Configuration:
     def get(self, name: str, kind: type | tuple[type, ...], default: Any) -> Any:
         """Return TPCONF_name, or the default if it is missing.
 
-        If its type is wrong, add a note and return the default.
+        If TPCONF_name has the wrong type, add a note and return the default.
         """
         value = self.module.values.get(f"TPCONF_{name}", default)
         if isinstance(value, kind):
@@ -80,11 +80,11 @@ class Configuration:
         return list(self.get(name, (list, tuple), []))
 
     def text(self, name: str, default: str = "") -> str:
-        """Return TPCONF_name as text. It can be a number in the file: a flag is 0, '0', 1 or '1'."""
+        """Return TPCONF_name as text. Numbers are accepted: a flag is 0, '0', 1 or '1'."""
         return str(self.get(name, (str, int, float), default))
 
     def number(self, name: str, default: float) -> float:
-        """Return TPCONF_name as a number. If it is not one, add a note and return the default."""
+        """Return TPCONF_name as a number. If it is not a number, add a note and return the default."""
         try:
             return number(self.module.values.get(f"TPCONF_{name}", default))
         except NoCounterpartError as error:
@@ -161,7 +161,7 @@ class Configuration:
         return self._entries("traffic_gens", self.listed("traffic_gens"))
 
     def _entries(self, name: str, several: Any) -> list[TeacupEntry]:
-        """Return the entries of a list.
+        """Return the entries of TPCONF_name.
 
         In the file, an entry is (start, id, function call) for traffic, and (id, arguments) for queues.
         """
@@ -184,7 +184,7 @@ class Configuration:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """The values of all names in the configuration, and of V_ variables where these do not vary."""
+        """The values of all names in the configuration, and the default value of each V_ variable."""
         first = [one.levels[0] for one in self._all_parameters.values() if one.levels]
         varied = {name: value for level in first for name, value in level.items()}
         return {**self.module.values, **varied, **dict(self.items("variable_defaults"))}
@@ -218,7 +218,7 @@ def _without_port_and_domain(control: str) -> str:
 def _parameter(
     key: str, names: Sequence[Any], shorts: Sequence[Any], values: Sequence[Any], extras: Mapping[str, Any]
 ) -> Parameter:
-    """Return a parameter. If it sets several variables, each of its levels gives a value to all of them."""
+    """Return a parameter. If it sets several variables, each of its levels has a value for every variable."""
     labels, levels = [], []
     for value in values:
         together = list(value) if len(names) > 1 and isinstance(value, list | tuple) else [value]

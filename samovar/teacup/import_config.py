@@ -117,7 +117,7 @@ def _experiment(
 ) -> tuple[dict[str, Any], Spread]:
     flows = list(flows_of(config))
     if not flows:
-        raise config.refuse("has no entry of TPCONF_traffic_gens that has a counterpart in samovar")
+        raise config.refuse("no entry of TPCONF_traffic_gens has a counterpart in samovar")
     targets = [target for _, several in flows for target in several]
     if bottleneck is not None:
         targets += path_targets(config, bottleneck, catalogue)
@@ -145,7 +145,7 @@ def _experiment(
 
 
 def _nested(constant: Mapping[str, Any], bottleneck: BottleneckQueues | None) -> dict[str, Any]:
-    """Return the constant values as the mappings of a file: path, settings, and traffic by label."""
+    """Return the constant values nested as in an experiment file: path, settings, and traffic by label."""
     found: dict[str, Any] = {}
     for key, value in constant.items():
         owner, _, own = key.rpartition(".")

@@ -57,7 +57,7 @@ LOGS = {
     "web10g.log.gz": ("tcp-info", web10g_as_tcp_info),
     "ttprobe.log.gz": ("tcp-probe", ttprobe_as_tcp_probe),
 }
-"""TEACUP's logs of TCP's state: the samovar logger whose format each is converted to, and the converter.
+"""For each TEACUP log of TCP's state: the samovar logger whose format it is converted to, and the converter.
 
 SIFTR's log is copied unchanged.
 """
@@ -127,7 +127,8 @@ def import_results(source: Path, results: Path) -> ImportedResults:
     trials = sorted(_read_trials(source, notes), key=lambda one: one.start_s)
     if not trials:
         why = f" ({notes[0]})" if notes else ""
-        raise CampaignError(f"{source}: no trial of TEACUP, with TESTID_HOST_{UNAME} and captures{why}")
+        files = f"TESTID_HOST_{UNAME} and captures"
+        raise CampaignError(f"{source}: no TEACUP trial found, which would have files {files}{why}")
     name = re.sub(r"[^A-Za-z0-9-]+", "-", source.resolve().name).strip("-") or "teacup"
     folder = results / name / f"teacup-{datetime.fromtimestamp(trials[0].start_s, UTC):%Y%m%d-%H%M%S}"
     if folder.exists():
@@ -282,7 +283,7 @@ def _testbed(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str]) ->
 
 
 def _link(address: str) -> str:
-    """Return the name of the link of an address, which is its /24 network, as TEACUP assumes."""
+    """Return the name of an address's link: the address's /24 network, because TEACUP's networks are /24."""
     return "net-" + "-".join(address.split(".")[:3])
 
 

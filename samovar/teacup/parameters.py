@@ -120,10 +120,7 @@ def _table(target: Target, parameters: Sequence[Parameter], names: Names) -> Tab
 
 
 def _groups(number: int, together: Sequence[Row]) -> list[Row]:
-    """Return the parameters in groups.
-
-    Parameters are in the same group if some value depends on them together.
-    """
+    """Return groups of parameters: the parameters that one value depends on are in the same group."""
     group_of = {one: {one} for one in range(number)}
     for numbers in together:
         merged = set[int]().union(*(group_of[one] for one in numbers))

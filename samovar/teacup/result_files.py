@@ -1,4 +1,4 @@
-"""Read the files of a TEACUP results folder: the trial and host of each, captures, logs."""
+"""Read a TEACUP results folder: find the trial and host of each file, and read captures and logs."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class Stream:
 
     @property
     def flow(self) -> tuple[str, str, str, int]:
-        """The protocol, hosts and port; streams of several trials with equal values are one flow."""
+        """The key of a flow: protocol, hosts, port. Streams of several trials with one key are one flow."""
         return self.protocol, self.sender, self.receiver, min(self.ports)
 
     @property
     def ends(self) -> tuple[tuple[str, int], tuple[str, int]]:
-        """Both ends, each with its port."""
+        """The source and destination addresses, each with its port."""
         return (self.source, self.ports[0]), (self.destination, self.ports[1])
 
 
@@ -178,7 +178,7 @@ def _as_trace(
     header: str,
     trace: Callable[[Mapping[str, str]], Iterator[object]],
 ) -> str:
-    """Return a log as the CSV of a trace. Its header, and lines that were cut off, are skipped."""
+    """Return a log as the CSV of a trace, without the log's header and without lines that were cut off."""
     lines: list[Sequence[object]] = [[header]]
     for row in csv.reader(text.splitlines()):
         try:

@@ -15,7 +15,7 @@ from samovar.teacup.parameters import Names, NoCounterpartError, Target
 from samovar.teacup.static_python import UnreadableError
 
 UNLIMITED, MOST_PACKETS = "1000mbit", 1000
-"""The defaults for an entry without a rate, or without a size of its queue (in packets)."""
+"""Defaults for an entry without a rate, and for one without a queue size (in packets)."""
 PACKET_BYTES, FRAME_BYTES = 600, 1500
 """Packet sizes with which TEACUP and samovar convert a queue of one BDP to packets; samovar's is the MTU."""
 DIRECTIONS = ("down", "up")
@@ -26,7 +26,7 @@ OTHERS = ("delay", "loss", "rate", "queue_disc_params", "bidir", "attach_to_queu
 
 @dataclass
 class BottleneckQueues:
-    """The bottleneck: its router, and the networks on its two sides; data comes from the first.
+    """The bottleneck: its router and the networks on its two sides; data comes from the first network.
 
     `queues` has the entry of each direction. `classes` maps each class to the entries of its directions, and
     `ends` maps each class to its source and destination.
@@ -61,7 +61,7 @@ def _with_entry(
     ends = [config.network(entry.read(name, config.defaults)) for name in ENDS]
     sides = [next((one for one in own if one.overlaps(end)), None) for end in ends]
     if sides[0] is None or sides[1] is None or sides[0] == sides[1]:
-        where = "each of its ends in TPCONF_host_internal_ip"
+        where = "each end of the queue in TPCONF_host_internal_ip"
         raise NoCounterpartError(f"{router[:40]} has no interface to {where}")
     path = path or BottleneckQueues(router, (sides[0], sides[1]))
     if set(path.sides) != set(sides):
@@ -105,7 +105,7 @@ def path_targets(
         return Target(f"path.{key}", _variables(queues, *arguments), by_direction)
 
     def queue_target(key: str, value: Callable[[TeacupEntry, Names, str], str]) -> Target:
-        """Return the target of a key, which has a single value if both directions have the same."""
+        """Return the target of a key: a mapping by direction, or one value if both directions share it."""
 
         def one_or_two(names: Names) -> Any:
             found = {direction: value(entry, names, direction) for direction, entry in queues.items()}

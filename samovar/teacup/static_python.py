@@ -1,7 +1,7 @@
 """Read a Python module of assignments without executing it: constants, names, arithmetic, lists and loops.
 
-TEACUP's configuration is a Python 2 program. A line that cannot be computed from the text alone is listed.
-Sizes of values and files, and the number of statements, are limited.
+TEACUP's configuration is a Python 2 program. Lines that cannot be evaluated without executing code are
+listed. Sizes of values and files, and the number of statements, are limited.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def evaluate(node: ast.expr, names: Mapping[str, Value]) -> Value:
 
 
 def parse(text: str, file: str, mode: str = "exec") -> Any:
-    """Return the syntax tree of a text; raises DefinitionError without quoting the text (passwords)."""
+    """Return the syntax tree of a text; raises DefinitionError without the text (it can have passwords)."""
     try:
         return ast.parse(text, mode=mode)
     except SyntaxError as error:
@@ -178,7 +178,7 @@ def _listed(value: Value) -> list[Value]:
 def _limited(value: Value) -> Value:
     """Return a value; raises UnreadableError if it is too large.
 
-    The search through the value stops at the limit.
+    The check stops as soon as the limit is exceeded.
     """
     left, waiting = MOST_VALUES, [value]
     while waiting:
@@ -196,10 +196,7 @@ def _limited(value: Value) -> Value:
 
 
 def _of_numbers(compute: Callable[..., Value]) -> Callable[..., Value]:
-    """Return an operator that accepts only numbers.
-
-    With a list or a text, the result could have any length.
-    """
+    """Return an operator that accepts only numbers: results for lists or texts could have any length."""
 
     def checked(left: Value, right: Value) -> Value:
         if not isinstance(left, int | float) or not isinstance(right, int | float):

@@ -80,7 +80,7 @@ GENERATORS: Mapping[str, Generator] = {
         "game", "clients", "server",
         {"c2s_interval": ("interval", seconds), "c2s_psize": ("length", whole_bytes),
          "s2c_interval": ("reply_interval", seconds)},
-        "the sizes of the game's packets are the generator's own",
+        "samovar's generator has packet sizes of its own",
     ),
     "start_dash_streaming_dashjs": Generator(
         "dash", "serv", "client", {"chunk_size": ("cycle", seconds)}, "requested without a browser"

@@ -193,7 +193,7 @@ def test_each_generator_is_a_flow(
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client='zz', server='b'\")"), "zz is not one of TPCONF_hosts"),
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client=(\")"), "not Python"),
         (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
-        (small(queues=QUEUE.replace("dest='172.16.11.0/24'", "dest='10.0.0.0/8'")), "no interface to each of its ends"),
+        (small(queues=QUEUE.replace("dest='172.16.11.0/24'", "dest='10.0.0.0/8'")), "no interface to each end of the"),
         (small(parameters="'x': (['V_x'], ['x'], [1, 2], {})", varied="'x'"), "changes nothing that could be translated"),
         (small(parameters="'x': (['V_aqm'], ['x'], ['pfifo', 'nosuch'], {})", varied="'x'"), "samovar has no queue discipline nosuch"),
         (small(more="TPCONF_host_os = {'b': 'CYGWIN'}\n"), "b ran CYGWIN"),

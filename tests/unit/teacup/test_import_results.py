@@ -214,7 +214,7 @@ def test_a_folder_without_trials_is_refused_in_a_sentence(
         put(old, "x_src_uname.log", "Linux")
     assert run_commands(["import", "teacup-results", str(old)], project) == 1
     error = capsys.readouterr().err.replace("\n", " ")
-    assert "not a folder" in error or "no trial of TEACUP" in error
+    assert "not a folder" in error or "no TEACUP trial" in error
     assert not (project / "results").exists()
 
 
