@@ -159,7 +159,7 @@ class HostPool:
                     self._context.report("host-back", host=host, seconds=seconds)
 
     def _cycle_power(self, host: str, suspect: _SuspectHost) -> None:
-        """Cycle the power of a host that does not answer, and give it its boot_timeout to answer.
+        """Cycle the power of a host that does not answer, and extend its time limit to boot_timeout from now.
 
         Does nothing if the host has no power command, was power-cycled for this failure before, or was
         power-cycled POWER_CYCLES times in this run.

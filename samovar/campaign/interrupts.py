@@ -38,8 +38,8 @@ TWICE_S = 0.5
 process of a job, and a wrapper such as `make` or `timeout` may pass it on to its child."""
 FIRST_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECOND_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Signals that end the process at once after a first one. SIGHUP is not among them, because closing a
-terminal may send it more than once."""
+"""Signals that end the process at once if they follow a first signal. SIGHUP is not among them, because
+closing a terminal may send it more than once."""
 AGAIN_S = 0.05
 """The time after which an interrupt that Python has discarded is raised again."""
 NOTICE = b"\ninterrupted: ending in good order; interrupt again to end at once\n"

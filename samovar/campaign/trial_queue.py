@@ -15,7 +15,7 @@ CanRun = Callable[[Trial], bool]
 TrialEnd = Literal["done", "failed", "returned"]
 """How a trial ended on the testbed that took it. "returned" means that another testbed may run it."""
 LOOKAHEAD = 64
-"""To balance treatments between testbeds, a trial is chosen among this many of the next open trials."""
+"""To balance treatments between testbeds, the next trial is chosen among this many open trials."""
 
 
 def treatment_of(trial: Trial) -> Hashable:

@@ -24,7 +24,7 @@ _OFFLOADS = {
 class Interface:
     """A network interface; `offloads` lists which of tso, gso, gro and lro are enabled.
 
-    `max_mtu_bytes` is the largest MTU that its driver accepts, or None if it is unknown.
+    `max_mtu_bytes` is the largest MTU that the interface's driver accepts, or None if it is unknown.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Sudo:
 def parse_sudo(text: str) -> Sudo | None:
     """Parse the lines `user NAME`, `path PROGRAM PATH` and `may PATTERN` of the fact `sudo`.
 
-    Returns None without a line `user`, which means that root logs in and needs no sudo.
+    Returns None if the line `user` is missing: root logs in then, and needs no sudo.
     """
     lines = [line.partition(" ") for line in text.splitlines()]
     users = [rest for word, _, rest in lines if word == "user"]
@@ -128,7 +128,8 @@ def parse_ethtool(pattern: str, text: str) -> tuple[str, ...]:
 def parse_cc_parameters(text: str) -> dict[str, tuple[str, ...]]:
     """Parse names of files and sysctls that hold parameters; return the parameters by congestion control.
 
-    Such names are /sys/module/tcp_cdg/parameters/window (Linux) and net.inet.tcp.cc.cdg.beta_delay (FreeBSD).
+    Examples of names are /sys/module/tcp_cdg/parameters/window (Linux) and net.inet.tcp.cc.cdg.beta_delay
+    (FreeBSD).
     """
     found: dict[str, tuple[str, ...]] = {}
     pattern = r"(?:/tcp_(?=\w+/p)|\.cc\.)(\w+)(?:/parameters/|\.)(\w+)$"

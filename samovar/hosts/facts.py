@@ -17,7 +17,7 @@ from samovar.recipes import Catalogue, Recipe, SudoCommand, quote
 
 DEADLINE_S = 60.0
 LINUX_CC_NAMES = {"newreno": "reno"}
-"""Linux names of congestion controls, by their names on other operating systems."""
+"""Maps names of congestion controls on other operating systems to their Linux names."""
 CLOCK_READINGS = 3
 # fmt: off
 DEFAULT_PROGRAMS = (

@@ -98,7 +98,7 @@ def machines_of(testbed: Testbed) -> dict[str, Machine]:
 def _ipmitool(host: str, ipmi: Ipmi, action: Action) -> list[str]:
     """Return the command line of ipmitool for an action on a host's power.
 
-    With -f, ipmitool reads the password from its file, so that the list of processes does not show it.
+    With -f, ipmitool reads the password from a file, so that lists of processes do not show it.
     """
     if shutil.which("ipmitool") is None:
         raise TestbedError(f"{host}: power {action}: ipmitool is not installed; apt install ipmitool")

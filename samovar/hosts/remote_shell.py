@@ -1,7 +1,7 @@
 """Run scripts in one long-lived shell per host, through a text protocol whose answers all have a time limit.
 
-The shell (shell.sh, POSIX sh only) reads commands from the SSH channel. It runs each script in a background
-child, so that meanwhile it can read a command to kill the script, and notices when the channel ends because
+The shell (shell.sh, POSIX sh only) reads commands from the SSH channel. The shell runs each script in a
+background child; meanwhile it can read a command to kill the script, and notice when the channel ends because
 the controller is gone. docs/decisions/0003-one-shell-per-host.md explains why.
 """
 
@@ -53,7 +53,7 @@ class ShellFolder:
 class ScriptFrame:
     """The result of a script as the shell sends it.
 
-    `host_seconds` is its duration as the host measured it; None if the host has no /proc/uptime.
+    `host_seconds` is the script's duration as the host measured it; None if the host has no /proc/uptime.
     """
 
     exit_code: int

@@ -1,4 +1,4 @@
-"""The result of a script that ran on a host: output, exit code and times; and the errors made from it."""
+"""The result of a script on a host: output, exit code and times; and the errors of failed scripts."""
 
 from __future__ import annotations
 

@@ -267,9 +267,9 @@ class Session:
     def _beat(self, connection: SshConnection, shell: RemoteShell, stopped: threading.Event) -> None:
         """Send heartbeats until `stopped` is set, so that controller and host notice each other's absence.
 
-        At each interval, the host's shell gets a command that tells it that its controller is alive
-        (samovar_listen in shell.sh). The SSH server gets a request too; if it does not answer, the connection
-        is closed. TCP alone would take a quarter of an hour to notice a cut link.
+        At each interval, a command tells the host's shell that its controller is alive (samovar_listen in
+        shell.sh). The SSH server gets a request too; if it does not answer, the connection is closed. TCP
+        alone would take a quarter of an hour to notice a cut link.
         """
         while not stopped.wait(self.target.keepalive_s):
             with suppress(OSError, EOFError):  # the thread that uses a lost connection gets the error

@@ -32,7 +32,7 @@ OVERHEAD_BYTES = 192 * 2**20
 """A QEMU process takes this much memory in addition to that of its machine, for devices and translated code
 (tb-size)."""
 BOOT_S = {"KVM": 20, "TCG": 90}
-"""The seconds that a virtual machine takes to boot if it has a processor for itself, by accelerator."""
+"""The boot time in seconds of a virtual machine that has a processor for itself, by accelerator."""
 PATIENCE = 9
 """The time limit of a boot is this many times the estimated boot time."""
 FREEBSD_CARDS = {"em": "e1000", "vtnet": "virtio-net-pci", "re": "rtl8139", "igb": "igb", "vmx": "vmxnet3"}
@@ -379,7 +379,7 @@ def _cloud_config(
 ) -> Mapping[str, object]:
     """Return the configuration that cloud-init applies when a Linux machine boots for the first time.
 
-    It installs a systemd unit, which then runs at every boot.
+    The configuration installs a systemd unit, which then runs at every boot.
     """
     environment = shell_environment((templates,))
 

@@ -36,7 +36,7 @@ class SegmentPort:
 class Node:
     """One host of the lab: its addresses, and its gateway to each subnet to which it is not connected.
 
-    `control` is its address on the control network. `forwards` is True for a router.
+    `control` is the host's address on the control network. `forwards` is True for a router.
     """
 
     name: str
@@ -183,7 +183,7 @@ def _gateways(testbed: Testbed, host: str, links: Sequence[Segment]) -> Mapping[
     """Return a host's gateway to each subnet to which it is not connected, on the route with fewest routers.
 
     Only hosts with the role router forward packets. Of equally short routes, the one that comes first in the
-    order of the testbed file is taken.
+    testbed file is taken.
     """
     addresses = {(port.host, port.interface): port.address.ip for link in links for port in link.ports}
     gateways: dict[IPv4Network, IPv4Address] = {}

@@ -3,8 +3,8 @@
 Since version 6.7, Linux advertises a share of the receive buffer as the window. The share is the payload of a
 segment divided by the memory that the segment takes, in 256ths (net/ipv4/tcp_input.c, tcp_measure_rcv_mss).
 First, the setting `rwnd` limits the window in the route, as on older kernels. Then one connection measures
-the share (recipe `step/window`). The block `fit` of the recipe `rwnd` sets the buffer to the requested window
-divided by the measured share.
+the advertised share (recipe `step/window`). The block `fit` of the recipe `rwnd` sets the buffer to the
+requested window divided by the measured share.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def render_window_probe(
 ) -> ProbeScripts:
     """Return the scripts of a window probe: one connection, on a port that no flow of the trial uses.
 
-    Sender and receiver wait for each other at most `limit_s`. Afterwards both clear the TCP metrics that they
-    have cached from the connection. `before` has the states of hosts before the trial.
+    Sender and receiver wait for each other at most `limit_s`. Afterwards sender and receiver clear the TCP
+    metrics that they cached from the connection. `before` has the states of hosts before the trial.
     """
     used = {ends.flow.port + offset for ends in scripts.flows for offset in ends.recipe.header.ports}
     values: Mapping[str, object] = {

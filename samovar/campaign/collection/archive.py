@@ -40,7 +40,7 @@ class Archived(NamedTuple):
 
 
 def archive_traces(folder: Path, emit: Emit) -> Archived:
-    """Move a campaign's traces to an archive in its folder, after checking that it restores each of them.
+    """Move a campaign's traces to an archive in its folder, after checking that each can be restored from it.
 
     Raises CampaignError if the campaign is running, is archived already, or has changed files.
     """

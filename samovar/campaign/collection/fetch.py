@@ -1,4 +1,4 @@
-"""Fetch a trial's files from a host: compress, checksum, copy and verify them, then delete them there."""
+"""Fetch a trial's files from a host: compress, checksum, copy and verify them, then delete the originals."""
 
 from __future__ import annotations
 

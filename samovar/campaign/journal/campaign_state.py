@@ -51,7 +51,7 @@ class TrialState:
 
     @property
     def last_result(self) -> str:
-        """The result of the last attempt that was not interrupted; empty without such an attempt."""
+        """The result of the last attempt that was not interrupted; empty if all were interrupted."""
         return self.earlier if self.status in ("in flight", "interrupted") else self.result
 
 

@@ -58,7 +58,7 @@ class BootSettings:
     def apply(self, scripts: TrialScripts) -> None:
         """Apply a trial's boot settings on its hosts, and restore boot settings that it does not request.
 
-        The hosts that need a reboot for this are rebooted at the same time, each once. Raises TestbedError.
+        Hosts that need a reboot are rebooted at the same time, and only once. Raises TestbedError.
         """
         wanting = [host for host in scripts.resolved.hosts if scripts.settings(host, True)]
         others = [host for host in self._saved if host not in wanting]

@@ -1,8 +1,9 @@
 """Run the traffic of a trial: start it on all hosts at the same time, and watch it until it ends on all.
 
-While it runs, the throughput is read from the interface counters of the receiving hosts. A counter is read as
-a small file over the existing SSH connection, which starts no program on the host. Hosts without such counter
-files, as on FreeBSD, are left out. The progress display shows the throughput; the verdict does not use it.
+While the traffic runs, the throughput is read from the interface counters of the receiving hosts. A counter
+is read as a small file over the existing SSH connection, which starts no program on the host. Hosts without
+such counter files, as on FreeBSD, are left out. The progress display shows the throughput; the verdict does
+not use it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Check:
     """A requested value compared with the observed one.
 
     `tolerance`, such as "± 4%", states how far the observed value may differ from the requested one. Without
-    a tolerance, either the two must be equal, or `requested` states a bound such as "at most 3 ms".
+    a tolerance, the two values must be equal, unless `requested` states a bound such as "at most 3 ms".
     `severity` is the verdict of the trial if this check fails.
     """
 

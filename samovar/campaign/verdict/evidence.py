@@ -98,11 +98,12 @@ class CounterSpan:
 class Evidence:
     """Everything that the checks of one trial need. Each phase of the trial adds its findings.
 
-    The states `before`, `as_set`, `found` and `restored` of each host were read before any change, after the
-    settings were applied, after the traffic, and after the host was restored. `counters` were read before and
-    after the traffic. `network` was read before the first trial of this run. `halted` has the clients that
-    were stopped, or not even started, because of a stop rule. `started` (by client) and `traffic_over` (by
-    host) are seconds since the epoch by the host's clock. `checks` has the results of the checks.
+    `before` has each host's state before any change, `as_set` after the settings were applied, `found` after
+    the traffic, and `restored` after the host was restored. `counters` were read before and after the
+    traffic. `network` has the MTUs and routes from before the first trial of this run. `halted` has the
+    clients that were stopped, or not even started, because of a stop rule. `started` maps clients, and
+    `traffic_over` hosts, to seconds since the epoch by the host's clock. `checks` has the results of all
+    checks that were run.
     """
 
     scripts: TrialScripts

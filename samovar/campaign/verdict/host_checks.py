@@ -97,7 +97,7 @@ def _check_unchanged(
 
 
 def check_foreign_shaping(evidence: Evidence) -> Iterator[Check]:
-    """Check that before the traffic nothing shaped packets on a host except the settings of the trial.
+    """Check that only the settings of the trial shaped packets on a host before the traffic.
 
     If the program that lists queue disciplines and rules failed, the trial is suspect. If the program is not
     installed, the check passes.

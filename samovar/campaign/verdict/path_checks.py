@@ -228,10 +228,10 @@ def _check_rate(
 ) -> Check:
     """Compare the requested rate of a bottleneck with its rate while packets waited in its queue.
 
-    The rate is measured between successive samples if the queue cannot have been empty in between: at the
-    requested rate, sending the queues of both samples takes at least the time between the samples. If too few
-    pairs of samples qualify, or if reading a sample takes so long that the rate is too uncertain, the check
-    passes with the rate reported as unknown.
+    The rate is measured between two successive samples if the queue cannot have been empty in between: at the
+    requested rate, sending both queues takes at least the time between the samples. If too few pairs of
+    samples qualify, or if reading a sample takes so long that the rate is too uncertain, the check passes
+    with the rate reported as unknown.
     """
     pairs = [
         (early, late)
@@ -281,8 +281,8 @@ def plausible_losses(lost: int, sent: int, share: float, states: tuple[float, fl
     """Return whether a number of lost packets lies within the 99.9 % interval of the binomial distribution.
 
     `share` is the requested loss rate. For losses in bursts, `states` has the transition probabilities (p, r)
-    of a Gilbert chain. The variance of the number of losses is then larger than the binomial one by the
-    factor (1 + s) / (1 - s) with s = 1 - p - r, so both numbers of packets are divided by this factor.
+    of a Gilbert chain. The variance of the number of losses then exceeds the binomial variance by the factor
+    (1 + s) / (1 - s) with s = 1 - p - r, so `lost` and `sent` are divided by this factor.
     """
     if states is not None:
         memory = 1 - sum(states)

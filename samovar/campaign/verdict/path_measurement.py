@@ -1,7 +1,7 @@
 """Parse the output of path calibration scripts into the measurement of one direction of the path.
 
 The calibration sends a burst of packets, which fills the queue at the router and shows rate and buffer. Then
-it sends paced packets, which do not fill the queue and show losses, duplicates and reordering.
+the calibration sends paced packets, which do not fill the queue, and show losses, duplicates and reordering.
 """
 
 from __future__ import annotations
@@ -166,9 +166,9 @@ def _paced_values(paced: Sequence[PacketArrival], sent: int) -> dict[str, Any]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Parse a JSON object; return an empty one if it is incomplete.
+    """Parse a JSON object; return an empty object if the text is incomplete.
 
-    It is incomplete if iperf3's server was stopped early.
+    iperf3's output is incomplete if its server was stopped early.
     """
     try:
         value = json.loads(text)

@@ -215,7 +215,7 @@ def _count_packets(capture: CaptureSummary, data: bytes, record: struct.Struct, 
 
 
 def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, size: int) -> None:
-    """Add one packet to the counts of its stream. This runs for every captured packet, so it must be fast."""
+    """Add one packet to the counts of its stream. This runs for every captured packet, and must be fast."""
     protocol = data[frame + 23]
     key = (TCP, data[frame + 26 : frame + 38]) if protocol == TCP else _key(protocol, data, frame)
     stream = streams.get(key)

@@ -13,8 +13,8 @@ from samovar.campaign.verdict.socket_checks import FlowKey, check_largest_window
 from samovar.campaign.verdict.traces import UNREADABLE, open_lines
 
 COLUMNS: Mapping[str, tuple[int, ...]] = {"1.2": (25, 26, 27, 28), "1.3": (27,)}
-"""For each version of SIFTR, how many columns a log can have. Both versions have had 27 columns, so only
-the log's header tells the version."""
+"""The numbers of columns that a log can have, for each version of SIFTR. A log of either version may have 27
+columns, so only its header tells the version."""
 HASH_COLUMNS: Mapping[str, int] = {"1.2": 1, "1.3": 0}
 """For each version, the number of columns between direction and time: 1.2 has a hash there, which shifts all
 later columns by one."""
@@ -29,9 +29,9 @@ TICK_S = 0.01
 class SiftrLog:
     """The content of a SIFTR log: header, footer, and a summary of the lines between them.
 
-    `lines` is the number of these lines, and `columns` has every number of columns that occurs in them.
-    `windows` maps flows to the largest window that the receiver offered. `ports` has the pairs of local and
-    foreign port.
+    `lines` is the number of lines between header and footer; `columns` has each number of columns that occurs
+    in these lines. `windows` maps flows to the largest window that the receiver offered. `ports` has the
+    pairs of local and foreign port.
     """
 
     header: Mapping[str, str]
