@@ -53,9 +53,9 @@ query_completion <- function(requests) {
 #' until the flow ends.
 #'
 #' @param requests Log of a client of `dash`, see [read_requests()].
-#' @return A data.table, a row per complete chunk: `t_ns` (arrival of its last byte, since attribute `epoch_s`), `play_s`, `bitrate_bps`, `stall_s` (the
-#'   stall before the chunk), `ahead_s` (play time left in the buffer, including the chunk, when it had arrived). Attributes: `startup_s` (from the first
-#'   request; NA if no chunk was completed), `rebuffering_s` and `stalls` (time and number of all stalls, including one at the end), `epoch_s`.
+#' @return A data.table, a row per complete chunk: `t_ns` (arrival of its last byte, since attribute `epoch_s`), `play_s`, `bitrate_bps`, `stall_s` (the stall
+#'   before the chunk), `ahead_s` (play time in the buffer just after the chunk arrived). Attributes: `startup_s` (from the first request; NA if no chunk was
+#'   completed), `rebuffering_s` and `stalls` (time and number of all stalls, including one at the end), `epoch_s`.
 #' @source 3GPP TS 26.247, clause 10.2, for the metrics; own definition of the model.
 #' @examples
 #' video <- play_video(read_requests(samovar_example("video-client.csv.gz")))

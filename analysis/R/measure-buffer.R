@@ -111,10 +111,10 @@ collapse_cause <- function(i, j, x) {
 #' before the reduction, in whole segments, less RTT_min * local rate / MTU. If there is a sample for every packet, this cwnd counts the dropped packet,
 #' which was never in the buffer; in this case one packet is subtracted.
 #'
-#' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits between
-#' N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets. If packets reach the queue in
-#' bursts of b packets (because of a busy host or a coarse timer), the queue overflows when its mean length is still up to b packets below N. Both methods
-#' then give this mean length, as the queue sampler's mean backlog in that round trip shows.
+#' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits between N - 1 and
+#' N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets. If packets reach the queue in bursts of b packets
+#' (because of a busy host or a coarse timer), the queue overflows when its mean length is still up to b packets below N. In this case both methods give that
+#' mean length, which is the mean backlog in the queue samples of that round trip.
 #'
 #' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'
@@ -234,9 +234,9 @@ cwnd_at <- function(samples, moment_s) {
 #' @param frames PAUSE frames received at `ref`, see [pause_intervals()].
 #' @param mtu_bytes MTU of the path.
 #' @return A one-row data.table: `pause_ns` (the first PAUSE frame), `sent_ns` (x; both ns since `ref`'s `epoch_s`), `method1_packets`, `method1_raw_packets`,
-#'   `method2_packets`, `method2_bytes`, `idle_ms`, `load_ms`, `rate_bps`, `error_packets` (effect of the clocks' error on `method1_raw_packets`); NULL if
-#'   no PAUSE frame was received, if no packet sent before the first one reached the other end, or if the captures end before all that the device then
-#'   held had arrived.
+#'   `method2_packets`, `method2_bytes`, `idle_ms`, `load_ms`, `rate_bps`, `error_packets` (effect of the clocks' error on `method1_raw_packets`); NULL if no
+#'   PAUSE frame was received, if no packet sent before the first one reached the other end, or if the captures end before all packets that the device held at
+#'   that time had arrived.
 #' @source CAIA-TR-130121A, section V-B, V-C, equations 2 to 4.
 #' @examples
 #' ref <- read_pcap(samovar_example("beacons-sender.pcap.gz"))

@@ -17,7 +17,7 @@
 #' path, so it cancels in the sum of forward and backward delay (see [delay_consistency()]).
 #'
 #' @param ref,mon The beacons that each of two hosts received: tables from [read_beacons()] or [beacons_of_capture()].
-#' @param limit_us Residual in microseconds above which the series is cut; if six times the spread of single beacons is more, that is the limit.
+#' @param limit_us Residual in microseconds above which the series is cut; if six times the spread of single beacons is larger, that value is the limit.
 #' @return A data.table, one row per piece in time order: `from_s`, `to_s` (Unix seconds on `mon`'s clock, of the first and last beacon), `epoch_s`
 #'   and `at_ns` (the anchor of the line, on `mon`'s clock), `offset_ns` (to add to `mon`'s clock at that time), `drift_ppm` (growth of the offset),
 #'   `error_ns` (distance from the line within which 95 % of the beacons are), `beacons` (their number), `cause` (why the piece begins: "start", "step",
@@ -287,9 +287,9 @@ one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
 #'
 #' \deqn{OWD_{forward}(O) + OWD_{back}(I) - RTT = 0}
 #'
-#' A wrong offset cancels in the sum; a wrong rate, or an undetected step, does not. Negative delays indicate a wrong offset. The RTT itself has an
-#' error: the time that `mon`'s clock gains or loses between the arrival of O and the departure of I. The tolerance is this error at 100 ppm, the
-#' accuracy of quartz clocks, plus twice the error of the offset.
+#' A wrong offset cancels in the sum; a wrong rate, or an undetected step, does not. Negative delays indicate a wrong offset. The RTT itself has an error: the
+#' time that `mon`'s clock gains or loses between the arrival of O and the departure of I. The tolerance is this error at a drift of 100 ppm, the accuracy of
+#' quartz clocks, plus twice the error of the offset.
 #'
 #' @inheritParams one_way_delay
 #' @return A one-row data.table: `pairs`, `median_us`, `max_us` (both of the absolute difference), `allowed_us` (tolerance for the pair with the longest

@@ -53,7 +53,7 @@ keep_epoch <- function(rows, x) {
 #' packet appears as CWR and is marked in `refused`, because nothing was lost on the path.
 #' @param x A table from [read_siftr()].
 #' @param flow The flow of the manifest.
-#' @return See the beginning of measure-sender.R; NULL if the flow is not in the log.
+#' @return The samples that the beginning of measure-sender.R describes; NULL if the flow is not in the log.
 #' @noRd
 samples_of_siftr <- function(x, flow) {
   own <- as.character(x$src) %in% flow$from_address & as.character(x$dst) %in% flow$to_address
@@ -86,8 +86,8 @@ departures <- function(x, flow) x$t_ns[which(x$flow == flow & x$direction == "ou
 #'
 #' \deqn{refused = records(out) - captured}
 #'
-#' counted between the first and the last captured packet of the flow. Packets that the path loses are in both records. The number is a lower bound if the
-#' log ends before the flow.
+#' counted between the first and the last captured packet of the flow. Packets that the path loses are in both the log and the capture. The number is a lower
+#' bound if the log ends before the flow.
 #'
 #' @param siftr A table from [read_siftr()] for the sender, with a record per packet.
 #' @param capture A table from [read_pcap()] for the same host, without packets that the capture dropped.

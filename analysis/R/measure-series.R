@@ -353,7 +353,7 @@ series_of_nic <- function(x) {
 #' Return quantities over time of some trials, measured now or read from the cache
 #'
 #' @param results Results of a campaign, or of two, see [side_by_side()].
-#' @param needs A list of needs: `id` of a trial, `names` of series, `from_s`, `to_s`.
+#' @param needs A list with what to measure: each element has the `id` of a trial, `names` of series, `from_s`, `to_s`.
 #' @param cores Number of trials measured at a time.
 #' @return A list of `series` and `quantiles`, tables as from [measure_series()] with a column `trial`; `quantiles` also has `quantity`.
 #' @noRd

@@ -210,8 +210,8 @@ metric_per_trial <- function(results, ids, metric_name, of = NULL) {
 #' does not vary.
 #' @param overlay,facet Names of factors, or NULL; `facet` has at most two.
 #' @param axis Factors on axes or of no interest, which distinguish neither curves nor panels.
-#' @return A list: `trials`, `curve` (factor, of each trial), `levels` (a table of the facets' levels of each trial), `panels` (its columns), `legend`
-#'   (title), `factors` (of curves and panels), `left_out` (sentences or NULL).
+#' @return A list: `trials`, `curve` (factor: the curve of each trial), `levels` (a table with each trial's levels of the facets), `panels` (the columns of
+#'   `levels`), `legend` (title), `factors` (of curves and panels), `left_out` (sentences or NULL).
 #' @noRd
 groups_of <- function(campaign, trials, overlay = NULL, facet = NULL, axis = NULL, rest_to = c("curves", "panels")) {
   for (name in c(overlay, facet, axis)) check_factor(campaign, name)

@@ -74,8 +74,8 @@ read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
 #' The file is read once, from front to back; no more than one part is in memory.
 #'
 #' @inheritParams read_pcap
-#' @param measure A function that is called with each part, which is a table like that of [read_pcap()]. Levels of `flow`, `src` and `dst` are those seen so
-#'   far, so that codes stay the same from part to part. `cut_packets` and similar attributes count from the start of the file.
+#' @param measure A function that is called with each part, which is a table like that of [read_pcap()]. The factors `flow`, `src` and `dst` keep the levels of
+#'   earlier parts, so that codes stay the same from part to part. `cut_packets` and similar attributes count from the start of the file.
 #' @param packets Number of rows of a part; the last part may have fewer.
 #' @return A list of the results of `measure`, one element per part; empty for a capture without packets.
 #' @examples

@@ -107,10 +107,10 @@ spread_of <- function(value) {
 
 #' Linearity of RTT over the receive window while the buffer does not fill
 #'
-#' While cwnd exceeds the receive window, `RTT = window / rate`: every byte beyond the idle path's bandwidth-delay product waits in
-#' the queue. Per part and congestion control, a line is fitted to the trials' median RTTs for windows from that product up to the product plus the buffer.
-#' The metrics are the line's R^2, and its slope relative to the theoretical slope, 8 / rate. Window and rate are of payload bytes (the advertised window
-#' counts payload); the rate is the trials' median goodput.
+#' While cwnd exceeds the receive window, `RTT = window / rate`: every byte beyond the idle path's bandwidth-delay product waits in the queue. Per part and
+#' congestion control, a line is fitted to the trials' median RTTs for receive windows from the bandwidth-delay product to that product plus the buffer. The
+#' metrics are the line's R^2, and its slope relative to the theoretical slope, 8 / rate. Window and rate are of payload bytes (the advertised window counts
+#' payload); the rate is the trials' median goodput.
 #'
 #' @param campaign A campaign from [read_campaign()].
 #' @param metrics Table of trial metrics.

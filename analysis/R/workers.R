@@ -9,7 +9,7 @@
 #' @param items A list.
 #' @param cores Number of workers; with one, this process does all the work.
 #' @param work A function that is called with each item.
-#' @param report Called in the order of completion with an item's number and its result, which is NULL if the worker was killed.
+#' @param report A function that is called in the order of completion with an item's number and its result, which is NULL if the worker was killed.
 #' @noRd
 share_out <- function(items, cores, work, report) {
   cores <- min(cores, length(items))

@@ -154,8 +154,8 @@ in_folder <- function(folder, name, table) {
 #' @param folder The campaign's folder.
 #' @param digest Result of [drawing_digest()].
 #' @param cores Number of outputs made in parallel.
-#' @return A list of functions: `made(kind, entries, base, make)` returns for each entry the result of `make`, made now or read from the store;
-#'   the elements `file` and `data` of a result are files below `base`. `keep()` stores the list of outputs.
+#' @return A list of functions: `made(kind, entries, base, make)` returns the result of `make` for each entry, newly made or read from the store; the elements
+#'   `file` and `data` of a result are files below `base`. `keep()` stores the list of outputs.
 #' @noRd
 output_keeper <- function(folder, digest, cores) {
   before <- store_read(drawn_path(folder))

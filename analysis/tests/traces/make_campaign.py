@@ -494,7 +494,7 @@ def one_trial(given, trial, folder, journal):
         "resolved": trial["resolved"],
         "outcome": "completed" if good else "failed",
         "verdict": "valid" if good else "invalid",
-        "reasons": [] if good else [f"capture drops {drops}, generator said {client.stderr.strip()}"],
+        "reasons": [] if good else [f"capture drops {drops}, the generator printed {client.stderr.strip()}"],
         "t_start_s": t_start,
         "t_end_s": t_end,
         "phases": phases,

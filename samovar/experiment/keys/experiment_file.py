@@ -199,8 +199,12 @@ class Section(Strict):
     )
     text: Sentence | None = entry("Text of the section, in a paragraph.", None)
     deviation: Sentence | None = entry("How this section differs from the source.", None)
-    figures: tuple[Word, ...] | None = entry("Figures to show; by default those that no section names.", None)
-    tables: tuple[Word, ...] | None = entry("Tables to show; by default those that no section names.", None)
+    figures: tuple[Word, ...] | None = entry(
+        "Figures to show; by default the part's figures that no other section names.", None
+    )
+    tables: tuple[Word, ...] | None = entry(
+        "Tables to show; by default the part's tables that no other section names.", None
+    )
 
 
 class StudyReport(Strict):

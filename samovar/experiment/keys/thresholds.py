@@ -21,45 +21,45 @@ class Thresholds(Strict):
         "`cpu` to 100%.",
         None,
     )
-    late_s: Duration = entry("Largest delay of a flow's start; otherwise the trial is suspect.", 0.2)
+    late_s: Duration = entry("Largest delay of a flow's start; above it, the trial is suspect.", 0.2)
     duration: Share = entry(
-        "Smallest share of its planned duration that a flow must last; otherwise the trial is invalid.",
+        "Smallest share of its planned duration that a flow must last; below it, the trial is invalid.",
         0.95,
     )
     window: Share = entry(
-        "Smallest share of `rwnd` that the largest advertised window must reach; otherwise the trial is "
+        "Smallest share of `rwnd` that the largest advertised window must reach; below it, the trial is "
         "suspect.",
         0.9,
     )
     bytes_differ: Share = entry(
-        "Largest difference between a flow's captured bytes and its generator's count; otherwise the trial "
+        "Largest difference between a flow's captured bytes and its generator's count; above it, the trial "
         "is invalid.",
         0.02,
         alias="bytes",
     )
     bottleneck: Share = entry(
         "Largest difference between the bytes that the bottleneck's queue sent and those captured downstream "
-        "of it; otherwise the trial is suspect.",
+        "of the queue; above it, the trial is suspect.",
         0.01,
     )
     rate: Share = entry(
-        "Largest deviation of a full queue's rate from the plan; otherwise the trial is suspect; if 3 times "
-        "as large, invalid.",
+        "Largest deviation of a full queue's rate from the plan; above it, the trial is suspect; above 3 "
+        "times as much, invalid.",
         0.04,
     )
     offered: Share = entry(
-        "Largest deviation of a flow's sent rate from its requested rate; otherwise the trial is suspect; "
-        "if 3 times as large, invalid.",
+        "Largest deviation of a flow's sent rate from its requested rate; above it, the trial is suspect; "
+        "above 3 times as much, invalid.",
         0.05,
     )
     stall_s: Duration = entry(
-        "Longest pause of a paced flow, beyond the planned time between packets; otherwise the trial is "
+        "Longest pause of a paced flow, beyond the planned time between packets; above it, the trial is "
         "suspect.",
         0.2,
     )
     competing: Share = entry(
-        "Largest share of captured bytes that belong to no flow; otherwise the trial is suspect; if 10 times "
-        "as large, invalid.",
+        "Largest share of captured bytes that belong to no flow; above it, the trial is suspect; above 10 "
+        "times as much, invalid.",
         0.001,
     )
     competing_bytes: Size = entry(
@@ -68,11 +68,11 @@ class Thresholds(Strict):
         alias="competing_least",
     )
     cpu: Share = entry(
-        "Largest share of time that a CPU is busy while traffic runs; otherwise the trial is suspect.",
+        "Largest share of time that a CPU is busy while traffic runs; above it, the trial is suspect.",
         0.95,
     )
     gap_s: Duration = entry(
-        "Longest time between two samples of the queue, or three intervals if that is longer; otherwise "
+        "Longest time between two samples of the queue, or three intervals if that is longer; above it, "
         "the trial is suspect.",
         2.0,
     )
