@@ -22,7 +22,7 @@ import typst
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "docs" / "gallery"
 MOST_BYTES = 2_000_000
-"""A larger PDF does not belong in a repository."""
+"""The size of the largest PDF that the gallery accepts, because larger ones do not belong in a repository."""
 PAGES, PIXELS_WIDE = 3, 1200
 FIGURE = re.compile(r"^Figure \d+", re.MULTILINE)
 
@@ -77,7 +77,7 @@ def add(folder: Path, name: str) -> None:
 
 
 def entry_lines(entry: dict[str, str | int]) -> str:
-    """Return the lines of the list about one study."""
+    """Return the Markdown text about one study in the gallery's list."""
     name = entry["study"]
     rest = [
         f"{entry[word]} {text}"

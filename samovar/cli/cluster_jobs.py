@@ -32,7 +32,7 @@ SNAKEFILE = TEMPLATES / "cluster" / "Snakefile"
 LAST_LINES = 15
 """The number of lines that are shown again from the end of a failed job's output."""
 FOLLOW_S = 2.0
-"""How often the output of running jobs is read, in seconds."""
+"""The interval at which the output of running jobs is read, in seconds."""
 JOBS = 8
 """The number of jobs if the option --jobs is missing."""
 PROCESSES = 2

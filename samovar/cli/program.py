@@ -71,8 +71,8 @@ def event_display(
     """Show events while the context is active.
 
     The first Ctrl-C ends the command cleanly; a second one ends it at once, after printing which hosts
-    are left changed. Each event that is shown is also passed to the function `also`. If a campaign runs,
-    `resume` is the command that resumes the campaign; this command is printed after Ctrl-C.
+    are left changed. Each event that is shown is also passed to the function `also`. `resume`
+    is the command that resumes the running campaign, if there is one; it is printed after Ctrl-C.
     """
     from rich.console import Console
 

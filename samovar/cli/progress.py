@@ -55,7 +55,7 @@ class RunningTrial:
     received_bps: Mapping[str, float] = field(default_factory=dict)
 
     def line(self, now_s: float) -> str:
-        """Return the line of the live view about this trial."""
+        """Return the line that the live view shows for this trial."""
         of = f" of {clock(self.traffic_s)}" if self.phase == "traffic" else ""
         rates = [f"{format_rate(round(bps), 3)}/s into {host}" for host, bps in self.received_bps.items()]
         throughput = f" · {', '.join(rates)}" if rates else ""
@@ -132,7 +132,7 @@ class CampaignProgress:
             self.failures[id_] = "; ".join(values["reasons"])
 
     def _close(self, trial: RunningTrial | None) -> None:
-        """Remove the traffic time of a trial that has ended from the list of times of trials still to run.
+        """Remove the traffic time of an ended trial from the times of the trials that are still to run.
 
         If the trial was not started, its traffic time is not known, and the first time in the list is
         removed.
@@ -142,9 +142,9 @@ class CampaignProgress:
             times_s.remove(trial.traffic_s if trial and trial.traffic_s in times_s else times_s[0])
 
     def lines(self, now_s: float, width: int, height: int) -> Iterator[str]:
-        """Yield the lines of the live view, at most `height`.
+        """Yield at most `height` lines of the live view.
 
-        Only the grid of trials depends on the width.
+        `width` is used only for the grid of trials.
         """
         remaining = f"{clock(self.remaining_s)} remaining" if self._open_traffic_s else ""
         done = f"{self.done} of {self.planned} trials done"
@@ -305,7 +305,7 @@ class EventDisplay:
 
 
 def styled(line: str) -> Text:
-    """Return a line in the colour of its first character, cut off at the width of the terminal."""
+    """Return a line in the style that its first character selects, cut off at the width of the terminal."""
     return Text(harmless(line), style=STYLES.get(line[:1], ""), no_wrap=True, overflow="ellipsis")
 
 

@@ -125,7 +125,7 @@ def grid_lines(grid: Grid, width: int, height: int) -> Iterator[str]:
 
 
 def _symbols(states: Sequence[str], room: int) -> str:
-    """Return a symbol per replicate; if these do not fit in `room`, count each symbol instead."""
+    """Return one symbol per replicate, or the count of each symbol if `room` is too narrow for all."""
     if len(states) <= max(room, 8):
         return "".join(SYMBOLS[state] for state in states)
     counts = Counter(states)

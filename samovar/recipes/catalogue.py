@@ -63,7 +63,7 @@ class Catalogue:
     def quantities(self, os: str) -> Mapping[str, tuple[str, ...]]:
         """Return for each quantity the loggers of a system that record it.
 
-        The first logger is the default; an experiment may prefer another. Raises RecipeError if two loggers
+        The first logger is the default; an experiment can select another. Raises RecipeError if two loggers
         record a quantity and neither header has `alternative_to`.
         """
         return self._recorders(os)

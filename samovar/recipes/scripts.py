@@ -107,11 +107,11 @@ class TrialScripts:
         return self.script(host, (self.read_body(host, lasting),))
 
     def read_body(self, host: str, lasting: bool | None = False) -> str:
-        """Return the body of script `read`; it is equal for trials that change the same settings."""
+        """Return the body of script `read`, which is identical for trials that change the same settings."""
         return self._values(host, lasting, "files", "oids") + "".join(self.blocks(host, "read", lasting))
 
     def _values(self, host: str, lasting: bool | None, *blocks: str) -> str:
-        """Return a command that reads all files and kernel variables which recipes name in these blocks."""
+        """Return a command that reads all files and kernel variables that recipes name in `blocks`."""
         words = (
             word for block in blocks for text in self.blocks(host, block, lasting) for word in text.split()
         )
@@ -381,14 +381,14 @@ class TrialScripts:
         )
 
     def paces(self, ends: FlowEnds) -> tuple[Pace, ...]:
-        """Return what the ends of a flow should send each second, if the generator's recipe states it.
+        """Return the planned sending rates of a flow's ends; empty if the generator's recipe states none.
 
         Raises RecipeError.
         """
         return parse_paces(self._program(ends.client_host, self._generator(ends, "client"), "pace"))
 
     def recipe_of(self, host: str, program: Program) -> Recipe:
-        """Return the recipe of a program of a host."""
+        """Return the recipe of a host's program."""
         kind = "generator" if program.kind == "generator" else "logger"
         return self.catalogue.recipe(kind, program.recipe, self.system(host))
 

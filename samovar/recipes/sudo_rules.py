@@ -26,8 +26,8 @@ _NICE = "nice -n -5 "
 
 @dataclass(frozen=True)
 class SudoCommand:
-    """A command that sudo must allow: the pattern of the recipe, the program, the regular expression of its
-    arguments, example arguments, and the programs that the program starts.
+    """A command that sudo must allow: the pattern in the recipe, the program, a regular expression for its
+    arguments, example arguments, and further programs that it starts.
     """
 
     pattern: str

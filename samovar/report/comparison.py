@@ -183,7 +183,7 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True)
 class CampaignComparison:
-    """Two campaigns compared. `judged` has the verdict of each limit on each treatment of its metric."""
+    """The result of comparing two campaigns. `judged` has the verdict of each limit on each treatment."""
 
     sides: tuple[Side, Side]
     changes: tuple[Change, ...]
@@ -392,7 +392,7 @@ def _table(name: str, title: str, caption: str, names: Iterable[str], rows: list
 
 
 def junit_xml(comparison: CampaignComparison) -> bytes:
-    """Return the XML: a failure for a treatment beyond a limit, an error for one that cannot be judged.
+    """Return JUnit XML: a failure for a treatment beyond a limit, an error for one that cannot be judged.
 
     Without limits, no test case fails, and the cases only report the changes.
     """

@@ -61,7 +61,7 @@ def moment(t_s: float) -> str:
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
-    """Join words as in a sentence: a, b and c. `last` is the conjunction before the last of the words."""
+    """Join words as in a sentence: a, b and c. `last` is the conjunction before the last word."""
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"

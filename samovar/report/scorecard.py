@@ -182,7 +182,7 @@ def _satisfies(line: keys.Expect, value: float) -> bool:
 
 
 def _expected_text(line: keys.Expect, unit: str) -> str:
-    """Return what is expected as text, such as `546 packets ± 2 %` or `above 3 s and below 4 s`."""
+    """Return the expected value as text, such as `546 packets ± 2 %` or `above 3 s and below 4 s`."""
     texts = []
     if line.equals is not None:
         texts.append(quantity(line.equals, unit))

@@ -37,7 +37,7 @@ class TeacupEntry:
         return evaluate(self.arguments[name], names) if name in self.arguments else default
 
     def variables(self, *names: str) -> frozenset[str]:
-        """Return the V_ variables that some arguments depend on."""
+        """Return the V_ variables on which the arguments in `names` depend."""
         nodes = [node for name in names if name in self.arguments for node in ast.walk(self.arguments[name])]
         return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and VARIABLE.match(node.id))
 

@@ -255,7 +255,7 @@ def _roles(trials: Sequence[OldTrial]) -> dict[str, str]:
 
 
 def _flow_labels(trials: Sequence[OldTrial]) -> dict[tuple[str, str, str, int], str]:
-    """Return the label of each flow: protocol and port, then the hosts if another flow has the same two."""
+    """Return the label of each flow: protocol and port, and its hosts if several flows share both."""
     keys = dict.fromkeys(flow.flow for trial in trials for flow in trial.flows)
     flows = Counter((protocol, port) for protocol, _, _, port in keys)
     labels = {}

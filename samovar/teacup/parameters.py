@@ -67,7 +67,7 @@ class Table:
     values: Mapping[Row, Value]
 
     def without(self, number: int) -> Table:
-        """Return the table without a parameter if no value depends on the parameter, otherwise this table."""
+        """Return the table without the given parameter, or this table if a value depends on the parameter."""
         at = self.numbers.index(number)
         values: dict[Row, Value] = {}
         for row, value in self.values.items():

@@ -30,7 +30,7 @@ READ_ELSEWHERE = {
     "start", "duration", "client", "clients", "server", "servers", "dest", "serv", "hostname", "port",
     "serv_port", "proto", "num_responders", "name", "directory", "parameters",
 }  # fmt: skip
-"""Arguments that need no counterpart among a generator's keys: they are read for every flow or command."""
+"""Arguments that no `Generator` lists, because they are read in the same way for all flows or commands."""
 OF_TEACUP = {
     "counter", "file_prefix", "remote_dir", "local_dir", "check", "wait", "kill", "server_port", "docroot",
     "config_dir", "config_in", "copy_file", "add_prefix", "browser", "player_path", "mpd", "game_type",
