@@ -100,7 +100,7 @@ class TestbedError(SamovarError):
 
     @property
     def by_host(self) -> Mapping[str, TestbedError]:
-        """The error of each host that caused this error; empty if it names no host."""
+        """The errors of the hosts that caused this error; empty if this error names no host."""
         return {self.host: self} if self.host else {}
 
     @property

@@ -276,7 +276,7 @@ SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("host-rebooted", "boot_id"): ("id of the new boot", TEXT),
     ("shard-merged", "campaign"): ("campaign of the shard", TEXT),
     ("lease-taken", "testbed"): ("testbed of that campaign", TEXT),
-    ("trial-again", "of"): ("number of the last possible attempt", COUNT),
+    ("trial-again", "of"): ("largest possible number of attempts", COUNT),
     ("trial-again", "seconds"): PLANNED,
     ("trial-started", "seconds"): PLANNED,
     ("trials-picked", "trials"): ("list of the trials", TEXTS),

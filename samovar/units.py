@@ -95,7 +95,7 @@ def parse_packets(text: str) -> int:
 
 
 def parse_duration(text: str, *, allow_zero: bool = False) -> float:
-    """Return a time such as 5ms in seconds. Raises UnitError, also if it is not a whole number of ns."""
+    """Return a time such as 5ms in seconds. Raises UnitError, also for a fraction of a nanosecond."""
     return float(Decimal(_whole(text, DURATION, "nanoseconds", allow_zero)) / 10**9)
 
 

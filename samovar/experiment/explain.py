@@ -23,7 +23,7 @@ from samovar.experiment.yaml_tree import Map, Node, Position, Text, map_at, node
 class Explanation:
     """The values of a key in all layers, the strongest first.
 
-    The first value is used, unless `removed` is True: then another key, which excludes this key, is used.
+    The first value is used. If `removed` is True, none is used, because another key excludes this key.
     `levels` are the levels of a factor that sets the key. `in_trial` has a tuple for each resolved value in a
     trial: where the value applies, its name in plan.json, and the value itself. For a setting, `hosts` are
     the hosts that get it from the same layers and share this explanation; `at` names them as text. If the key
@@ -49,9 +49,9 @@ def explain_key(
 ) -> list[Explanation]:
     """Return the explanations of a key in every part that has it, or only in `part`.
 
-    A key that contains other keys, such as `path`, means those of them that are set. `levels` maps factors to
-    the levels of one trial of that part. Raises DefinitionError for an unknown key, with the most similar
-    known key.
+    For a key that contains other keys, such as `path`, those that are set are explained. `levels` maps
+    factors to the levels of one trial of that part. Raises DefinitionError for an unknown key, with the most
+    similar known key.
     """
     experiment, named = resolved.experiment, ""
     if key.startswith("parts."):
@@ -178,8 +178,8 @@ class PartExplainer:
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
         """Return the value of the factor that sets a key, and the texts of the factor's levels.
 
-        Both are empty if no factor sets the key. If the levels of a trial are given, the value is the trial's
-        level, and the texts are empty.
+        If no factor sets the key, both are empty. If a trial's levels are given, the value is that of the
+        trial's level, and the texts are empty.
         """
         factor = self.model.factors.get(key) or next(iter(self.setters.get(key, ())), None)
         if factor is None:
@@ -223,6 +223,6 @@ def _level_text(level: keys.Level, key: str) -> str:
 def _default(
     declared: keys.Key | keys.ParameterInfo | None, layer: str = "default", place: str = ""
 ) -> tuple[LayerValue, ...]:
-    """Return the default of a key or parameter as the value of a layer; empty without a default."""
+    """Return the default of a key or parameter as a layer's value, or () if it has no default."""
     default = declared.default if declared else None
     return () if default is None else (LayerValue(str(default), layer, place),)

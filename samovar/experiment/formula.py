@@ -174,8 +174,8 @@ class Formula:
     def fitting(self) -> Dimension:
         """The dimension in which the formula is computed.
 
-        This is the formula's own dimension if its key accepts that, otherwise one that the key accepts and
-        that is equal after packets are converted to bytes. Raises UnitError if the key accepts neither.
+        If the key does not accept the formula's own dimension, this is a dimension that the key accepts and
+        that is equal after packets are converted to bytes. Raises UnitError if there is none.
         """
         kind, own = KINDS[self.kind], self.term.dimension
         fitting = [one for one in kind.dimensions if one.in_bytes() == own.in_bytes()]
@@ -330,7 +330,7 @@ def _seconds(number: Fraction) -> float:
 class FormulaKind:
     """A kind of value that formulas can compute.
 
-    `typed` converts a computed number to the value, and `written` the value to the text for a recipe.
+    `typed` converts a computed number to the value; `written` converts the value to text for a recipe.
     """
 
     expected: str

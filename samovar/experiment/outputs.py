@@ -1,6 +1,7 @@
 """The metrics, series, figures and tables of the analysis, read from the manifest that Python and R share.
 
-The R package's manifest is analysis/inst/outputs.yaml. A project may add its own, analysis/outputs.yaml.
+The R package's manifest is analysis/inst/outputs.yaml. A project may add its own manifest,
+analysis/outputs.yaml.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Quantity(_Entry):
 
     `at` is where it must be recorded: at the flow's sender, at either or both of its ends, or at the
     bottleneck's router. `sources` are the loggers that record it; `capture` among them means a packet
-    capture. If `at` is `flow`, the flow's own generator records it, and `sources` are generators.
+    capture. If `at` is `flow`, the flow's own generator records the quantity, and `sources` are generators.
     `caption` is its name in captions of figures; the name of the logger is added there.
     """
 
@@ -71,7 +72,8 @@ def _groups(listed: Any) -> Any:
 class Series(_Entry):
     """A quantity over time that figures can show: title and unit of its axis, and what must be recorded.
 
-    Each of its `sources` is a group of quantities or loggers. One group is enough; the first is preferred.
+    Each of its `sources` is a group of quantities or loggers. Recording one group is enough; the first is
+    preferred.
     """
 
     title: str
@@ -100,7 +102,7 @@ class OutputOption(_Entry):
 
 
 class Output(_Entry):
-    """A figure or table. It has content if all metrics of at least one group in `shows` were measured."""
+    """A figure or table. Its content needs all metrics of at least one group in `shows`."""
 
     options: Mapping[str, OutputOption] = {}
     shows: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)] = ()

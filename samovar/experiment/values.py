@@ -107,7 +107,7 @@ class Distribution:
             raise UnitError("the first bound must be below the second")
 
     def quantile(self, share: float) -> float:
-        """Return the value below which a random value lies with probability `share` (0 <= share < 1)."""
+        """Return the quantile of the distribution at the probability `share` (0 <= share < 1)."""
         first = float(self.amounts[0])
         if self.name == "uniform":
             return first + (float(self.amounts[1]) - first) * share

@@ -157,8 +157,8 @@ def map_at(tree: Node | None, *keys: str) -> Map | None:
 def read_yaml(path: Path) -> tuple[Map, list[Problem]]:
     """Return the tree of a YAML file, whose top level must be a mapping, and the problems in the file.
 
-    The problems, such as a duplicate key, leave the rest readable. Raises DefinitionError if the file cannot
-    be read at all.
+    Problems such as a duplicate key do not make the rest unreadable. Raises DefinitionError if the file
+    cannot be read at all.
     """
     return parse_yaml(read_text(path), str(path))
 
@@ -250,7 +250,7 @@ def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
 class _Parser:
     """Parses a file, or one value that begins at `start`.
 
-    The tree contains everything except what `problems` reports as wrong.
+    The tree leaves out what `problems` reports as wrong.
     """
 
     def __init__(self, file: str, content: str, start: Position | None = None) -> None:

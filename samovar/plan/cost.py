@@ -57,7 +57,7 @@ class StepTime:
 class Repeats:
     """Attempts that had to be repeated in earlier campaigns.
 
-    `attempts` is their number; they took `lost_s` seconds. The final attempts at the `trials` trials took
+    The `attempts` repeated attempts took `lost_s` seconds in total, the final attempts at the `trials` trials
     `counted_s` seconds.
     """
 
@@ -112,7 +112,7 @@ class Cost:
 
     @property
     def repeats_s(self) -> float:
-        """The expected time of repeated attempts, in seconds, at the share of earlier trials."""
+        """The expected time of repeated attempts, in seconds, if their share stays that of earlier trials."""
         return self.times.repeats.share * (self.traffic_s + self.overhead_s)
 
     @property
@@ -122,7 +122,7 @@ class Cost:
 
     @property
     def path_s(self) -> float:
-        """The time of all calibrations of paths, in seconds."""
+        """The time to calibrate all paths, in seconds."""
         return self.paths * self.times.path.seconds
 
     @property
@@ -207,8 +207,8 @@ def _recorded(
 ) -> Iterator[tuple[str, float, float]]:
     """Yield (host, bytes of compressed packets, bytes of samples) of each capture and logger.
 
-    If flows offer more than the path can carry, they share its rate. With `most`, the flows that a capture
-    sees are assumed to fill the rate together.
+    If flows offer more than the path can carry, they share its rate. With `most`, it is assumed that the
+    flows in a capture together fill the rate.
     """
     offers = [_offer(flow, resolved, catalogue) for flow in resolved.flows]
     for capture in resolved.captures:
@@ -219,9 +219,9 @@ def _recorded(
 
 @dataclass(frozen=True)
 class Offered:
-    """The packets that one flow offers to its direction of the path, and how many answers each packet gets.
+    """The packets that one flow offers to its direction of the path, and the number of answers per packet.
 
-    `ends` are its sender and receiver. `paced` flows have their own rate, independent of what the path can
+    `ends` are the flow's sender and receiver. If it is `paced`, its rate does not depend on what the path can
     carry.
     """
 

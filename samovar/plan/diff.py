@@ -21,7 +21,7 @@ from samovar.plan.trials import ALL_COMPONENTS, Trials
 DONE, NEW, STALE = "done", "new", "stale"
 _HOSTS, _COUNTED = ("host", "router", "from", "to"), ("interfaces", "match")
 _ADDRESSES = ("interface", "from_address", "to_address")
-"""Keys whose values may differ between testbeds. Of lists (_COUNTED), only the length must be equal."""
+"""Keys whose values may differ between testbeds. For lists (_COUNTED), only the length must be equal."""
 _NAMES = ("label", "logger", "host", "interface")
 """Keys that name an entry in a list of flows, loggers or captures."""
 
@@ -43,11 +43,11 @@ class Changed:
 class Comparison:
     """A plan compared with a campaign. Every id is in one field only.
 
-    `stands` are trials of the plan that are done. `runs` maps each other trial, in the plan's order, to the
-    reason why it runs: new, stale (an edit changed it, and its old result is stale), or how the last attempt
-    ended: failed, interrupted or invalid. `stale` and `orphans` are results that stay on disk but no longer
-    count: of edited trials, and of trials that are no longer planned. `renamed` counts the new trials that
-    set, run and record the same as an orphan, because only a part, factor or level was renamed.
+    `stands` are the trials of the plan that are done. `runs` maps each other trial, in the plan's order, to
+    the reason why it runs: new, stale (edited since its last result), or how the last attempt ended: failed,
+    interrupted or invalid. Results of edited trials (`stale`) and of trials that are no longer planned
+    (`orphans`) stay on disk but no longer count. `renamed` counts the new trials that equal an orphan except
+    for the name of a part, factor or level.
     """
 
     stands: tuple[str, ...]
@@ -87,7 +87,7 @@ def compare(plan: Plan, before: Plan | None, ended: Mapping[str, str]) -> Compar
 
 
 def _count_by_value(plan: Plan, only: Collection[str]) -> Counter[str]:
-    """Count trials of a plan by the JSON of everything that they set, run and record."""
+    """Count equal trials of a plan; the key is the JSON of everything that a trial sets, runs and records."""
     found = Counter[str]()
     for group in plan.groups(ALL_COMPONENTS):
         if number := sum(id_ in only for id_ in group.trials):
@@ -133,9 +133,9 @@ def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 
 def _entries(value: Any) -> dict[str, Any]:
-    """Return a mapping unchanged, and a list as a mapping from its entries' names or numbers to the entries.
+    """Return the entries of a list by name or number; return a mapping unchanged.
 
-    For other values, the result is empty.
+    The result is empty for a value that is neither a list nor a mapping.
     """
     if not isinstance(value, list):
         return value if isinstance(value, dict) else {}
@@ -182,7 +182,7 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
 
 
 def _roles(plan: Plan) -> Mapping[str, str]:
-    """Return for each host a name that the corresponding hosts of other testbeds have too.
+    """Return a name for each host that is the same for the corresponding hosts of other testbeds.
 
     The name is the role and a number, such as `sender 1`.
     """

@@ -37,7 +37,7 @@ ARRIVALS_ENDS = ("until", "count")
 
 
 class TreatmentError(PlanError):
-    """A value is impossible in a treatment.
+    """A treatment has an impossible value.
 
     `where` (the words of the key) and `text` (the value's text) help to find the value in the file.
     """
@@ -66,7 +66,7 @@ def _both(value: object) -> object:
 class PartContext:
     """The values that all treatments of a part share.
 
-    `factors` also have the levels that occur only in `include`.
+    `factors` also contain the levels that occur only in `include`.
     """
 
     name: str
@@ -99,9 +99,8 @@ class TreatmentValues:
     """The values of a part's keys and of its hosts' settings in one treatment and replicate.
 
     `read` has the indices of the factors whose levels were used. `random` becomes true when the replicate is
-    used, because random values depend on it. Methods whose name ends in `_amount` return formulas
-    unevaluated; all others evaluate them. PlanError is raised for a formula that has no value in the
-    treatment.
+    used, on which random values depend. Methods whose name ends in `_amount` return formulas unevaluated; all
+    others evaluate them. PlanError is raised for a formula that has no value in the treatment.
     """
 
     def __init__(self, context: PartContext, row: Row, replicate: int = 1) -> None:
@@ -114,7 +113,7 @@ class TreatmentValues:
 
     @property
     def replicate(self) -> int:
-        """The replicate. Reading it sets `random`, because the values then depend on the replicate."""
+        """The replicate. Reading this property sets `random`, because the values then depend on it."""
         self.random = True
         return self._replicate
 
@@ -277,8 +276,8 @@ class TreatmentValues:
     def interval_s(self, logger: keys.Logger, host: str) -> float | None:
         """Return the time between a logger's samples in seconds, or None for the recipe's default.
 
-        If the recipe on this host records each packet, the result is None, too; the interval is then meant
-        for other hosts.
+        The result is also None if this host's recipe records each packet; the interval is then meant for
+        other hosts.
         """
         recipe, target = self.recorder(logger, host), f"loggers.{logger.logger}.interval"
         if recipe != logger.logger and "interval_s" not in self._declared("logger", recipe, host):
@@ -313,7 +312,7 @@ class TreatmentValues:
         declared: Mapping[str, keys.ParameterInfo],
         recipe: tuple[str, str, str] | None,
     ) -> dict[str, str]:
-        """Return the parameters of a recipe as text: `own`, overridden by levels that set keys of `owner`.
+        """Return the parameters `own` of a recipe as text, overridden by levels that set keys of `owner`.
 
         A formula is replaced by its value if the recipe declares the parameter as a quantity. A parameter
         that is `off` is left out for a recipe that does not have it. `recipe` has the recipe's kind, its name
@@ -353,7 +352,7 @@ class TreatmentValues:
     def names_host(self, key: str, host: str) -> bool:
         """Return whether the level of a setting names this host, by name or role.
 
-        A host that is named gets the setting even if no flow uses the host.
+        A named host gets the setting even if no flow uses the host.
         """
         factors = (self.context.factors[one] for one in self.context.setters.get(key, ()))
         if not any(isinstance(level.values.get(key), PerHost) for one in factors for level in one.levels):
@@ -370,7 +369,7 @@ class TreatmentValues:
         return next((one for one in known if isinstance(one, Formula)), None) or min(known, default=None)
 
     def setting_parameters(self, host: str) -> dict[str, dict[str, str]]:
-        """Return a host's setting parameters as text, by recipe; `cc` has those of the congestion control."""
+        """Return the parameters of a host's setting recipes as text; `cc` has the congestion control's."""
         levels = (key for key in self.context.setters if key.partition(".")[0] not in keys.NOT_OF_HOSTS)
         found: dict[str, dict[str, str]] = {}
         for key in sorted({*levels, *self.context.settings[host]} - {*keys.SETTINGS, "duration"}):

@@ -51,9 +51,9 @@ class DirectionPlan(PlanValue):
 class MatchPlan(PlanValue):
     """The packets of a class in the downstream direction.
 
-    Packets that answer them belong to the class as well. A field that is None matches all packets. Subnets
-    are written like 172.16.10.2/32. `port` is the destination port. `from_port` is the source port, and is
-    the receiver's port if data flows upstream.
+    The answers to these packets belong to the class as well. A field that is None matches all packets.
+    Subnets are written like 172.16.10.2/32. `port` is the destination port. `from_port` is the source port;
+    it is the receiver's port if data flows upstream.
     """
 
     from_subnet: str | None = None
@@ -63,7 +63,7 @@ class MatchPlan(PlanValue):
 
 
 class ClassPlan(PlanValue):
-    """Packets with their own delay and loss instead of the path's. They share the path's queue."""
+    """Packets with their own delay and loss instead of the path's. All classes share the path's queue."""
 
     match: tuple[MatchPlan, ...]
     delay_down_s: float
@@ -74,8 +74,8 @@ class ClassPlan(PlanValue):
 class DevicePlan(PlanValue):
     """A pair of adapters that joins two hosts.
 
-    A transmission on the medium takes `access_s` and the time of its frames, which is at most `burst_s`.
-    The medium's rate varies randomly by at most the share `drift`; `seed` seeds these random numbers.
+    A transmission on the medium takes `access_s` plus the time of its frames, which is at most `burst_s`. The
+    medium's rate varies randomly by at most the share `drift`; `seed` seeds these random numbers.
     `pause_quanta` counts quanta of 512 bit times. `host` is the host where `down` begins. Adapters of a lab
     are `settable`. Real adapters cannot be queried, so their values are assumptions.
     """
@@ -95,8 +95,8 @@ class PathPlan(PlanValue):
     """The settings of the bottleneck.
 
     `down` is the direction from the bottleneck's `from` to its `to`, `up` the opposite one. The bottleneck is
-    a router, or the device of a link. With a device, `down` begins at the link's first host in the testbed's
-    file, and the router's name is empty.
+    a router, or the device of a link. If it is a device, `down` begins at the link's first host in the
+    testbed's file, and the router's name is empty.
     """
 
     router: str
@@ -234,8 +234,8 @@ class Resolved(PlanValue):
 class Changes(PlanValue):
     """How often hosts reboot or reset interfaces, in the plan's order and in a naive order.
 
-    The naive order is block after block, each in the order of the file. `boots` is how often trials wait for
-    hosts that reboot; hosts that reboot at the same time count once.
+    The naive order runs block after block, each block in the order of the file. `boots` is how often trials
+    wait for hosts that reboot; hosts that reboot at the same time count once.
     """
 
     reboots: int = 0

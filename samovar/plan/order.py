@@ -11,7 +11,7 @@ smaller plots. Settings that are costly to change are thus changed least often. 
 changes of different hosts, the plots of some hosts are nested within those of others. Whole plots are
 shuffled, and so are the treatments within each plot (a split-plot design; Box, Hunter and Hunter, Statistics
 for Experimenters, 2nd ed., section 9.1). All blocks of a whole plot run before the next whole plot, so that
-each level that needs a reboot is booted once.
+hosts reboot only once for each level that needs a reboot.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def ordered(
 ) -> list[Slot]:
     """Return the order of one part's trials. Treatments are counted from 0, replicates and blocks from 1.
 
-    Treatments that are equal in all columns of `reboots` share a whole plot. Those of a whole plot that are
-    also equal in all columns of `resets` share a plot within it. Each column is for one set of hosts that
-    change together; the hosts of the first column change least often.
+    Treatments that are equal in all columns of `reboots` share a whole plot. Within a whole plot, treatments
+    that are also equal in all columns of `resets` share a smaller plot. Each column is for one set of hosts
+    that change together; the hosts of the first column change least often.
     """
     every, own_seed = list(range(treatments)), f"{seed}/{part}"
     if kind == "blocked":
@@ -135,8 +135,8 @@ def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hasha
 def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
     """Return a column for each set of hosts that change together; the first set changes least often.
 
-    Up to MOST_NESTINGS_TRIED sets are nested in the order with the fewest changes of hosts. If there are
-    more, the sets are ordered by their number of states, fewest first.
+    Up to MOST_NESTINGS_TRIED sets are nested in the order with the fewest changes of hosts. A larger number
+    of sets is ordered by their numbers of states, fewest first.
     """
     weights = Counter[tuple[int, ...]]()
     for column in hosts:
@@ -184,7 +184,7 @@ def count_changes(parts: Sequence[tuple[States, States, Sequence[Slot]]]) -> Cha
 
 
 def _count(parts: Iterable[States], orders: Iterable[Sequence[int]]) -> tuple[int, int]:
-    """Return how often hosts change, and how many hosts must be restored at the end.
+    """Return the number of changes of hosts, and the number of hosts to restore at the end.
 
     `orders` has for each part the indices of its treatments, in the order of the trials.
     """

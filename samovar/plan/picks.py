@@ -1,4 +1,4 @@
-"""Pick trials of a plan: by the levels of factors, by id, by how they ended, or the first ones."""
+"""Pick trials of a plan by factor levels, by id or by last result, or pick the first trials."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEW_IDS = 3
 
 @dataclass(frozen=True)
 class Picked:
-    """Ids of picked trials in the plan's order, and the options as text; empty for the whole plan.
+    """The ids of picked trials in the plan's order, and the options as text, empty for the whole plan.
 
     With `again`, picked trials that are already done run again.
     """
@@ -57,7 +57,7 @@ class Pick:
 
     @property
     def options(self) -> str:
-        """The options as on a command line, with a space before each."""
+        """The options as written on a command line, with a space before each."""
         words = [word for one in self.only for word in ("--only", one)]
         words += [word for one in self.trials for word in ("--trial", one)]
         words += [word for one in self.again for word in ("--again", one)]
@@ -106,7 +106,7 @@ def _label(trial: Trial, name: str) -> str | None:
 
 
 def known_levels(plan: Plan) -> Mapping[str, Sequence[str]]:
-    """Return, for each factor, the levels by which trials can be picked, as the plan shows them."""
+    """Return, for each factor, the labels of the levels by which trials can be picked."""
     most = max(part.replicates for part in plan.parts)
     levels: dict[str, dict[str, None]] = {
         "part": dict.fromkeys(part.name for part in plan.parts),

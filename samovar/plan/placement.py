@@ -92,8 +92,8 @@ class Placement:
         """Return the interface of a host to capture or log at; `name` is the one that the experiment names.
 
         At the bottleneck's router, `down` and `up` are the interfaces with the queue of that direction, and
-        `down` is the default. At an end of a flow the default is the interface that faces the other end, and
-        elsewhere the host's first interface. Raises PlanError for a host without testbed interface.
+        `down` is the default. At an end of a flow, the default is the interface towards the other end; at all
+        other hosts, it is the first interface. Raises PlanError for a host without testbed interface.
         """
         testbed, bottleneck = self.testbed, self.testbed.bottleneck
         if bottleneck is not None and bottleneck.router == host:

@@ -84,7 +84,7 @@ class Plan(Head):
         return {part.part: len(part) for part in self.trials.parts}
 
     def groups(self, view: View) -> list[Group]:
-        """Return, in order, the groups of treatments whose components that `view` compares are equal."""
+        """Return the groups of treatments that are equal in the components that `view` compares, in order."""
         return self.trials.groups(view)
 
     def trials_of(self, groups: Iterable[Group]) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def make_plan(
     """Return the plan of an experiment on its testbed. The same input gives the same bytes.
 
     `outputs` are the R package's by default; a project may have more. Raises PlanError for trials that cannot
-    run on this testbed, or DefinitionError with a place in a file.
+    run on this testbed, or DefinitionError if the place of the error in a file is known.
     """
     applied, testbed, order = resolved.experiment, resolved.testbed, resolved.experiment.order
     components, placement = Components(), Placement(testbed)

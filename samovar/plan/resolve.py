@@ -86,8 +86,8 @@ def _columns(
 ) -> Sequence[Sequence[Component]]:
     """Return the column of a component, or one for each replicate if it contains random values.
 
-    A component depends on the factors that are read while it is resolved. Whenever a further factor is read,
-    the component is resolved anew for each combination of the levels of these factors.
+    A component depends on the factors that are read while it is resolved. When a further factor is read, the
+    component is resolved again for each combination of levels of all factors read so far.
     """
     levels = list(zip(*rows, strict=True))
     depends: tuple[int, ...] = ()
@@ -267,7 +267,7 @@ def _loggers(values: TreatmentValues) -> tuple[LoggerPlan, ...]:
 
 
 def _adapter_logger(values: TreatmentValues) -> Iterator[LoggerPlan]:
-    """If adapters of a lab are the bottleneck, yield the logger that records their true queue."""
+    """If adapters of a lab are the bottleneck, yield the logger that records their true queue length."""
     testbed = values.testbed
     host = first_of_link(testbed) if testbed.lab is not None and values.context.path is not None else None
     if testbed.device is None or host is None:

@@ -21,7 +21,7 @@ class Shard:
     number: int
 
     def __str__(self) -> str:
-        """Return the shard as on a command line."""
+        """Return the shard as written after --shard, such as `2/4`."""
         return f"{self.number}/{self.of}"
 
     @classmethod
@@ -36,9 +36,9 @@ class Shard:
     def ids(self, plan: Plan) -> tuple[str, ...]:
         """Return the ids of the shard's trials in the plan's order.
 
-        A shard has whole replicates of parts: every treatment of a part once. In a blocked order these are
-        the blocks. Replicates are dealt to the shards in turn. Raises PlanError if there are more shards than
-        replicates.
+        A shard consists of whole replicates, in which every treatment of a part runs once. In a blocked
+        order, replicates are blocks. Replicates are dealt to the shards in turn. Raises PlanError if there
+        are more shards than replicates.
         """
         if self.of > (most := most_shards(plan)):
             at_most = f"at most {counted(most, 'shard')}"

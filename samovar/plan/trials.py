@@ -1,13 +1,13 @@
 """The trials of a plan as a sequence, and their ids. Trials share equal values, and can be grouped by value.
 
 What a trial sets, runs and records consists of components: `run`, `path`, `hosts.NAME` for each host,
-`flows`, `captures` and `loggers`. Equal components are one object. Whatever depends only on some components
-is therefore computed once for each group of treatments that have them in common (`Trials.groups`), not once
-for each trial.
+`flows`, `captures` and `loggers`. Equal components are one object. A result that depends only on some
+components is therefore computed once for each group of treatments with the same components (`Trials.groups`),
+not once for each trial.
 
 An id consists of readable levels, the replicate, and a hash of the digests of the trial's components. The
 hash does not depend on the replicate: more replicates add trials and keep the existing ids. An edit of the
-experiment changes the ids of the affected trials only.
+experiment changes only the ids of the affected trials.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class Slot(NamedTuple):
 class Group:
     """Treatments of one part that are equal in everything that a view compares.
 
-    `levels` and `resolved` belong to the first treatment, in its first replicate. `ids` holds the ids of each
-    treatment's trials.
+    `levels` and `resolved` are those of the first treatment in its first replicate. `ids` holds the ids of
+    each treatment's trials.
     """
 
     part: str
@@ -164,7 +164,7 @@ class Trials(Sequence[Trial]):
     def __getitem__(self, index: int | slice) -> Trial | Sequence[Trial]:
         """Make a new Trial at each access.
 
-        Storing a hundred thousand of them would need more memory than their plan does.
+        A hundred thousand stored trials would need more memory than the plan itself.
         """
         if isinstance(index, slice):
             return [self[one] for one in range(len(self))[index]]

@@ -108,7 +108,7 @@ def _shaped(path: PathPlan | None) -> frozenset[str]:
 
 
 def _run_check(check: TreatmentCheck, trials: Trials, catalogue: RecipeCatalogue) -> Mapping[str, str]:
-    """Run a check once for each group of treatments that are equal for it; return warnings by part."""
+    """Run a check once for each group of treatments with equal inputs for it; return warnings by part."""
     found: dict[str, list[tuple[Group, str]]] = {}
     for group in trials.groups(check.view):
         details = check.find(group.resolved, catalogue)
@@ -173,7 +173,7 @@ def _unrecorded_series(
 
 
 def _metrics_of(entry: Mapping[str, Any], output: Output | None) -> Sequence[Sequence[str]]:
-    """Return the groups of metrics that a figure or table shows. It needs all metrics of one group."""
+    """Return the groups of metrics of a figure or table, which needs all metrics of one group."""
     if output is None or output.shows:
         return output.shows if output else []
     types = ("metric", "measure")
@@ -188,7 +188,7 @@ def _listed(value: Any) -> Sequence[str]:
 def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collection[FlowTraces]) -> list[str]:
     """Return the quantities that are missing for the first group of metrics.
 
-    The result is empty if some flow has all the quantities that one of the groups needs.
+    The result is empty if at least one flow has all quantities that a group needs.
     """
     known = outputs.metrics
     needs = [[need for name in group if name in known for need in known[name].needs] for group in groups]

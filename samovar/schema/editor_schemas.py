@@ -128,7 +128,7 @@ class ExperimentSchema:
     def _outputs(self, kind: str) -> Json:
         """Return the schema of figures or tables: names, or mappings with options.
 
-        Factors are options as well.
+        Factors are accepted as options, too.
         """
         known = self._manifest.kinds[kind]
         whats = [one.what for one in known.values()]
@@ -184,7 +184,7 @@ class ExperimentSchema:
         return {**made, "allOf": [*made.get("allOf", []), *rules]}
 
     def _limited(self, own: Set[str], parameters: Json) -> Json:
-        """Return the rule that an object has only keys in `own`, or in `parameters` with their schemas."""
+        """Return the rule that an object has only keys in `own` and `parameters` (with their schemas)."""
         return {"propertyNames": {"enum": sorted({*own, *parameters})}, "properties": parameters}
 
     def _device_parameters(self) -> Json:
@@ -195,7 +195,7 @@ class ExperimentSchema:
     # Factors: every target that a level may set, with its levels in every form.
 
     def _level_targets(self) -> Iterator[LevelTarget]:
-        """Yield all targets of levels. A pattern comes after the names that it also matches."""
+        """Yield all targets of levels. A pattern follows any names that it matches as well."""
         yield from self._keys("")
         yield from self._keys("path")
         of_aqms = parameters_of_kind(self.definitions, self._recipes, "aqm")
@@ -216,7 +216,7 @@ class ExperimentSchema:
         yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, types.Form.PER_HOST)
 
     def _keys(self, owner: str) -> Iterator[LevelTarget]:
-        """Yield the targets of an owner such as `path`. Targets of `traffic.FLOW` (any flow) are patterns."""
+        """Yield the targets of an owner such as `path`. Those of `traffic.FLOW` (any flow) are patterns."""
         for name, key in keys.varied_keys(owner).items():
             if key.type is None:
                 continue
@@ -300,7 +300,7 @@ class ExperimentSchema:
     def _forms(self, one: LevelTarget) -> tuple[Json, ...]:
         """Return the schemas of a single value, and of a mapping by direction or host.
 
-        The mapping may have a label.
+        The mapping may contain the key `label`.
         """
         value, label = one.value, self._label
         match one.form:

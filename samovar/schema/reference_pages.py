@@ -54,7 +54,7 @@ SHARED: Mapping[type[keys.Strict], type[keys.Strict]] = {
 }
 """Models that share keys with another model of the page, which lists them."""
 LONGEST_REPEATED = 9
-"""Number of words of descriptions up to which a recipe repeats them instead of naming another recipe."""
+"""A recipe repeats descriptions of up to this many words; for longer ones, it refers to another recipe."""
 
 
 class Page:
@@ -110,14 +110,14 @@ class Page:
     def _other_keys(self, _: str) -> Iterator[str]:
         """Yield heading and keys of each model (except Thresholds) for which the page has no block.
 
-        No sentence introduces a model: the description of the key that leads to it says what it is.
+        Models have no introduction, because the description of the key that leads to a model explains it.
         """
         for name, model in self._models.items():
             if name not in self._anchors and model is not keys.Thresholds:
                 yield from (f"### {spaced(name)}", "", *self._key_lines(model), "")
 
     def _key_lines(self, model: type[keys.Strict]) -> Iterator[str]:
-        """Yield the list of a model's keys, without those that the list of a model in SHARED also has."""
+        """Yield the list of a model's keys, without those that another model lists for it (see SHARED)."""
         elsewhere = keys.keys_of(SHARED[model]).values() if model in SHARED else ()
         known = {self._key_line(key) for key in elsewhere}
         lines = (self._key_line(key) for key in keys.keys_of(model).values())
@@ -199,7 +199,7 @@ def series_lines(outputs: Outputs) -> Iterator[str]:
 
 
 def _merged(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the rows with those merged that differ only in the first cell, which then lists the names."""
+    """Return the rows; those that differ only in the first cell become one row, which lists the names."""
     names: dict[tuple[str, ...], list[str]] = {}
     for name, *rest in rows:
         names.setdefault(tuple(rest), []).append(name)
@@ -225,7 +225,7 @@ def option_lines(groups: Sequence[Mapping[str, Output]]) -> Iterator[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a Markdown table without empty columns. Bars within cells are escaped."""
+    """Yield a Markdown table without empty columns. Each `|` within a cell is escaped."""
     used = [column for column in range(len(head)) if any(row[column] for row in rows)]
     head, rows = [head[column] for column in used], [[row[column] for column in used] for row in rows]
     yield f"| {' | '.join(head)} |"
@@ -305,8 +305,8 @@ def _title(system: str) -> str:
 def _facts(header: Header, kind: str) -> str:
     """Return what a recipe needs on hosts, its output format, and what hosts need after it changes.
 
-    Programs are listed for generators only. (`fab check` names missing programs of the other kinds.) Nothing
-    is returned for steps and facts, which users do not choose.
+    Programs are listed for generators only. (For other kinds, `fab check` reports missing programs.) The
+    result is empty for steps and facts, which users do not choose.
     """
     if kind in ("step", "fact"):
         return ""
@@ -330,8 +330,8 @@ def _parameter_lines(
 ) -> Iterator[str]:
     """Yield the list of a recipe's parameters: those of all its systems, then those of one system only.
 
-    `explained` maps a parameter and its description to the first recipe that has them. This function adds
-    the parameters of this recipe.
+    `explained` maps a parameter and its description to the first recipe that has them. This function adds the
+    parameters of the recipe `name` to it.
     """
     groups: dict[str, dict[str, dict[str, str]]] = {}
     for key, found in recipes.parameters(kind, name).items():

@@ -104,7 +104,7 @@ def parameter_schemas(definitions: Definitions, recipes: Recipes, kind: str, nam
 
 
 def parameters_of_kind(definitions: Definitions, recipes: Recipes, kind: str) -> Json:
-    """Return the parameters of all recipes of a kind; each accepts all values that some recipe accepts."""
+    """Return the parameters of all recipes of a kind; each accepts every value that any recipe accepts."""
     found: dict[str, dict[str, Json]] = {}
     for name in recipes.names(kind):
         for key, infos in recipes.parameters(kind, name).items():

@@ -40,7 +40,7 @@ NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
 }
 """Keys whose values are names, and what each names."""
 Refusal = tuple[Loc, bool, str]
-"""A problem: its place in the part, whether the key rather than the value is wrong, and the message."""
+"""A problem: its place in the part, whether the key (not the value) is wrong, and the message."""
 
 
 def check_values(part: PartToCheck) -> None:

@@ -41,7 +41,7 @@ class PartValue:
 
     @property
     def target(self) -> str:
-        """The key as a factor names it."""
+        """The key in the form that factors use, such as path.rate."""
         return f"{self.owner}.{self.key}" if self.owner else self.key
 
     @property
@@ -72,7 +72,7 @@ class PartValue:
         return ("factors", factor.name), True
 
     def split(self) -> Iterator[PartValue]:
-        """Yield a PartValue for each direction or host, or only this one if all have the same value."""
+        """Yield a PartValue for each direction or host, or this one alone if the value applies to all."""
         steps: Mapping[str, object] = {"": self.value}
         if isinstance(self.value, Directional):
             steps = {"down": self.value.down, "up": self.value.up}
@@ -132,8 +132,8 @@ class PartToCheck:
     def recipes_of(self, owner: str, *, of_kind: bool = False) -> list[Parameters]:
         """Return the parameters of each recipe of a path, flow or logger, including recipes of levels.
 
-        With `of_kind`, include queue disciplines or generators that the part does not use. Whether the recipe
-        of a treatment has a parameter is checked when the treatment is planned.
+        With `of_kind`, the result includes queue disciplines or generators that the part does not use.
+        Whether the recipe of a treatment has a parameter is checked when the treatment is planned.
         """
         kind = RECIPE_KINDS[owner.partition(".")[0]]
         if kind == "aqm" and self.device_link:

@@ -41,16 +41,16 @@ class Validation(Generic[M]):
     prefix: Loc = ()
 
     def below(self, *prefix: int | str) -> Validation[M]:
-        """Return this validation for checks of a subtree: `prefix` is put before the places of problems."""
+        """Return this validation for checks of a subtree, which give places relative to `prefix`."""
         return replace(self, prefix=prefix)
 
     def intact(self, *loc: int | str) -> bool:
-        """Return whether no value at or below a place was left out as invalid."""
+        """Return whether all values at and below a place were kept as valid."""
         place = (*self.prefix, *loc)
         return not any(one[: len(place)] == place for one in self.left_out)
 
     def valid(self, *loc: int | str) -> bool:
-        """Return whether, at or below a place, no value was left out and no problem was reported."""
+        """Return whether all values at and below a place were kept, and no problem was reported there."""
         place = (*self.prefix, *loc)
         return not any(one[: len(place)] == place for one in (*self.left_out, *self.reported))
 
@@ -59,7 +59,7 @@ class Validation(Generic[M]):
     ) -> None:
         """Add a problem about the value at a place or, with `key`, about its key.
 
-        With `once`, add it only if no problem was reported at this place.
+        With `once`, the problem is added only if none was reported at this place before.
         """
         self.reported.append((*self.prefix, *loc))
         problem = position_at(self.tree, self.reported[-1], key=key).problem(message)
@@ -146,7 +146,7 @@ def _last(tree: Map, loc: Sequence[int | str]) -> tuple[Position, Node]:
 def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Position, Node]]:
     """Follow nested keys as far as they exist; yield each key, its position and its value.
 
-    For an item of a list, the key is its index, and the position is its own.
+    For a list item, the key is the index, and the position is that of the item.
     """
     node: Node = tree
     for step in loc:

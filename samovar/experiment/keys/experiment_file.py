@@ -160,9 +160,9 @@ def number_of(flow: Flow, testbed: Testbed) -> int | None:
 
 
 def members_of(flow: Flow, testbed: Testbed, number: int | None = None) -> Iterator[Member]:
-    """Yield the flows that an entry expands to. If a role stands for several hosts, they take turns.
+    """Yield the flows that an entry expands to. The hosts of a plural role take turns.
 
-    `number` is the number of random arrivals, which number_of() does not know. If `from` or `to` names no
+    `number` is the number of random arrivals, which number_of() cannot determine. If `from` or `to` names no
     host, nothing is yielded.
     """
     sources, sinks = hosts_of(testbed, flow.from_end), hosts_of(testbed, flow.to_end)

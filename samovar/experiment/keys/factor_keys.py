@@ -35,7 +35,7 @@ INTERFACE_TO_RECORD = (
 
 
 class PlainFactors(Strict):
-    """Factors with a one-word name: `duration`, and host settings, each with a recipe of the same name."""
+    """Factors with a one-word name: `duration`, and the host settings that have a recipe of that name."""
 
     cc: Annotated[str, types.ALGORITHM.of(types.PER_HOST), VARIES] = entry(
         "Congestion control of sending hosts."

@@ -168,12 +168,12 @@ class Factor:
 
     @property
     def linked(self) -> bool:
-        """Whether each level maps targets to values. If not, `sets` or the factor's name is the target."""
+        """Whether each level maps targets to values. Otherwise, the factor has `targets`."""
         return not self.sets and is_free(self.name)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets of levels that do not name their targets: `sets`, or the factor's name."""
+        """The targets of levels that give only a value: `sets`, or else the factor's name."""
         return self.sets or (self.name,)
 
     def level(self, label: str) -> Level | None:
@@ -227,7 +227,7 @@ def _label(written: object) -> str:
 
 
 class FactorKeys(Strict):
-    """Keys of a factor that names what its levels set: one key or several, at all hosts or at some."""
+    """The keys of a factor in its long form, which may name the keys and hosts that its levels set."""
 
     levels: Any = entry("One level, a list of levels, or a range.")
     sets: Annotated[tuple[str, ...], replace(WORD, meaning="a key", form=LIST)] = entry(
@@ -327,7 +327,7 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _range_end(text: object) -> tuple[Fraction, str, int, units.Kind | None]:
-    """Return number, unit, scale of the unit and kind of quantity of a range's `from`, `to` or `step`."""
+    """Return the number, unit, unit scale and kind of quantity of a range's `from`, `to` or `step`."""
     if not isinstance(text, str):
         raise ValueError("expected one value")
     split = units.split_quantity(text)

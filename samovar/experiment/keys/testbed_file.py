@@ -391,7 +391,7 @@ class Testbed(SourceFile):
     def largest_mtu(self, link: str) -> int | None:
         """Return the largest MTU that a lab's link carries.
 
-        The result is None if every MTU is carried, or if only the kernel limits it.
+        The result is None if the link carries every MTU, or if only the kernel limits the MTU.
         """
         entry, lab = self.links.get(link), self.lab
         at_link = [

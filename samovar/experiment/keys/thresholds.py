@@ -63,7 +63,7 @@ class Thresholds(Strict):
         0.001,
     )
     competing_bytes: Size = entry(
-        "Number of captured bytes that may belong to no flow, whatever their share.",
+        "Up to this number of captured bytes may belong to no flow, whatever their share.",
         20_000,
         alias="competing_least",
     )
@@ -94,5 +94,5 @@ class Thresholds(Strict):
     )
 
     def with_profile(self) -> Self:
-        """Return these thresholds, completed with the profile's for keys that the file does not give."""
+        """Return these thresholds, with values of the profile for keys that the file does not give."""
         return type(self).model_validate(PROFILES.get(self.profile or "", {})).under(self)

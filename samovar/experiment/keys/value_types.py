@@ -1,8 +1,8 @@
 """Types of values such as rates and sizes: each with parser, writer, JSON Schema pattern and description.
 
-A type is the metadata of a field (`Annotated[int, RATE]`); the loader, editors and the reference use it. Its
-pattern accepts every text that its parser accepts, and some that the parser refuses. Patterns use only syntax
-that is common to ECMA 262 and Python.
+A type is the metadata of a field (`Annotated[int, RATE]`); the loader, editors and the reference use it. The
+type's pattern matches every text that its parser accepts, and some texts that the parser refuses. Patterns
+use only syntax that is common to ECMA 262 and Python.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def text_type(
     write: Writer = str,
     **schema: Any,
 ) -> ValueType:
-    """Return a type with a pattern. Editors show `expected` for a text that does not match."""
+    """Return a type with a pattern. Editors show the message `expected` for other texts."""
     expected = schema.pop("expected", f"expected {meaning}, such as {examples[0]}")
     # `type` is a list, since editors then show errorMessage instead of their own `Incorrect type`.
     whole = {"type": ["string"], **schema, "pattern": f"^(?:{pattern})$"}

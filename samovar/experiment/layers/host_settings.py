@@ -1,8 +1,8 @@
 """Resolve host settings: the value of cc, rwnd, mtu, txd, cc.PARAMETER and RECIPE.PARAMETER on each host.
 
-Layers, the weakest first: config.yaml, its section for the host's OS, testbed, host, experiment. A factor's
-level overrides all of them when trials are planned. A layer may give one value for all hosts, or a value per
-host or role. A host that a layer does not name gets the value of the next weaker layer.
+Layers, the weakest first: config.yaml, its section for the host's OS, testbed, host, experiment. When trials
+are planned, the levels of factors override all these layers. A layer may give one value for all hosts, or a
+value per host or role. A host that a layer does not name gets the value of the next weaker layer.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")
 
 @dataclass(frozen=True)
 class MergedExperiment:
-    """The tree of an experiment that needs no other file, and its `sources`, the experiment's file first.
+    """An experiment's tree merged with all files that it reuses, and its `sources`, its own file first.
 
-    `complete` is false if a file or fragment is missing. Other errors in the tree may be consequences of
-    this.
+    `complete` is false if a file or fragment is missing. Other errors in the tree may then be consequences of
+    the missing one.
     """
 
     tree: Map
@@ -90,7 +90,7 @@ class _Reuse:
         return None
 
     def _check_new_parts(self, base: Map, layer: Map) -> None:
-        """Report incomplete parts that the base does not have; their names are probably misspelt."""
+        """Report incomplete parts that are not in the base; their names are probably misspelt."""
         known, parts = base.get("parts"), layer.get("parts")
         if not isinstance(known, Map) or not isinstance(parts, Map):
             return
