@@ -204,7 +204,14 @@ def test_a_shipped_study_has_only_the_warnings_that_it_is_about(name: str) -> No
 
 def test_every_check_is_explained_in_the_reference() -> None:
     page = (ROOT / "docs" / "reference" / "plan.md").read_text()
-    assert [check.message for check in CHECKS if f"| {check.message} |" not in page] == []
+    rows, words = page.splitlines(), " ".join(page.split())
+    unexplained = [
+        check.message
+        for check in CHECKS
+        if not any(row.startswith(f"| {check.message} | ") for row in rows)
+        and f"; {check.message}" not in words  # in the list of warnings that explain themselves
+    ]
+    assert unexplained == []
 
 
 def test_a_single_treatment_is_not_counted(tmp_path: Path) -> None:
