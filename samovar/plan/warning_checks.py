@@ -30,7 +30,7 @@ Find = Callable[[Resolved, RecipeCatalogue], Iterator[str]]
 
 @dataclass(frozen=True)
 class TreatmentCheck:
-    """A check of treatments: its message, the view of components that it depends on, and the check itself."""
+    """The warning's message, the view of a treatment that the check depends on, and its function."""
 
     message: str
     view: View

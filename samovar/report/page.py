@@ -193,7 +193,7 @@ def render(template: str, values: Json, scripts: tuple[str, ...] = (), drawn: Js
 
 
 def _source(name: str) -> str:
-    """Return the text of a template file of the page; the library begins with its licence, as a comment."""
+    """Return the text of one of the page's template files; that of uPlot begins with its licence."""
     if name != "uPlot":
         return (PAGE_TEMPLATES / name).read_text("utf-8")
     licence, code = ((PAGE_TEMPLATES / one).read_text("utf-8") for one in LIBRARY)

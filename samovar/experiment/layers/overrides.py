@@ -71,7 +71,7 @@ def _layer(steps: Steps, value: Node, position: Position) -> Map:
 
 
 def _refusal(part: str | None, key: str, factors: Mapping[str, Map]) -> str | None:
-    """Return why --set cannot change a key of a part, or of the experiment (None); None if it can."""
+    """Return why --set cannot change a key, or None if it can; `part` is None for keys of the experiment."""
     if part is not None and part not in factors:
         return unknown("part", part, factors)
     if not key:
