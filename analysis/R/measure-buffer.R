@@ -107,8 +107,8 @@ collapse_cause <- function(i, j, x) {
 #' estimate is the median over the ten packets.
 #'
 #' Method 2, as published, takes cwnd just before the reduction (`method2_raw_packets`). But TCP notices a drop one round trip later, and cwnd grows in the
-#' meantime; also, part of the data in flight is on the links, not in the queue. The estimate `method2_packets` is therefore cwnd one RTT_max
-#' before the reduction, in whole segments, less RTT_min * local rate / MTU. If there is a sample for every packet, this cwnd counts the dropped packet,
+#' meantime; also, part of the data in flight is on the links, not in the queue. So the estimate `method2_packets` is W - RTT_min * r / MTU,
+#' where W is the cwnd one RTT_max before the reduction, in whole segments, and r is `local_rate_bps`. If there is a sample for every packet, this cwnd counts the dropped packet,
 #' which was never in the buffer; in this case one packet is subtracted.
 #'
 #' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits between N - 1 and

@@ -143,10 +143,10 @@ def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
 
 
 def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, bytes]:
-    """Return the definition files that a campaign stores, by name.
+    """Return the definition files that a campaign stores, as a mapping from file name to content.
 
-    experiment.yaml needs no other file. If the experiment reuses other files, experiment.yaml has the merged
-    tree, and definition/ has the original files.
+    experiment.yaml can be loaded without other files: if the experiment reuses files, experiment.yaml has the
+    merged tree, and definition/ has the original files.
     """
     own = merged.sources[0]
     files = {"experiment.yaml": own.read_bytes()}

@@ -18,7 +18,7 @@ VALUES: Mapping[str, frozenset[str]] = {
     "generator": PROGRAM | FLOW,
     "logger": PROGRAM | {"interface", "ports"},
 }
-"""Names of the values that every recipe of a kind gets, in addition to `given` and its own parameters."""
+"""For each kind of recipe: the names that its templates can use, besides `given` and their own parameters."""
 STATE_BLOCKS = frozenset({"set", "restore"})
 """The blocks of a setting that get `was`, the state before the trial."""
 MARKS = ("{{", "{%", "{#")
