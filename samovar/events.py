@@ -269,7 +269,7 @@ EVERYDAY_KEYS = (
     "differs",
     "no data",
 )
-"""Keys that docs/reference/events.md explains once, above the table."""
+"""Keys that docs/reference/events.md explains once, above the list."""
 SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("exported", "file"): ("name of the table, or id of the trial", TEXT),
     ("files-recorded", "files"): ("checksum by path", _map_of(SHA256)),
@@ -318,17 +318,15 @@ def line_schema(title: str, events: Events) -> dict[str, Any]:
     return {"title": title, "type": "object", "oneOf": options, "$defs": lines}
 
 
-def event_rows() -> list[tuple[str, str, str]]:
-    """Return a row for each type of event in the stream: its name, when it is emitted, and its keys.
+def event_lines() -> Iterator[str]:
+    """Yield a line for each type of event in the stream: its name, when it is emitted, and its keys.
 
     The keys are described, except those in EVERYDAY_KEYS.
     """
-    rows = []
     for event, (summary, names) in STREAM_EVENTS.items():
         keys = [
             f"`{key}{'?' * optional}`"
             + (f": {text}" if (event, key) in SPECIAL_KEYS or key not in EVERYDAY_KEYS else "")
             for key, optional, (text, _) in keys_of(event, names)
         ]
-        rows.append((f"`{event}`", summary, "; ".join(keys)))
-    return rows
+        yield f"- `{event}`: {summary}" + (f" Keys: {'; '.join(keys)}" if keys else "")

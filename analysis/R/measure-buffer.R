@@ -108,13 +108,13 @@ collapse_cause <- function(i, j, x) {
 #'
 #' Method 2, as published, takes cwnd just before the reduction (`method2_raw_packets`). But TCP notices a drop one round trip later, and cwnd grows in the
 #' meantime; also, part of the data in flight is on the links, not in the queue. So the estimate `method2_packets` is W - RTT_min * r / MTU,
-#' where W is the cwnd one RTT_max before the reduction, in whole segments, and r is `local_rate_bps`. If there is a sample for every packet, this cwnd counts the dropped packet,
-#' which was never in the buffer; in this case one packet is subtracted.
+#' where W is the cwnd one RTT_max before the reduction, in whole segments, and r is `local_rate_bps`. If there is a sample for every packet, this cwnd counts the
+#' dropped packet, which was never in the buffer; in this case one packet is subtracted.
 #'
-#' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet: the last accepted packet waits between N - 1 and
-#' N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets. If packets reach the queue in bursts of b packets
-#' (because of a busy host or a coarse timer), the queue overflows when its mean length is still up to b packets below N. In this case both methods give that
-#' mean length, which is the mean backlog in the queue samples of that round trip.
+#' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet. The last accepted packet waits between N - 1 and
+#' N service times, because the head of the queue waits in it for its tokens; and cwnd grows by whole packets. If packets reach the queue in bursts of b packets
+#' (because of a busy host or a coarse timer), the queue overflows when its mean length is still up to b packets below N. Both methods then give this mean
+#' length, which is also the mean backlog in the queue samples of that round trip.
 #'
 #' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'
@@ -127,7 +127,7 @@ collapse_cause <- function(i, j, x) {
 #' @param mtu_bytes MTU of the path.
 #' @param every_packet Whether `samples` are records of every packet, as from SIFTR. Samples taken at intervals mostly show cwnd as it was
 #'   before the acknowledgement that triggered the dropped packet, so they do not count this packet.
-#' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, mean of the cycle), `local_rate_bps` (during RTT_max),
+#' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, mean of the cycle), `local_rate_bps` (while the packets of RTT_max waited),
 #'   `method1_bytes`, `method1_packets`, `method1_local_packets`, `method2_packets`, `method2_raw_packets`.
 #' @source CAIA-TR-130417A, section IV; Claypool et al., PAM 2004 (QFind).
 #' @examples
@@ -159,7 +159,7 @@ buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_byte
 
 #' Buffer size of a trial: medians over the cycles that count
 #' @param cycles A table from [buffer_by_cycle()].
-#' @return A list of metrics, which are NA if `counts` is FALSE for all cycles.
+#' @return A list of metrics. All are NA if no cycle counts.
 #' @noRd
 buffer_of_trial <- function(cycles) {
   used <- cycles[cycles$counts]

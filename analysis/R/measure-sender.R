@@ -49,11 +49,11 @@ keep_epoch <- function(rows, x) {
 #' Samples of a flow's sender from a log of SIFTR
 #'
 #' cwnd is counted in full segments, whose size is the MSS, less 12 bytes if the connection uses time stamps. SIFTR's flags of the connection show when it is in
-#' recovery. Time-outs, and packets that the host's own interface refuses (ENOBUFS), are found by [siftr_collapses()] and last until cwnd grows. A refused
-#' packet appears as CWR and is marked in `refused`, because nothing was lost on the path.
+#' recovery. [siftr_collapses()] finds time-outs, and packets that the host's own interface refused (ENOBUFS): both last until cwnd is above a segment again.
+#' A refused packet appears as CWR and is marked in `refused`, because nothing was lost on the path.
 #' @param x A table from [read_siftr()].
 #' @param flow The flow of the manifest.
-#' @return The samples that the beginning of measure-sender.R describes; NULL if the flow is not in the log.
+#' @return A table with the columns listed at the top of measure-sender.R; NULL if the log does not contain the flow.
 #' @noRd
 samples_of_siftr <- function(x, flow) {
   own <- as.character(x$src) %in% flow$from_address & as.character(x$dst) %in% flow$to_address

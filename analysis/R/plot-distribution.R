@@ -127,8 +127,8 @@ buffer_limits <- function(packets, configured) {
 #'
 #' Quantities of which a trial has few values, such as one per cwnd cycle, are shown value by value. For quantities with many values, quantiles of each flow's
 #' samples are shown, so that each flow has the same weight.
-#' @return A list: `values` (`trial`, `value`), `single` (whether the values are single ones, not quantiles), `quantity`, `unit`, `title` (of the axis), `what` and `words`
-#'   (for the caption), `buffer` (whether the values estimate a buffer), `sources` (or NULL).
+#' @return A list: `values` (`trial`, `value`), `single` (TRUE if each value was measured, FALSE if it is a quantile), `quantity`, `unit`, `title` (of the axis),
+#'   `what` and `words` (for the caption), `buffer` (whether the values estimate a buffer), `sources` (or NULL).
 #' @noRd
 values_to_show <- function(results, ids, show, of = NULL, from = NULL, to = NULL, window = NULL) {
   if (show %in% known_names("metric")) {

@@ -9,7 +9,7 @@
 #' @inheritParams ggplot2::geom_point
 #' @param size Diameter of a point, mm.
 #' @param dpi Dots per inch of the picture.
-#' @param most_vectors Largest number of points in a panel that are drawn as vectors.
+#' @param most_vectors If a panel has more points than this, they are drawn as a picture.
 #' @return A layer for a ggplot.
 #' @examples
 #' library(ggplot2)
@@ -116,8 +116,8 @@ thinned_rows <- function(x, y, columns) {
 
 #' Samples over time, for any number of samples
 #'
-#' One point per sample, or a line through the samples; one colour per flow. The file stays small even with a million samples, see [geom_many_points()]. Lines
-#' keep the first, lowest, highest and last sample of each column of pixels at 600 dpi.
+#' Each sample is a point, or the samples are joined by a line; each flow has a colour. The file stays small even with a million samples: many points become a
+#' picture (see [geom_many_points()]), and of a line the first, lowest, highest and last sample of each column of pixels at 600 dpi are drawn.
 #'
 #' @param data A table with `t_s`, `value` and, if there are several flows, `flow`.
 #' @param y_title Title of the y axis.

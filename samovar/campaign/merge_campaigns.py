@@ -125,8 +125,8 @@ def shards_of(plan: Plan, results: Path, of: int) -> list[Path]:
 
     Shards without a campaign are left out.
     """
-    shards = (str(Shard(of, number)) for number in range(1, of + 1))
-    found = (newest_campaign(plan.model_copy(update={"shard": one}), results) for one in shards)
+    plans = (plan.model_copy(update={"shard": str(shard)}) for shard in Shard.all_of(of))
+    found = (newest_campaign(one, results) for one in plans)
     return [folder for folder in found if folder]
 
 
@@ -153,9 +153,8 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) ->
     """
     shards = sorted(map(_read_shard, dict.fromkeys(map(Path.resolve, folders))), key=lambda one: one.shard)
     _require_one_plan(shards)
-    of, present = shards[0].shard.of, {one.shard for one in shards}
-    every_shard = (Shard(of, number) for number in range(1, of + 1))
-    missing = tuple(shard for shard in every_shard if shard not in present)
+    present = {one.shard for one in shards}
+    missing = tuple(shard for shard in Shard.all_of(shards[0].shard.of) if shard not in present)
     if missing and not force:
         given = ", ".join(str(one.shard) for one in shards)
         raise CampaignError(

@@ -25,6 +25,7 @@ from samovar.cli.project import Request
 from samovar.errors import AnalysisError, CampaignError, TestbedError
 from samovar.installation import PACKAGE, TEMPLATES
 from samovar.lab import available_memory, lab_memory_bytes
+from samovar.plan import Shard
 from samovar.units import counted
 
 SLURM = "slurm"
@@ -227,7 +228,7 @@ def run_shards(
         ["fab", *words, "--shards", str(of), "--on", on, *(one for one in options if one != "--new")]
     )
     command = [sys.executable, "-m", "samovar", "--project", str(project.root), *words, *options]
-    shards = [f"{number}/{of}" for number in range(1, of + 1)]
+    shards = [str(shard) for shard in Shard.all_of(of)]
     lab_bytes = max(lab_memory_bytes(one.testbed) for one in planned.every)
     if on == LOCAL:
         free_bytes = available_memory()

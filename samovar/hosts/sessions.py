@@ -18,13 +18,13 @@ class HostsError(TestbedError):
     """The errors of several hosts, by host, in one exception."""
 
     def __init__(self, errors: Mapping[str, TestbedError]) -> None:
-        self.errors = dict(errors)
-        super().__init__("\n".join(str(error) for error in self.errors.values()))
+        self._errors = dict(errors)
+        super().__init__("\n".join(str(error) for error in self._errors.values()))
 
     @property
     def by_host(self) -> Mapping[str, TestbedError]:
         """The error of each host."""
-        return self.errors
+        return self._errors
 
 
 class Sessions:

@@ -43,11 +43,11 @@ class Changed:
 class Comparison:
     """A plan compared with a campaign. Every id is in one field only.
 
-    `stands` are the trials of the plan that are done. `runs` maps each other trial, in the plan's order, to
-    the reason why it runs: new, stale (edited since its last result), or how the last attempt ended: failed,
-    interrupted or invalid. Results of edited trials (`stale`) and of trials that are no longer planned
-    (`orphans`) stay on disk but no longer count. `renamed` counts the new trials that equal an orphan except
-    for the name of a part, factor or level.
+    `stands`: the trials of the plan that are done. `runs`: all other trials of the plan in its order, each
+    with the reason why it runs (new, stale, failed, interrupted or invalid). `stale`: results of trials that
+    were edited afterwards. `orphans`: results of trials that are no longer planned. Results of both kinds
+    stay on disk but no longer count. `renamed`: the number of new trials that equal an orphan except for the
+    name of a part, factor or level.
     """
 
     stands: tuple[str, ...]

@@ -33,6 +33,11 @@ class Shard:
         message = "not a shard; must be NUMBER/SHARDS, counted from 1, such as 2/4"
         raise DefinitionError.at(f"--shard {text}", message)
 
+    @classmethod
+    def all_of(cls, of: int) -> tuple[Shard, ...]:
+        """Return all shards of a plan that is divided into `of` shards."""
+        return tuple(cls(of, number) for number in range(1, of + 1))
+
     def ids(self, plan: Plan) -> tuple[str, ...]:
         """Return the ids of the shard's trials in the plan's order.
 

@@ -6,10 +6,10 @@ A page has generated blocks, `<!-- fab schema: NAME -->` to `<!-- end -->`; the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args, get_origin
 
-from samovar.events import event_rows
+from samovar.events import event_lines
 from samovar.experiment import Metric, Output, Outputs, keys
 from samovar.experiment import value_types as types
 from samovar.installation import SHIPPED
@@ -90,12 +90,12 @@ class Page:
             "factors": lambda _: factor_lines(),
             "recipe names": lambda _: recipe_names(self._recipes),
             "recipes": lambda kind: recipe_lines(self._recipes, kind),
-            "figures": lambda _: output_lines("figure", self._outputs.figures),
-            "tables": lambda _: output_lines("table", self._outputs.tables),
+            "figures": lambda _: figure_lines(self._outputs.figures),
+            "tables": lambda _: table_lines(self._outputs.tables),
             "metrics": lambda _: metric_lines(self._outputs.metrics),
             "series": lambda _: series_lines(self._outputs),
             "options": lambda _: option_lines([self._outputs.figures, self._outputs.tables]),
-            "events": lambda _: table(("event", "when", "keys"), event_rows()),
+            "events": lambda _: event_lines(),
         }
         if what not in makers:
             raise SchemaError(f"no generated block '{name}'; known: {', '.join(makers)}")
@@ -173,55 +173,74 @@ def models_below(model: type[keys.Strict]) -> Iterator[tuple[str, type[keys.Stri
     yield from seen.items()
 
 
-def output_lines(kind: str, known: Mapping[str, Output]) -> Iterator[str]:
-    """Yield the table of the figures or tables of the analysis, with their options and pictures."""
+def figure_lines(figures: Mapping[str, Output]) -> Iterator[str]:
+    """Yield the table of the figures of the analysis, with their options and pictures."""
     rows = []
-    for name, one in known.items():
+    for name, one in figures.items():
         picture = f"images/figures/{name}.png"
         shown = f"![{name}](../{picture})" if (SHIPPED / "docs" / picture).is_file() else ""
-        rows.append((f"`{name}`", ", ".join(f"`{option}`" for option in one.options), one.what, shown))
-    yield from table((kind, "options", "what", "picture"), rows)
+        rows.append((f"`{name}`", _quoted(one.options), one.what, shown))
+    yield from table(("figure", "options", "what", "picture"), rows)
+
+
+def table_lines(tables: Mapping[str, Output]) -> Iterator[str]:
+    """Yield the list of the tables of the analysis, with their options."""
+    for name, one in tables.items():
+        options = f" ({_quoted(one.options)})" if one.options else ""
+        yield f"- `{name}`{options}: {one.what}"
 
 
 def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
-    """Yield the table of the metrics of the analysis. The names of metrics end with their units."""
-    rows = [(f"`{name}`", metric.what, ", ".join(metric.needs)) for name, metric in metrics.items()]
-    yield from table(("metric", "what", "needs"), _merged(rows))
+    """Yield a list of metrics for each set of quantities that metrics need."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name, metric in metrics.items():
+        groups.setdefault(", ".join(metric.needs), []).append((f"`{name}`", metric.what))
+    for needs, entries in groups.items():
+        yield from (
+            f"**{needs or 'nothing'}**",
+            "",
+            *(f"- {names}: {what}" for names, what in _merged(entries)),
+            "",
+        )
 
 
 def series_lines(outputs: Outputs) -> Iterator[str]:
-    """Yield the table of the quantities over time, with the sources of each in order of preference."""
-    rows = []
+    """Yield the list of the quantities over time, each with its unit and its sources, the best first."""
+    entries = []
     for name, one in outputs.series.items():
-        sources = [" and ".join(group) for group in one.sources]
-        rows.append((f"`{name}` ({one.unit})", one.what, ", ".join(sources)))
-    yield from table(("quantity", "what", "sources, the best first"), _merged(rows))
+        sources = ", ".join(" and ".join(group) for group in one.sources)
+        entries.append((f"`{name}` ({one.unit})", f"{one.what} ({sources})"))
+    yield from (f"- {names}: {text}" for names, text in _merged(entries))
 
 
-def _merged(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the rows; those that differ only in the first cell become one row, which lists the names."""
-    names: dict[tuple[str, ...], list[str]] = {}
-    for name, *rest in rows:
-        names.setdefault(tuple(rest), []).append(name)
-    return [(", ".join(first), *rest) for rest, first in names.items()]
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _merged(entries: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the entries; those with the same text become one entry, which lists the names."""
+    names: dict[str, list[str]] = {}
+    for name, text in entries:
+        names.setdefault(text, []).append(name)
+    return [(", ".join(found), text) for text, found in names.items()]
 
 
 def option_lines(groups: Sequence[Mapping[str, Output]]) -> Iterator[str]:
-    """Yield the table of the options of all figures and tables. Equal options share a row.
+    """Yield the list of the options of all figures and tables. Equal options share an entry.
 
     The figures and tables that have an option are named only if options of the same name differ.
     """
     owners: dict[str, dict[tuple[str, str], list[str]]] = {}
     for name, output in (pair for group in groups for pair in group.items()):
         for option, one in output.options.items():
-            value = ", ".join(f"`{value}`" for value in one.values) or one.type
+            value = _quoted(one.values) or one.type
             owners.setdefault(option, {}).setdefault((value, one.what), []).append(f"`{name}`")
-    rows = []
+    entries = []
     for option, variants in sorted(owners.items()):
         for (value, what), names in variants.items():
             of = f" of {', '.join(names)}" if len(variants) > 1 else ""
-            rows.append((f"`{option}`{of}", value, what))
-    yield from table(("option", "value", "what"), _merged(rows))
+            entries.append((f"`{option}`{of}", f"({value}): {what}"))
+    yield from (f"- {options} {text}" for options, text in _merged(entries))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

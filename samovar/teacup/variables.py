@@ -1,6 +1,6 @@
 """The variables of TEACUP 1.1 and of its mirror repository (2021), with their counterparts and remarks.
 
-docs/how-to/come-from-teacup.md has the same table.
+docs/how-to/come-from-teacup.md has the same list.
 """
 
 from __future__ import annotations

@@ -691,7 +691,7 @@ def test_what_fails_on_each_host_is_reported_for_each(sshd: Sshd, host: str) -> 
     with Sessions(sshd.target(f"{host}-{n}") for n in range(3)) as sessions:
         with pytest.raises(HostsError) as caught:
             sessions.map(fail)
-        assert list(caught.value.errors) == [f"{host}-0", f"{host}-2"]
+        assert list(caught.value.by_host) == [f"{host}-0", f"{host}-2"]
         assert all(f"{host}-{n} says no" in str(caught.value) for n in (0, 2))
         with pytest.raises(RemoteError, match=f"{host}-0: test"):
             sessions.map(fail, hosts=[f"{host}-0", f"{host}-1"])

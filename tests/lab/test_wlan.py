@@ -88,6 +88,15 @@ def test_full_queues_drain_at_the_rate_of_the_model_in_virtual_time(tmp_path: Pa
     assert (last - first) * 1e9 / (full[-1] - full[0]) == pytest.approx(expected_per_s, rel=0.01)
 
 
+def _ran(tmp_path: Path, name: str, experiment: str) -> Checkout:
+    """Return a checkout in which an experiment over the WLAN has run."""
+    checkout = make_checkout(tmp_path, hosts={"air": TESTBED})
+    checkout.write(name, experiment)
+    code, said = checkout.run(name)
+    assert code == 0, said
+    return checkout
+
+
 def _rows(checkout: Checkout, experiment: str) -> list[dict[str, str]]:
     """Return the record of the WLAN in an experiment's only trial."""
     (trace,) = checkout.campaign(experiment).glob("trials/*/traces/ap-air.csv.gz")
@@ -101,10 +110,7 @@ def _last(rows: list[dict[str, str]]) -> dict[str, dict[str, float]]:
 
 @pytest.mark.proof
 def test_a_trial_over_a_wlan_is_set_recorded_and_restored(tmp_path: Path) -> None:
-    checkout = make_checkout(tmp_path, hosts={"air": TESTBED})
-    checkout.write("upload", EXPERIMENT)
-    code, said = checkout.run("upload")
-    assert code == 0, said
+    checkout = _ran(tmp_path, "upload", EXPERIMENT)
     (manifest,) = checkout.manifests("upload").values()
     assert manifest["outcome"] == "completed"
     after = [check["ok"] for check in manifest["checks"] if check["check"] == "cc.beta after the traffic"]
@@ -122,10 +128,7 @@ def test_a_trial_over_a_wlan_is_set_recorded_and_restored(tmp_path: Path) -> Non
 @pytest.mark.proof
 def test_edca_chooses_the_access_category_by_dscp(tmp_path: Path) -> None:
     """Packets with DSCP 46 (EF) get the three quarters of the WLAN that they need, where equal stations would get half."""
-    checkout = make_checkout(tmp_path, hosts={"air": TESTBED})
-    checkout.write("categories", CATEGORIES)
-    code, said = checkout.run("categories")
-    assert code == 0, said
+    checkout = _ran(tmp_path, "categories", CATEGORIES)
     last = _last(_rows(checkout, "categories"))
     voice, bulk = (last[station]["drops"] / last[station]["in_packets"] for station in ("sta1", "sta2"))
     assert last["sta1"]["out_packets"] > 1000

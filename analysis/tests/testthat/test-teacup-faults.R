@@ -18,8 +18,8 @@ test_that("1: a flow of 1.2 Mbit/s is 1.2 Mbit/s in every window, not a ramp of 
 test_that("2: every metric of the package is documented with its unit", {
   page <- readLines(file.path(traces_folder(), "..", "..", "docs", "reference", "metrics.md"))
   page <- page[grep("fab schema: metrics -->", page, fixed = TRUE):grep("<!-- end -->", page, fixed = TRUE)[1]]
-  first_cells <- sub("^\\| ([^|]+) \\|.*", "\\1", grep("^\\| `", page, value = TRUE))
-  documented <- gsub("`", "", unlist(strsplit(first_cells, ", ", fixed = TRUE)))
+  names <- sub("^- ([^:]+): .*", "\\1", grep("^- `", page, value = TRUE))
+  documented <- gsub("`", "", unlist(strsplit(names, ", ", fixed = TRUE)))
   expect_setequal(documented, known_names("metric"))
   expect_false(anyDuplicated(documented) > 0)
   # The page says that a name ends with the metric's unit, and that other metrics are counts, ratios or scores.

@@ -128,7 +128,7 @@ def _check_evenness(sending: Sending, name: str, host: str, share: float) -> Che
     even = sum(abs(amount - sending.mean) <= most for amount in amounts)
     least = seconds - max(1, int(UNEVEN * seconds))
     tolerance = f"{FAR * share:.1%} plus one packet"
-    requested = f"at least {least} of {seconds} that differ from the mean by at most {tolerance}"
+    requested = f"at least {least} of {seconds} seconds with a rate within {tolerance} of the mean"
     return Check(name, host, requested, str(even), even >= least, "suspect")
 
 

@@ -89,7 +89,7 @@ class Config(SourceFile):
     )
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
     quarantine: Positive = entry(
-        "Number of consecutive failed trials after which the host at fault is no longer used.", 3
+        "After this many failed trials in a row, the host at fault is no longer used.", 3
     )
     host_wait_s: Duration = entry("How long to wait for a lost host before the next trial.", 120.0)
     free_space: Size = entry(

@@ -1,7 +1,8 @@
 """Factors: the targets that their levels set, levels, ranges of levels, and treatments in `include`.
 
-A target is a key that factor_keys.py declares with VARIES, or a parameter of a recipe. Its last word is the
-key, and the words before are its owner: path, traffic.bulk, loggers.queue; cc and duration have the owner "".
+A target is a key that factor_keys.py declares with VARIES, or a parameter of a recipe. The last word of its
+name is the key. The words before it are its owner, such as path, traffic.bulk or loggers.queue; the owner of
+cc and duration is "".
 """
 
 from __future__ import annotations

@@ -66,7 +66,9 @@ def as_parameter(key: Key) -> ParameterInfo:
     types_by_name = {(one.plain or one).name: name for name, one in PARAMETER_TYPES.items()}
     type_ = types_by_name.get(key.type.name) if key.type else None
     choices = key.type.choices if key.type and not type_ else ()
-    return ParameterInfo.model_construct(type=type_ or "text", description=key.description, choices=choices)
+    return ParameterInfo.model_construct(
+        type=type_ or "text", description=key.description.removesuffix("."), choices=choices
+    )
 
 
 class RecipeCatalogue(Protocol):

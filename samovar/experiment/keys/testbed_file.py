@@ -144,8 +144,8 @@ class Lab(Strict):
     """Options of a testbed that is a virtual lab."""
 
     kernel: Annotated[str, types.choice("kernel", "auto", "uml", "native", "vm")] = entry(
-        "Kernel of hosts without an image. `uml`: user-mode Linux; `native`: this machine's kernel; "
-        "`auto`: `native` if possible, otherwise `uml`; `vm`: no kernel, because all hosts have images.",
+        "Kernel of hosts without an image. `uml`: user-mode Linux; `native`: this machine's kernel; `auto`: "
+        "`native` if possible, otherwise `uml`; `vm`: every host has an image, so no kernel is needed.",
         "auto",
     )
     memory_bytes: Annotated[int, types.MEMORY] = entry(
@@ -154,7 +154,7 @@ class Lab(Strict):
 
 
 class NetworkInterface(Strict):
-    """An interface of a host on a link of the testbed."""
+    """One interface of a host, and the link to which it is attached."""
 
     address: Annotated[IPv4Interface | IPv6Interface, ADDRESS] = entry("Address, such as 172.16.10.2/24.")
     link: Name = entry(
@@ -172,7 +172,7 @@ class Adapter(Strict):
         "`simplex`: both directions share the rate; `duplex`: each direction has the full rate.", "duplex"
     )
     access_s: Annotated[float, types.DELAY] | None = entry(
-        "Mean time that a transmission on the medium takes in addition to its frames.", None
+        "Mean time per transmission for access to the medium, in addition to the time of its frames.", None
     )
     burst_s: Annotated[float, types.DELAY] | None = entry(
         "Longest total time of the frames in one transmission; by default, a transmission has one frame.",
@@ -207,7 +207,7 @@ class Link(Strict):
 
 
 class Ipmi(Strict):
-    """A machine's management controller."""
+    """Access to a machine's management controller over IPMI, which can switch the machine off and on."""
 
     address: Annotated[str, CONTROL_ADDRESS] = entry("Address or name of the management controller.")
     user: User = entry("User to log in as.")

@@ -103,7 +103,7 @@ def shards(tmp_path: Path) -> list[Path]:
 
 @pytest.mark.parametrize("of", [1, 2, 3, 4])
 def test_every_trial_is_in_one_shard_and_a_replicate_is_never_divided(of: int) -> None:
-    shards = [Shard(of, number).ids(PLAN) for number in range(1, of + 1)]
+    shards = [shard.ids(PLAN) for shard in Shard.all_of(of)]
     assert sorted(id_ for ids in shards for id_ in ids) == sorted(PLAN.ids)
     assert all(ids == tuple(id_ for id_ in PLAN.ids if id_ in ids) for ids in shards)
     replicates = [{PLAN.find(id_).replicate for id_ in ids} for ids in shards]
@@ -115,7 +115,7 @@ def test_parts_are_dealt_to_the_shards_in_turn() -> None:
     factors = "{factors: {cc: [cubic, newreno]}, captures: [{at: sender}]}"
     plan = planned(study(f"parts: {{a: {factors}, b: {factors}}}\n"))
     assert most_shards(plan) == 2
-    first, second = (Shard(2, number).ids(plan) for number in (1, 2))
+    first, second = (shard.ids(plan) for shard in Shard.all_of(2))
     assert [plan.find(id_).part for id_ in first] == ["a", "a"]
     assert [plan.find(id_).part for id_ in second] == ["b", "b"]
 

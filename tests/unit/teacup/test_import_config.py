@@ -14,7 +14,7 @@ from samovar.errors import SamovarError
 from samovar.experiment import yaml_tree
 from samovar.plan import Plan
 from samovar.teacup import import_config
-from samovar.teacup.variables import VARIABLES, Counterpart
+from samovar.teacup.variables import NOTHING, VARIABLES, Counterpart
 
 EVERY = Path(__file__).with_name("every-variable.txt")
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "come-from-teacup.md"
@@ -322,15 +322,16 @@ def test_a_missing_file_and_a_folder_are_refused(project: Path, capsys: pytest.C
 
 
 def test_the_page_explains_each_variable_in_the_words_of_the_command() -> None:
-    rows = {line for line in PAGE.read_text().splitlines() if line.startswith("| `")}
+    lines = {line for line in PAGE.read_text().splitlines() if line.startswith("- `")}
     equal: dict[Counterpart, list[str]] = {}
     for name, counterpart in VARIABLES.items():
         equal.setdefault(counterpart, []).append(f"`{name}`")
     wanted = {
-        f"| {', '.join(names)} | {here if here == '—' else f'`{here}`'} | {remark} |"
+        f"- {', '.join(names)}: "
+        + "; ".join(text for text in ("" if here == NOTHING else f"`{here}`", remark) if text)
         for (here, remark), names in equal.items()
     }
-    assert wanted - rows == set()
+    assert wanted - lines == set()
 
 
 def test_written_files_have_no_unknown_keys(project: Path) -> None:
