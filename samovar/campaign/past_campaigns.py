@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
-from samovar.campaign.folder import LATEST, PLAN, read_plan, testbeds_in
+from samovar.campaign.folder import LATEST, PLAN, read_plan, shard_of, testbeds_in
 from samovar.campaign.journal import JOURNAL, fold, is_open, read_journal
 from samovar.errors import CampaignError
 from samovar.plan import MeasuredTimes, Repeats, StepTime
@@ -31,12 +31,14 @@ def find_campaign(results: Path, name: str) -> Path:
         if (place / PLAN).is_file():
             return place.resolve()
     campaigns = campaigns_in(results)
-    if name or not campaigns:
-        known = sorted({f"{folder.parent.name}/{folder.name}" for folder in campaigns})
-        listed = ", ".join(known[-8:]) or "none yet; `fab run EXPERIMENT` makes one"
-        wanted = f"no campaign {name!r}" if name else "no campaign"
-        raise CampaignError(f"{wanted} in {results}; known: {listed}")
-    return campaigns[0]
+    for folder in campaigns:
+        # Copies of results can lack the link `latest`.
+        if not name or (folder.parent.name == name and not shard_of(folder)):
+            return folder
+    known = sorted({f"{folder.parent.name}/{folder.name}" for folder in campaigns})
+    listed = ", ".join(known[-8:]) or "none yet; `fab run EXPERIMENT` makes one"
+    wanted = f"no campaign {name!r}" if name else "no campaign"
+    raise CampaignError(f"{wanted} in {results}; known: {listed}")
 
 
 def campaigns_in(results: Path) -> list[Path]:

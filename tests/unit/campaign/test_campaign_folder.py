@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from samovar.campaign.folder import (
+    PLAN,
     begin_campaign,
     find_resume_point,
     newest_campaign,
@@ -17,6 +19,7 @@ from samovar.campaign.folder import (
     replace_plan,
 )
 from samovar.campaign.journal import JOURNAL, Journal, fold, read_journal
+from samovar.campaign.past_campaigns import find_campaign
 from samovar.campaign.run import adopt_plan
 from samovar.errors import CampaignError, PlanError
 from samovar.events import Event, silent
@@ -58,6 +61,19 @@ def test_a_campaign_begins_with_its_plan_and_latest_names_it(tmp_path: Path) -> 
     assert read_plan(folder).to_json() == FIRST.to_json()
     assert {name: (folder / name).read_bytes() for name in sources} == sources
     assert (tmp_path / "x" / "latest").resolve() == folder
+
+
+def test_an_experiment_without_the_link_to_its_latest_campaign_means_the_last_used_one(
+    tmp_path: Path,
+) -> None:
+    used, other = (_begin(tmp_path, stamp=f"2026010{day}-000000") for day in (1, 2))
+    shard = begin_campaign(FIRST.model_copy(update={"shard": "1/2"}), tmp_path, {}, silent)
+    for age_s, folder in enumerate((shard, used, other)):
+        os.utime(folder / PLAN, (1_000_000_000 - age_s, 1_000_000_000 - age_s))
+    (tmp_path / "x" / "latest").unlink()
+    assert find_campaign(tmp_path, "x") == used
+    with pytest.raises(CampaignError, match=r"no campaign 'y' in .*; known: x/full-"):
+        find_campaign(tmp_path, "y")
 
 
 def test_a_changed_plan_resumes_the_newest_campaign_of_its_experiment(tmp_path: Path) -> None:
