@@ -119,7 +119,7 @@ class SshConnection:
     def _losses(self) -> Iterator[None]:
         try:
             yield
-        except (paramiko.SSHException, EOFError) as error:
+        except (paramiko.SSHException, EOFError, ConnectionError) as error:
             raise UnreachableError(
                 f"{self._host}: the connection was lost ({error or 'end of file'})"
             ) from error

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ import pytest
 from samovar.errors import DeadlineError, LabError, RemoteError, TestbedError
 from samovar.hosts import NOT_ENDED, HostsError, RemoteFile, ScriptResult, Session, Sessions, UnreachableError
 from samovar.hosts.remote_shell import OUTPUT_LIMIT_BYTES
+from samovar.hosts.ssh import connect
 from tests.lab.sshd import Sshd, children, free_port, make_key, running
 
 REPOSITORY = Path(__file__).parents[2]
@@ -595,6 +596,31 @@ def test_a_host_that_accepts_and_says_nothing_is_given_up_in_time(sshd: Sshd) ->
         target = replace(sshd.target("src"), port=mute.getsockname()[1], connect_timeout_s=0.5)
         with pytest.raises(UnreachableError, match=r"src: no answer at 127.0.0.1:\d+ within 0.5 s"):
             Session(target).open()
+
+
+def test_a_connection_that_is_reset_while_a_channel_is_opened_is_lost(sshd: Sshd) -> None:
+    """A host that reboots resets connections in which it has not read everything."""
+
+    def has_unread_bytes() -> bool:
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return any(
+            line[1].endswith(f":{sshd.port:04X}") and line[4].partition(":")[2] != "0" * 8 for line in lines
+        )
+
+    earlier = sshd.connection_pids()
+    connection = connect(sshd.target())
+    (serving,) = set(sshd.connection_pids()) - set(earlier)
+    stopped = [serving, *children(serving)]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as threads:
+        channel = threads.submit(connection.channel, "true")
+        await_that(has_unread_bytes, "a request that the server does not read")
+        for pid in stopped:
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(UnreachableError, match=r"^here: the connection was lost \(\[Errno 104\]"):
+            channel.result(30)
+    connection.close()
 
 
 def test_a_name_that_does_not_resolve_is_said_to_be_so(sshd: Sshd) -> None:
