@@ -102,7 +102,7 @@ def grid_of(plan: Plan, states: Mapping[str, str]) -> Grid:
 
 
 def grid_lines(grid: Grid, width: int, height: int) -> Iterator[str]:
-    """Yield the lines of a grid, with its rows side by side in as many columns as fit.
+    """Yield the lines of text that show a grid; its rows are arranged in as many columns as fit.
 
     If not all rows fit, rows in which all trials are valid are left out first.
     """

@@ -34,7 +34,7 @@ class SegmentPort:
 
 @dataclass(frozen=True)
 class Node:
-    """One host of the lab: its addresses, and its gateway to each subnet to which it is not connected.
+    """One host of the lab: its addresses, and the gateways to all subnets to which it is not connected.
 
     `control` is the host's address on the control network. `forwards` is True for a router.
     """
@@ -180,7 +180,7 @@ def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterat
 
 
 def _gateways(testbed: Testbed, host: str, links: Sequence[Segment]) -> Mapping[IPv4Network, IPv4Address]:
-    """Return a host's gateway to each subnet to which it is not connected, on the route with fewest routers.
+    """Return, for each subnet to which a host is not connected, the gateway on the route with fewest routers.
 
     Only hosts with the role router forward packets. Of equally short routes, the one that comes first in the
     testbed file is taken.

@@ -115,7 +115,7 @@ def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> tuple
 
 
 def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hashable]:
-    """Return a host's settings that need a reboot, and those that need a reboot or an interface reset."""
+    """Return a host's settings that need a reboot, and all those that need a reboot or an interface reset."""
     values: dict[str, object] = {
         "mtu": host.mtu_bytes,
         "txd": host.txd,

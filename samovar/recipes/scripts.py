@@ -119,7 +119,7 @@ class TrialScripts:
         return f"kernel_values {' '.join(names)}\n" if names else ""
 
     def set(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
-        """Return the script that changes the state from `was`, then prints it as `read` does.
+        """Return the script that changes the state `was` to that of the trial, then prints it as `read` does.
 
         Lasting settings are changed by a script of their own (`lasting`); the script for other settings only
         reads the lasting ones.

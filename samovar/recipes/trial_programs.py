@@ -23,7 +23,7 @@ class Program:
     """One program that a trial starts on a host, the file it writes, and the values of its recipe.
 
     Output that grows fast is compressed while it is written (.gz), other output when it is collected. A
-    generator is one end of a flow; its client starts at second `start_s` of the trial.
+    generator is one end of a flow; the flow's client starts `start_s` seconds after the start of traffic.
     """
 
     name: str

@@ -125,7 +125,7 @@ def _check_router_path(part: PartToCheck, path: keys.NetworkPath) -> None:
         part.checked.report(("path",), message, key=True)
     for key, value in (("rate", path.rate_bps), ("buffer", path.buffer)):
         if not value and part.checked.intact() and f"path.{key}" not in part.setters:
-            message = f"path has no {key}; add {key}: ... here, or a factor path.{key}"
+            message = f"path has no {key}; set `{key}` here, or add a factor `path.{key}`"
             part.checked.report(("path",), message, key=True)
     if not isinstance(path.rate_bps, Directional) and path.rate_bps and "path.rate" not in part.setters:
         for key, queue in (("buffer", path.buffer), ("aqm", path.aqm)):

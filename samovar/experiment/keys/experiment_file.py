@@ -195,7 +195,7 @@ class Section(Strict):
         "Part of that experiment whose expectations, figures and tables the section shows.", None
     )
     follows: Sentence | None = entry(
-        "Section of the source that this section follows, such as section V-B.", None
+        "Section of the source that this section repeats, such as section V-B.", None
     )
     text: Sentence | None = entry("Text of the section, in a paragraph.", None)
     deviation: Sentence | None = entry("How this section differs from the source.", None)

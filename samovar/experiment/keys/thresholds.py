@@ -53,8 +53,8 @@ class Thresholds(Strict):
         0.05,
     )
     stall_s: Duration = entry(
-        "Longest pause of a paced flow, beyond the planned time between packets; above it, the trial is "
-        "suspect.",
+        "A trial is suspect if a paced flow pauses for longer than this, in addition to the planned time "
+        "between packets.",
         0.2,
     )
     competing: Share = entry(
