@@ -203,7 +203,7 @@ cwnd_at <- function(samples, moment_s) {
   as.double(samples$cwnd_packets[i])
 }
 
-#' Buffer size of a device that sends PAUSE frames when it is full, by two methods
+#' Two estimates of the buffer size of a device that sends PAUSE frames when it is full
 #'
 #' A sender that is faster than the link fills the device until the device sends its first PAUSE frame. Let x be the last packet that the host sent before
 #' that frame arrived, and t the time at which x was sent.

@@ -1,4 +1,4 @@
-"""Parse the state of a host, key=value lines, and compare it with wanted values or an earlier state."""
+"""Parse the state of a host from lines `key=value`; compare it with wanted values or an earlier state."""
 
 from __future__ import annotations
 

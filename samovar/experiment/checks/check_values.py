@@ -147,7 +147,7 @@ def _unknown_recorder(part: PartToCheck, owner: str, name: str) -> Iterator[str]
     logger, systems = owner.partition(".")[2], part.systems_of(owner)
     known = set[str]().union(*recorders_by_system(part.catalogue, logger, systems).values())
     if not known and any(logger in part.catalogue.names("logger", system) for system in systems):
-        yield f"`logger: {logger}` is a recipe; prefer needs a quantity, such as `logger: tcp-state`"
+        yield f"`logger: {logger}` is a recipe; with `prefer`, name a quantity, such as `logger: tcp-state`"
     elif known and name not in known:
         yield unknown(f"logger that records {logger}", name, known)
 

@@ -180,7 +180,7 @@ class Adapter(Strict):
     )
     flow_control: Annotated[bool, types.SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
     pause_quanta: Annotated[int, QUANTA] = entry(
-        "Pause that one PAUSE frame requests, in units of 512 bit times.", LARGEST_QUANTA
+        "Length of the pause that each PAUSE frame requests, in units of 512 bit times.", LARGEST_QUANTA
     )
     drift: Share = entry("Largest share by which the medium's rate varies over time.", 0.0)
 
