@@ -102,7 +102,7 @@ def _blocked(
 
 
 def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> tuple[States, States]:
-    """Return for each host the settings that need a reboot, and all that need a reboot or an interface reset."""
+    """Return for each host the settings that need a reboot, and all that need a reboot or a reset."""
     reboot: dict[str, Column] = {}
     either: dict[str, Column] = {}
     for name, column in treatments.columns(1).items():
