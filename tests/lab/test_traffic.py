@@ -299,7 +299,7 @@ def _on(dumbbell: Dumbbell, host: str, script: str) -> str:
 
 LIST_PROGRAMS = """\
 tries=100
-while found=$(grep -lszxF SAMOVAR_CAMPAIGN=lab-tests /proc/[0-9]*/environ) && [ $tries -gt 0 ]; do
+while found=$(grep -lszxF SAMOVAR_CAMPAIGN=lab-tests /proc/[0-9]*/environ); [ -n "$found" ] && [ $tries -gt 0 ]; do
   tries=$((tries - 1))
   sleep 0.1
 done
