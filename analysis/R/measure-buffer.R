@@ -159,7 +159,7 @@ buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_byte
 
 #' Buffer size of a trial: medians over the cycles that count
 #' @param cycles A table from [buffer_by_cycle()].
-#' @return A list of metrics. All are NA if no cycle counts.
+#' @return A list of metrics, all of them NA if `counts` is FALSE for every cycle.
 #' @noRd
 buffer_of_trial <- function(cycles) {
   used <- cycles[cycles$counts]
@@ -203,7 +203,7 @@ cwnd_at <- function(samples, moment_s) {
   as.double(samples$cwnd_packets[i])
 }
 
-#' Two estimates of the buffer size of a device that sends PAUSE frames when it is full
+#' Estimate, by two methods, the buffer size of a device that sends PAUSE frames when its buffer is full
 #'
 #' A sender that is faster than the link fills the device until the device sends its first PAUSE frame. Let x be the last packet that the host sent before
 #' that frame arrived, and t the time at which x was sent.

@@ -50,10 +50,10 @@ keep_epoch <- function(rows, x) {
 #'
 #' cwnd is counted in full segments, whose size is the MSS, less 12 bytes if the connection uses time stamps. SIFTR's flags of the connection show when it is in
 #' recovery. [siftr_collapses()] finds time-outs, and packets that the host's own interface refused (ENOBUFS): both last until cwnd is above a segment again.
-#' A refused packet appears as CWR and is marked in `refused`, because nothing was lost on the path.
+#' While cwnd recovers from a refusal, `ca_state` is CWR, because nothing was lost on the path; `refused` is TRUE where a packet was refused.
 #' @param x A table from [read_siftr()].
 #' @param flow The flow of the manifest.
-#' @return A table with the columns listed at the top of measure-sender.R; NULL if the log does not contain the flow.
+#' @return A table with the columns that are listed at the top of measure-sender.R, or NULL if the flow is not in the log.
 #' @noRd
 samples_of_siftr <- function(x, flow) {
   own <- as.character(x$src) %in% flow$from_address & as.character(x$dst) %in% flow$to_address

@@ -102,7 +102,10 @@ def _blocked(
 
 
 def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> tuple[States, States]:
-    """Return for each host the settings that need a reboot, and all that need a reboot or a reset."""
+    """Return two groups of settings for each host: those that need a reboot, and those that need a reset.
+
+    The second group includes the first, because a reboot resets the interfaces too.
+    """
     reboot: dict[str, Column] = {}
     either: dict[str, Column] = {}
     for name, column in treatments.columns(1).items():
@@ -115,7 +118,7 @@ def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> tuple
 
 
 def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hashable]:
-    """Return a host's settings that need a reboot, and all those that need a reboot or an interface reset."""
+    """Return the two groups of settings of one host, as costly_settings() does."""
     values: dict[str, object] = {
         "mtu": host.mtu_bytes,
         "txd": host.txd,

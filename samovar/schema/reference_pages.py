@@ -154,7 +154,7 @@ def _type_words(value_type: types.ValueType) -> str:
     """Return a type's name or its choices, and its form, such as `, or a list`."""
     form = value_type.form.value.removeprefix("one value")
     if value_type.choices:
-        return ", ".join(f"`{one}`" for one in value_type.choices) + form
+        return _quoted(value_type.choices) + form
     name = value_type.name.replace(" or zero, or a formula", ", zero or formula")
     return name.replace(", or a", " or") + form
 
@@ -205,7 +205,7 @@ def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
 
 
 def series_lines(outputs: Outputs) -> Iterator[str]:
-    """Yield the list of the quantities over time, each with its unit and its sources, the best first."""
+    """Yield the list of quantities over time, each with its unit and its sources in order of preference."""
     entries = []
     for name, one in outputs.series.items():
         sources = ", ".join(" and ".join(group) for group in one.sources)
@@ -269,8 +269,8 @@ def factor_lines() -> Iterator[str]:
         "traffic.<flow>.arrivals": "arrivals",
     }
     for owner, heading in below.items():
-        names = [f"`{name}`" for name, key in keys.varied_keys(owner).items() if key.type]
-        rows.append((f"`{owner}.…`: {', '.join(names)}", f"[values of the key](experiment.md#{heading})"))
+        names = _quoted(name for name, key in keys.varied_keys(owner).items() if key.type)
+        rows.append((f"`{owner}.…`: {names}", f"[values of the key](experiment.md#{heading})"))
     yield from table(("factor", "levels"), rows)
 
 
@@ -279,7 +279,7 @@ def recipe_names(recipes: Recipes) -> Iterator[str]:
     rows = []
     for kind in ("setting", "aqm", "generator", "logger"):
         names = [sorted(recipes.catalogue.names(kind, system)) for system in keys.OPERATING_SYSTEMS]
-        cells = [", ".join(f"`{name}`" for name in found) for found in names]
+        cells = [_quoted(found) for found in names]
         rows.append([kind, cells[0], *("the same" if cell == cells[0] else cell for cell in cells[1:])])
     yield from table(("", *(system.title for system in keys.OPERATING_SYSTEMS.values())), rows)
 
@@ -339,7 +339,7 @@ def _facts(header: Header, kind: str) -> str:
         "interfaces with": header.interfaces_need,
         "writes": header.leaves if of_generator else (),
     }
-    facts = [f"{what} {', '.join(f'`{one}`' for one in names)}" for what, names in needs.items() if names]
+    facts = [f"{what} {_quoted(names)}" for what, names in needs.items() if names]
     costs = [f"change: {header.change}"] if header.change != "none" else []
     return "; ".join(facts + costs)
 

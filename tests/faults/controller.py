@@ -44,7 +44,7 @@ class Stopping(Controller):
 
 def main(folder: str, experiment: str, moments: str, *flags: str) -> None:
     """Run an experiment; `moments` are words TRIAL:PHASE, flags those of `fab run` without a value."""
-    # A shell starts what it runs in the background with SIGINT ignored, and nohup with SIGHUP; both are passed on.
+    # Background jobs of a shell ignore SIGINT, programs under nohup ignore SIGHUP, and their children inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     stopping = Stopping(Path(folder), [Moment.parse(word) for word in moments.split()])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -291,10 +290,7 @@ def _kill(dumbbell: Dumbbell, host: str, name: str) -> None:
 
 
 def _on(dumbbell: Dumbbell, host: str, script: str) -> str:
-    access = lab.read_access(dumbbell.checkout.controller.connections.lab_folder("dumbbell"))
-    assert access
-    command = [*lab.shell_command(access, host), script]
-    return subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout
+    return dumbbell.checkout.on_host(host, script, "dumbbell")
 
 
 LIST_PROGRAMS = """\

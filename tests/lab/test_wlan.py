@@ -89,7 +89,7 @@ def test_full_queues_drain_at_the_rate_of_the_model_in_virtual_time(tmp_path: Pa
 
 
 def _ran(tmp_path: Path, name: str, experiment: str) -> Checkout:
-    """Return a checkout in which an experiment over the WLAN has run."""
+    """Run an experiment over the WLAN in a new checkout, and return the checkout."""
     checkout = make_checkout(tmp_path, hosts={"air": TESTBED})
     checkout.write(name, experiment)
     code, said = checkout.run(name)
