@@ -47,7 +47,7 @@ def hosts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp(request.param)
     file = folder / "powerline.yaml"
     text = (ROOT / "hosts" / "powerline.yaml").read_text()
-    file.write_text(text.replace("kernel: uml", f"kernel: {request.param}"))
+    file.write_text(text.replace("kernel: auto", f"kernel: {request.param}"))
     access = lab.up(load_testbed(file), folder / ".lab", lab.KernelNeeds(), silent)
     yield Hosts(access)
     lab.down(folder / ".lab", silent)
