@@ -86,6 +86,8 @@ KEYS: Mapping[str, KeyDescription] = {
     "kept": ("folder of the previous plan", TEXT),
     "kernel": ("`uml`, `native` or `vm`", _one_of("uml", "native", "vm")),
     "lasting": ("whether the event concerns settings that need a reboot", {"type": "boolean"}),
+    "kernel_before": ("kernel with which the campaign last ran", TEXT),
+    "kernel_now": ("kernel from now on", TEXT),
     "left": (
         "how the holder left the host: `restored`, `changed`, or empty if unknown",
         _one_of("", "restored", "changed"),
@@ -225,6 +227,10 @@ BOTH: Events = {
     "trial-refused": (
         "A trial is not started: its path differs too much from the request.",
         "id, reasons",
+    ),
+    "kernel-changed": (
+        "A resumed campaign has results, and a host now runs another kernel.",
+        "host, kernel_before, kernel_now, completed",
     ),
     "host-lost": ("A host does not answer.", "host, reason"),
     "host-back": ("A lost host answers again and has been restored.", "host, seconds"),

@@ -99,7 +99,7 @@ class _ShardCampaign:
         return found
 
     def merged_entries(self) -> Iterator[Entry]:
-        """Yield the events of the shard's trials, with the node of each attempt.
+        """Yield the events of the shard's trials, with the node of each attempt, and the changes of kernels.
 
         Attempts that have not ended are left out, since only the shard itself can close them.
         """
@@ -115,6 +115,8 @@ class _ShardCampaign:
                 node = {key: values[key] for key in ("node", "node_kernel", "samovar") if key in values}
             elif entry.event in MEASURED and "file" in values:
                 yield Entry(entry.t_s, entry.event, {**values, "file": f"{self.home}/{values['file']}"})
+            elif entry.event == "kernel-changed":
+                yield entry
             elif entry.event in TRIAL_EVENTS and id_ in ids and place < cut_off.get(id_, len(self.entries)):
                 own = node if entry.event == "trial-started" else {}
                 yield Entry(entry.t_s, entry.event, {**values, **own})

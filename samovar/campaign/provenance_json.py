@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from samovar import __version__
 from samovar.campaign.availability import used_recipes
@@ -65,6 +66,27 @@ def recipe_digests(plan: Plan, catalogue: Catalogue) -> Mapping[str, str]:
     """Return the digest of each recipe file that trials of a plan use, by file name. Raises RecipeError."""
     files = {one.path for one in used_recipes(plan, catalogue)}
     return digest_recipe_files(sorted(files), catalogue.folders)
+
+
+def changed_kernels(
+    before: Mapping[str, Any], now: Mapping[str, Any]
+) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Yield (testbed, host), its kernel before and now, for each host whose kernel differs.
+
+    `before` and `now` are contents of provenance.json.
+    """
+    old, new = _kernels(before), _kernels(now)
+    yield from ((key, old[key], new[key]) for key in new if old.get(key, new[key]) != new[key])
+
+
+def _kernels(provenance: Mapping[str, Any]) -> Mapping[tuple[str, str], str]:
+    testbeds = {provenance.get("testbed"): provenance, **provenance.get("others", {})}
+    return {
+        (str(testbed), host): facts["kernel"]
+        for testbed, own in testbeds.items()
+        for host, facts in own.get("hosts", {}).items()
+        if facts.get("kernel")
+    }
 
 
 def changed_recipes(plan: Plan, resume: ResumePoint, catalogue: Catalogue) -> Sequence[str]:

@@ -13,10 +13,10 @@ from samovar.atomic_files import write_json
 from samovar.campaign.availability import DiskReserve, LeaseRequest, Leases, needed_hosts_by_trial
 from samovar.campaign.collection import digests
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.folder import point_latest, replace_plan, testbeds_of
+from samovar.campaign.folder import point_latest, read_head, replace_plan, testbeds_of
 from samovar.campaign.interrupts import run_in_threads
 from samovar.campaign.journal import JOURNAL, CampaignState, Journal, Note, fold, is_open
-from samovar.campaign.provenance_json import this_node
+from samovar.campaign.provenance_json import PROVENANCE, changed_kernels, this_node
 from samovar.campaign.retries import TestbedRunner, TestbedSetup
 from samovar.campaign.trial_queue import TrialQueue
 from samovar.errors import CampaignError
@@ -120,7 +120,8 @@ class CampaignRun:
                 trials_by_reasons.setdefault(tuple(reasons), []).append(id_)
             groups = [{"reasons": why, "trials": ids} for why, ids in trials_by_reasons.items()]
             note("trials-blocked", blocked=groups)
-        write_json(self.folder / "provenance.json", provenance)
+        self._report_kernels(runners, provenance, fold(journal.entries))
+        write_json(self.folder / PROVENANCE, provenance)
         note("files-recorded", files=digests(self.folder, *OWN_FILES))
         queue = self._open_trials(runners, blocked, fold(journal.entries))
         try:
@@ -144,6 +145,17 @@ class CampaignRun:
         summary = summarise(self.folder, self.plan, state, self.picked.ids)
         note("campaign-finished", completed=state.number_done(self.plan.ids), failed=sorted(summary.failed))
         return summary
+
+    def _report_kernels(
+        self, runners: Sequence[TestbedRunner], provenance: Mapping[str, object], state: CampaignState
+    ) -> None:
+        """Report each host whose kernel has changed since the campaign's results were measured."""
+        done = state.number_done(self.plan.ids)
+        contexts = {runner.setup.testbed: runner.context for runner in runners}
+        for (testbed, host), before, now in changed_kernels(read_head(self.folder / PROVENANCE), provenance):
+            if done:
+                values = {"host": host, "kernel_before": before, "kernel_now": now, "completed": done}
+                contexts[testbed].report("kernel-changed", **values)
 
     def _context(self, journal: Journal, setup: TestbedSetup) -> CampaignContext:
         """Return the context of a testbed.

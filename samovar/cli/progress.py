@@ -183,6 +183,8 @@ MESSAGES: Mapping[str, str] = {
     "host-switched-on": "{host}: does not answer; switching it on",
     "host-not-switched": "? {host}: power could not be switched: {reason}",
     "host-rebooted": "{host}: back after {seconds:.0f} s",
+    "kernel-changed": "? {host}: runs {kernel_now}, but this campaign's {completed} complete trials ran on "
+    "{kernel_before}; `--new` measures everything again",
     "host-lost": "✗ {host}: lost: {reason}",
     "host-back": "✓ {host}: back after {seconds:.0f} s",
     "host-quarantined": "✗ {host}: quarantined: {reason}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from samovar.campaign.journal import Entry
 from samovar.cli.project import Request, RunRequest
 from samovar.events import silent
-from tests.lab.campaigns import Checkout, make_checkout
+from tests.lab.campaigns import ROOT, Checkout, make_checkout
 
 pytestmark = pytest.mark.proof  # whole campaigns, one after the other; unit/test_compare.py has the rules
 
@@ -169,3 +170,27 @@ def test_a_host_that_an_edited_trial_left_changed_is_put_back_by_the_plan_of_tha
     assert victim not in {trial.id for trial in study.plan.trials}
     assert not standing.state.clean
     assert checkout.controller.project.resume_point(study).nothing_to_do
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a lab on the machine's own kernel needs root")
+def test_a_campaign_that_goes_on_with_another_kernel_says_so(tmp_path: Path) -> None:
+    name, testbed = "upgraded", (ROOT / "hosts" / "lab.yaml").read_text()
+    checkout = make_checkout(tmp_path, hosts={"lab": testbed.replace("kernel: auto", "kernel: uml")})
+    text = TEXT.replace("rtt: 4ms, ", "")  # a delay needs netem, which the machine's own kernel may lack
+    values = {"name": name, "buffer": "20packets", "controls": "[newreno]"}
+    checkout.write(name, text.format(replicates=1, **values))
+    assert checkout.run(name)[0] == 0
+
+    native = testbed.replace("kernel: auto", "kernel: native")
+    (checkout.folder / "hosts" / "lab.yaml").write_text(native)
+    checkout.write(name, text.format(replicates=2, **values))
+    code, said = checkout.run(name)
+    assert code == 0, said
+    changed = [entry for entry in checkout.journal(name) if entry.event == "kernel-changed"]
+    assert {entry.values["host"] for entry in changed} == {"src", "rtr", "dst"}
+    for entry in changed:
+        before, now = entry.values["kernel_before"], entry.values["kernel_now"]
+        assert (
+            f"{entry.values['host']}: runs {now}, but this campaign's 3 complete trials ran on {before}"
+            in said
+        )

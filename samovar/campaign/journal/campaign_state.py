@@ -75,6 +75,16 @@ class SavedState:
     testbed: str = ""
 
 
+@dataclass(frozen=True)
+class KernelChange:
+    """From `t_s` on, trials ran on another kernel of a host than the trials before."""
+
+    t_s: float
+    host: str
+    before: str
+    now: str
+
+
 @dataclass
 class CampaignState:
     """The state of a campaign as fold() derives it from the journal's events.
@@ -86,8 +96,9 @@ class CampaignState:
     `stopped` is the reason why the last run ended early. `idle` has the testbeds that have no trial left to
     run. `picks` describes the parts of the plan to which runs were limited, and `picked` has the trials of
     these parts; both are empty after a run of the whole plan. `nodes` has the computers on which controllers
-    ran, each with its kernel and the version of samovar; `node` is the computer of the last run. If several
-    testbeds share the campaign, hosts are named HOST@TESTBED.
+    ran, each with its kernel and the version of samovar; `node` is the computer of the last run.
+    `kernel_changes` has the hosts whose kernels changed between runs. If several testbeds share the campaign,
+    hosts are named HOST@TESTBED.
     """
 
     trials: dict[str, TrialState] = field(default_factory=dict)
@@ -104,6 +115,7 @@ class CampaignState:
     picked: frozenset[str] = frozenset()
     nodes: dict[str, Mapping[str, str]] = field(default_factory=dict)
     node: str = ""
+    kernel_changes: tuple[KernelChange, ...] = ()
 
     def pick(self, text: str, trials: Collection[str]) -> None:
         """Note the part of the plan to which a run is limited; an empty text means the whole plan."""
@@ -200,6 +212,10 @@ def _apply_host_event(state: CampaignState, entry: Entry) -> None:
     match entry.event:
         case "host-quarantined":
             state.quarantined[_host_name(values)] = str(values["reason"])
+        case "kernel-changed":
+            kernels = values["kernel_before"], values["kernel_now"]
+            change = KernelChange(entry.t_s, _host_name(values), *kernels)
+            state.kernel_changes = (*state.kernel_changes, change)
         case "host-released":
             state.probation -= {_host_name(values)}
         case "state-read":
