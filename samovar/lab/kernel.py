@@ -28,8 +28,11 @@ UML_PACKAGES = {"ethtool": "ethtool", "modprobe": "kmod", "setsid": "util-linux"
 SBIN = "/usr/sbin:/sbin"
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 MAP_ROOT = ("--user", "--map-root-user")
-LINK_TYPES = frozenset({"ifb"})
-"""Kernel features that are types of network devices. All other features are queue disciplines."""
+TAP = "tap"
+LINK_TYPES = {"ifb": "link add sv-try type ifb", TAP: "tuntap add sv-try mode tap"}
+"""Kernel features that are types of network devices, each with the command of ip(8) that creates one.
+
+All other features are queue disciplines."""
 HIDDEN = Path("/mnt")
 """The mount point of a lab's boot folder. The user-mode kernel cannot see other files below it."""
 PROGRAM, MODULES = "lab.uml.program", "lab.uml.modules"
@@ -88,13 +91,13 @@ def machine_lacks(needs: KernelNeeds) -> list[str]:
     available = CC_AVAILABLE.read_text(encoding="ascii").split() if CC_AVAILABLE.exists() else []
     unknown = sorted(needs.congestion_controls - set(available))
     controls = [cc for cc in unknown if not _succeeds(["modprobe", "--dry-run", "--quiet", f"tcp_{cc}"])]
-    return controls + [qdisc for qdisc in sorted(needs.qdiscs) if not _has_qdisc(qdisc)]
+    return controls + [qdisc for qdisc in sorted(needs.qdiscs) if not _has_feature(qdisc)]
 
 
-def _has_qdisc(name: str) -> bool:
-    """Return whether the kernel can create a queue discipline, by trying it in a new network namespace."""
+def _has_feature(name: str) -> bool:
+    """Return whether the kernel can create a queue discipline or device, by trying it in a new namespace."""
     if name in LINK_TYPES:
-        return _succeeds(["unshare", "--net", "ip", "link", "add", "sv-try", "type", name])
+        return _succeeds(["unshare", "--net", "ip", *LINK_TYPES[name].split()])
     arguments = QDISC_ARGUMENTS.get(name, "").split()
     return _succeeds(["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", name, *arguments])
 

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from samovar.errors import LabError
@@ -126,6 +126,8 @@ def _plan_boot(
     chosen: Kernel = "vm"
     if len(machines) < len(topology.nodes):
         kernel.require_programs("native")
+        if any(link.device for link in topology.links):
+            needs = replace(needs, qdiscs=needs.qdiscs | {kernel.TAP})
         chosen = kernel.choose_kernel(testbed.lab.kernel, needs)
         kernel.require_programs(chosen)
     return Boot(

@@ -118,6 +118,18 @@ def test_the_machine_lacks_a_feature_that_no_kernel_has() -> None:
     assert "reno" not in lacking
 
 
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root, and a machine with TAPs"
+)
+def test_a_machine_without_the_file_of_taps_lacks_them() -> None:
+    needs = 'KernelNeeds(qdiscs=frozenset({"tap"}))'
+    ask = f"from samovar.lab.kernel import *; print(machine_lacks({needs}))"
+    asked = [sys.executable, "-c", ask]
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/net && exec "$@"', "sh", *asked]
+    answers = [subprocess.run(one, capture_output=True, text=True, check=True) for one in (asked, hidden)]
+    assert [one.stdout.strip() for one in answers] == ["[]", "['tap']"]
+
+
 def test_auto_takes_user_mode_linux_when_the_machine_lacks_something() -> None:
     assert choose_kernel("auto", KernelNeeds(frozenset({"samovar"}))) == "uml"
     assert choose_kernel("uml", KernelNeeds()) == "uml"
