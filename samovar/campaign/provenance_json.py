@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -80,13 +80,35 @@ def changed_kernels(
 
 
 def _kernels(provenance: Mapping[str, Any]) -> Mapping[tuple[str, str], str]:
-    testbeds = {provenance.get("testbed"): provenance, **provenance.get("others", {})}
     return {
-        (str(testbed), host): facts["kernel"]
-        for testbed, own in testbeds.items()
+        (testbed, host): facts["kernel"]
+        for testbed, own in _by_testbed(provenance).items()
         for host, facts in own.get("hosts", {}).items()
         if facts.get("kernel")
     }
+
+
+def _by_testbed(provenance: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    return {str(provenance.get("testbed")): provenance, **provenance.get("others", {})}
+
+
+def keep_absent_hosts(
+    provenance: Mapping[str, Any], before: Mapping[str, Any], hosts: Mapping[str, Collection[str]]
+) -> Mapping[str, Any]:
+    """Return the content of provenance.json with the earlier facts of hosts that did not answer this time.
+
+    `hosts` has the names of all hosts of each testbed.
+    """
+    earlier = _by_testbed(before)
+
+    def whole(testbed: str, own: Mapping[str, Any]) -> Mapping[str, Any]:
+        known = earlier.get(testbed, {}).get("hosts", {})
+        absent = {host: facts for host, facts in known.items() if host in hosts[testbed]}
+        return {**own, "hosts": {**absent, **own["hosts"]}}
+
+    (first, own), *others = _by_testbed(provenance).items()
+    content = whole(first, own)
+    return {**content, "others": {name: whole(name, one) for name, one in others}} if others else content
 
 
 def changed_recipes(plan: Plan, resume: ResumePoint, catalogue: Catalogue) -> Sequence[str]:

@@ -16,7 +16,7 @@ from samovar.campaign.context import CampaignContext
 from samovar.campaign.folder import point_latest, read_head, replace_plan, testbeds_of
 from samovar.campaign.interrupts import run_in_threads
 from samovar.campaign.journal import JOURNAL, CampaignState, Journal, Note, fold, is_open
-from samovar.campaign.provenance_json import PROVENANCE, changed_kernels, this_node
+from samovar.campaign.provenance_json import PROVENANCE, changed_kernels, keep_absent_hosts, this_node
 from samovar.campaign.retries import TestbedRunner, TestbedSetup
 from samovar.campaign.trial_queue import TrialQueue
 from samovar.errors import CampaignError
@@ -120,8 +120,7 @@ class CampaignRun:
                 trials_by_reasons.setdefault(tuple(reasons), []).append(id_)
             groups = [{"reasons": why, "trials": ids} for why, ids in trials_by_reasons.items()]
             note("trials-blocked", blocked=groups)
-        self._report_kernels(runners, provenance, fold(journal.entries))
-        write_json(self.folder / PROVENANCE, provenance)
+        self._record_provenance(runners, provenance, fold(journal.entries))
         note("files-recorded", files=digests(self.folder, *OWN_FILES))
         queue = self._open_trials(runners, blocked, fold(journal.entries))
         try:
@@ -146,16 +145,18 @@ class CampaignRun:
         note("campaign-finished", completed=state.number_done(self.plan.ids), failed=sorted(summary.failed))
         return summary
 
-    def _report_kernels(
+    def _record_provenance(
         self, runners: Sequence[TestbedRunner], provenance: Mapping[str, object], state: CampaignState
     ) -> None:
-        """Report each host whose kernel has changed since the campaign's results were measured."""
-        done = state.number_done(self.plan.ids)
+        """Write provenance.json, and report each host whose kernel has changed since there are results."""
+        before, done = read_head(self.folder / PROVENANCE), state.number_done(self.plan.ids)
         contexts = {runner.setup.testbed: runner.context for runner in runners}
-        for (testbed, host), before, now in changed_kernels(read_head(self.folder / PROVENANCE), provenance):
+        for (testbed, host), old, new in changed_kernels(before, provenance):
             if done:
-                values = {"host": host, "kernel_before": before, "kernel_now": now, "completed": done}
+                values = {"host": host, "kernel_before": old, "kernel_now": new, "completed": done}
                 contexts[testbed].report("kernel-changed", **values)
+        hosts = {testbed: context.sessions.hosts for testbed, context in contexts.items()}
+        write_json(self.folder / PROVENANCE, keep_absent_hosts(provenance, before, hosts))
 
     def _context(self, journal: Journal, setup: TestbedSetup) -> CampaignContext:
         """Return the context of a testbed.
