@@ -151,7 +151,7 @@ class Judge:
         (folder / "trials").mkdir()
         testbed = TestbedSetup(plan.testbed, plan, self.sessions, policy=policy)
         run = CampaignRun(folder, plan, self.study.sources, Pick().of(plan), [testbed], self.catalogue, emit)
-        summary = run.run({})
+        summary = run.run({"testbed": "lab", "hosts": {}})
         return read_journal(folder / JOURNAL), summary
 
     def state(self) -> list[str]:
