@@ -1,0 +1,73 @@
+"""What a resumed campaign records about its hosts: another kernel is reported, an absent host keeps its facts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from samovar.campaign.folder import read_state
+from samovar.campaign.journal import JOURNAL, Entry, Journal, fold
+from samovar.campaign.journal.campaign_state import KernelChange
+from samovar.campaign.merge_campaigns import merge_shards
+from samovar.campaign.provenance_json import changed_kernels, keep_absent_hosts
+from samovar.report.campaign_data import read_campaign
+from samovar.report.overview import overview
+from tests.unit.campaign.test_shards import run_shard
+from tests.unit.report.report_sample import Sample, write_campaign
+
+OLD, NEW = "Linux 6.1.176 x86_64", "Linux 6.18.44 x86_64"
+CHANGE = {"kernel_before": OLD, "kernel_now": NEW, "completed": 4}
+
+
+def _provenance(kernels: dict[str, str], **others: dict[str, str]) -> dict[str, Any]:
+    def hosts(kernels: dict[str, str]) -> dict[str, Any]:
+        return {"lab": None, "hosts": {host: {"kernel": kernel} for host, kernel in kernels.items()}}
+
+    own = {"testbed": "lab", **hosts(kernels)}
+    return own | ({"others": {name: hosts(one) for name, one in others.items()}} if others else {})
+
+
+def test_only_hosts_whose_kernel_is_known_from_both_runs_can_have_changed() -> None:
+    before = _provenance({"src": OLD, "dst": OLD, "gone": OLD})
+    now = _provenance({"src": NEW, "dst": OLD, "added": NEW})
+    assert list(changed_kernels(before, now)) == [(("lab", "src"), OLD, NEW)]
+    assert list(changed_kernels({}, now)) == []
+    assert list(changed_kernels({"testbed": "lab", "hosts": {"src": {}}}, now)) == []
+
+
+def test_hosts_of_the_same_name_on_two_testbeds_are_told_apart() -> None:
+    before = _provenance({"src": OLD}, twin={"src": OLD})
+    now = _provenance({"src": OLD}, twin={"src": NEW})
+    assert list(changed_kernels(before, now)) == [(("twin", "src"), OLD, NEW)]
+
+
+def test_a_host_that_is_away_keeps_its_facts_unless_it_has_left_the_testbed() -> None:
+    before = _provenance({"src": OLD, "dst": OLD, "sold": OLD}, twin={"src": OLD})
+    now = _provenance({"src": NEW}, twin={})
+    hosts = {"lab": ("src", "dst"), "twin": ("src",)}
+    assert keep_absent_hosts(now, before, hosts) == _provenance({"src": NEW, "dst": OLD}, twin={"src": OLD})
+    assert keep_absent_hosts(_provenance({"src": NEW}), {}, hosts) == _provenance({"src": NEW})
+
+
+def test_a_campaign_on_several_testbeds_names_the_testbed_of_the_host() -> None:
+    values = {"host": "src", "testbed": "twin", **CHANGE}
+    assert fold([Entry(3.0, "kernel-changed", values)]).kernel_changes == (
+        KernelChange(3.0, "src@twin", OLD, NEW),
+    )
+
+
+def test_the_cover_of_the_report_says_from_when_on_which_hosts_ran_another_kernel(tmp_path: Path) -> None:
+    folder = write_campaign(tmp_path, Sample())
+    with Journal(folder / JOURNAL) as journal:
+        for host in ("src", "dst"):
+            journal.append("kernel-changed", 1795272000.0, host=host, **CHANGE)
+    text = f"From 21 November 2026, 14:40:00 UTC on, src and dst ran {NEW} instead of {OLD}."
+    assert overview(read_campaign(folder))["notice"] == text
+
+
+def test_merged_shards_keep_the_changes_of_each(tmp_path: Path) -> None:
+    folders = [run_shard(tmp_path, shard) for shard in ("1/2", "2/2")]
+    with Journal(folders[1] / JOURNAL) as journal:
+        journal.append("kernel-changed", 9.0, host="src", **CHANGE)
+    merged = merge_shards(folders, tmp_path)
+    assert read_state(merged.folder).kernel_changes == (KernelChange(9.0, "src", OLD, NEW),)
