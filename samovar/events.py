@@ -85,9 +85,9 @@ KEYS: Mapping[str, KeyDescription] = {
     "journal_sha256": ("checksum of the shard's journal", SHA256),
     "kept": ("folder of the previous plan", TEXT),
     "kernel": ("`uml`, `native` or `vm`", _one_of("uml", "native", "vm")),
+    "kernel_before": ("kernel of the host in the last run", TEXT),
+    "kernel_now": ("kernel of the host in this run", TEXT),
     "lasting": ("whether the event concerns settings that need a reboot", {"type": "boolean"}),
-    "kernel_before": ("kernel with which the campaign last ran", TEXT),
-    "kernel_now": ("kernel from now on", TEXT),
     "left": (
         "how the holder left the host: `restored`, `changed`, or empty if unknown",
         _one_of("", "restored", "changed"),
@@ -229,7 +229,7 @@ BOTH: Events = {
         "id, reasons",
     ),
     "kernel-changed": (
-        "A resumed campaign has results, and a host now runs another kernel.",
+        "In a resumed campaign with complete trials, a host runs another kernel than in the last run.",
         "host, kernel_before, kernel_now, completed",
     ),
     "host-lost": ("A host does not answer.", "host, reason"),

@@ -29,7 +29,6 @@ def provenance_of(
     `testbeds` maps the name of each testbed of the campaign to its keys `lab` (None for real machines) and
     `hosts` (facts by host).
     """
-    (name, own), *others = testbeds.items()
     content = {
         "controller": {
             "samovar": __version__,
@@ -39,10 +38,8 @@ def provenance_of(
         },
         "git": _git_state(root),
         RECIPES: recipe_digests(plan, catalogue),
-        "testbed": name,
-        **own,
     }
-    return {**content, "others": dict(others)} if others else content
+    return _with_testbeds(content, testbeds)
 
 
 def this_node() -> Mapping[str, str]:
@@ -71,7 +68,7 @@ def recipe_digests(plan: Plan, catalogue: Catalogue) -> Mapping[str, str]:
 def changed_kernels(
     before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> Iterator[tuple[tuple[str, str], str, str]]:
-    """Yield (testbed, host), its kernel before and now, for each host whose kernel differs.
+    """Yield each host whose kernel has changed: its testbed and name, its kernel before, and its kernel now.
 
     `before` and `now` are contents of provenance.json.
     """
@@ -88,6 +85,15 @@ def _kernels(provenance: Mapping[str, Any]) -> Mapping[tuple[str, str], str]:
     }
 
 
+def _with_testbeds(
+    content: Mapping[str, Any], testbeds: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Return `content` with the keys of the first testbed, and all others under `others`."""
+    (name, own), *others = testbeds.items()
+    content = {**content, "testbed": name, **own}
+    return {**content, "others": dict(others)} if others else content
+
+
 def _by_testbed(provenance: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     return {str(provenance.get("testbed")): provenance, **provenance.get("others", {})}
 
@@ -95,7 +101,7 @@ def _by_testbed(provenance: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]
 def keep_absent_hosts(
     provenance: Mapping[str, Any], before: Mapping[str, Any], hosts: Mapping[str, Collection[str]]
 ) -> Mapping[str, Any]:
-    """Return the content of provenance.json with the earlier facts of hosts that did not answer this time.
+    """Return the content of provenance.json, with facts from `before` about hosts that did not answer now.
 
     `hosts` has the names of all hosts of each testbed.
     """
@@ -106,9 +112,9 @@ def keep_absent_hosts(
         absent = {host: facts for host, facts in known.items() if host in hosts[testbed]}
         return {**own, "hosts": {**absent, **own["hosts"]}}
 
-    (first, own), *others = _by_testbed(provenance).items()
-    content = whole(first, own)
-    return {**content, "others": {name: whole(name, one) for name, one in others}} if others else content
+    return _with_testbeds(
+        provenance, {name: whole(name, own) for name, own in _by_testbed(provenance).items()}
+    )
 
 
 def changed_recipes(plan: Plan, resume: ResumePoint, catalogue: Catalogue) -> Sequence[str]:

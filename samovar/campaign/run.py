@@ -120,9 +120,10 @@ class CampaignRun:
                 trials_by_reasons.setdefault(tuple(reasons), []).append(id_)
             groups = [{"reasons": why, "trials": ids} for why, ids in trials_by_reasons.items()]
             note("trials-blocked", blocked=groups)
-        self._record_provenance(runners, provenance, fold(journal.entries))
+        current = fold(journal.entries)
+        self._record_provenance(runners, provenance, current)
         note("files-recorded", files=digests(self.folder, *OWN_FILES))
-        queue = self._open_trials(runners, blocked, fold(journal.entries))
+        queue = self._open_trials(runners, blocked, current)
         try:
             if len(runners) == 1:
                 runners[0].run_trials(queue)
@@ -148,13 +149,12 @@ class CampaignRun:
     def _record_provenance(
         self, runners: Sequence[TestbedRunner], provenance: Mapping[str, object], state: CampaignState
     ) -> None:
-        """Write provenance.json, and report each host whose kernel has changed since there are results."""
+        """Write provenance.json. If trials are complete, report each host that now runs another kernel."""
         before, done = read_head(self.folder / PROVENANCE), state.number_done(self.plan.ids)
         contexts = {runner.setup.testbed: runner.context for runner in runners}
-        for (testbed, host), old, new in changed_kernels(before, provenance):
-            if done:
-                values = {"host": host, "kernel_before": old, "kernel_now": new, "completed": done}
-                contexts[testbed].report("kernel-changed", **values)
+        for (testbed, host), old, new in changed_kernels(before, provenance) if done else ():
+            values = {"host": host, "kernel_before": old, "kernel_now": new, "completed": done}
+            contexts[testbed].report("kernel-changed", **values)
         hosts = {testbed: context.sessions.hosts for testbed, context in contexts.items()}
         write_json(self.folder / PROVENANCE, keep_absent_hosts(provenance, before, hosts))
 

@@ -30,9 +30,7 @@ NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-pr
 MAP_ROOT = ("--user", "--map-root-user")
 TAP = "tap"
 LINK_TYPES = {"ifb": "link add sv-try type ifb", TAP: "tuntap add sv-try mode tap"}
-"""Kernel features that are types of network devices, each with the command of ip(8) that creates one.
-
-All other features are queue disciplines."""
+"""The features that are types of network devices, each with the command of ip(8) that creates one."""
 HIDDEN = Path("/mnt")
 """The mount point of a lab's boot folder. The user-mode kernel cannot see other files below it."""
 PROGRAM, MODULES = "lab.uml.program", "lab.uml.modules"
@@ -42,10 +40,13 @@ VERSION_DEADLINE_S = 10
 
 @dataclass(frozen=True)
 class KernelNeeds:
-    """The kernel features that an experiment needs in a lab, under Linux names such as `reno` and `netem`."""
+    """What an experiment needs of a lab's kernel, under Linux names.
+
+    `features` are queue disciplines and types of network devices, such as `netem` and `ifb`.
+    """
 
     congestion_controls: frozenset[str] = frozenset()
-    qdiscs: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,11 @@ def machine_lacks(needs: KernelNeeds) -> list[str]:
     available = CC_AVAILABLE.read_text(encoding="ascii").split() if CC_AVAILABLE.exists() else []
     unknown = sorted(needs.congestion_controls - set(available))
     controls = [cc for cc in unknown if not _succeeds(["modprobe", "--dry-run", "--quiet", f"tcp_{cc}"])]
-    return controls + [qdisc for qdisc in sorted(needs.qdiscs) if not _has_feature(qdisc)]
+    return controls + [name for name in sorted(needs.features) if not _has_feature(name)]
 
 
 def _has_feature(name: str) -> bool:
-    """Return whether the kernel can create a queue discipline or device, by trying it in a new namespace."""
+    """Return whether the kernel has a feature, by creating one in a new network namespace."""
     if name in LINK_TYPES:
         return _succeeds(["unshare", "--net", "ip", *LINK_TYPES[name].split()])
     arguments = QDISC_ARGUMENTS.get(name, "").split()

@@ -127,7 +127,7 @@ def _plan_boot(
     if len(machines) < len(topology.nodes):
         kernel.require_programs("native")
         if any(link.device for link in topology.links):
-            needs = replace(needs, qdiscs=needs.qdiscs | {kernel.TAP})
+            needs = replace(needs, features=needs.features | {kernel.TAP})
         chosen = kernel.choose_kernel(testbed.lab.kernel, needs)
         kernel.require_programs(chosen)
     return Boot(

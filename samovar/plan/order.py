@@ -104,7 +104,7 @@ def _blocked(
 def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> tuple[States, States]:
     """Return two groups of settings for each host: those that need a reboot, and those that need a reset.
 
-    The second group includes the first, because a reboot resets the interfaces too.
+    Settings that need a reboot are in both groups, because a reboot resets the interfaces too.
     """
     reboot: dict[str, Column] = {}
     either: dict[str, Column] = {}
@@ -118,7 +118,7 @@ def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> tuple
 
 
 def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hashable]:
-    """Return the two groups of settings of one host, as costly_settings() does."""
+    """Return the settings of a host that need a reboot, and those that need a reset (see costly_settings)."""
     values: dict[str, object] = {
         "mtu": host.mtu_bytes,
         "txd": host.txd,

@@ -36,7 +36,7 @@ MOST_LISTED = 6
 
 
 def overview(campaign: Campaign) -> Json:
-    """Return the cover's values: title, description, facts, and a notice on what a reader must know."""
+    """Return the cover's values: title, description, facts, and a notice on missing trials and kernels."""
     plan, name, testbed = campaign.plan, campaign.folder.name, testbed_text(campaign)
     facts = {
         "Experiment": plan.experiment,
@@ -94,7 +94,7 @@ def trials_text(campaigns: Iterable[Campaign]) -> str:
 
 def _notice(campaign: Campaign) -> str:
     """Return the notice on the cover: trials that are not shown or have not run, and changed kernels."""
-    return " ".join(filter(None, (_omissions(campaign), *_kernel_changes(campaign))))
+    return " ".join(filter(None, (_missing_trials(campaign), *_kernel_changes(campaign))))
 
 
 def _kernel_changes(campaign: Campaign) -> Iterator[str]:
@@ -102,11 +102,11 @@ def _kernel_changes(campaign: Campaign) -> Iterator[str]:
     hosts: dict[tuple[str, str, str], list[str]] = {}
     for one in campaign.state.kernel_changes:
         hosts.setdefault((moment(one.t_s), one.before, one.now), []).append(one.host)
-    for (when_, before, now), names in hosts.items():
-        yield f"From {when_} on, {listed(names)} ran {now} instead of {before}."
+    for (since, before, now), names in hosts.items():
+        yield f"From {since} on, {listed(names)} ran {now} instead of {before}."
 
 
-def _omissions(campaign: Campaign) -> str:
+def _missing_trials(campaign: Campaign) -> str:
     """Return a text about trials that are not shown or have not run, or an empty text."""
     shown = f"{campaign.part}." if campaign.part else ""
     missing = [id_ for id_ in campaign.plan.ids if campaign.trial_state(id_) == NOT_RUN]

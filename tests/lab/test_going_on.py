@@ -174,7 +174,7 @@ def test_a_host_that_an_edited_trial_left_changed_is_put_back_by_the_plan_of_tha
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a lab on the machine's own kernel needs root")
 def test_a_campaign_that_goes_on_with_another_kernel_says_so(tmp_path: Path) -> None:
-    # The adapters of this testbed need nothing that the machine's own kernel may lack, such as netem.
+    # Labs with adapters do not need netem, which the machine's own kernel may lack.
     name, testbed = "upgraded", (ROOT / "hosts" / "powerline.yaml").read_text()
     checkout = make_checkout(tmp_path, hosts={"powerline": testbed.replace("kernel: auto", "kernel: uml")})
     text = TEXT.replace("testbed: lab", "testbed: powerline")

@@ -193,7 +193,7 @@ def test_two_flows_have_a_delay_of_their_own_before_one_queue(bench: Bench) -> N
 
 
 def test_the_machine_s_own_kernel_shapes_both_ways(tmp_path: Path, root: Path) -> None:
-    if machine_lacks(KernelNeeds(qdiscs=frozenset({"tbf", "pfifo"}))) or os.geteuid() != 0:
+    if machine_lacks(KernelNeeds(features=frozenset({"tbf", "pfifo"}))) or os.geteuid() != 0:
         pytest.skip("this machine's kernel has no tbf, or this is not root")
     path = path_of({}, {"rate_bps": 2_000_000, "aqm": "pfifo", "buffer_packets": 30})
     with running_lab("native", tmp_path, root) as bench, bench.path(path):

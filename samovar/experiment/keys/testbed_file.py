@@ -145,7 +145,7 @@ class Lab(Strict):
 
     kernel: Annotated[str, types.choice("kernel", "auto", "uml", "native", "vm")] = entry(
         "Kernel of hosts without an image. `uml`: user-mode Linux; `native`: this machine's kernel; `auto`: "
-        "`native` if possible, otherwise `uml`; `vm`: none, so every host must have an image.",
+        "`native` if possible, otherwise `uml`; `vm`: every host must have an image.",
         "auto",
     )
     memory_bytes: Annotated[int, types.MEMORY] = entry(

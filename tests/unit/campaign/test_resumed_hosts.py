@@ -1,4 +1,4 @@
-"""What a resumed campaign records about its hosts: another kernel is reported, an absent host keeps its facts."""
+"""Hosts of a resumed campaign: a changed kernel is reported, and a host that is away keeps its recorded facts."""
 
 from __future__ import annotations
 

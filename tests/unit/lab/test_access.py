@@ -122,8 +122,8 @@ def test_the_machine_lacks_a_feature_that_no_kernel_has() -> None:
     os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root, and a machine with TAPs"
 )
 def test_a_machine_without_the_file_of_taps_lacks_them() -> None:
-    needs = 'KernelNeeds(qdiscs=frozenset({"tap"}))'
-    ask = f"from samovar.lab.kernel import *; print(machine_lacks({needs}))"
+    needs = 'KernelNeeds(features=frozenset({"tap"}))'
+    ask = f"from samovar.lab.kernel import KernelNeeds, machine_lacks; print(machine_lacks({needs}))"
     asked = [sys.executable, "-c", ask]
     hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/net && exec "$@"', "sh", *asked]
     answers = [subprocess.run(one, capture_output=True, text=True, check=True) for one in (asked, hidden)]
