@@ -6,8 +6,8 @@ Run by `make bench`, on copies of the trials of a real campaign:
 
 All is measured in one run, each case by an R process of its own, one by `fab analyse` from start to end. What
 is being done is said on standard error. Where the machine is busy with something else, which is said as the
-load, only processor time counts: the wall clock then measures the others. What two processes can gain at all
-is measured beside: a plain loop, by itself and twice at once.
+load, only processor time counts: the wall clock then measures the others. To show how
+much two processes can gain at all, a plain loop is timed too: by itself, and in two processes at once.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Way(Enum):
 
     @property
     def processors(self) -> int:
-        """How many the analysis may run on."""
+        """Number of processors on which the analysis may run."""
         return 1 if self is Way.ALONE else 2
 
     @property

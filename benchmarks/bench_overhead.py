@@ -6,7 +6,7 @@ Run by `make bench`:
 
 For each phase the wall time, and what depends little on what else the machine does: CPU time of the lab,
 which is that of all its processes, and of the controller. In user-mode Linux the lab's kernel is one of these
-processes. `traffic` holds the time for which starts are announced, which manifests call `start`.
+processes. `traffic` includes the lead time before the traffic starts (`start` in manifests).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Meter:
     _since: Row = (0.0, 0.0, 0.0)
 
     def hear(self, event: Event) -> None:
-        """Take note of what ends and what begins with an event."""
+        """Record the times of the phase that an event ends, and note the phase that the event begins."""
         if event.name not in ("phase", "trial-started", "trial-finished"):
             return
         now = (time.monotonic(), lab_cpu_s(self.first), time.process_time())

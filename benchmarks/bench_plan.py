@@ -1,4 +1,4 @@
-"""How fast 10,000 and 100,000 trials are planned, compared with the plainest way to make such a table.
+"""How fast 10,000 and 100,000 trials are planned, compared with a plain script that makes as many.
 
 Run by `make bench`; each case in a process of its own, so that its peak of memory is its own:
 

@@ -50,7 +50,7 @@ def lay_out(folder: Path) -> None:
 
 
 def samovar(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of samovar in that checkout."""
+    """Run a command of samovar on the project in `folder`."""
     command = [sys.executable, "-m", "samovar", "--project", str(folder), *arguments]
     return subprocess.run(
         command,
@@ -95,7 +95,7 @@ def unpack(path: Path, to: Path) -> None:
 
 
 def make() -> str:
-    """Make the captures; return what came of it."""
+    """Make the captures; return a message with the result."""
     folder = KEPT / "lab"
     lay_out(folder)
     try:

@@ -68,8 +68,9 @@ play_video <- function(requests) {
   done <- which(x$finished & !is.na(x$play_s))
   arrived_s <- ends_s[done]
   played_s <- x$play_s[done]
-  # For each chunk, the time at which playback would have to start so that the chunk arrives just in time. Playback stalls by as much as this time exceeds
-  # its largest earlier value.
+  # For each chunk, the time at which playback would have to start so that the chunk arrives just in time.
+  # If a chunk's start time is later than the latest start time of the earlier chunks, playback stalls for
+  # the difference.
   slack_s <- arrived_s - c(0, cumsum(played_s))[seq_along(done)]
   start_s <- cummax(slack_s)
   stall_s <- c(0, diff(start_s))[seq_along(done)]

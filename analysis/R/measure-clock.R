@@ -205,7 +205,8 @@ on_clock <- function(x, offset) {
 # `t_ns` on the other clock and the `error_ns` of each time, or a single error for all times.
 moved_times <- function(x, offset) {
   at <- x$t_ns + (attr(x, "epoch_s") - offset$epoch_s[1]) * 1e9
-  # One line, the usual case, needs no lookup per packet: its values are recycled.
+  # If `offset` has one row, the usual case, no lookup per packet is needed: R recycles the values of
+  # this row.
   line <- if (nrow(offset) == 1L) offset else offset[pmax(findInterval(at, piece_edges(offset)), 1L)]
   t_ns <- x$t_ns + line$offset_ns + line$drift_ppm / 1e6 * (at - line$at_ns)
   if (any(offset$cause == "step")) t_ns[in_step(at, offset)] <- NA_real_
@@ -227,7 +228,8 @@ seconds_to_ns <- function(at_s, offset) (at_s - offset$epoch_s) * 1e9
 in_step <- function(at, offset) {
   steps <- steps_of(offset)
   apart_ns <- max((offset$to_s - offset$from_s) / (offset$beacons - 1)) * 1e9
-  # Which of the two clocks was stepped? The other one shows the usual interval between beacons.
+  # Find out which of the two clocks was stepped: the clock that was not stepped shows the usual interval
+  # between beacons.
   own <- !is.na(steps$ref_ns) & steps$ref_ns > 0 & abs(steps$ref_ns - apart_ns) < abs(steps$mon_ns - apart_ns)
   gap_ns <- fifelse(own, steps$ref_ns, steps$mon_ns)
   from <- pmin(steps$last_ns, steps$first_ns - gap_ns)

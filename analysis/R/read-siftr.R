@@ -138,8 +138,9 @@ has_bit <- function(flags, bit) floor(flags / 2^bit) %% 2 == 1
 #'
 #' @param x A table from [read_siftr()].
 #' @return A data.table, a row per collapse in time order: `flow`, `t_ns` (as in `x`), `cause`, `cwnd_before_bytes`, `cwnd_bytes`,
-#'   `ssthresh_before_bytes`, `ssthresh_bytes`, `until_ns` (the record in which cwnd is above a segment and, for a recovery, its flag is gone;
-#'   NA if the log ends first), with attribute `epoch_s`.
+#'   `ssthresh_before_bytes`, `ssthresh_bytes`, `until_ns` (time of the first record after the collapse in
+#'   which cwnd is above one segment and, for `recovery`, the recovery flags are cleared; NA if the log ends
+#'   first), with attribute `epoch_s`.
 #' @source tcp_output.c and tcp_input.c (cc_cong_signal) of FreeBSD; CAIA-TR-130417A, on full transmit queues.
 #' @examples
 #' log <- read_siftr(samovar_example("siftr.log.gz"))

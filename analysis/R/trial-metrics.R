@@ -103,9 +103,10 @@ netem_drops <- function(queues) {
 
 overhead_metrics <- function(trial) list(overhead_s = as.double(trial$manifest$overhead_s %||% NA))
 
-# The functions that measure metrics of a flow have one argument, which holds everything known about the flow: `flow` and `manifest` as planned, `traces`,
-# the captures `near` and `far` of its packets at sender and receiver (NULL if missing), its `name` in them, the `sender`'s TCP samples, `rtt` samples,
-# `handshake_ms`, cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
+# The functions that measure metrics of a flow have one argument, which holds everything
+# known about the flow: `flow` as planned, the trial's `manifest` and `traces`, the captures `near` and `far`
+# of its packets at sender and receiver (NULL if missing), its `name` in them, the `sender`'s TCP samples,
+# `rtt` samples, `handshake_ms`, cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
 measure_flow <- function(flow, traces, manifest) {
   x <- subject_of_flow(flow, traces, manifest)
   name <- x$name

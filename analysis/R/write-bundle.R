@@ -80,7 +80,8 @@ one_figure <- function(results, options, bundle) {
        height_in = made$height_in, data = data, axes = axes_of_plot(made$plot), layout = made$layout, trials = I(as.character(made$trials)))
 }
 
-# Rows in the order of the figure's panels and curves, in which the page shows them. Texts are in the order in which they first occur.
+# Rows in the order in which the page shows them: by the figure's panels and curves. Texts are in
+# the order in which they first occur.
 ordered_rows <- function(data, layout) {
   keys <- intersect(c(layout$facets, layout$curve), names(data))
   places <- lapply(keys, \(key) if (is.factor(data[[key]])) as.integer(data[[key]]) else match(data[[key]], unique(data[[key]])))

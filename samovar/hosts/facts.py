@@ -186,7 +186,7 @@ def facts_of(
 def _fact(recipe: Recipe, values: Mapping[str, object]) -> Fact:
     form = "".join(recipe.header.leaves)
     if form not in FORMATS:
-        raise RecipeError(f"{recipe.path}: leaves {form!r}; accepted: one of {', '.join(FORMATS)}")
+        raise RecipeError(f"{recipe.path}: key `leaves` is {form!r}; accepted: one of {', '.join(FORMATS)}")
     return Fact(recipe.name, recipe.render("command", values), FORMATS[form])
 
 

@@ -475,7 +475,7 @@ class MachineSetup:
         self._connection.sendall(text.encode("ascii"))
 
     def _drain(self) -> None:
-        """Discard what QEMU has sent over the socket, which is in the console's log too.
+        """Discard what QEMU has sent over the socket, because the console's log has it too.
 
         If the socket were full, the console would stop.
         """

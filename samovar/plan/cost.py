@@ -207,8 +207,8 @@ def _recorded(
 ) -> Iterator[tuple[str, float, float]]:
     """Yield (host, bytes of compressed packets, bytes of samples) of each capture and logger.
 
-    If flows offer more than the path can carry, they share its rate. With `most`, it is assumed that the
-    flows in a capture together fill the rate.
+    If flows offer more than the path can carry, they share its rate. With `most`, flows
+    that a capture does not record are assumed to take no share of the rate.
     """
     offers = [_offer(flow, resolved, catalogue) for flow in resolved.flows]
     for capture in resolved.captures:

@@ -182,7 +182,7 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
 
 
 def _roles(plan: Plan) -> Mapping[str, str]:
-    """Return a name for each host that is the same for the corresponding hosts of other testbeds.
+    """Return a name for each host, such that corresponding hosts of different testbeds have the same name.
 
     The name is the role and a number, such as `sender 1`.
     """

@@ -27,8 +27,9 @@ class Reason(NamedTuple):
 class EqualLevels(NamedTuple):
     """Levels of a factor that give equal trials.
 
-    The other factors' levels have `of` combinations; in `combinations` of these, the trials are equal. `rows`
-    is an example: two treatments with equal trials that differ in this factor only.
+    `of` is the number of combinations of the other factors' levels, and `combinations` is the number of those
+    in which the trials are equal. `rows` is an example: two treatments with equal trials that differ in this
+    factor only.
     """
 
     levels: tuple[int, ...]

@@ -23,7 +23,7 @@ MOST_ARRIVALS = 10_000
 class RandomStream(NamedTuple):
     """The values that seed random numbers.
 
-    They do not include the treatment, so that all treatments have equal random values.
+    The treatment is not one of the seed values, so that all treatments have equal random values.
     """
 
     seed: int
@@ -75,7 +75,7 @@ def routes_of(values: TreatmentValues) -> list[Route]:
 
 
 def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
-    """Return the flows of a trial. Raises PlanError if the trial has none, or one that cannot run.
+    """Return the flows of a trial. Raises PlanError if the trial has no flow, or a flow that cannot run.
 
     Ports are unique in a trial, so that flows can be told apart by port in a capture at any host.
     """
@@ -288,7 +288,7 @@ def ends_of(
         ending = {label for label, group in others.items() if group and known.keys() >= set(group)}
         if not ending:
             until = f"until {waiting[0].until}: that flow never ends, or waits for this one"
-            raise values.flow_error(waiting[0], f"{until}; name a flow with an end of its own")
+            raise values.flow_error(waiting[0], f"{until}; name a flow that ends by itself")
         known |= {label: _latest([known[one] for one in others[label]]) for label in ending}
         waiting = [flow for flow in waiting if flow.label not in ending]
     traffic = _latest(known.values())

@@ -149,7 +149,7 @@ def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
     sets.sort(key=lambda column: (max(column), -weights[column]))
 
     def changing_hosts(order: Iterable[tuple[int, ...]]) -> int:
-        """Count the changes of hosts if the sets are nested in this order and the plots run in order."""
+        """Count how often hosts change state if sets are nested in this order and whole plots are sorted."""
         columns = list(order)
         rows = sorted(set(zip(*columns, strict=True)))
         return sum(

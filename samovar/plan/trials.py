@@ -1,4 +1,6 @@
-"""The trials of a plan as a sequence, and their ids. Trials share equal values, and can be grouped by value.
+"""The trials of a plan as a sequence, and their ids.
+
+Equal values of trials are stored only once, and trials can be grouped by value.
 
 What a trial sets, runs and records consists of components: `run`, `path`, `hosts.NAME` for each host,
 `flows`, `captures` and `loggers`. Equal components are one object. A result that depends only on some
@@ -78,8 +80,8 @@ def kind_of(name: str) -> str:
 class Treatments:
     """The treatments of one part in columns: entry n of each column belongs to treatment n.
 
-    `factors` has the labels of each factor's levels, `levels` for each treatment the indices of its levels. A
-    component has one column, or one for each replicate if it contains random values.
+    `factors` has the labels of each factor's levels. For each treatment, `levels` has the indices of its
+    levels. A component has one column, or one for each replicate if it contains random values.
     """
 
     part: str

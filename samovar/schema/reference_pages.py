@@ -350,7 +350,7 @@ def _parameter_lines(
     """Yield the list of a recipe's parameters: those of all its systems, then those of one system only.
 
     `explained` maps a parameter and its description to the first recipe that has them. This function adds the
-    parameters of the recipe `name` to it.
+    parameters of the recipe `name` to `explained`.
     """
     groups: dict[str, dict[str, dict[str, str]]] = {}
     for key, found in recipes.parameters(kind, name).items():

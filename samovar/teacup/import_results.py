@@ -128,7 +128,7 @@ def import_results(source: Path, results: Path) -> ImportedResults:
     if not trials:
         why = f" ({notes[0]})" if notes else ""
         files = f"TESTID_HOST_{UNAME} and captures"
-        raise CampaignError(f"{source}: no TEACUP trial found, which would have files {files}{why}")
+        raise CampaignError(f"{source}: no TEACUP trial found; a trial has files {files}{why}")
     name = re.sub(r"[^A-Za-z0-9-]+", "-", source.resolve().name).strip("-") or "teacup"
     folder = results / name / f"teacup-{datetime.fromtimestamp(trials[0].start_s, UTC):%Y%m%d-%H%M%S}"
     if folder.exists():

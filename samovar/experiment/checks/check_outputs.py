@@ -180,7 +180,7 @@ def _seconds(text: str) -> float:
 
 
 def _flow_labels(parts: Mapping[str, Part]) -> set[str]:
-    """Return the labels of the entries of `traffic`: if an entry has `count`, `bulk` and not `bulk-1`."""
+    """Return the labels of the entries of `traffic`, without the numbers of `count` (bulk, not bulk-1)."""
     return {flow.label for part in parts.values() for flow in part.traffic}
 
 

@@ -213,7 +213,7 @@ def setting_values(settings: Mapping[str, str | PerHost[str]]) -> Iterator[PartV
 
 
 def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue]:
-    """Yield the values of a model's keys and recipe parameters, and those of models in its fields."""
+    """Yield the values of the keys and recipe parameters of a model and of the models in its fields."""
     for name, key in keys.keys_of(type(model)).items():
         value = getattr(model, key.attribute)
         if name == "rtt" and isinstance(model, keys.NetworkPath) and model.delay_s is not None:

@@ -2,8 +2,9 @@
  *
  * The medium alternates between idle slots and exchanges: data and ACK, with CTS-to-self or RTS and CTS before them, or a
  * collision. All ports hear each other at once, and count slots from the same instant after an exchange: DIFS after one that
- * succeeded, EIFS after one that did not. The senders of a collision wait for their ACK that long too. A backoff is frozen
- * during an exchange and then continues: a port that has slots left does not send in slot 0 (G. Bianchi, I. Tinnirello,
+ * succeeded, EIFS after one that did not. The senders of a collision wait for their ACK for
+ * as long as EIFS. A backoff is frozen during an exchange and then continues: a port that has slots left
+ * does not send in slot 0 (G. Bianchi, I. Tinnirello,
  * Y. Xiao, "Refinements on IEEE 802.11 DCF modeling approaches", IEEE Trans. Veh. Tech. 59(3), 2010). With EDCA the slot in
  * which another port begins to send counts too (I. Tinnirello, G. Bianchi, "Rethinking the IEEE 802.11e EDCA performance
  * modeling methodology", IEEE/ACM Trans. Netw. 18(2), 2010). Each access to the medium is for one frame. */
@@ -85,7 +86,7 @@ void wlan_offer(struct wlan *wlan, struct frame *frame, int64_t now_ns) {
   enqueue(wlan, frame->from, frame, now_ns);
 }
 
-/* Choose the rate of the next try, and note how long it keeps the medium busy in a collision. */
+/* Choose the rate of the next try, and note how long the try keeps the medium busy in a collision. */
 static void plan_try(struct wlan *wlan, struct contender *from, int64_t now_ns) {
   const struct frame *frame = from->waiting.first;
   const struct phy *phy = &wlan->phy;
@@ -151,7 +152,7 @@ static int64_t first_slot(const struct wlan *wlan) {
   return first;
 }
 
-/* Return the slot in which a backoff ends after the exchange that begins in a slot. */
+/* Return the slot in which a backoff ends, counted after the exchange that begins in `slot`. */
 static int64_t slot_after(const struct wlan *wlan, const struct contender *from, int64_t slot) {
   int64_t late_slots = access_of(wlan, from)->late_slots;
   if (!wlan->set.edca) return from->slot > slot ? from->slot - slot : 0;

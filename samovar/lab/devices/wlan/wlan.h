@@ -22,7 +22,7 @@ struct access {
   int late_slots, least_window, largest_window;
 };
 
-/* What a standard prescribes: durations, contention windows, and the rates that it has, as bits. */
+/* What a standard prescribes: durations, contention windows, and bit masks of its rates. */
 struct phy {
   int64_t slot_ns, sifs_ns, difs_ns, eifs_ns, extension_ns;
   int least_window, short_preamble;
@@ -32,7 +32,7 @@ struct phy {
 
 /* How the rate of one direction between a station and the access point is chosen. */
 struct chooser {
-  int rate; /* at present, or of the present frame */
+  int rate; /* current rate; with sampling, the rate of the current frame */
   int successes, failures, probing; /* ARF: in succession */
   int frames; /* sampling: since a frame was sent at another rate than the best */
   int failed[RATES]; /* frames in succession */
@@ -55,7 +55,7 @@ struct contender {
   int window, retries;
   int was_received; /* the first frame was, but its ACK was lost */
   int sends, uses_rts, rate; /* the present try */
-  int64_t before_ns, data_ns; /* durations of CTS-to-self or RTS and CTS, with SIFS; and of the data frame */
+  int64_t before_ns, data_ns; /* durations: CTS-to-self, or RTS with CTS, including SIFS; the data frame */
   int64_t alone_ns; /* duration of what it sends if nobody answers */
   int64_t air_ns; /* time for which it keeps the medium busy */
 };
