@@ -1,12 +1,12 @@
-"""How a campaign is analysed: trials in parallel, and again when nothing or one thing has changed.
+"""Measure how long the analysis of a campaign takes: in parallel, and again after no change or one change.
 
 Run by `make bench`, on copies of the trials of a real campaign:
 
     python benchmarks/bench_campaign.py [--append FILE] [--from CAMPAIGN] [--parallel N] [--trials N]
 
-All is measured in one run, each case by an R process of its own, one by `fab analyse` from start to end. What
-is being done is said on standard error. Where the machine is busy with something else, which is said as the
-load, only processor time counts: the wall clock then measures the others. To show how
+All is measured in one run, each case by an R process of its own, one by `fab analyse` from start to end. The
+current step is printed on standard error. If other programs keep the machine busy, as the printed load shows,
+only CPU time is meaningful, because wall time then depends on those programs. To show how
 much two processes can gain at all, a plain loop is timed too: by itself, and in two processes at once.
 """
 
@@ -63,7 +63,7 @@ class Spent:
         return f"| {what} | {self.wall_s:.1f} | {self.cpu_s:.1f} | {self.peak_mb:.0f} |"
 
     def inner_s(self) -> float:
-        """Return the wall time between the two instants that the command told."""
+        """Return the wall time between the instants that the command printed as `began` and `ended`."""
         told = dict(line.split() for line in self.said.splitlines() if line.startswith(("began", "ended")))
         return float(told["ended"]) - float(told["began"])
 
@@ -90,7 +90,7 @@ def spend(what: str, command: Sequence[str]) -> Spent:
 
 @contextmanager
 def _at_most(group: int) -> Iterator[None]:
-    """End a process and those it started when they take too long, or when this one is interrupted."""
+    """Kill a process group if it takes too long, or if the benchmark is interrupted."""
     timer = threading.Timer(LONGEST_S, os.killpg, (group, signal.SIGKILL))
     timer.start()
     try:
@@ -113,7 +113,7 @@ def analysed(what: str, folder: Path, cores: int, figures: str = "NULL") -> Spen
 
 
 def measured(what: str, folder: Path, cores: int) -> Spent:
-    """Measure a campaign's trials and nothing else; the wall time is without R's start."""
+    """Only measure a campaign's trials; the wall time excludes the start of R."""
     spent = r_does(what, MEASURE.format(cores=cores), folder)
     return Spent(spent.inner_s(), spent.cpu_s, spent.peak_mb, spent.said)
 
@@ -145,7 +145,7 @@ class Way(Enum):
 
 @contextmanager
 def held_to(processors: int) -> Iterator[None]:
-    """Have what is started meanwhile run on so many processors."""
+    """Restrict this process, and those that it starts meanwhile, to this number of processors."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(before)[:processors])
     try:
@@ -168,7 +168,7 @@ def loop_gain() -> float:
 
 
 def parallel_rows(folder: Path, count: int) -> Iterator[str]:
-    """Measure and analyse a campaign in each way, twice in turn; yield rows."""
+    """Measure and analyse a campaign twice in each Way, in order and then in reverse order; yield rows."""
     for name, work in (("measuring alone", measured), ("whole analysis, with figures", analysed)):
         taken: dict[Way, list[Spent]] = {way: [] for way in Way}
         for way in (*Way, *reversed(Way)):

@@ -4,7 +4,7 @@
 
 Needs Debian's slurmctld, slurmd and munge, the extra `cluster`, and root. Jobs that only sleep show what a
 job costs beside its work; the measuring of copies of a recorded campaign shows jobs that work. The emulated
-nodes share the processors of this computer, so jobs that work are not faster on more nodes than processors.
+nodes share the processors of this computer, so more nodes than processors do not speed up jobs that compute.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Run by `make bench`:
 
     python benchmarks/bench_overhead.py [--kernels uml,native] [--uml .bin/uml/sid] [--append FILE]
 
-For each phase the wall time, and what depends little on what else the machine does: CPU time of the lab,
-which is that of all its processes, and of the controller. In user-mode Linux the lab's kernel is one of these
-processes. `traffic` includes the lead time before the traffic starts (`start` in manifests).
+For each phase, print the wall time, and two CPU times that depend little on what else the machine does: that
+of all processes of the lab, and that of the controller. In user-mode Linux the lab's kernel is one of the
+processes of the lab. `traffic` includes the lead time before the traffic starts (`start` in manifests).
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ def measured(kernel: str, replicates: int, uml: Path | None) -> list[str]:
             overheads_s = [float(told["overhead_s"]) for told in manifests(summary.folder)]
         finally:
             lab.down(controller.connections.lab_folder("lab"), silent)
-    # The first trial has what the others are spared: connections, clocks, a path that is not yet known.
+    # The first trial is left out, because it also connects to hosts, takes the first readings of their
+    # clocks, and calibrates the path.
     return lines_of(f"{kernel} {access.release}", meter.trials[1:], overheads_s)
 
 

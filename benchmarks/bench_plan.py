@@ -65,7 +65,7 @@ exclude: [{txd: "80"}]
 
 
 def study_of(replicates: int) -> str:
-    """Write a study with all that makes a plan slow, of so many replicates."""
+    """Return a study with this number of replicates and with everything that makes planning slow."""
     homes = [
         {
             "label": f"home{n}",
@@ -94,7 +94,7 @@ def crossed(sizes: tuple[int, ...], replicates: int) -> str:
 
 
 def levels_of(sizes: tuple[int, ...]) -> dict[str, list[str]]:
-    """Return the factors of the benchmark's experiment with so many levels each."""
+    """Return the factors of the benchmark's experiment; `sizes` has the number of levels of each."""
     cc, rwnd, mtu, rate, rtt, buffer = sizes
     return {
         "cc": CCS[:cc],
@@ -187,7 +187,7 @@ def in_process(maker: str, shape: str) -> Mapping[str, float]:
 
 
 def lines_of(shape: str) -> list[str]:
-    """Run both makers on a shape, one after the other, and write the rows of the table."""
+    """Plan a shape with samovar, then with the naive script, and return the rows of the table."""
     own, other = (in_process(maker, shape) for maker in MAKERS)
     ratio = own["cpu_s"] / other["cpu_s"]
     files = f"{own['write_s']:.2f} | {own['read_s']:.2f} | {own['file_mb']:.0f} | {own['peak_all_mb']:.0f}"
@@ -224,7 +224,7 @@ def main() -> None:
 
 
 def cpus() -> str:
-    """Say how many processors there are and how busy they were, which the wall time needs to be read by."""
+    """Return the number of processors and their load, which are needed to interpret the wall time."""
     return f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
 
 

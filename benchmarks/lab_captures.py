@@ -2,8 +2,8 @@
 
     python benchmarks/lab_captures.py
 
-They are kept in .stamps/bench, which git ignores, and made once: remove the folder for new ones. The lab is
-on the kernel of the machine, the fastest, and its path as fast as that lets it be. Where there can be no such
+They are kept in .stamps/bench, which git ignores, and made once: remove the folder for new ones. The lab uses
+the machine's own kernel, which is the fastest, and its path has no rate limit. Where there can be no such
 lab, nothing is left there and the benchmarks read what make_capture.R writes.
 """
 
@@ -45,7 +45,7 @@ def lay_out(folder: Path) -> None:
     bed = (ROOT / "hosts" / "lab.yaml").read_text().replace("kernel: auto", "kernel: native")
     (folder / "hosts" / "lab.yaml").write_text(bed)
     (folder / "experiments" / "captures.yaml").write_text(EXPERIMENT)
-    # What the transfer reached does not matter here, only that it was captured.
+    # How fast the transfer was does not matter here, only that it was captured.
     (folder / "config.yaml").write_text("retries: 0\nverdict: {cpu: 100%, late: 60s, rate: 5%}\n")
 
 

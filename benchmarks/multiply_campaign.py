@@ -4,7 +4,7 @@
 
 Each treatment gets more replicates: copies of the traces of one that ran, under the id that such a replicate
 has (its hash does not hold the replicate). Plan, manifests, checksums and journal are written anew to say so.
-Nothing in the traces is changed: copies measure the same, and cost what measuring them costs. The traces are
+The traces are not changed: measuring a copy gives the same results and takes the same time. The traces are
 hard links where the file system permits.
 """
 
@@ -31,7 +31,7 @@ Row = tuple[str, int, int, int]
 
 
 def multiply(source: Path, target: Path, trials: int) -> None:
-    """Write the campaign `target` with so many trials of those that `source` has."""
+    """Write the campaign `target` with `trials` trials, copied from the trials of `source` that have run."""
     plan = json.loads((source / "plan.json").read_bytes())
     ran = [row for row in plan["trials"] if (source / "trials" / row[0] / "manifest.json").is_file()]
     if not ran:

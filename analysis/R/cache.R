@@ -184,7 +184,7 @@ joined_manifests <- function(divided) lapply(divided$manifests, \(m) replace(m, 
 
 no_files <- data.table(path = character(), size = double(), changed = double(), written = double(), sha256 = character())
 
-#' Return the state of files, from which a change is detected
+#' Return the state of files, by which later changes of the files are detected
 #'
 #' Programs can set the modification time of a file, but not the change time of its inode (utimensat(2)).
 #' @return A data.table: `path`, `size` (NA if the file does not exist), `changed`, `written`.

@@ -125,7 +125,8 @@ path_words <- function(campaign, trials) {
   paste(words, collapse = ", ")
 }
 
-# "TCP state recorded by siftr": the loggers that recorded the data of some metrics, if several loggers can record these data.
+# Return text such as "TCP state recorded by siftr", which names the loggers that recorded the data of some
+# metrics. Only data that several loggers can record are mentioned.
 source_words <- function(campaign, ids, metrics) {
   needs <- unique(unlist(lapply(outputs_of("metric")[metrics], \(m) m$needs)))
   named <- Filter(\(q) !is.null(q$caption), outputs_of("quantity")[needs])

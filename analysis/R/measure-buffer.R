@@ -108,8 +108,9 @@ collapse_cause <- function(i, j, x) {
 #'
 #' Method 2, as published, takes cwnd just before the reduction (`method2_raw_packets`). But TCP notices a drop one round trip later, and cwnd grows in the
 #' meantime; also, part of the data in flight is on the links, not in the queue. So the estimate `method2_packets` is W - RTT_min * r / MTU,
-#' where W is the cwnd one RTT_max before the reduction, in whole segments, and r is `local_rate_bps`. If there is a sample for every packet, this cwnd counts the
-#' dropped packet, which was never in the buffer; in this case one packet is subtracted.
+#' where W is the cwnd one RTT_max before the reduction, in whole segments, and r is `local_rate_bps`. If
+#' there is a sample for every packet, W counts the dropped packet. This packet was never in the buffer, so
+#' one packet is subtracted.
 #'
 #' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet. The last accepted packet waits between N - 1 and
 #' N service times, because the head of the queue waits in it for its tokens; and cwnd grows by whole packets. If packets reach the queue in bursts of b packets

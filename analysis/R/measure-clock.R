@@ -315,7 +315,9 @@ delay_consistency <- function(ref, mon, flow, offset, back = reverse_flow(flow))
 
 quartz_ppm <- 100
 
-# Return the delays of the two packets of each RTT. O is found by its arrival, and I by `t_ns`, the time midway between sending and return.
+# Return, for each RTT, the one-way delays of the two packets of its packet pair. The outgoing packet is found
+# by its arrival time, and the returning packet by its return time, computed from `t_ns`, which is midway
+# between sending and return.
 delays_of_pairs <- function(delays, rtt, ref, mon) {
   forward <- delays[direction == "forward", .(arrival_ns = mon$t_ns[mon_row], sent_ns = ref$t_ns[ref_row], forward_ms = delay_ms)]
   pairs <- forward[rtt, .(arrival_ns, rtt_ms = i.rtt_ms, forward_ms, returned_ns = 2 * i.t_ns - sent_ns), on = "arrival_ns", mult = "first", nomatch = NULL]

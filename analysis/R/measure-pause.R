@@ -133,7 +133,7 @@ drops_of_nic <- function(nic, interface, lost) {
   drops[]
 }
 
-# The first of `moments` after `from` and not after `to`; otherwise `to`.
+# Return the first of `moments` in the interval (from, to], or `to` if there is none.
 first_between <- function(moments, from, to) {
   found <- moments[findInterval(from, moments) + 1L]
   fifelse(!is.na(found) & found <= to, found, to)

@@ -40,7 +40,7 @@ with_attributes <- function(rows, x) {
   rows
 }
 
-# Give rows the epoch of their table's times.
+# Copy the attribute `epoch_s` of a table to rows that were derived from it.
 keep_epoch <- function(rows, x) {
   setattr(rows, "epoch_s", attr(x, "epoch_s"))
   rows

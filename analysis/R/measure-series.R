@@ -100,8 +100,9 @@ subject_of_flow <- function(flow, traces, manifest) {
   x
 }
 
-# Time windows for counts, each `width_s` long. An infinite `from_s` stands for the start of traffic, an infinite `to_s` for the end of the trial. Rates end
-# earlier, at `rates_to_s`, when the last flow stops sending (as in rate_series()), unless `to_s` is finite.
+# Time windows for counts, each `width_s` long. An infinite `from_s` stands for the start of traffic, an
+# infinite `to_s` for the end of the trial. If `to_s` is infinite, the windows for rates end earlier, at
+# `rates_to_s`: when the last flow stops sending (as in rate_series()).
 series_frame <- function(traces, manifest, from_s, to_s) {
   ends_s <- if (is.finite(to_s)) to_s else end_of_trial_s(traces, manifest)
   starts_s <- if (is.finite(from_s)) from_s else 0

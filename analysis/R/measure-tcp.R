@@ -66,8 +66,8 @@ flow_completion <- function(capture, flow) {
 }
 
 # Both directions of a flow in order of time: `out`, `t_ns`, `flags`, `payload_bytes`, `window`, and unwrapped sequence numbers: `first`, `end` (of
-# outgoing packets; SYN and FIN count), `ack_to` (of returning packets), `origin` (first number of the connection; if ports are reused, it is above all
-# numbers of earlier connections).
+# outgoing packets; SYN and FIN count), `ack_to` (of returning packets), `origin` (first sequence number of
+# the connection; if connections reuse the ports, the numbers of each are above those of all earlier ones).
 tcp_progress <- function(capture, flow) {
   level <- match(c(flow, reverse_flow(flow)), levels(capture$flow), nomatch = -1L)
   at <- in_order_of_time(capture, which(as.integer(capture$flow) %in% level))

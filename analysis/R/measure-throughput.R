@@ -232,7 +232,8 @@ gap_bytes <- 20
 
 #' Packets of a capture within a time span of the trial
 #'
-#' The span is the same for all flows, whenever a flow starts: slow start or the last packets are cut off at the same time of the trial for all flows.
+#' The span is the same for all flows, even if they start at different times: if slow start or the last
+#' packets are cut off, all flows are cut at the same moment of the trial.
 #'
 #' @param capture A table from [read_pcap()].
 #' @param origin_s The start of traffic, Unix seconds on the capture's clock.

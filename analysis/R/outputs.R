@@ -125,7 +125,8 @@ output_of <- function(entry) {
   known[[entry[[kind]]]]
 }
 
-# An entry of `figures:` or `tables:` is a name, or a name with options. Read from JSON, the values of options are lists.
+# An entry of `figures:` or `tables:` is a name, or a name with options. If the entry was read from JSON,
+# the values of its options are lists.
 as_entry <- function(entry, kind) {
   options <- if (is.character(entry)) stats::setNames(list(entry[1]), kind) else entry
   if (is.null(options[[kind]])) {

@@ -267,7 +267,8 @@ panels_height_in <- function(groups, one_in) {
 
 # --- Short names
 
-# In the CSV of figures that existed before `distribution`, the name of the column of values includes the unit.
+# Figures that are older than the figure `distribution` have, in their CSV files, the unit in the name of the
+# column of values, such as rtt_ms.
 with_column <- function(made, name) {
   made$data <- setnames(made$data[, .(curve, value, share)], "value", name)
   made$layout$x <- name

@@ -116,8 +116,9 @@ thinned_rows <- function(x, y, columns) {
 
 #' Samples over time, for any number of samples
 #'
-#' Each sample is a point, or the samples are joined by a line; each flow has a colour. The file stays small even with a million samples: many points become a
-#' picture (see [geom_many_points()]), and of a line the first, lowest, highest and last sample of each column of pixels at 600 dpi are drawn.
+#' Each sample is a point, or the samples are joined by a line; each flow has a colour. The file stays small
+#' even with a million samples: many points become a picture (see [geom_many_points()]), and a line is drawn
+#' through the first, lowest, highest and last sample of each column of pixels at 600 dpi.
 #'
 #' @param data A table with `t_s`, `value` and, if there are several flows, `flow`.
 #' @param y_title Title of the y axis.

@@ -93,7 +93,7 @@ distance <- function(from, to) {
   fifelse(ahead >= 2^31, ahead - 2^32, ahead)
 }
 
-# Keep at most one segment, and two points of a line, in each column of a print.
+# If there are many rows, join those that fall into the same two pixel columns of the print.
 joined_segments <- function(x) {
   columns <- print_columns %/% 2L
   if (nrow(x) <= 3 * columns) return(x[, .(t_s, low_kb, high_kb)])

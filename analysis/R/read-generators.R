@@ -222,7 +222,8 @@ iperf3_text_sums <- function(x) {
   stats::setNames(lapply(seq_len(nrow(x)), \(k) as.list(records[k])), x$name)
 }
 
-# Raise an error for text between events; only the whole object may follow the last event.
+# Raise an error for text between events. After the last event, only the JSON object that repeats all events
+# may follow.
 refuse_between <- function(path, text, at, wanted) {
   others <- setdiff(which(nzchar(trimws(text))), at)
   strange <- others[others < at[length(at)]]
@@ -424,10 +425,12 @@ httperf_report <- function(text) {
 #'
 #' @param path One log, plain or gzip-compressed.
 #' @return A data.table, a row per line of an echo: `sequence` (continued beyond 65535), `answer` (reply, duplicate, or none: ping `-O` reported
-#'   no answer in time, or another host reported an error), `from`, `ttl`, `rtt_ms` (NA if the line has no time: there was no answer, the answer
-#'   is marked `(truncated)`, or echoes are too small for a time stamp, with `-s` below 16; iputils does not mark duplicates among truncated answers
-#'   either), `rtt_below_ms` (1 if the line has `time<1 ms`, for which `rtt_ms` is NA; else NA), `t_s` (seconds since 1970 with `ping -D`, else
-#'   NA). Attributes `sent` and `received` from the summary, NA without a summary.
+#'   no answer in time, or another host reported an error), `from`, `ttl`,
+#'   `rtt_ms` (NA if the line has no time: there was no answer, the answer is marked `(truncated)`, or `-s` is
+#'   below 16, so that echoes are too small for a time stamp; iputils does not mark duplicates among truncated
+#'   answers), `rtt_below_ms` (1 if the line has `time<1 ms`, for which `rtt_ms` is NA; else NA), `t_s`
+#'   (seconds since 1970 with `ping -D`, else NA). Attributes `sent` and `received` from the summary, NA
+#'   without a summary.
 #' @source ping(8) of iputils and FreeBSD; the ping of OpenHarmony, for `time<1 ms`.
 #' @examples
 #' ping <- read_ping(samovar_example("ping.txt"))
@@ -444,7 +447,8 @@ read_ping <- function(path) {
   time_of <- \(sign) parts_of(x$rest, paste0(sign, " ?", decimal_number, " ?ms"), 1)[[1]]
   rtt_ms <- time_of("=")
   below_ms <- time_of("<")
-  # In any language, the line of an answer starts with the answer's length; lines with errors of other hosts, or without an answer, do not.
+  # In every language of ping, a line that reports an answer starts with the length of the answer. Lines that
+  # report an error of another host, or that no answer came, do not start with a length.
   came <- grepl("^[0-9]+ ", x$before) | !is.na(rtt_ms) | !is.na(below_ms)
   rows <- x[, .(
     sequence = unwrapped(as_number(sequence)), answer = fifelse(!came, "none", fifelse(grepl("DUP", rest, fixed = TRUE), "duplicate", "reply")),

@@ -76,7 +76,7 @@ whole_session <- function(sessions, packets_per_line) {
   complete & (is.na(counted) | sessions$records == counted - fcoalesce(sessions$skipped, 0))
 }
 
-# Times count from the second of the first record, or of an earlier record that is out of order.
+# Make times relative to a whole second: that of the first record, or of an earlier record out of order.
 shift_epoch <- function(x, epoch_s) {
   first <- if (nrow(x) > 0) min(0, floor(x$t_ns[1] / 1e9)) else 0
   if (first < 0) set(x, NULL, "t_ns", x$t_ns - first * 1e9)

@@ -37,8 +37,9 @@ paired_changes <- function(values, against, as = c("difference", "ratio")) {
 
 #' Number the blocks of trials in the order in which they were run
 #'
-#' A block is a run of successive trials of the plan that have the same block number. Several blocks may have the same number: if levels need a reboot, all
-#' blocks of one level are run before those of the next, which are numbered from 1 again (docs/decisions/0014-whole-plots.md).
+#' A block is a sequence of successive trials of the plan that have the same block number. Several blocks may
+#' have the same number: if levels need a reboot, all blocks of one level are run before those of the next
+#' level, and the blocks of each level are numbered from 1 (docs/decisions/0014-whole-plots.md).
 #' @param ids Ids of trials.
 #' @return A number per trial; the same for all trials of a part without blocks.
 #' @noRd

@@ -131,7 +131,8 @@ rwnd_linearity <- function(campaign, metrics) {
   wide <- dcast(metrics[metric %in% c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes")],
                 trial + flow ~ metric, value.var = "value")
   if (!all(c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes") %in% names(wide))) return(NULL)
-  # Flows that share the queue share its delay: the line holds for single flows only.
+  # The linear relation holds only for a flow that is alone in the queue, since flows in one queue share its
+  # delay.
   alone <- wide[, if (.N == 1L) .SD, by = trial][campaign$trials, on = c(trial = "id"), nomatch = NULL]
   if (nrow(alone) == 0) return(NULL)
   limits <- rbindlist(lapply(campaign$manifests[alone$trial], window_limits))

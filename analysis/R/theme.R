@@ -82,8 +82,8 @@ wrapped_legend <- function(levels, title) {
 legend_width_pt <- 5.5 * 72
 legend_entry_pt <- 18 + 2 * 5.5 # of each entry: the key, and the space on both sides of its text
 
-# Width of text of 8 pt in DejaVu Sans, whose characters are 0.6 em wide on average and digits 0.64 em. A device that could measure the text is open
-# only while a figure is written.
+# Width of text of 8 pt in DejaVu Sans, whose characters are 0.6 em wide on average and digits 0.64 em. A
+# graphics device, which could measure the text, is open only while a figure is written.
 text_width_pt <- function(text) 8 * 0.64 * nchar(text)
 
 # A discrete axis whose labels are words, for a figure with `across` columns of panels. Labels that are too wide for one line are broken at spaces. If a

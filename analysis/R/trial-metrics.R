@@ -40,9 +40,10 @@ measures_of <- function(folder, manifest) {
 # The MTU of interfaces without a configured MTU.
 ethernet_mtu_bytes <- 1500
 
-# Access to the files of a trial: `path` returns the files that record a quantity of outputs.yaml, or those of a logger; `log` the log
-# of a flow's client or server. Captures are decoded once, on first use; `within` removes rows that were recorded after the trial. `columns` are those
-# of captures, see read_pcap().
+# Access to the files of a trial: `path` returns the files that record a quantity of outputs.yaml, or the
+# files of a logger. `log` returns the log of a flow's client or server. Captures are decoded once, on first
+# use; `within` removes rows that were recorded after the trial. `columns` are those of captures, see
+# read_pcap().
 open_traces <- function(folder, manifest, columns = NULL) {
   at <- file.path(folder, "trials", manifest$id)
   files <- rbindlist(lapply(manifest$files, \(f) {
@@ -140,7 +141,7 @@ flow_in_capture <- function(flow, capture) {
 }
 
 # A call has about as much payload in each direction, and more of it arrives in the direction without losses. The flow is nevertheless the direction that
-# starts at its `from`, unless hardly any of its packets carry data.
+# starts at the host `from`, unless hardly any packets of this direction carry data.
 direction_from <- function(address, found, capture) {
   back <- reverse_flow(found$flow)
   if (identical(as.character(found$src), address) || !back %in% levels(capture$flow)) return(found$flow)
@@ -161,7 +162,8 @@ flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   buffer_by_cycle(cycles, sender, rtt, arrivals, min(handshake_ms, rtt$rtt_ms), manifest$resolved$mtu_bytes, isTRUE(attr(sender, "every_packet")))
 }
 
-# `t_s` is when the answer was seen, on the sender's clock (packet pairs are dated midway, without the receiver's waiting time);
+# `t_s` is when the answer was seen, on the sender's clock. Packet pairs are dated midway between sending and return
+# (without the receiver's waiting time), so half an RTT is added.
 # `arrival_s` is when the packet arrived, on the receiver's clock; `jitter_ms` is the difference to the RTT of the previous packet.
 flow_rtt <- function(ref, mon, name, t_start_s) {
   if (is.null(ref)) return(no_rtt)
@@ -184,8 +186,9 @@ conversation_of <- function(capture, names) {
   with_attributes(capture[at], capture)
 }
 
-# The flow in the opposite direction. One-way UDP is paired with the largest UDP flow between the same hosts in the other direction, because the same
-# ports may return only a single report at the end, as from an iperf 2 server.
+# The flow in the opposite direction. One-way UDP is paired with the largest UDP flow between the same hosts
+# in the other direction, because the reverse flow of the same ports may consist of a single report, which an
+# iperf 2 server sends at the end.
 way_back <- function(mon, name) {
   back <- reverse_flow(name)
   if (!protocol_of(mon, name) %in% "udp") return(back)
@@ -285,7 +288,8 @@ values_of_sender <- function(sender, busy = FALSE) {
 
 finite <- function(values) values[is.finite(values)]
 
-# How often cwnd was reduced, and why. Only SIFTR distinguishes packets that the sender's own interface refused from other reductions without loss.
+# How often cwnd was reduced, and why. Only SIFTR shows whether a reduction without loss was caused by a
+# packet that the sender's own interface refused.
 reduction_metrics <- function(x) {
   if (is.null(x$sender)) return(NULL)
   now <- x$sender$ca_state

@@ -216,7 +216,7 @@ def replace_plan(
         return False
     comparison = compare(plan, read_plan(folder), trial_statuses(state))
     number = max(_earlier_numbers(folder), default=0)
-    # If an earlier controller crashed before it replaced the plan, its number N is used again.
+    # If an earlier controller crashed before it replaced the plan, its folder plans/N is used again.
     if not number or _content(folder / EARLIER / str(number) / PLAN) != _content(folder / PLAN):
         number += 1
     kept = f"{EARLIER}/{number}"

@@ -194,7 +194,7 @@ def run_in_threads(
 
 
 def unrestored_lines(folder: Path | None, resume: str) -> Iterator[str]:
-    """Yield lines that name a campaign's unrestored hosts, to print before its command ends at once.
+    """Yield lines that name a campaign's unrestored hosts, for a command that ends without restoring them.
 
     `resume` is the command that resumes the campaign.
     """

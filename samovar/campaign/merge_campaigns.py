@@ -217,7 +217,7 @@ def _require_one_plan(shards: Sequence[_ShardCampaign]) -> None:
         if one.whole_plan != first.whole_plan:
             raise CampaignError(
                 f"{one.folder}: its plan differs from that of {first.folder}; must be shards of one plan "
-                "(`fab run` with the same --shard adopts a changed experiment)"
+                "(after a change of the experiment, use `fab run` with the same --shard)"
             )
         if one.shard in seen:
             raise CampaignError(

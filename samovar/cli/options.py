@@ -108,7 +108,10 @@ ALL = flag("--all/-a/every_trial", "Show every trial.")
 
 
 def only_option(*names: str, of: str = "") -> Callable[[Body], Body]:
-    """Return an option that picks trials by levels; `of` names their campaign in its help, as in ` of A`."""
+    """Return an option that picks trials by levels.
+
+    `of` names the campaign of the trials in the help text, as in ` of A`.
+    """
     return click.option(
         *names,
         multiple=True,

@@ -1,8 +1,8 @@
 """Formulas such as `1 BDP`, `2 * BDP + 10packets`, `max(1 BDP, 50KB)`: parse, check dimensions, evaluate.
 
 A formula has numbers, quantities, names, `+ - * /`, parentheses, `min` and `max`; a number before a name
-multiplies the name's value. Python's parser reads formulas; any other syntax of Python is refused.
-Arithmetic is exact (fractions). Packets and bytes are converted with the MTU.
+multiplies the name's value. Python's parser reads formulas, but Python syntax that is not in this list is
+refused. Arithmetic is exact (fractions). Packets and bytes are converted with the MTU.
 """
 
 from __future__ import annotations

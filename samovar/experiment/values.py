@@ -120,7 +120,7 @@ class Distribution:
 
 
 def read_distribution(written: Mapping[str, object], read: Callable[[Any], Any]) -> Distribution:
-    """Read a distribution such as {uniform: [LOW, HIGH]}; `read` reads its amounts. Raises ValueError."""
+    """Read a distribution such as {uniform: [LOW, HIGH]}; `read` parses each amount. Raises ValueError."""
 
     def amounts(distribution: tuple[str, object]) -> tuple[Any, ...]:
         name, bounds = distribution

@@ -91,8 +91,8 @@ class Session:
     def claim(self, claim: Claim, over: Lease | None = None) -> Lease | None:
         """Claim the lease of the host; return None on success, or the lease of another holder.
 
-        The session holds the lease until release(), even if it reconnects. `over` is a lease of another
-        holder that is to be taken over, after the clean-up of that holder's shell. Raises TestbedError.
+        The session holds the lease until release(), even if it reconnects. `over` is another holder's
+        lease. The session takes it over after that holder's shell has cleaned up. Raises TestbedError.
         """
         with self._lock:
             live = self._live()
@@ -268,8 +268,8 @@ class Session:
         """Send heartbeats until `stopped` is set, so that controller and host notice each other's absence.
 
         At each interval, a command tells the host's shell that its controller is alive (samovar_listen in
-        shell.sh). The SSH server gets a request too; if it does not answer, the connection is closed. TCP
-        alone would take a quarter of an hour to notice a cut link.
+        shell.sh). A request also goes to the SSH server; if the server does not answer, the connection is
+        closed. TCP alone would take a quarter of an hour to notice a cut link.
         """
         while not stopped.wait(self.target.keepalive_s):
             with suppress(OSError, EOFError):  # the thread that uses a lost connection gets the error

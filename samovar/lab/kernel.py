@@ -40,7 +40,7 @@ VERSION_DEADLINE_S = 10
 
 @dataclass(frozen=True)
 class KernelNeeds:
-    """What an experiment needs of a lab's kernel, under Linux names.
+    """What an experiment needs from a lab's kernel, by the names that Linux uses.
 
     `features` are queue disciplines and types of network devices, such as `netem` and `ifb`.
     """

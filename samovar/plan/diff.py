@@ -1,8 +1,9 @@
 """Compare a plan with the trials that a campaign has run, and plans of several testbeds with each other.
 
-A campaign on several testbeds uses the plan and the trial ids of the first testbed by name. A trial can run
-on another testbed if all that it sets, runs and records is equal there, except names of hosts, names of
-interfaces and addresses. Hosts of two testbeds correspond by role, in the order of the testbeds' files.
+A campaign on several testbeds uses the plan and the trial ids of the testbed whose name comes first in
+alphabetical order. A trial can run on another testbed if all that it sets, runs and records is equal there,
+except names of hosts, names of interfaces and addresses. Hosts of two testbeds correspond by role, in the
+order of the testbeds' files.
 """
 
 from __future__ import annotations

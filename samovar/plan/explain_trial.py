@@ -29,7 +29,10 @@ def explain_trial(
 
 
 def _values(resolved: Resolved, key: str, catalogue: RecipeCatalogue) -> Iterator[tuple[str, str, object]]:
-    """Yield (where, name in plan.json, value) for a key. `where` is a host, a direction, a flow, or empty."""
+    """Yield each value of a key as (where, name in plan.json, value).
+
+    `where` is a host, a direction, a flow, or empty.
+    """
     path, hosts = resolved.path, resolved.hosts.items()
     holders: Sequence[tuple[str, PlanValue | Mapping[str, object] | None]]
     match merge.nested_keys(key):

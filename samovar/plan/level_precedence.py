@@ -316,7 +316,7 @@ class TreatmentValues:
 
         A formula is replaced by its value if the recipe declares the parameter as a quantity. A parameter
         that is `off` is left out for a recipe that does not have it. `recipe` has the recipe's kind, its name
-        and its host; any other parameter that this recipe does not have is an error.
+        and its host; a parameter that this recipe does not have and that is not `off` is an error.
         """
         texts, reserved = dict(own), keys.varied_keys(owner)
         for target in self.context.setters:

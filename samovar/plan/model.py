@@ -95,8 +95,8 @@ class PathPlan(PlanValue):
     """The settings of the bottleneck.
 
     `down` is the direction from the bottleneck's `from` to its `to`, `up` the opposite one. The bottleneck is
-    a router, or the device of a link. If it is a device, `down` begins at the link's first host in the
-    testbed's file, and the router's name is empty.
+    a router, or the device of a link. If the bottleneck is a device, `down` begins at the link's first
+    host in the testbed's file, and the router's name is empty.
     """
 
     router: str

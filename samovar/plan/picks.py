@@ -17,7 +17,7 @@ FEW_IDS = 3
 
 @dataclass(frozen=True)
 class Picked:
-    """The ids of picked trials in the plan's order, and the options as text, empty for the whole plan.
+    """The ids of picked trials in the plan's order; `text` has the options, or is empty for the whole plan.
 
     With `again`, picked trials that are already done run again.
     """

@@ -181,8 +181,8 @@ def make_plan(
 def _located(error: TreatmentError | DesignError, resolved: experiment.ResolvedExperiment) -> SamovarError:
     """Return the error with the file position of its factor or value; unchanged if the position is unknown.
 
-    If several values have the text of the error, the value whose keys share the most words with the error is
-    chosen.
+    If the text of the faulty value occurs several times, the occurrence whose keys share the most words with
+    the error's `where` is chosen.
     """
     part = yaml_tree.node_at(resolved.experiment.tree, "parts", error.part)
     if isinstance(error, DesignError):

@@ -228,7 +228,10 @@ class DesignError(PlanError):
 
 
 def _same_trials(part: str, first: Mapping[str, str], second: Mapping[str, str]) -> DesignError:
-    """Return the error for two treatments that give the same trial, at the first factor without an effect."""
+    """Return the error for two treatments that give the same trial.
+
+    Its position is that of the first factor without an effect.
+    """
     differing = [name for name in second if first[name] != second[name]]
     if not differing:
         again = f"treatment {' '.join(second.values())} occurs twice; remove one of the lines"

@@ -136,8 +136,8 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
     """
     if not loss or burst_packets is None:
         return None
-    # At least one packet is delivered between two bursts. In spite of binary fractions, rounding makes the
-    # result for 0.9 exactly 9.
+    # At least one packet is delivered between two bursts. Rounding makes the result for a
+    # loss of 0.9 exactly 9, although 0.9 has no exact binary representation.
     least = max(1.0, round(loss / (1 - loss), 9)) if loss < 1 else math.inf
     if burst_packets < least:
         what = f"{format_share(loss)} loss cannot come in bursts of {burst_packets:g} packets"

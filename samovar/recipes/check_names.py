@@ -79,7 +79,7 @@ def _undefined(
 ) -> Generator[Mistake, None, frozenset[str]]:
     """Yield the names that neither samovar nor the recipe defines; return those that the recipe defines.
 
-    A name that is used outside the loop that defines it is found only when the recipe is rendered.
+    If a name is used outside the loop that defines it, this error is found only when the recipe is rendered.
     """
     from jinja2 import meta, nodes
 

@@ -121,8 +121,8 @@ class TrialScripts:
     def set(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Return the script that changes the state `was` to that of the trial, then prints it as `read` does.
 
-        Lasting settings are changed by a script of their own (`lasting`); the script for other settings only
-        reads the lasting ones.
+        Lasting settings are changed by a separate script (`lasting`). The script for all other settings reads
+        the lasting settings, but does not change them.
         """
         changes = (self._values(host, lasting, "oids"), *self.blocks(host, "set", lasting, was=was))
         return self.script(
@@ -160,7 +160,7 @@ class TrialScripts:
         return self.script(host, (*self._halts(host), *ended, *found, *restored, *deletion))
 
     def restore_body(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
-        """Return text that restores the state, last change first."""
+        """Return shell commands that restore the state of a host, last change first."""
         settle = self._own_step(host, "settle")
         # Even if a link does not come back, the state must be printed.
         waits = f"(\n{settle})\n" if settle else ""
@@ -183,7 +183,7 @@ class TrialScripts:
         return self.script(host, (self._step(host, "reboot", {}),))
 
     def counters_body(self, host: str) -> str:
-        """Return text that prints counters of a host and of its settings."""
+        """Return shell commands that print the counters of a host and of its settings."""
         return "".join((self._own_step(host, "counters"), *self.blocks(host, "counters")))
 
     def network_body(self, host: str) -> str:

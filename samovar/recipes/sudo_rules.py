@@ -104,7 +104,7 @@ def _escaped(text: str) -> str:
 
 
 def _example(expression: str) -> str:
-    """Return a text that a regular expression matches, with first alternatives and without optional parts."""
+    """Return a text that matches a regular expression: use first alternatives, and omit optional parts."""
     text = _CLASS.sub(lambda match: match[1], expression)
     while (match := _GROUP.search(text)) is not None:
         chosen = "" if match[2] in ("?", "*") and match[2] else match[1]

@@ -117,7 +117,7 @@ def _figures(campaign: Campaign) -> list[Json]:
 
 
 def _tables(campaign: Campaign) -> list[Json]:
-    """Return the tables in the plan's order, with rows filled up or cut to the number of columns.
+    """Return the tables in the plan's order, with each row padded or cut to the number of columns.
 
     Raises ReportError if a planned table is missing.
     """

@@ -162,7 +162,8 @@ def _form_of_layout(layout: Json, columns: Columns) -> CurveForm | None:
     """Return how figures.json describes the curves; None if the figure has none, or if a column is missing.
 
     If the PDF has a panel for each trial, the page shows these trials as curves of one panel, for comparison.
-    A figure of kind `segments` keeps a panel for each trial, because its curves are segments, ACKs and so on.
+    A figure of kind `segments` keeps a panel for each trial, because its curves already stand for the
+    segments, ACKs and other events of one trial.
     """
     names = {name: str(layout.get(name) or "") for name in ("kind", "x", "y", "low", "high", "curve")}
     facets = tuple(str(one) for one in layout.get("facets") or [])

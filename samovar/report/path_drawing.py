@@ -121,8 +121,8 @@ def _boxes(columns: Mapping[str, int], ports: Sequence[Port], gaps: Mapping[str,
 def _draw_gap(gap: int, links: Sequence[Link], boxes: Mapping[str, HostBox]) -> list[Json]:
     """Return the links between two columns: each is a joint with a line to each of the link's ports.
 
-    Lines must not cross: of the links that share a host, those that lead further from the middle have their
-    joints nearer to the shared host.
+    Lines must not cross. So if several links share a host, a link that leads further from the middle has its
+    joint nearer to the shared host.
     """
     ordered = sorted(links, key=lambda link: fmean(boxes[port.host].y for port in link))
     distances = [round(abs(fmean(boxes[port.host].y for port in link)), 3) for link in ordered]

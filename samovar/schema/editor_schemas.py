@@ -152,7 +152,7 @@ class ExperimentSchema:
         entry = {"type": "object", "properties": {kind: name, **options}, "required": [kind]}
         return {"type": "array", "items": any_of(name, entry)}
 
-    # Objects with the parameters of a recipe beside their own keys.
+    # Objects that have the parameters of a recipe in addition to their own keys.
 
     def _entries(self, model: type[keys.Strict], words: str) -> Json:
         """Return the schema of flows or loggers: a list of entries, or a mapping from names to changes.
@@ -192,10 +192,10 @@ class ExperimentSchema:
         known = keys.DEVICE_PARAMETERS.items()
         return {name: parameter_schema(self.definitions, [one]) for name, one in known}
 
-    # Factors: every target that a level may set, with its levels in every form.
+    # Factors: every target that a level may set, with all forms in which a level may be written.
 
     def _level_targets(self) -> Iterator[LevelTarget]:
-        """Yield all targets of levels. A pattern follows any names that it matches as well."""
+        """Yield all targets of levels. A pattern comes after all names that it also matches."""
         yield from self._keys("")
         yield from self._keys("path")
         of_aqms = parameters_of_kind(self.definitions, self._recipes, "aqm")
@@ -237,7 +237,7 @@ class ExperimentSchema:
             yield self._parameter(f"{owner}.{key}", parameter_schema(self.definitions, infos.values()), form)
 
     def _parameter(self, name: str, one: Json, form: types.Form) -> LevelTarget:
-        """Return a recipe's parameter as a target, with a reference to a shared schema for its values."""
+        """Return the target for a recipe's parameter; its values refer to a shared schema."""
         shared = one if "$ref" in one else self._refer(slug(name.replace(LABEL, "FLOW")), lambda: one)
         return LevelTarget(name, {"$ref": shared["$ref"]}, form, one["description"])
 

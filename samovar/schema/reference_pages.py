@@ -228,7 +228,7 @@ def _merged(entries: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 def option_lines(groups: Sequence[Mapping[str, Output]]) -> Iterator[str]:
     """Yield the list of the options of all figures and tables. Equal options share an entry.
 
-    The figures and tables that have an option are named only if options of the same name differ.
+    An entry names the figures and tables that have its option only if different options share that name.
     """
     owners: dict[str, dict[tuple[str, str], list[str]]] = {}
     for name, output in (pair for group in groups for pair in group.items()):
@@ -322,7 +322,7 @@ def _title(system: str) -> str:
 
 
 def _facts(header: Header, kind: str) -> str:
-    """Return what a recipe needs on hosts, its output format, and what hosts need after it changes.
+    """Return what a recipe needs on hosts, its output format, and what a change of its setting requires.
 
     Programs are listed for generators only. (For other kinds, `fab check` reports missing programs.) The
     result is empty for steps and facts, which users do not choose.

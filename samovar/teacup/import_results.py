@@ -299,7 +299,7 @@ def _plan(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str], label
     for replicate in range(1, replicates + 1):
         for number in range(len(treatments)):
             own = {slot.replicate: one for slot, one in zip(slots, trials, strict=True) if slot[0] == number}
-            # A missing replicate gets the values of another one, because no trial uses them.
+            # A missing replicate gets the values of another replicate. No trial uses these values.
             old = own.get(replicate) or next(iter(own.values()))
             for key, value in _components(old, roles, labels).items():
                 column = columns.setdefault(key, [[] for _ in range(replicates)])[replicate - 1]

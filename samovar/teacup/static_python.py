@@ -32,7 +32,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True)
 class Unread:
-    """A line that could not be read, the name that it would set, and why."""
+    """A line that could not be read, the name that it would set, and the reason why it could not be read."""
 
     place: str
     name: str

@@ -2,7 +2,7 @@
 
 Boot settings are applied before the first trial that needs them, and restored after the last. A recipe with
 `change: reboot` prints the current value of each KEY, and as `planned.KEY` its value after the next reboot. A
-host must be rebooted if its planned value equals the requested one, but its current value does not.
+host must be rebooted if its value after the next reboot is the requested value, but its current value is not.
 """
 
 from __future__ import annotations

@@ -242,8 +242,8 @@ class TrialRun:
         """Read counters and settings after the traffic, and then restore each host."""
         with self._phase("restore"):
             before, counters = self.evidence.before, self.evidence.counters
-            # Parameters of a congestion control belong to the kernel, which the hosts of a lab can share: the
-            # first host that restores them does so for all, so they are read on all hosts before that.
+            # Hosts of a lab can share a kernel, and with it the parameters of congestion controls. The first
+            # host that restores these parameters restores them for all, so all hosts read them before that.
             parameters = any(key.startswith("cc.") for state in before.values() for key in state)
             early = self._on_hosts("found", lambda host: self.scripts.read(host, None)) if parameters else {}
             results = self._on_hosts("restore", lambda host: self.scripts.finish(host, before[host]))

@@ -50,7 +50,7 @@ def check_capture_drops(evidence: Evidence) -> Iterator[Check]:
             observed = counts[-1] if counts else "no count: tcpdump did not end by itself"
             name = f"packets dropped by {who} in capture {program.name}"
             yield Check(name, host, "0", observed, bool(counts) and int(observed) == 0)
-        # tcpdump prints these counts at its end and on requests, which come only after the traffic.
+        # tcpdump prints these counts when it ends and when asked, and is asked only after the traffic.
         # A kernel may hold a packet back for a second, so it is enough if one of the counts shows that all
         # packets were read.
         unread = [int(n[1]) - int(n[0]) - int(n[2]) for n in TCPDUMP_COUNTS.findall(text)]

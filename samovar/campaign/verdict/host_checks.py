@@ -188,8 +188,8 @@ def _clock_step_s(span: CounterSpan) -> float | None:
     """Return the smallest clock step in seconds that explains the readings before and after the traffic.
 
     A reading has the time of day in ns, and the uptime in seconds just before and just after the time of day
-    was read. Time of day minus uptime is the time of boot, of which the two uptimes give bounds. If both
-    readings allow the same time of boot, the step is 0. Returns None if a reading is missing.
+    was read. The time of boot is the time of day minus the uptime, so the two uptimes give bounds of it. If
+    both readings allow the same time of boot, the step is 0. Returns None if a reading is missing.
     """
     bounds = []
     for words in (span.before.get(CLOCK, "").split(), span.after.get(CLOCK, "").split()):

@@ -27,7 +27,7 @@ limit of a flow."""
 
 
 class Sending(NamedTuple):
-    """The packets that one endpoint of a flow sent: times in seconds since the first packet, and amounts.
+    """The packets that one endpoint of a flow sent: their times `t_s` since the first one, and `amounts`.
 
     The amount of a packet is its size in bits, or 1 if the rate is in packets per second. `life_s` is the
     time in seconds during which the flow should have sent.

@@ -268,7 +268,7 @@ def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSamp
     """Return the uncertainty of the total time between the samples of all pairs, in seconds.
 
     A sample whose `is_instant` is False was read at some time between its time stamp and that of the next
-    sample. The error of a sample that two pairs share cancels, so only the first and the last sample of a
+    sample. If two pairs share a sample, its error cancels. So only the first and the last sample of a
     sequence of adjacent pairs matter.
     """
     took_ns = {early: late.t_ns - early.t_ns for early, late in pairwise(samples) if not early.is_instant}

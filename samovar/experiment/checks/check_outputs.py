@@ -116,7 +116,7 @@ class OutputChecks:
     ) -> None:
         """Report unknown names in a list. The name of a flow may end in a number, such as bulk-2.
 
-        The number is not checked, because a factor may set the count of flows.
+        The number in a flow's name is not checked, because a factor may set the count of flows.
         """
         for index, name in enumerate(map(str, names)):
             stem, _, number = name.rpartition("-")

@@ -63,7 +63,7 @@ class PartValue:
 
     @property
     def key_place(self) -> tuple[Loc, bool]:
-        """The place where the file names the target, and whether this name is a key (not a value)."""
+        """The place in the file with the target's name, and whether the name is a key there (not a value)."""
         factor = self.factor
         if factor is None or isinstance(self.place[-1], str):
             return self.place, True

@@ -160,7 +160,9 @@ def number_of(flow: Flow, testbed: Testbed) -> int | None:
 
 
 def members_of(flow: Flow, testbed: Testbed, number: int | None = None) -> Iterator[Member]:
-    """Yield the flows that an entry expands to. The hosts of a plural role take turns.
+    """Yield the flows that an entry expands to.
+
+    Successive flows use the hosts of a plural role, such as senders, in turn.
 
     `number` is the number of random arrivals, which number_of() cannot determine. If `from` or `to` names no
     host, nothing is yielded.

@@ -35,7 +35,7 @@ INTERFACE_TO_RECORD = (
 
 
 class PlainFactors(Strict):
-    """Factors with a one-word name: `duration`, and the host settings that have a recipe of that name."""
+    """Factors with a one-word name: `duration`, and the host settings whose recipes have the same name."""
 
     cc: Annotated[str, types.ALGORITHM.of(types.PER_HOST), VARIES] = entry(
         "Congestion control of sending hosts."
@@ -72,7 +72,7 @@ class PathClass(Strict):
 
     @property
     def label(self) -> str | None:
-        """The name of the class in factors."""
+        """The name of the class in factors such as path.classes.NAME.loss."""
         return self.name or self.flow
 
 

@@ -70,7 +70,7 @@ class Strict(BaseModel):
         return self
 
     def value(self, key: str) -> Any:
-        """Return the value of a key, by its name in files."""
+        """Return the value of the key that has this name in files."""
         return getattr(self, keys_of(type(self))[key].attribute)
 
     def under(self, over: Self) -> Self:

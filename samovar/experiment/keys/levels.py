@@ -228,7 +228,7 @@ def _label(written: object) -> str:
 
 
 class FactorKeys(Strict):
-    """The keys of a factor in its long form, which may name the keys and hosts that its levels set."""
+    """The long form of a factor: its levels, the keys that they set, and the hosts to which they apply."""
 
     levels: Any = entry("One level, a list of levels, or a range.")
     sets: Annotated[tuple[str, ...], replace(WORD, meaning="a key", form=LIST)] = entry(

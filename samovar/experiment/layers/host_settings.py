@@ -19,7 +19,7 @@ from samovar.units import UnitError
 
 @dataclass(frozen=True)
 class LayerValue:
-    """The value of a key in one layer, as the file has it.
+    """The value of a key in one layer, as it is written in the file.
 
     `layer` is a layer of the experiment (as in Position.layer), or `host`, `testbed`, `os`, `site`, `recipe`
     or `default`. `place` is the `position` in the file as text, or the name of the recipe.

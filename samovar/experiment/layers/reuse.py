@@ -24,7 +24,7 @@ class MergedExperiment:
     """An experiment's tree merged with all files that it reuses, and its `sources`, its own file first.
 
     `complete` is false if a file or fragment is missing. Other errors in the tree may then be consequences of
-    the missing one.
+    the missing file or fragment.
     """
 
     tree: Map

@@ -1,4 +1,4 @@
-/* Settings by name, as orders give them. */
+/* Set the settings of a device by name, as in an order (a line of FOLDER/orders). */
 #include "device.h"
 
 #include <stdlib.h>

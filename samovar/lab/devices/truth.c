@@ -1,4 +1,4 @@
-/* The truth: lines of the device about its queues and counters, for the reader of FOLDER/truth. */
+/* Write the true state of a device, such as its queues and counters, as lines to FOLDER/truth. */
 #include "device.h"
 
 #include <errno.h>

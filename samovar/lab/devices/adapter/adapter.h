@@ -19,9 +19,9 @@ struct counters {
 /* One direction: the adapter that takes frames from a TAP, and the frames on their way to the other adapter. */
 struct adapter {
   struct queue waiting, flying;
-  int64_t held_frames; /* waiting or on the medium: the occupancy of the buffer */
+  int64_t held_frames; /* frames that wait or are on the medium: the occupancy of the buffer */
   int64_t paused_until_ns;
-  int64_t link_free_ns; /* time at which the cable from the host has carried all frames taken from it */
+  int64_t link_free_ns; /* when the cable from the host has carried all frames that the adapter has read */
   size_t usual_bytes; /* length of the last frame, to estimate how many the cable may have carried */
   struct counters count;
 };

@@ -57,8 +57,8 @@ void pause_or_resume(int direction, int64_t now_ns) {
   }
 }
 
-/* A random walk that reverts to its mean within about a second. It depends only on time: steps that were missed while the
- * pair was idle are made when it wakes. */
+/* A random walk that reverts to its mean within about a second. It depends only on time: when the
+ * pair wakes after an idle period, the walk makes the missed steps. */
 static void drift(int64_t now_ns) {
   for (; now_set.drift > 0 && now_ns >= drift_next_ns; drift_next_ns += DRIFT_STEP_NS) {
     drift_now = 0.9 * drift_now + 0.6 * (drawn(&drift_state) - 0.5);

@@ -12,7 +12,8 @@
 
 #include <stdlib.h>
 
-/* Clauses 7.2.1 and 7.2.2: RTS, CTS and ACK, and data with LLC and SNAP headers instead of the 14 bytes of Ethernet. */
+/* Clauses 7.2.1 and 7.2.2: lengths of RTS, CTS and ACK, and the bytes that a data frame has more than on
+ * Ethernet: MAC header, LLC and SNAP headers, and FCS, instead of the 14 bytes of the Ethernet header. */
 enum { RTS_BYTES = 20, CTS_BYTES = 14, ADDED_BYTES = 24 + 8 + 4 - 14 };
 
 static const struct access *access_of(const struct wlan *wlan, const struct contender *from) {

@@ -1,4 +1,4 @@
-/* The settings that an order can change. */
+/* The settings of a wireless network that an order (a line of FOLDER/orders) can change. */
 #include "wlan.h"
 
 #define OF(field) #field, offsetof(struct settings, field)

@@ -20,7 +20,8 @@ static int is_refused(const struct chooser *chooser, int rate, int64_t now_ns) {
   return chooser->failed[rate] >= FRAMES_TO_REFUSE && now_ns - chooser->failed_ns[rate] < REFUSED_NS;
 }
 
-/* The time of one try of a frame of usual size, with its backoff, and with EIFS or with ACK and DIFS. */
+/* The time for one attempt to send a frame of usual size, including the backoff before it, and EIFS, or ACK
+ * and DIFS, after it. */
 static double once_ns(const struct phy *phy, int rate) {
   return (double)(airtime_ns(phy, rate, USUAL_BYTES) + phy->eifs_ns + phy->least_window * phy->slot_ns / 2);
 }
@@ -96,7 +97,7 @@ static void remember(struct chooser *chooser, int attempts, int arrived, int64_t
   if (!arrived) chooser->failed_ns[rate] = now_ns;
 }
 
-/* Learn whether a try, after `retries` others of the same frame, was confirmed. */
+/* Learn whether a try was acknowledged; `retries` is the number of earlier tries of the same frame. */
 void learn(struct chooser *chooser, const struct phy *phy, int adaptation, int retries, int arrived, int64_t now_ns) {
   if (adaptation == ARF) rise_or_fall(chooser, phy, arrived);
   if (adaptation == SAMPLING && (arrived ? retries < TRIES : retries == TRIES - 1))

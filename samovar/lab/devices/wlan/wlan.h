@@ -34,7 +34,7 @@ struct phy {
 struct chooser {
   int rate; /* current rate; with sampling, the rate of the current frame */
   int successes, failures, probing; /* ARF: in succession */
-  int frames; /* sampling: since a frame was sent at another rate than the best */
+  int frames; /* sampling: frames since one was sent at a rate other than the best */
   int failed[RATES]; /* frames in succession */
   int64_t failed_ns[RATES];
   double attempts[RATES], arrivals[RATES]; /* moving means over frames; 0: not tried yet */
@@ -70,9 +70,9 @@ struct wlan {
   struct phy phy;
   int ports, contenders;
   struct port port[MOST_PORTS];
-  struct contender contender[MOST_PORTS * CATEGORIES]; /* those of a port follow each other, by rising priority */
+  struct contender contender[MOST_PORTS * CATEGORIES]; /* grouped by port, then by rising priority */
   struct chooser chooser[2][MOST_PORTS]; /* from stations, and from the access point to them */
-  int64_t idle_ns; /* the beginning of slot 0: the end of the last exchange and DIFS or EIFS */
+  int64_t idle_ns; /* the beginning of slot 0: the end of the last exchange plus DIFS or EIFS */
   int64_t busy_until_ns; /* end of the present exchange; NEVER_NS: there is none */
   int64_t received_ns; /* end of its data frame */
   int senders, delivered, confirmed; /* of this exchange */
