@@ -89,7 +89,7 @@ def captures_of(manifest: Path) -> dict[str, Path]:
 
 
 def unpack(path: Path, to: Path) -> None:
-    """Copy a capture, decompressed: what gzip costs is no part of what is measured."""
+    """Copy a capture and decompress it, so that benchmarks do not measure the cost of gzip."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as source, to.open("wb") as target:
         shutil.copyfileobj(source, target)
 

@@ -1,9 +1,10 @@
-"""Make a campaign of as many trials as wanted out of a real one, in which `fab verify` finds nothing wrong.
+"""Make a campaign with any number of trials from a real campaign, such that `fab verify` accepts it.
 
     python benchmarks/multiply_campaign.py FROM TO TRIALS
 
-Each treatment gets more replicates: copies of the traces of one that ran, under the id that such a replicate
-has (its hash does not hold the replicate). Plan, manifests, checksums and journal are written anew to say so.
+Each treatment gets more replicates: copies of the traces of a trial that ran. A copy has the id that such a
+replicate would have (the hash in an id does not depend on the replicate). Plan, manifests, checksums and
+journal are written anew to say so.
 The traces are not changed: measuring a copy gives the same results and takes the same time. The traces are
 hard links where the file system permits.
 """
@@ -60,7 +61,7 @@ def _copies(ran: list[Row]) -> Iterator[tuple[Row, Row]]:
 def _write_plan(target: Path, plan: Mapping[str, Any], rows: list[Row]) -> None:
     replicates = max(row[2] for row in rows)
     parts = [{**part, "replicates": replicates} for part in plan["parts"]]
-    # A treatment whose replicates differ has a column of values for each: all have the first's.
+    # If replicates differ, a component has one column of values per replicate: keep only the first column.
     for group in plan["treatments"]:
         columns = group["resolved"].items()
         group["resolved"] = {name: one[0] if isinstance(one[0], list) else one for name, one in columns}

@@ -206,7 +206,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _format(count: int, kind: Kind, units: str, digits: int | None) -> str:
-    """Format `count`, a quantity in the smallest of `units`, in the largest unit that does not exceed it."""
+    """Format `count`, given in the smallest of `units`, in the largest unit that is at most this quantity."""
     fitting = (unit for unit in units.split() if abs(count) >= kind.scales[unit])
     unit = next(fitting, units.split()[-1])
     value = Decimal(count) / kind.scales[unit]

@@ -281,7 +281,8 @@ stacks_of <- function(campaign, keys) {
   }
 }
 
-# Enough trials for long runs of equal words, but few enough for the memory of any computer: the tables of one trial take up to a few MB.
+# Trials per stack: enough for long runs of equal values in text columns, but few enough for the memory of any computer. The tables of one trial take up to a
+# few MB.
 stack_trials <- 250L
 
 stack_groups <- function(keys) in_groups_of(keys, stack_trials)

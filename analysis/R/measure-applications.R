@@ -235,7 +235,7 @@ e_model_mos <- function(r) {
 #' @export
 call_quality <- function(messages, delay_ms, packet_ms = 20, bpl = 25.1) {
   if (nrow(messages) == 0 || anyNA(delay_ms)) return(list(e_model_r = NA_real_, mos = NA_real_, playout_ms = NA_real_))
-  # Playout delays at which all packets, the fastest half of them, or shares in between arrive in time.
+  # Playout delays to try. The shortest is enough for the fastest half of the packets, the longest for all packets.
   playout_ms <- unique(stats::quantile(delay_ms, seq(0.5, 1, by = 0.005), names = FALSE, type = 1))
   losses <- lapply(playout_ms, \(most_ms) message_loss(messages, messages$number[delay_ms > most_ms]))
   column <- \(name) vapply(losses, `[[`, 0, name)

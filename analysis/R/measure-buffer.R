@@ -127,7 +127,7 @@ collapse_cause <- function(i, j, x) {
 #' @param rtt_min_ms RTT of the idle path.
 #' @param mtu_bytes MTU of the path.
 #' @param every_packet Whether `samples` are records of every packet, as from SIFTR. Samples taken at intervals mostly show cwnd as it was
-#'   before the acknowledgement that triggered the dropped packet, so they do not count this packet.
+#'   before the acknowledgement that let the sender send the dropped packet, so they do not count this packet.
 #' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, mean of the cycle), `local_rate_bps` (while the packets of RTT_max waited),
 #'   `method1_bytes`, `method1_packets`, `method1_local_packets`, `method2_packets`, `method2_raw_packets`.
 #' @source CAIA-TR-130417A, section IV; Claypool et al., PAM 2004 (QFind).
@@ -179,7 +179,7 @@ before_collapse <- function(rtt, moment_s, statistic) {
   }, 0)
 }
 
-# Arrival time, on the receiver's clock, of the packet whose answer the sender saw last before a time on its own clock.
+# Find the last answer that the sender saw before a time on the sender's clock; return when the answered packet arrived, on the receiver's clock.
 last_arrival <- function(rtt, moment_s) rtt$arrival_s[pmax(findInterval(moment_s, rtt$t_s), 1L)]
 
 waited_bytes <- function(seen, carried, rtt_min_ms) {

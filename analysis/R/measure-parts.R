@@ -18,7 +18,7 @@ list_unmeasured <- function(folder, project = NULL, part = NULL) {
 #' overwrite each other's states. The next analysis merges the indexes.
 #'
 #' @inheritParams analyse_campaign
-#' @param part A list of `trials` (ids), and of `code` and `versions` as [list_unmeasured()] printed them; both must equal those of this computer.
+#' @param part A list of `trials` (ids), `code` and `versions`. [list_unmeasured()] printed the last two; both must equal those of this computer.
 #' @noRd
 measure_part <- function(folder, part, project = NULL, cores = getOption("samovar.cores", 2L)) {
   use_project(project)

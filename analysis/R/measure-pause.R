@@ -142,7 +142,7 @@ first_between <- function(moments, from, to) {
 #' Return whether PAUSE frames slowed down a sender
 #'
 #' A capture need not contain the PAUSE frames that stopped its host: many network cards handle them without passing them on, and only the card's own counter
-#' shows them. Without that counter, a ring that rejects packets while the interface sends more slowly than before is a sign of PAUSE frames, because a link
+#' shows them. Without that counter, there is another sign of PAUSE frames: the ring rejects packets while the interface sends more slowly than before. A link
 #' that is not paused keeps its rate. If no ring overflowed, nothing can be concluded.
 #'
 #' @param seen Number of PAUSE frames in a capture or log of the sender.

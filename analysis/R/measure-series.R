@@ -3,8 +3,8 @@
 # The functions that outputs.yaml names under `series` return a table of samples with the columns `t_s` and `value`, or a named list of such tables. They
 # return NULL if nothing recorded the quantity. A table that does not come from the first source in outputs.yaml names its source in the attribute `from`.
 # Times are seconds since the start of traffic. A function with scope `flow` or `application` has the same argument as functions that measure metrics. The
-# argument of a function with scope `trial` or `host` has `manifest`, `traces` and, for a host, its name `host`. Every argument has `frame`, the time
-# windows in which packets are counted.
+# argument of a function with scope `trial` or `host` has `manifest`, `traces` and, for a host, its name `host`. The argument of every function
+# also has `frame`, the time windows in which packets are counted.
 
 #' Measure quantities of one trial over time
 #'

@@ -162,7 +162,7 @@ means_to_show <- function(results, ids, show, of, from, to, window) {
 
 is_buffer <- function(name, unit) startsWith(name, "buffer") && unit == "packets"
 
-# Return the rows `trial`, `flow`, `t_s`, `value` in the span of time, for a quantity whose single values every analysis stores; NULL for other quantities.
+# Return the rows `trial`, `flow`, `t_s`, `value` in the span of time, for a quantity whose individual values are always stored; NULL for other quantities.
 single_values <- function(results, ids, show, from_s, to_s) {
   measure <- outputs_of("series")[[show]][["function"]]
   kept <- switch(measure, series_of_cycles = results$cycles, series_of_pauses = results$pauses)

@@ -87,7 +87,7 @@ sequence_events <- function(capture, flow) {
 
 sequence_names <- c("segment", "retransmission", "SACK", "ACK", "window")
 
-# From one 32-bit sequence number to another, in the shorter direction.
+# Return the signed distance from one 32-bit sequence number to another, in the shorter direction modulo 2^32.
 distance <- function(from, to) {
   ahead <- (to - from) %% 2^32
   fifelse(ahead >= 2^31, ahead - 2^32, ahead)

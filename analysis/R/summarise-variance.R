@@ -77,7 +77,8 @@ terms_of <- function(factors, highest) {
   sets
 }
 
-# Return the residuals of the values after a least-squares fit of the cells of some terms. A term's cells contain those of its margins.
+# Return the residuals of the values after a least-squares fit of the cells of some terms. A term that is a margin of a larger term is left
+# out, because the larger term's cells determine its cells.
 #
 # The means of the term with the most cells are subtracted from the values and from the indicators of the other cells, which has the same result (Frisch and
 # Waugh, Partial time regressions, 1933). Its own indicators would take memory that grows with the square of the trials: a column for each block, or treatment.

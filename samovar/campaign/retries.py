@@ -141,7 +141,7 @@ class TestbedRunner:
         if earlier.exists():
             result = read_result(earlier)
             if result is None or result.verdict != "invalid":
-                # Recorded before the folder moves: after a crash the trial must not count as complete.
+                # Record this before the folder moves: after a crash the trial must not count as complete.
                 context.note("trial-reopened", id=trial.id)
             self.recovery.set_aside_trial(earlier)
         without = {"without": sorted(self.hosts.quarantined)} if self.hosts.quarantined else {}

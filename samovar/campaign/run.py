@@ -149,7 +149,7 @@ class CampaignRun:
     def _record_provenance(
         self, runners: Sequence[TestbedRunner], provenance: Mapping[str, object], state: CampaignState
     ) -> None:
-        """Write provenance.json. If trials are complete, report each host that now runs another kernel."""
+        """Write provenance.json. If any trial is complete already, report hosts whose kernel has changed."""
         before, done = read_head(self.folder / PROVENANCE), state.number_done(self.plan.ids)
         contexts = {runner.setup.testbed: runner.context for runner in runners}
         for (testbed, host), old, new in changed_kernels(before, provenance) if done else ():

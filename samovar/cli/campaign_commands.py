@@ -150,7 +150,7 @@ def demo(controller: Controller) -> int:
 @flag("--force/-f", "Merge even if shards are missing or were run with different versions.")
 @in_project
 def merge(controller: Controller, shards: Sequence[str], force: bool) -> int:
-    """Merge shards into one campaign; SHARDS are their campaigns, or an experiment for its newest shards."""
+    """Merge SHARDS into one campaign; the name of an experiment stands for its newest shards."""
     from samovar.campaign import latest_shards, merge_shards
 
     project = controller.project

@@ -94,7 +94,7 @@ def run_jobs(jobs: Jobs, on: str, results: Path, again: str) -> list[int]:
 def _growing_files_shown(files: Mapping[str, Path]) -> Iterator[None]:
     """Show each line that is appended to the files, after the file's name, while the context is active.
 
-    A file is opened again for each reading, since NFS shows what another node has written only then.
+    Each reading opens the file again, because NFS shows new data from other nodes only after an open.
     """
     ended = Event()
 

@@ -121,7 +121,7 @@ class Outputs(BaseModel):
     tables: Mapping[str, Output] = {}
 
     def records(self, recordings: Set[str], series: Series) -> bool:
-        """Return whether the recordings of a flow, such as `sender:capture`, contain a source of a series."""
+        """Return whether a flow's recordings, such as `sender:capture`, suffice to measure a series."""
 
         def has(source: str) -> bool:
             anywhere = ("sender", "receiver", "router") if series.scope == "host" else ("sender",)

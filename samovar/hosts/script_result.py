@@ -56,7 +56,7 @@ Recorder = Callable[[ScriptResult], None]
 
 
 def discard_result(result: ScriptResult) -> None:
-    """Do nothing. Sessions whose scripts are not recorded use this as their recorder."""
+    """Do nothing. Sessions get this recorder if their scripts are not to be recorded."""
 
 
 def checked_result(result: ScriptResult, deadline_s: float, check: bool) -> ScriptResult:

@@ -96,7 +96,7 @@ def machine_lacks(needs: KernelNeeds) -> list[str]:
 
 
 def _has_feature(name: str) -> bool:
-    """Return whether the kernel has a feature, by creating one in a new network namespace."""
+    """Try to create a link or queue discipline in a new network namespace; return whether the kernel can."""
     if name in LINK_TYPES:
         return _succeeds(["unshare", "--net", "ip", *LINK_TYPES[name].split()])
     arguments = QDISC_ARGUMENTS.get(name, "").split()

@@ -112,7 +112,7 @@ class Cost:
 
     @property
     def repeats_s(self) -> float:
-        """The expected time of repeated attempts, in seconds, if their share stays that of earlier trials."""
+        """The expected time of repeated attempts in seconds, with the time share of earlier trials."""
         return self.times.repeats.share * (self.traffic_s + self.overhead_s)
 
     @property

@@ -312,7 +312,7 @@ class TreatmentValues:
         declared: Mapping[str, keys.ParameterInfo],
         recipe: tuple[str, str, str] | None,
     ) -> dict[str, str]:
-        """Return the parameters `own` of a recipe as text, overridden by levels that set keys of `owner`.
+        """Return a recipe's parameters as text: `own`, overridden by levels that set keys of `owner`.
 
         A formula is replaced by its value if the recipe declares the parameter as a quantity. A parameter
         that is `off` is left out for a recipe that does not have it. `recipe` has the recipe's kind, its name

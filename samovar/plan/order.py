@@ -138,8 +138,8 @@ def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hasha
 def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
     """Return a column for each set of hosts that change together; the first set changes least often.
 
-    Up to MOST_NESTINGS_TRIED sets are nested in the order with the fewest changes of hosts. A larger number
-    of sets is ordered by their numbers of states, fewest first.
+    For up to MOST_NESTINGS_TRIED sets, the order is the one with the fewest changes of hosts. More sets are
+    ordered by their numbers of states, fewest first.
     """
     weights = Counter[tuple[int, ...]]()
     for column in hosts:

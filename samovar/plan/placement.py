@@ -56,7 +56,7 @@ class Placement:
     def members(
         self, flow: keys.Flow, start: str, end: str, count: int | None, number: int | None
     ) -> list[keys.Member]:
-        """Return the flows that an entry of traffic expands to with these endpoints and this count.
+        """Return the flows of one entry of `traffic`, with these endpoints and this count.
 
         `number` is the number of random arrivals. Raises PlanError for an unknown host or role.
         """

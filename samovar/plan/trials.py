@@ -204,7 +204,7 @@ class Trials(Sequence[Trial]):
 
 
 def _keys(part: Treatments, view: View) -> Iterable[Hashable]:
-    """Return for each treatment of a part the values that a view compares."""
+    """Return, for each treatment of a part, the values by which a view compares treatments."""
     columns: list[Sequence[Hashable]] = []
     for name, column in part.columns(1).items():
         key = name if name in view else kind_of(name)

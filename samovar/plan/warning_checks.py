@@ -30,7 +30,7 @@ Find = Callable[[Resolved, RecipeCatalogue], Iterator[str]]
 
 @dataclass(frozen=True)
 class TreatmentCheck:
-    """The warning's message, the view of a treatment that the check depends on, and its function."""
+    """A check: the message of its warning, the view of a treatment that it depends on, and its function."""
 
     message: str
     view: View

@@ -25,7 +25,7 @@ MARKS = ("{{", "{%", "{#")
 
 
 class Mistake(NamedTuple):
-    """A mistake in a line of a recipe, or of the file `included` in it. `word` is the wrong name, if any."""
+    """A mistake in a recipe, or in the file that `included` names. `word` is the wrong name, if any."""
 
     line: int
     message: str

@@ -119,7 +119,7 @@ class TrialScripts:
         return f"kernel_values {' '.join(names)}\n" if names else ""
 
     def set(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
-        """Return the script that changes the state `was` to that of the trial, then prints it as `read` does.
+        """Return the script that changes the state from `was` to the trial's, then prints it as `read` does.
 
         Lasting settings are changed by a separate script (`lasting`). The script for all other settings reads
         the lasting settings, but does not change them.
@@ -304,11 +304,11 @@ class TrialScripts:
         return self.script(host, ("listen\n", *starts, watch), self._step(host, "watch", {}))
 
     def order(self, word: str) -> str:
-        """Return text that gives a host's watch an order: `stop`, or NAME.halt or NAME.doubt for one client.
+        """Return text that sends an order to a host's watch script: `stop`, NAME.halt or NAME.doubt.
 
-        NAME.halt ends the client. NAME.doubt is given after the client's server has ended, and makes the
-        client fail if it still runs. The host's long-lived shell must survive the text, so the text has no
-        special built-in with a redirection.
+        NAME is a client. NAME.halt ends the client. NAME.doubt is given after the client's server has ended,
+        and makes the client fail if it still runs. The host's long-lived shell runs the text. It would exit
+        if a redirection of a special built-in (POSIX) failed, so the text has no such redirection.
         """
         folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
         file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")

@@ -98,7 +98,7 @@ def _notice(campaign: Campaign) -> str:
 
 
 def _kernel_changes(campaign: Campaign) -> Iterator[str]:
-    """Yield a sentence for each change of kernels; hosts with the same change share one."""
+    """Yield a sentence for each change of kernels, with the names of all hosts that had this change."""
     hosts: dict[tuple[str, str, str], list[str]] = {}
     for one in campaign.state.kernel_changes:
         hosts.setdefault((moment(one.t_s), one.before, one.now), []).append(one.host)

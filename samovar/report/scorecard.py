@@ -149,7 +149,7 @@ def judge(line: keys.Expect, summary: Sequence[SummaryRow], outputs: Outputs | N
 
 
 def _selects(line: keys.Expect, row: SummaryRow) -> bool:
-    """Return whether an expectation is about a row: equal metric, flow and part, and accepted levels."""
+    """Return whether an expectation selects a row, by its metric, flow, part and levels."""
     if row.metric != line.metric or row.flow != (line.flow or "") or line.part not in (None, row.part):
         return False
     return all(row.levels.get(factor) in accepted for factor, accepted in line.where.items())

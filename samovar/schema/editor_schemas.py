@@ -329,7 +329,7 @@ def _range(end: Json) -> Json:
 
 
 def _name(what: str, one: LevelTarget) -> str:
-    """Return the name of a shared schema, which serves all targets with these values in this form."""
+    """Return the name of the schema that all targets with these values in this form share."""
     reference = str(one.value["$ref"]).removeprefix("#/$defs/")
     return f"{what}-{reference}{'' if one.form == types.Form.ONE else f'-{slug(one.form.name.lower())}'}"
 

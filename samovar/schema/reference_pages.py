@@ -117,7 +117,7 @@ class Page:
                 yield from (f"### {spaced(name)}", "", *self._key_lines(model), "")
 
     def _key_lines(self, model: type[keys.Strict]) -> Iterator[str]:
-        """Yield the list of a model's keys, without those that another model lists for it (see SHARED)."""
+        """Yield a model's keys as list items, except keys that are listed for another model (see SHARED)."""
         elsewhere = keys.keys_of(SHARED[model]).values() if model in SHARED else ()
         known = {self._key_line(key) for key in elsewhere}
         lines = (self._key_line(key) for key in keys.keys_of(model).values())

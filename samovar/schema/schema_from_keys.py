@@ -73,8 +73,8 @@ def document_of(model: type[keys.Strict]) -> str:
 class Definitions:
     """The shared schemas of one file, collected while its schema is built.
 
-    `special` has functions that make the schema of a key if its type alone does not determine it. Functions
-    are found by (model, key), or by ("", key) for a key of every model.
+    `special` has functions that make the schema of a key if its type alone does not determine it. Its keys
+    are (model, key), or ("", key) for a key of every model.
     """
 
     def __init__(self, special: Mapping[tuple[str, str], Callable[[], Json]]) -> None:

@@ -1,4 +1,4 @@
-"""Convert TEACUP's router queues to a path: rate, delay, loss and queue by direction; classes."""
+"""Convert TEACUP's router queues to a path: rate, delay, loss and queue of each direction, and classes."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ GENERATORS: Mapping[str, Generator] = {
 
 
 def flows_of(config: Configuration) -> Iterator[tuple[dict[str, Any], list[Target]]]:
-    """Yield each flow with its constant keys, and the targets of its other keys."""
+    """Yield each flow as a mapping of its constant keys, and a Target for each of its other keys."""
     ports: set[tuple[str, int]] = set()
     for entry in config.traffic():
         generator = GENERATORS.get(entry.function)

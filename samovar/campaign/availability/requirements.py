@@ -153,9 +153,9 @@ def _own_needs(header: Header, end: str | None = None) -> Iterator[Need]:
 
 
 def _alternatives(scripts: TrialScripts, host: str) -> Iterator[tuple[Need, Alternative]]:
-    """Yield each need of a generator or logger on a host, paired with a recipe that can replace the program.
+    """Yield each need of the generators and loggers on a host, with each recipe that avoids the need.
 
-    Recipes that have the need themselves are left out.
+    Such a recipe can replace the recipe of the generator or logger, and does not have the need itself.
     """
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
     for program in scripts.processes(host):

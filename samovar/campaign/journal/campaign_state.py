@@ -77,7 +77,7 @@ class SavedState:
 
 @dataclass(frozen=True)
 class KernelChange:
-    """From `t_s` on, trials ran on another kernel of a host than the trials before."""
+    """From `t_s` on, a host ran another kernel than during the trials before."""
 
     t_s: float
     host: str

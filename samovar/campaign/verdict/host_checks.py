@@ -75,8 +75,8 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
 def _comparable(before: State, after: State, prefix: str) -> tuple[State, State]:
     """Return the entries of two states that can be compared.
 
-    These are all entries, or only those with keys in both states if one of the states could not be read
-    completely.
+    If one of the states could not be read completely, only entries with keys in both states can be compared,
+    otherwise all entries.
     """
     failure = f"{prefix}{UNKNOWN}"
     if failure not in before and failure not in after:
@@ -189,7 +189,7 @@ def _clock_step_s(span: CounterSpan) -> float | None:
 
     A reading has the time of day in ns, and the uptime in seconds just before and just after the time of day
     was read. The time of boot is the time of day minus the uptime, so the two uptimes give bounds of it. If
-    both readings allow the same time of boot, the step is 0. Returns None if a reading is missing.
+    the bounds of both readings overlap, the step is 0. Returns None if a reading is missing.
     """
     bounds = []
     for words in (span.before.get(CLOCK, "").split(), span.after.get(CLOCK, "").split()):

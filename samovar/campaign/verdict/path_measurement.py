@@ -1,7 +1,8 @@
 """Parse the output of path calibration scripts into the measurement of one direction of the path.
 
 The calibration sends a burst of packets, which fills the queue at the router and shows rate and buffer. Then
-the calibration sends paced packets, which do not fill the queue, and show losses, duplicates and reordering.
+the calibration sends packets at a pace that does not fill the queue. They show losses, duplicates and
+reordering.
 """
 
 from __future__ import annotations

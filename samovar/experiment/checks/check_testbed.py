@@ -85,7 +85,7 @@ def _check_addresses(
     """Report errors in addresses and images.
 
     Addresses must be unique and within their link's subnet; hosts of labs need an address, not a name. Only
-    hosts of labs may have an image; with `kernel: vm`, each of them needs one.
+    hosts of labs may have an image, and with `kernel: vm` every host of the lab must have one.
     """
     owners: dict[tuple[str, int], str] = {}
     subnets = {name: (link.subnet, f"link '{name}'") for name, link in testbed.links.items() if link.subnet}

@@ -87,7 +87,8 @@ class SourceFile(Strict):
     def tree(self) -> Map | None:
         """The file's tree with its positions.
 
-        In an experiment's tree, base, fragments, profile and --set are merged, and all parts are complete.
+        The tree of an experiment has base, fragments, profile and --set merged, and all its parts are
+        complete.
         """
         return self._tree
 

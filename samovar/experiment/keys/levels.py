@@ -1,8 +1,8 @@
-"""Factors: the targets that their levels set, levels, ranges of levels, and treatments in `include`.
+"""Factors: their levels and ranges of levels, the targets that levels set, and treatments in `include`.
 
 A target is a key that factor_keys.py declares with VARIES, or a parameter of a recipe. The last word of its
-name is the key. The words before it are its owner, such as path, traffic.bulk or loggers.queue; the owner of
-cc and duration is "".
+name is the key. The words before the key are the target's owner, such as path, traffic.bulk or
+loggers.queue; the targets cc and duration have the owner "".
 """
 
 from __future__ import annotations

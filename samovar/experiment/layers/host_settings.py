@@ -32,7 +32,7 @@ class LayerValue:
 
     @classmethod
     def of(cls, node: Node, layer: str) -> LayerValue:
-        """Return the value at a node of a file in this layer."""
+        """Return the value of a node whose file belongs to this layer."""
         return cls(flow_text(node), layer, str(node.position), node.position)
 
 

@@ -162,8 +162,8 @@ static int call_off_again(void) {
   return 1;
 }
 
-/* A frame that arrives while reads are being cancelled wakes all of them. Those that find no frame wait again, so that the
- * cancellation must be repeated. */
+/* A frame that arrives while reads are being cancelled wakes all reads. Reads that find no frame wait again, so they must
+ * be cancelled again. */
 static void run_together(void) {
   struct __kernel_timespec patience = {.tv_nsec = PATIENCE_NS};
   struct io_uring_getevents_arg wait = {.ts = (uint64_t)(uintptr_t)&patience};

@@ -24,7 +24,7 @@ struct queue {
   struct frame *first, *last;
 };
 
-/* A setting that orders can change: a number, or one for each port, in a structure of the device. */
+/* A setting that can be changed by an order: one number, or one for each port, in the device's settings. */
 struct key {
   const char *name;
   size_t at;
