@@ -57,7 +57,7 @@ Row = tuple[float, float, float]
 
 
 def lab_cpu_s(first: int) -> float:
-    """Return the CPU time of a process, of those below it, and of all that these have seen end."""
+    """Return the CPU time of a process and its descendants, including children that they have waited for."""
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = {}
     for pid, parent, spent in _stats():

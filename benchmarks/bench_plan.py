@@ -89,7 +89,7 @@ def study_of(replicates: int) -> str:
 
 
 def crossed(sizes: tuple[int, ...], replicates: int) -> str:
-    """Write an experiment of so many levels of each factor, all crossed."""
+    """Return an experiment that crosses all factors; `sizes` has the number of levels of each."""
     return f"{HEAD}replicates: {replicates}\nfactors: {json.dumps(levels_of(sizes))}\n"
 
 

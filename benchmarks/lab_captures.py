@@ -36,7 +36,7 @@ factors: {cc: [cubic]}
 
 
 def lay_out(folder: Path) -> None:
-    """Lay out a checkout beside this one, whose lab is on the machine's own kernel: that is the fastest."""
+    """Create a second checkout in `folder`; its lab uses the machine's own kernel, which is the fastest."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "hosts").mkdir(parents=True)
     (folder / "experiments").mkdir()

@@ -304,7 +304,7 @@ make_stacks <- function(campaign, keys, digest) {
   stacks
 }
 
-# Return the rows of a folded table that have one of the given words in a column; all rows if `words` is NULL.
+# Return the rows of a table from folded() that have one of `words` in `column`; all rows if `words` is NULL.
 chosen_rows <- function(x, column, words) {
   if (is.null(words) || nrow(x) == 0) return(x)
   x[as.integer(x[[column]]) %in% match(words, attr(x[[column]], "words"), nomatch = 0L)]

@@ -169,7 +169,8 @@ rbind_timed <- function(tables, use.names, fill, idcol) {
   bound[]
 }
 
-# Return copies of the tables. Their times count from the earliest epoch of all tables, and their windows from the earliest origin.
+# Return copies of the tables in which times count from the earliest epoch of all tables, and windows from the
+# earliest origin.
 on_one_epoch <- function(tables) {
   tables <- lapply(tables, copy)
   for (name in unique(epoch_attributes)) {

@@ -9,9 +9,10 @@
 #'
 #' Clocks differ by an offset and a drift: over the beacons at times t, `offset(t) = a + b t`. a and b are Theil-Sen estimates (b is the median of all
 #' slopes between two beacons, a the median of the residuals), so that beacons delayed at one host do not bend the line. If a clock was stepped or changed
-#' its rate, the series is cut into pieces that have a line each: where a running median of five residuals exceeds `limit_us`, the series is cut at the
-#' place where two lines fit best, and each piece is examined again. If the clock of one host was set back, beacons are taken in the order in which the
-#' other host received them. No line is fitted to a piece of only two beacons.
+#' its rate, the series is cut into pieces, and a line is fitted to each. If a running median of five
+#' residuals exceeds `limit_us`, the series is cut at the place where two lines fit best, and each piece is
+#' examined again. If the clock of one host was set back, beacons are taken in the order in which the other
+#' host received them. No line is fitted to a piece of only two beacons.
 #'
 #' A difference in delivery to the two hosts cannot be distinguished from an offset. Such a difference has opposite signs in the two directions of a
 #' path, so it cancels in the sum of forward and backward delay (see [delay_consistency()]).

@@ -49,7 +49,8 @@ keep_epoch <- function(rows, x) {
 #' Samples of a flow's sender from a log of SIFTR
 #'
 #' cwnd is counted in full segments, whose size is the MSS, less 12 bytes if the connection uses time stamps. SIFTR's flags of the connection show when it is in
-#' recovery. [siftr_collapses()] finds time-outs, and packets that the host's own interface refused (ENOBUFS): both last until cwnd is above a segment again.
+#' recovery. [siftr_collapses()] finds the collapses of cwnd after time-outs, and after packets that the
+#' host's own interface refused (ENOBUFS). Both kinds last until cwnd is above a segment again.
 #' While cwnd recovers from a refusal, `ca_state` is CWR, because nothing was lost on the path; `refused` is TRUE where a packet was refused.
 #' @param x A table from [read_siftr()].
 #' @param flow The flow of the manifest.

@@ -238,7 +238,7 @@ groups_of <- function(campaign, trials, overlay = NULL, facet = NULL, axis = NUL
   )
 }
 
-# Columns `curve` and those of the panels, for rows of trials.
+# Return a table with a row for each trial in `ids`: column `curve`, and the columns that define the panels.
 in_groups <- function(ids, groups) {
   at <- match(ids, groups$trials$id)
   cbind(data.table(curve = groups$curve[at]), groups$levels[at])

@@ -104,7 +104,7 @@ StatThin <- ggplot2::ggproto(
   }
 )
 
-# Columns of a print that is 6.3 in wide at 600 dpi.
+# Number of pixel columns of a figure that is printed 6.3 in wide at 600 dpi.
 print_columns <- 3800L
 
 thinned_rows <- function(x, y, columns) {

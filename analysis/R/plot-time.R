@@ -143,7 +143,7 @@ rows_over_time <- function(results, ids, show, from = NULL, to = NULL) {
 no_series <- data.table(trial = character(), flow = character(), quantity = character(), unit = character(), t_s = double(), low = double(),
                         mid = double(), high = double(), source = character())
 
-# Trials and series that are not among the stored rows.
+# Return the trials with series that are not among the stored rows, and the names of these series.
 series_needs <- function(ids, show, stored, from, to) {
   there <- unique(stored[, .(trial, quantity)])
   there <- split(there$quantity, there$trial)[ids]

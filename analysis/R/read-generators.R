@@ -131,7 +131,8 @@ read_iperf3 <- function(path, test = NULL) {
 
 iperf3_event <- '^\\{"event":'
 
-# The tests of a server that have an interval. A server adds objects without an interval when it is stopped, and for failed tests.
+# Return a test from a server's log, by its number among the tests that have an interval. A server adds
+# objects without an interval when it is stopped, and for failed tests.
 one_test <- function(path, tests, number) {
   begun <- Filter(\(x) is.list(x[["intervals"]]) && length(x[["intervals"]]) > 0, tests)
   if (length(begun) == 0) return(if (length(tests) > 0) tests[[length(tests)]])

@@ -80,8 +80,10 @@ terms_of <- function(factors, highest) {
 # Return the residuals of the values after a least-squares fit of the cells of some terms. A term that is a margin of a larger term is left
 # out, because the larger term's cells determine its cells.
 #
-# The means of the term with the most cells are subtracted from the values and from the indicators of the other cells, which has the same result (Frisch and
-# Waugh, Partial time regressions, 1933). Its own indicators would take memory that grows with the square of the trials: a column for each block, or treatment.
+# The term with the most cells gets no indicators: with a column for each block or treatment, their memory
+# would grow with the square of the number of trials. Instead, the means of its cells are subtracted from the
+# values and from the indicators of the other terms. The result is the same (Frisch and Waugh, Partial time
+# regressions, 1933).
 remainder <- function(value, columns, terms) {
   margin <- vapply(terms, \(term) any(vapply(terms, \(larger) length(larger) > length(term) && all(term %in% larger), TRUE)), TRUE)
   cells <- lapply(terms[!margin], \(term) as.integer(interaction(columns[intersect(names(columns), term)], drop = TRUE)))
@@ -92,7 +94,8 @@ remainder <- function(value, columns, terms) {
   less_means <- \(x) x - (rowsum(x, group) / in_group)[group, , drop = FALSE]
   indicators <- lapply(cells[-largest], \(cell) outer(cell, seq_len(max(cell)), "==") + 0)
   within <- less_means(do.call(cbind, c(indicators, list(matrix(0, length(value), 0)))))
-  # If the groups determine an indicator, only rounding errors are left of it, which would count towards the rank.
+  # If the groups determine an indicator, its column contains only rounding errors. It is set to 0, because
+  # these errors would count towards the rank.
   within[, colSums(within^2) < 1e-14 * length(value)] <- 0
   fitted <- stats::.lm.fit(within, less_means(matrix(value)))
   c(rank = length(in_group) + fitted$rank, sum_sq = sum(fitted$residuals^2))

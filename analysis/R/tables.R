@@ -90,7 +90,8 @@ table_treatments <- function(results, trials, metrics, flow = NULL, against = NU
   )
 }
 
-# The change of a metric from the trials of another part with equal levels, for each row: "+34.7", or "-" without such trials.
+# Return for each row the change of a metric in per cent, relative to the trials with equal levels in another
+# part: "+34.7", or "-" if there are no such trials.
 changes_from_part <- function(results, trials, name, flow, against, curves) {
   campaign <- results$campaign
   others <- campaign$trials[part == against]

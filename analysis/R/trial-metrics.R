@@ -154,7 +154,8 @@ flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   cycles <- cwnd_cycles(sender)
   if (nrow(rtt) == 0 || is.null(mon) || is.na(handshake_ms)) return(cycles)
   from <- vapply(manifest$resolved$flows, \(f) f$from_address, "")
-  # On the receiver's clock, like `arrival_s` of the RTT samples, because the hosts' clocks may differ.
+  # These times are on the receiver's clock, like `arrival_s` of the RTT samples, because the hosts' clocks
+  # may differ.
   arrivals <- mon[as.character(mon$src) %in% from, .(t_s = t_ns / 1e9, ip_bytes)]
   # On a host with several CPUs packets may be captured slightly out of order.
   setorder(arrivals, t_s)
@@ -208,7 +209,7 @@ first_packet <- function(capture, name) match(match(name, levels(capture$flow)),
 # The other end of a call or a game server answers at least this share of the packets.
 least_answering_share <- 0.05
 
-# Throughput is that of IP packets at the receiver, while the flow's generator sends.
+# Throughput is measured from IP packets at the receiver, over the time in which the flow's generator sends.
 capture_metrics <- function(x) {
   ref <- x$near
   mon <- x$far
@@ -250,8 +251,8 @@ rtt_metrics <- function(x) {
        jitter_median_ms = stats::median(rtt$jitter_ms, na.rm = TRUE), handshake_rtt_ms = x$handshake_ms)
 }
 
-# RTT as the number of packets that the path carries in that time. It is comparable between rates, since a full queue has about the same number of
-# packets at every rate.
+# Return RTTs in packets: the number of full packets that the path carries downstream in one RTT. This number
+# is comparable between rates, since a full queue has about the same number of packets at every rate.
 rtt_in_packets <- function(x) {
   resolved <- x$manifest$resolved
   rate_bps <- resolved$path$down$rate_bps
@@ -294,7 +295,7 @@ reduction_metrics <- function(x) {
   if (is.null(x$sender)) return(NULL)
   now <- x$sender$ca_state
   was <- shift(now, fill = 0L)
-  # TCP's tracepoint has no state, so the cause of a fall of ssthresh is unknown.
+  # The tracepoint tcp_probe does not report `ca_state`, so the cause of a fall of ssthresh is unknown.
   known <- any(now != 0L, na.rm = TRUE) || nrow(x$cycles) == 0
   count <- \(events) if (known) sum(events, na.rm = TRUE) else NA_real_
   departures_ns <- attr(x$sender, "departures_ns")

@@ -23,7 +23,7 @@ from samovar.experiment.yaml_tree import Map, Node, Position, Text, map_at, node
 class Explanation:
     """The values of a key in all layers, the strongest first.
 
-    The first value is used. If `removed` is True, none is used, because another key excludes this key.
+    The first value is used. If `removed` is True, no value is used, because another key excludes this key.
     `levels` are the levels of a factor that sets the key. `in_trial` has a tuple for each resolved value in a
     trial: where the value applies, its name in plan.json, and the value itself. For a setting, `hosts` are
     the hosts that get it from the same layers and share this explanation; `at` names them as text. If the key

@@ -306,9 +306,9 @@ class TrialScripts:
     def order(self, word: str) -> str:
         """Return text that sends an order to a host's watch script: `stop`, NAME.halt or NAME.doubt.
 
-        NAME is a client. NAME.halt ends the client. NAME.doubt is given after the client's server has ended,
-        and makes the client fail if it still runs. The host's long-lived shell runs the text. It would exit
-        if a redirection of a special built-in (POSIX) failed, so the text has no such redirection.
+        NAME is a client. NAME.halt ends the client. NAME.doubt is sent after the client's server has ended,
+        and makes the client fail if the client still runs. The host's long-lived shell runs the text. It
+        would exit if a redirection of a special built-in (POSIX) failed, so the text has no such redirection.
         """
         folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
         file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")

@@ -187,7 +187,7 @@ def compare_places(campaign: Campaign) -> list[Json]:
 
 
 def comparison_rows(file: Path, places: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield a row per treatment and metric in metrics.csv, with a cell for each place.
+    """Yield a row per treatment and metric in metrics.csv, with a cell for each testbed or node.
 
     `places` maps trials to testbeds or nodes. Treatments that ran in only one place are left out.
     """

@@ -49,7 +49,7 @@ class Recipes:
         return found
 
     def summary(self, kind: str, name: str) -> str:
-        """Return a recipe's summary on the first system with this recipe; for a quantity, its loggers."""
+        """Return the summary of a recipe, from the first system that has it; for a quantity, its loggers."""
         if kind == "logger" and name in self.quantities:
             having = {os: " or ".join(names) for os, names in self.quantities[name].items() if "-" not in os}
             return "; ".join(f"{keys.OPERATING_SYSTEMS[os].title}: {names}" for os, names in having.items())

@@ -218,7 +218,7 @@ def _cc_parameters(config: Configuration, hosts: Mapping[str, str]) -> dict[str,
 
 
 def _settings(config: Configuration) -> Iterator[Target]:
-    """Yield the targets of ECN and of the user's commands."""
+    """Yield the targets `tcp.ecn`, `command.run` and `command.undo`, if the configuration sets them."""
     if "V_ecn" in config.defaults:
         own = frozenset({"V_ecn"})
         yield Target("tcp.ecn", own, lambda names: "on" if str(names["V_ecn"]) == "1" else "off")

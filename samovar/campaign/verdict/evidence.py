@@ -89,7 +89,7 @@ class CounterSpan:
         return with_prefix(self.before, prefix), with_prefix(self.after, prefix)
 
     def packets_dropped(self) -> int:
-        """Return how many packets all queue disciplines of a router dropped."""
+        """Return the total number of packets dropped by all queue disciplines of a router."""
         queues = (self.queue(key) for key in self.before if key.startswith((QUEUE, STAGE)))
         return sum(queue.drops for queue in queues if queue is not None)
 

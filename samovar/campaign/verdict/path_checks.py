@@ -226,12 +226,12 @@ def _check_gaps(evidence: Evidence, host: str, program: Program, samples: Sequen
 def _check_rate(
     evidence: Evidence, router: str, direction: DirectionPlan, asked_bps: int, samples: Sequence[QueueSample]
 ) -> Check:
-    """Compare the requested rate of a bottleneck with its rate while packets waited in its queue.
+    """Compare a bottleneck's requested rate with the rate measured while packets waited in its queue.
 
     The rate is measured between two successive samples if the queue cannot have been empty in between: at the
-    requested rate, sending both queues takes at least the time between the samples. If too few pairs of
-    samples qualify, or if reading a sample takes so long that the rate is too uncertain, the check passes
-    with the rate reported as unknown.
+    requested rate, sending the backlogs of both samples takes at least the time between these samples. If too
+    few pairs of samples qualify, or if reading a sample takes so long that the rate is too uncertain, the
+    check passes with the rate reported as unknown.
     """
     pairs = [
         (early, late)

@@ -97,7 +97,7 @@ def check_tcp_info(evidence: Evidence) -> Iterator[Check]:
 
 
 def sampled_flows(evidence: Evidence) -> list[FlowPlan]:
-    """Return all TCP flows except those whose client was stopped before it started."""
+    """Return all TCP flows except those whose client never started because of a stop rule."""
     never = evidence.halted - evidence.started.keys()
     return [
         ends.flow

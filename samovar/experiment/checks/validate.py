@@ -41,7 +41,7 @@ class Validation(Generic[M]):
     prefix: Loc = ()
 
     def below(self, *prefix: int | str) -> Validation[M]:
-        """Return this validation for checks of a subtree, which give places relative to `prefix`."""
+        """Return a copy of this validation in which checks give places relative to `prefix`."""
         return replace(self, prefix=prefix)
 
     def intact(self, *loc: int | str) -> bool:

@@ -46,7 +46,7 @@ def parse_type(text: str) -> str:
     A type that resembles no known one, such as `list of interfaces`, is a description of a text.
     """
     if text not in PARAMETER_TYPES and nearest(text, PARAMETER_TYPES):
-        raise UnitError(f"{unknown('type', text, PARAMETER_TYPES)}, or other words for a text")
+        raise UnitError(f"{unknown('type', text, PARAMETER_TYPES)}, or a description of a text")
     return text
 
 

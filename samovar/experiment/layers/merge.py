@@ -64,7 +64,7 @@ def values_below(node: Node | None, key: str) -> list[Node]:
 def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part") -> Map:
     """Return `over` merged over the weaker `base`.
 
-    `kind` says what the mappings are: part, flow or logger. For all other mappings, it is their key.
+    `kind` says what the mappings are: part, flow or logger. For other mappings, `kind` is their key.
     """
     result = base.copied()
     for key, value in over.items():

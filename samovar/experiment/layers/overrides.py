@@ -88,7 +88,7 @@ def _refusal(part: str | None, key: str, factors: Mapping[str, Map]) -> str | No
 
 
 def _setter(factors: Map, key: str) -> str | None:
-    """Return the name of a factor that has another name than the key but sets it in its levels, or None."""
+    """Return the name of a factor whose levels set the key but whose name is not the key, or None."""
     for name, factor in factors.items():
         sets, levels = node_at(factor, "sets"), node_at(factor, "levels") or factor
         linked = [one for one in (levels if isinstance(levels, Seq) else [levels]) if isinstance(one, Map)]

@@ -58,7 +58,7 @@ static void obey(char *line) {
     refused = apply(rest);
   } else if (!strcmp(word, "record")) {
     want_record();
-    return; /* the state is written when the truth has a reader */
+    return; /* find_reader() writes the state once the file `truth` has a reader */
   } else if (strcmp(word, "tell")) {
     refused = "no such order";
   }

@@ -23,7 +23,8 @@ struct medium {
 struct settings now_set;
 struct adapter adapters[DIRECTIONS];
 static struct medium media[DIRECTIONS]; /* a simplex medium uses only the first */
-static uint64_t loss_state, drift_state, access_state; /* separate, so that frames do not change the drift */
+/* States of random numbers: separate, so that frames do not change the drift. */
+static uint64_t loss_state, drift_state, access_state;
 static double drift_now;
 static int64_t drift_next_ns;
 

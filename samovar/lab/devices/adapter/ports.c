@@ -9,7 +9,8 @@ static struct reading readings[DIRECTIONS];
 
 static int64_t on_cable_ns(size_t length_bytes) { return (int64_t)((double)length_bytes * 8e9 / now_set.link_bps); }
 
-/* A TAP delivers frames as fast as it is read; only the rate of the cable keeps a burst in the ring of the host. */
+/* A TAP delivers frames as fast as they are read. A burst stays in the ring of the host only because this
+   program reads frames at the rate of the cable. */
 static int64_t carried(const struct adapter *adapter, int64_t now_ns) {
   int64_t since_ns = adapter->link_free_ns > now_ns - CABLE_BURST_NS ? adapter->link_free_ns : now_ns - CABLE_BURST_NS;
   return 1 + (now_ns - since_ns) / (on_cable_ns(adapter->usual_bytes) + 1);

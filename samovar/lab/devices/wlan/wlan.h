@@ -53,10 +53,10 @@ struct contender {
   int64_t queued; /* frames waiting, including the one on the medium */
   int64_t slot; /* the slot in which it may send, after idle_ns: the rest of its backoff */
   int window, retries;
-  int was_received; /* the first frame was, but its ACK was lost */
+  int was_received; /* the first frame was received, but its ACK was lost */
   int sends, uses_rts, rate; /* the present try */
   int64_t before_ns, data_ns; /* durations: CTS-to-self, or RTS with CTS, including SIFS; the data frame */
-  int64_t alone_ns; /* duration of what it sends if nobody answers */
+  int64_t alone_ns; /* duration of the transmission if nobody answers */
   int64_t air_ns; /* time for which it keeps the medium busy */
 };
 
