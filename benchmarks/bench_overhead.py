@@ -141,7 +141,7 @@ def manifests(campaign: Path) -> list[Mapping[str, Any]]:
 
 
 def lines_of(kernel: str, trials: Sequence[Mapping[str, Row]], overheads_s: Sequence[float]) -> list[str]:
-    """Return a table's lines: the median of each phase, and of the sum of those that are overhead."""
+    """Return a table's lines: the median of each phase, and of the sum of the phases that are overhead."""
     phases = {phase: None for trial in trials for phase in trial}
     rows = {phase: [trial[phase] for trial in trials if phase in trial] for phase in phases}
     beside = [[row for phase, row in trial.items() if phase not in NOT_OVERHEAD] for trial in trials]

@@ -198,7 +198,7 @@ def lines_of(shape: str) -> list[str]:
 
 
 def timed(found: Mapping[str, float]) -> str:
-    """Write the cells of time and memory."""
+    """Return the table cells with the times and the memory."""
     return f"{found['wall_s']:.2f} | {found['cpu_s']:.2f} | {found['peak_mb']:.0f}"
 
 

@@ -310,7 +310,8 @@ chosen_rows <- function(x, column, words) {
   x[as.integer(x[[column]]) %in% match(words, attr(x[[column]], "words"), nomatch = 0L)]
 }
 
-#' Return the rows of some trials from a table of measures, without the columns of the design; optionally only those of some quantities
+#' Return the rows of some trials, and optionally of only some quantities, from a table of measures, without
+#' the columns of the design
 #'
 #' Unlike a subset of a whole table, this takes no memory for the other rows.
 #' @param results Results of a campaign, or of two, see [side_by_side()].

@@ -141,7 +141,7 @@ autoplot.samovar_campaign <- function(object, ...) figure_design(list(campaign =
 #' @exportS3Method
 rbind.samovar_series <- function(..., use.names = TRUE, fill = FALSE, idcol = NULL) rbind_timed(list(...), use.names, fill, idcol)
 
-# For each column of times, the attribute with the second from which the column counts.
+# For each column of times, the attribute that holds its epoch: the second from which its times are counted.
 epoch_attributes <- c(t_ns = "epoch_s", sent_ns = "epoch_s", arrival_ns = "arrival_epoch_s")
 counted_attributes <- c("matched", "unmatched", "ambiguous", "floored")
 

@@ -145,7 +145,8 @@ cut_points <- function(x, y, limit_ns, first = 1L) {
     cut_points(x[at:n], y[at:n], limit_ns, first + at - 1L))
 }
 
-# A running median keeps edges and removes single late beacons. For up to five beacons the median spans three.
+# A running median keeps edges and removes single late beacons. The window of the median has five
+# beacons, or three if there are at most five.
 runmed_short <- function(y) as.double(stats::runmed(y, if (length(y) > 5L) 5L else 3L, endrule = "median"))
 
 # Divide the series into two straight lines with the least sum of squares, and return the row at which the second line begins.

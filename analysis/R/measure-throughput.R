@@ -146,7 +146,7 @@ sums_by_columns <- function(capture, frame, by, layer) {
   out
 }
 
-# The same sums for packets grouped by flow, or not grouped, in one pass.
+# The same sums as sums_by_columns(), in one pass, for packets that are grouped by flow or not at all.
 sums_by_flow <- function(capture, frame, by, layer) {
   flow <- if (is.null(by)) integer() else capture$flow
   sums <- window_sums(capture$t_ns, layer_bytes(capture, layer), flow, length(levels(flow)), frame)
@@ -346,7 +346,8 @@ sending_s <- function(flow, manifest) {
   min(as.double(flow$duration_s), if (left_s > 0) left_s)
 }
 
-# When the last flow of a trial stops sending, seconds since the start of traffic; Inf if a flow ends after a given number of bytes.
+# Return the time at which the last flow of a trial stops sending, in seconds since the start of traffic; Inf
+# if a flow ends after a given number of bytes.
 sending_ends_s <- function(manifest) {
   ends_s <- lapply(manifest$resolved$flows, \(flow) as.double(flow$start_s %||% 0) + (sending_s(flow, manifest) %||% Inf))
   max(unlist(ends_s))

@@ -158,7 +158,8 @@ of_series <- function(rows, of) {
   rows[!scopes %in% c("flow", "application") | flow %in% of | flow_label(flow) %in% of]
 }
 
-# Factors for the panels and the curves of each row. If the curves are flows, a quantity without a flow has the colour of the first flow.
+# Add factors that tell in which panel and on which curve each row is drawn. If the curves are flows, a
+# quantity without a flow has the colour of the first flow.
 name_panels <- function(data, chosen) {
   flows <- setdiff(unique(data$flow), "")
   if (length(flows) == 0) flows <- data$quantity[1]

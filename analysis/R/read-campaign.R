@@ -69,7 +69,8 @@ read_json <- function(path, folder) {
   )
 }
 
-# A list: `manifests` by id, each usable or list(reason = ); `states` of the manifests and of the files that they list.
+# Return a list: `manifests` (by id, the manifest, or list(reason = ) if it cannot be used), `states` of the
+# manifests and of the files that they list.
 read_manifests <- function(folder, ids, index) {
   states <- file_states(folder, manifest_path(ids))
   known <- !is.na(known_sums(states, index)) & ids %in% names(index$manifests)

@@ -69,7 +69,8 @@ distinct_factors <- function(values, factors) {
   stats::setNames(found, vapply(unique(same), \(k) paste(names(codes)[same == k], collapse = " = "), ""))
 }
 
-# All sets of up to `highest` factors by name, and the set of all factors in place of all larger sets.
+# Return all sets of up to `highest` factors, with names. If there are more factors, the set of all factors
+# stands for all larger sets.
 terms_of <- function(factors, highest) {
   sets <- unlist(lapply(seq_len(min(highest, length(factors))), \(k) utils::combn(factors, k, simplify = FALSE)), recursive = FALSE)
   names(sets) <- vapply(sets, paste, "", collapse = ":")

@@ -109,8 +109,8 @@ spread_of <- function(value) {
 #'
 #' While cwnd exceeds the receive window, `RTT = window / rate`: every byte beyond the idle path's bandwidth-delay product waits in the queue. Per part and
 #' congestion control, a line is fitted to the trials' median RTTs for receive windows from the bandwidth-delay product to that product plus the buffer. The
-#' metrics are the line's R^2, and its slope relative to the theoretical slope, 8 / rate. Window and rate are of payload bytes (the advertised window counts
-#' payload); the rate is the trials' median goodput.
+#' metrics are the line's R^2, and its slope relative to the theoretical slope, 8 / rate. Window and rate
+#' count payload bytes only, as the advertised window does. The rate is the trials' median goodput.
 #'
 #' @param campaign A campaign from [read_campaign()].
 #' @param metrics Table of trial metrics.

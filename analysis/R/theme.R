@@ -68,7 +68,8 @@ scale_levels <- function(levels, title, aesthetics = c("colour", "linetype", "sh
   )
 }
 
-# A legend above the panels, in as few rows as its text allows, filled row by row. If one row with the title is too wide, the title is above.
+# A legend above the panels, in as few rows as its text allows, filled row by row. If the title and
+# all entries do not fit into one row, the title is placed above the entries.
 wrapped_legend <- function(levels, title) {
   if (length(levels) < 2) return("legend")
   entries <- legend_entry_pt + text_width_pt(levels)

@@ -206,7 +206,7 @@ protocol_of <- function(capture, name) as.character(capture$proto[first_packet(c
 
 first_packet <- function(capture, name) match(match(name, levels(capture$flow)), as.integer(capture$flow))
 
-# The other end of a call or a game server answers at least this share of the packets.
+# A game server, or the other end of a call, answers at least this share of the packets.
 least_answering_share <- 0.05
 
 # Throughput is measured from IP packets at the receiver, over the time in which the flow's generator sends.

@@ -182,7 +182,7 @@ def drift_of(readings: Sequence[Reading]) -> Drift | None:
 
 
 def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
-    """Return bounds of the drifts that explain the readings with at most one step of the clock."""
+    """Return bounds of the drift, assuming that the clock made at most one step between the readings."""
     before, after = _even_drifts(readings), _even_drifts(readings[::-1])[::-1]
     both = [early & late for early, late in zip(before[:-1], after[1:], strict=True)] or before
     possible = [drift for drift in both if drift.possible]

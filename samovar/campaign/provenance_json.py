@@ -88,7 +88,7 @@ def _kernels(provenance: Mapping[str, Any]) -> Mapping[tuple[str, str], str]:
 def _with_testbeds(
     content: Mapping[str, Any], testbeds: Mapping[str, Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """Return `content` with the keys of the first testbed, and all others under `others`."""
+    """Return `content` with the keys of the first testbed; `others` has the keys of each further testbed."""
     (name, own), *others = testbeds.items()
     content = {**content, "testbed": name, **own}
     return {**content, "others": dict(others)} if others else content

@@ -175,7 +175,7 @@ def _slurm_words() -> list[str]:
     """Return Snakemake's options for Slurm. If Slurm has no accounting, `sacct` fails, and `squeue` is used.
 
     With these options, Snakemake first asks for the states of jobs after 10 s, and then at growing intervals
-    while no job ends. Its default of 40 s would delay each job that waits for another.
+    while no job ends. Snakemake's default of 40 s would delay each job that waits for another.
     """
     words = ["--executor", SLURM, "--slurm-init-seconds-before-status-checks", "10"]
     try:

@@ -141,8 +141,8 @@ def limits(root: Path, ctx: click.Context, incomplete: str) -> Iterable[str]:
 def _newest_plan(root: Path, ctx: click.Context) -> dict[str, Any]:
     """Return the plan.json of the campaign that the command line names.
 
-    If it names only an experiment, this is the newest campaign of the experiment. Returns an empty mapping if
-    the campaign does not exist.
+    If the command line names only an experiment, the newest campaign of the experiment is used. Returns an
+    empty mapping if the campaign does not exist.
     """
     results, name = _results(root), str(ctx.params.get("campaign") or ctx.params.get("a") or _experiment(ctx))
     if not name:

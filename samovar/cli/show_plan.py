@@ -136,7 +136,7 @@ REASONS_TO_RUN: Mapping[str, str] = {
 
 
 def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iterator[str]:
-    """Yield the campaign that a plan resumes, and how many trials are done, to run, and no longer used."""
+    """Yield lines with the campaign that a plan resumes, and the numbers of done, open and unused trials."""
     comparison, kept = resume.comparison, "kept but not analysed"
     if resume.folder is None:
         yield f"new campaign: {counted(len(comparison.runs), 'trial')} to run"

@@ -178,8 +178,8 @@ class PartExplainer:
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
         """Return the value of the factor that sets a key, and the texts of the factor's levels.
 
-        If no factor sets the key, both are empty. If a trial's levels are given, the value is that of the
-        trial's level, and the texts are empty.
+        If no factor sets the key, both are empty. If the levels of a trial are given, the
+        value of the trial's level is returned, without texts.
         """
         factor = self.model.factors.get(key) or next(iter(self.setters.get(key, ())), None)
         if factor is None:

@@ -39,9 +39,10 @@ class _Entry(BaseModel):
 class Quantity(_Entry):
     """A quantity of a flow that can be recorded, such as its cwnd. `what` is its name in messages.
 
-    `at` is where it must be recorded: at the flow's sender, at either or both of its ends, or at the
-    bottleneck's router. `sources` are the loggers that record it; `capture` among them means a packet
-    capture. If `at` is `flow`, the flow's own generator records the quantity, and `sources` are generators.
+    `at` is where the quantity must be recorded: at the flow's sender or receiver, at either end, at both
+    ends, or at the bottleneck's router. `sources` are the loggers that record it; `capture` among them means
+    a packet capture. If `at` is `flow`, the flow's own generator records the quantity, and `sources` are
+    generators.
     `caption` is its name in captions of figures; the name of the logger is added there.
     """
 

@@ -40,7 +40,7 @@ ENDS = ("sender", "receiver")
 class StepTime:
     """The duration of a step.
 
-    It is the median of `measured` earlier steps on a testbed, or an assumption if `measured` is 0.
+    `seconds` is the median of `measured` earlier steps on a testbed, or an assumption if `measured` is 0.
     """
 
     seconds: float

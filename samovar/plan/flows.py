@@ -259,7 +259,7 @@ def limits_of(
 
 
 class Ends(NamedTuple):
-    """When a flow, or the traffic as a whole, is expected to end and when it must have ended, in seconds."""
+    """The times in seconds by which a flow, or the whole traffic, is expected to end and must have ended."""
 
     end_s: float
     deadline_s: float

@@ -98,9 +98,10 @@ class PartContext:
 class TreatmentValues:
     """The values of a part's keys and of its hosts' settings in one treatment and replicate.
 
-    `read` has the indices of the factors whose levels were used. `random` becomes true when the replicate is
-    used, on which random values depend. Methods whose name ends in `_amount` return formulas unevaluated; all
-    others evaluate them. PlanError is raised for a formula that has no value in the treatment.
+    `read` has the indices of the factors whose levels were used. `random` becomes true when `replicate` is
+    read, because random values depend on the replicate. Methods whose name ends in `_amount` return formulas
+    unevaluated; all others evaluate them. PlanError is raised for a formula that has no value in the
+    treatment.
     """
 
     def __init__(self, context: PartContext, row: Row, replicate: int = 1) -> None:
@@ -198,7 +199,7 @@ class TreatmentValues:
         return value if direction != "up" or both or (key in QUEUE and self._shapes_both()) else None
 
     def path_class(self, one: keys.PathClass, key: str) -> Any:
-        """Return the value of a key of a class, one value or one per direction; None if it is not set."""
+        """Return the value of a key of a path class, single or per direction; None if the key is not set."""
         own, exclusive = one.value(key), DELAYS if key in DELAYS else ()
         amount = self._level(f"path.classes.{one.label}.{key}", own, exclusive)
         where = f"path.classes: {key}"

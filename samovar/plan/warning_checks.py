@@ -54,7 +54,7 @@ def _check(message: str, **view: Callable[[Any], Hashable] | None) -> Callable[[
     return register
 
 
-# The values that checks depend on, as keys for their views
+# Functions for the views of checks: they return the values on which a check depends
 
 
 def _of_path(*names: str) -> Callable[[PathPlan | None], Hashable]:

@@ -286,7 +286,7 @@ class TrialScripts:
 
         The host applies stop rules that concern only its own clients. The controller applies the other rules;
         the host reports the end of each client that such a rule waits for. The commands in `starts` run
-        before the watch.
+        before the script starts to watch the programs.
         """
         flows = [ends for ends in self.flows if ends.client_host == host]
         clients = [ends.name("client") for ends in flows]

@@ -68,7 +68,7 @@ def checked_pattern(text: str) -> str:
 
 
 def lasting_commands(patterns: Iterable[str]) -> list[str]:
-    """Return patterns of the commands that start lasting commands, and of those that signal them."""
+    """Return the patterns of the commands that start and that signal the lasting commands in `patterns`."""
     commands = []
     for pattern in patterns:
         program = pattern.removeprefix(_NICE).split(" ")[0]

@@ -48,7 +48,7 @@ class Change:
     """A metric of one treatment in A and B: medians over `n` pairs, the change and its interval.
 
     `ratio` is None unless all values of A are positive. `changed` tells whether the interval excludes a ratio
-    of 1, or a difference of 0 without a ratio. `changed` is None without an interval, which
+    of 1 or, if there is no ratio, a difference of 0. `changed` is None without an interval, which
     needs at least three pairs.
     """
 

@@ -183,8 +183,9 @@ def _about(part: object, sections: Sequence[Section]) -> Section:
 def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
     """Return the figures or tables that a section names, with the paths of their files in the study's folder.
 
-    A section that names no outputs shows the outputs of its part that no other section names. An output of
-    a part without such a section is shown by the campaign's first section that names no outputs.
+    A section that names no outputs shows the outputs of its part that no other section names. If a part
+    has no such section, its outputs that no section names are shown by the campaign's first section that
+    names no outputs.
     """
     made: dict[str, Json] = {}
     for output in one.document[kind]:

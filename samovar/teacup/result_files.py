@@ -61,7 +61,7 @@ class Stream:
 
     @property
     def flow(self) -> tuple[str, str, str, int]:
-        """The key of a flow: protocol, hosts, port. Streams of several trials with one key are one flow."""
+        """The key of a flow: protocol, hosts, port. Streams with equal keys are one flow in all trials."""
         return self.protocol, self.sender, self.receiver, min(self.ports)
 
     @property

@@ -71,7 +71,7 @@ def evaluate(node: ast.expr, names: Mapping[str, Value]) -> Value:
 
 
 def parse(text: str, file: str, mode: str = "exec") -> Any:
-    """Return the syntax tree of a text; raises DefinitionError without the text (it can have passwords)."""
+    """Parse a text into a syntax tree. A DefinitionError omits the text, because it can contain passwords."""
     try:
         return ast.parse(text, mode=mode)
     except SyntaxError as error:

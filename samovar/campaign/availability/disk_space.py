@@ -130,7 +130,7 @@ class DiskReserve:
             raise CampaignError(f"{folder}: cannot be written: {error.strerror}") from error
 
     def fail(self, error: BaseException) -> None:
-        """Store the error of a failed write, and remove the file, so that the error can be recorded."""
+        """Store the error of a failed write; remove the reserve file, so that the error can be recorded."""
         self.lost = self.lost or str(error)
         self.release()
 

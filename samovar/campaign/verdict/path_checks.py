@@ -139,8 +139,8 @@ def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
 
     Bytes are compared, or packets if an access point of a lab's WLAN is downstream, because the WLAN's logger
     does not count the bytes of dropped frames. The check is skipped if offloads are on, because a queue
-    counts a super-packet as one packet. Packets that are still queued when the queue's counter is read arrive
-    later, so captures may have more of them.
+    counts a super-packet as one packet. Captures may contain more packets than the queue's
+    counter, because packets that are still queued when the counter is read arrive later.
     """
     resolved, path, share = evidence.resolved, evidence.resolved.path, evidence.policy.thresholds.bottleneck
     span = evidence.counters.get(path.router) if path is not None else None

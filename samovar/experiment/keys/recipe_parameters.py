@@ -43,7 +43,7 @@ _INTERNAL_OF: Mapping[str, frozenset[str]] = {
 def parse_type(text: str) -> str:
     """Read the type of a parameter in a recipe's header. Raises UnitError for a misspelt type.
 
-    A type that resembles no known one, such as `list of interfaces`, is a description of a text.
+    A type unlike any known one, such as `list of interfaces`, is accepted as the description of a text.
     """
     if text not in PARAMETER_TYPES and nearest(text, PARAMETER_TYPES):
         raise UnitError(f"{unknown('type', text, PARAMETER_TYPES)}, or a description of a text")

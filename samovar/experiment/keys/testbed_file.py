@@ -438,7 +438,7 @@ def access_point(testbed: Testbed, link: str) -> str | None:
 
 
 def hosts_of(testbed: Testbed, *names: str) -> tuple[str, ...]:
-    """Return the hosts that names mean: a host, or all hosts of a plural role such as senders."""
+    """Return the hosts with these names; the plural of a role, such as senders, stands for all its hosts."""
     return tuple(host for name in names for host in testbed.hosts_by_name.get(name, ()))
 
 

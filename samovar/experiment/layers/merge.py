@@ -147,7 +147,7 @@ def _change_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
 
 
 def _is_complete(key: str, change: Node) -> bool:
-    """Return whether a change by name has the key that new entries need."""
+    """Return whether a change has the key that a new entry needs: `generator` of a flow, `at` of a logger."""
     return isinstance(change, Map) and LISTED[key][1] in change
 
 

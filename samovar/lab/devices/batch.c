@@ -122,7 +122,7 @@ static void ask(unsigned tail, unsigned number) {
   entry->off = UINT64_MAX; /* at the file's current position */
   entry->addr = (uint64_t)(uintptr_t)slot->bytes;
   entry->len = (unsigned)slot->length_bytes;
-  /* With O_NONBLOCK alone, the read would wait for a frame. */
+  /* Without RWF_NOWAIT, the read would wait for a frame, although the TAP was opened with O_NONBLOCK. */
   if (!slot->writes && !ring.cannot_refuse) entry->rw_flags = RWF_NOWAIT;
 }
 

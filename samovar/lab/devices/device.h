@@ -13,7 +13,7 @@ enum { MOST_PORTS = 65, LARGEST_FRAME = 65536, READS = 32 };
 
 struct frame {
   struct frame *next;
-  int64_t t_ns; /* arrival; beyond the medium, the time at which it is delivered */
+  int64_t t_ns; /* time of arrival; once the frame has left the medium, time of delivery */
   size_t length_bytes; /* of the Ethernet frame, without FCS */
   ssize_t written_bytes; /* result of the write to the other host */
   int from, to, category; /* ports and access category of a wireless network */

@@ -172,7 +172,8 @@ static void deliver(struct wlan *wlan, int port, struct frame *frame) {
 }
 
 /* Clauses 9.2.4 and 9.2.8: a frame without an ACK is repeated with twice the contention window, until the limit of tries.
- * If only the ACK was lost, the receiver ignores the repeated frames, and gets the frame when its sender is done with it. */
+ * If only the ACK was lost, the receiver ignores the repetitions, and the frame is delivered when its sender
+ * stops trying. */
 static void back_off(struct wlan *wlan, struct contender *from, int is_done) {
   const struct access *access = access_of(wlan, from);
   struct frame *frame = from->waiting.first;
@@ -203,8 +204,8 @@ static void end_try(struct wlan *wlan, struct contender *from) {
   back_off(wlan, from, wlan->confirmed || for_all);
 }
 
-/* Clause 9.9.1.3: where two categories of a port would send, the one of higher priority does; the other one backs off as
- * after a collision. */
+/* Clause 9.9.1.3: if two categories of a port would send in the same slot, only the one of higher priority
+ * sends. The other one backs off as after a collision. */
 static int is_outranked(const struct wlan *wlan, const struct contender *from) {
   const struct contender *end = wlan->contender + wlan->contenders;
   for (const struct contender *other = from + 1; other < end && other->port == from->port; other++)

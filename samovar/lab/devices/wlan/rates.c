@@ -3,7 +3,9 @@
 #include "wlan.h"
 
 enum { SUCCESSES_TO_RISE = 10, FAILURES_TO_FALL = 2, SAMPLED_ONE_IN = 10, FRAMES_TO_REFUSE = 4, USUAL_BYTES = 1500 };
-enum { TRIES = 4, MORE_TRIES = 7, MOST_TRIES = 11 }; /* at a sampled or best rate, the next lower one, and the one below */
+/* Numbers of tries after which the rate of a frame falls: to the next lower one, to the one below it, and to
+ * the lowest. */
+enum { TRIES = 4, MORE_TRIES = 7, MOST_TRIES = 11 };
 #define REFUSED_NS (10 * SECOND_NS)
 #define MEMORY 0.95 /* weight of earlier frames in a moving mean */
 

@@ -51,7 +51,7 @@ struct contender {
   int port, category;
   struct queue waiting;
   int64_t queued; /* frames waiting, including the one on the medium */
-  int64_t slot; /* the slot in which it may send, after idle_ns: the rest of its backoff */
+  int64_t slot; /* number of the slot in which it may send, counted from idle_ns: the rest of its backoff */
   int window, retries;
   int was_received; /* the first frame was received, but its ACK was lost */
   int sends, uses_rts, rate; /* the present try */
