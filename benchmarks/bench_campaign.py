@@ -126,7 +126,7 @@ def forgotten(folder: Path) -> Path:
 
 
 class Way(Enum):
-    """How trials are shared out; one process decodes a capture with a thread per processor."""
+    """How trials are divided among processes; a single process decodes with one thread per processor."""
 
     ALONE = "one processor"
     THREADS = "two processors, one process"
@@ -155,7 +155,7 @@ def held_to(processors: int) -> Iterator[None]:
 
 
 def loop_gain() -> float:
-    """Return how much more two processes do than one in the same time, of something that only computes."""
+    """Return the speed-up of two processes over one, for a loop that only computes."""
     print(f"{time.strftime('%H:%M:%S')} a plain loop", file=sys.stderr, flush=True)
     taken_s: dict[int, list[float]] = {1: [], 2: []}
     for count in (1, 2, 2, 1):

@@ -1,4 +1,4 @@
-"""What Slurm and Snakemake add to jobs: on two and four nodes that are emulated on this computer.
+"""Measure the time that Slurm and Snakemake add to jobs, on two and four nodes emulated on this computer.
 
     python benchmarks/bench_cluster.py [--append FILE] [--trials N]
 

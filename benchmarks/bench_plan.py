@@ -1,11 +1,12 @@
 """How fast 10,000 and 100,000 trials are planned, compared with a plain script that makes as many.
 
-Run by `make bench`; each case in a process of its own, so that its peak of memory is its own:
+Run by `make bench`. Each case runs in a process of its own, so that its peak memory is measured separately:
 
     python benchmarks/bench_plan.py [--append benchmarks/results.md]
 
-The naive peer makes what any script would: itertools.product, a dictionary for each trial, the SHA-256 of its
-JSON as its id, one shuffle a block. It resolves nothing: no hosts, addresses, ports, deadlines or formulas.
+The naive script does what any script would do: it uses itertools.product, makes a dictionary for each trial
+with the SHA-256 of its JSON as id, and shuffles each block once. It resolves nothing: no hosts,
+addresses, ports, deadlines or formulas.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def multiply(source: Path, target: Path, trials: int) -> None:
 
 
 def _copies(ran: list[Row]) -> Iterator[tuple[Row, Row]]:
-    """Yield trials that ran, each with the trial that a copy of it is to be, round after round."""
+    """Yield pairs of a trial that ran and its copy, endlessly; each round has higher replicate numbers."""
     most = max(row[2] for row in ran)
     for turn in count():
         for row in ran:
@@ -70,7 +70,7 @@ def _write_plan(target: Path, plan: Mapping[str, Any], rows: list[Row]) -> None:
 
 
 def _copy_trial(source: Path, target: Path, row: Row) -> Iterator[Entry]:
-    """Copy a trial, which is not synced to disk, and yield the events of the journal about it."""
+    """Copy a trial without syncing the copy to disk, and yield the journal's events about the copy."""
     id_, _, replicate, block = row
     place = target / "trials" / id_
     rewritten = shutil.ignore_patterns("SHA256SUMS", "manifest.json")

@@ -129,7 +129,8 @@ hash_of_code <- function(functions, texts) {
 }
 
 # Names of the functions and constants of the package that a function refers to, directly or not. Compiled code is excluded, because it contains
-# addresses. Only names that are reached are evaluated, because evaluating a ggproto object loads ggplot2 (0.7 s).
+# addresses. Only names that the function refers to are evaluated, because evaluating a
+# ggproto object loads ggplot2 (0.7 s).
 reached_from <- function(name, space) {
   own <- ls(space, all.names = TRUE)
   found <- character()

@@ -113,9 +113,9 @@ collapse_cause <- function(i, j, x) {
 #' one packet is subtracted.
 #'
 #' For a drop-tail queue of N packets that is drained by a token bucket, both methods are exact to one packet. The last accepted packet waits between N - 1 and
-#' N service times, because the head of the queue waits in it for its tokens; and cwnd grows by whole packets. If packets reach the queue in bursts of b packets
-#' (because of a busy host or a coarse timer), the queue overflows when its mean length is still up to b packets below N. Both methods then give this mean
-#' length, which is also the mean backlog in the queue samples of that round trip.
+#' N service times, because the first packet of the queue stays there while it waits for its tokens. Also, cwnd grows by whole
+#' packets. If packets reach the queue in bursts of b packets (because of a busy host or a coarse timer), the queue overflows when its mean length is still
+#' up to b packets below N. Both methods then give this mean length, which is also the mean backlog in the queue samples of that round trip.
 #'
 #' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'
@@ -123,7 +123,7 @@ collapse_cause <- function(i, j, x) {
 #' @param samples The TCP_INFO samples of these cycles.
 #' @param rtt Packet-pair RTTs in order of `t_s` (time of the answer, as in `samples`), `rtt_ms`, `arrival_s` (arrival of the
 #'   packet at the receiver, on its clock).
-#' @param arrivals Packets in the direction of the data at the receiver, of all flows of the link: `t_s` (as `arrival_s`), `ip_bytes`.
+#' @param arrivals Packets that arrived at the receiver, in the direction of the data, of all flows of the link: `t_s` (as `arrival_s`), `ip_bytes`.
 #' @param rtt_min_ms RTT of the idle path.
 #' @param mtu_bytes MTU of the path.
 #' @param every_packet Whether `samples` are records of every packet, as from SIFTR. Samples taken at intervals mostly show cwnd as it was

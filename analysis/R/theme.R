@@ -79,7 +79,8 @@ wrapped_legend <- function(levels, title) {
   ggplot2::guide_legend(nrow = ceiling(length(entries) / columns), byrow = TRUE, title.position = if (above) "top")
 }
 
-# Figures of 6.3 in have panels of about 5.5 in; a legend starts at their left edge.
+# In figures that are 6.3 inches wide, panels are about 5.5 inches wide; a legend starts at the left edge of
+# the panels.
 legend_width_pt <- 5.5 * 72
 legend_entry_pt <- 18 + 2 * 5.5 # of each entry: the key, and the space on both sides of its text
 

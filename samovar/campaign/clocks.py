@@ -37,7 +37,7 @@ class Reading:
     took_s: float
 
     def bounds(self, now_s: float) -> tuple[float, float]:
-        """Return the lower and the upper bound of the present offset by this reading, in seconds."""
+        """Return the lower and upper bound, in seconds, of the present offset according to this reading."""
         error_s = self.error_s + DRIFT * abs(now_s - self.t_s)
         return self.offset_s - error_s, self.offset_s + error_s
 

@@ -295,7 +295,7 @@ def _analyse_campaign(
 def _part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
     """Return the trials to analyse: those in `pick`, otherwise those that the campaign's runs picked.
 
-    Returns None, for all trials, if neither `pick` nor the runs picked any.
+    Returns None, which means all trials, if `pick` is empty and the runs did not pick trials.
     """
     from samovar.analyse import AnalysedPart
     from samovar.campaign import read_plan, read_state

@@ -79,7 +79,7 @@ def campaigns(root: Path, ctx: click.Context, incomplete: str) -> list[str]:
     results = _results(root)
     if "/" in incomplete:
         return sorted(str(plan.parent.relative_to(results)) for plan in results.glob("*/*/plan.json"))
-    # One plan shows that a folder has campaigns, and not studies or comparisons.
+    # A plan.json in any subfolder shows that the folder contains campaigns, not studies or comparisons.
     return sorted(path.name for path in results.glob("*") if next(path.glob("*/plan.json"), None))
 
 

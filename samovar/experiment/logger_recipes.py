@@ -26,8 +26,8 @@ def recorders_by_system(
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the recipes that record a quantity, by system, each system's default recipe first.
 
-    The result covers all operating systems, and those in `systems`, which may be releases such as freebsd-11.
-    Systems without a recipe for the quantity are left out.
+    The result covers all operating systems, and the entries of `systems`, which may be releases such as
+    freebsd-11. Systems without a recipe for the quantity are left out.
     """
     every = dict.fromkeys((*OPERATING_SYSTEMS, *systems))
     found = {os: catalogue.quantities(os).get(quantity, ()) for os in every}

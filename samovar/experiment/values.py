@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Buffer:
-    """The size of a queue in packets or bytes, whichever the file gives. A size from a formula has both."""
+    """The size of a queue in packets or bytes, whichever the file gives. A formula gives both."""
 
     packets: int | None
     bytes: int | None

@@ -57,8 +57,8 @@ class StepTime:
 class Repeats:
     """Attempts that had to be repeated in earlier campaigns.
 
-    The `attempts` repeated attempts took `lost_s` seconds in total, the final attempts at the `trials` trials
-    `counted_s` seconds.
+    `attempts` is the number of repeated attempts, which took `lost_s` seconds in total. The final attempts of
+    `trials` trials took `counted_s` seconds.
     """
 
     attempts: int = 0

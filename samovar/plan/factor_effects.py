@@ -28,8 +28,8 @@ class EqualLevels(NamedTuple):
     """Levels of a factor that give equal trials.
 
     `of` is the number of combinations of the other factors' levels, and `combinations` is the number of those
-    in which the trials are equal. `rows` is an example: two treatments with equal trials that differ in this
-    factor only.
+    in which the trials are equal. `rows` is an example: two treatments that differ only in this factor and
+    give equal trials.
     """
 
     levels: tuple[int, ...]

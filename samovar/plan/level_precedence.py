@@ -243,12 +243,12 @@ class TreatmentValues:
         return self.evaluate(amount, f"flow {flow.label}: arrivals: {key}")
 
     def flow_parameters(self, flow: keys.Flow, host: str) -> dict[str, str]:
-        """Return the parameters of the generator of a flow that sends from a host."""
+        """Return the parameters of a flow's generator; `host` is the host that sends."""
         recipe = ("generator", self.flow_amount(flow, "generator"), host)
         return self._parameters(f"traffic.{flow.label}", flow.parameters, self._declared(*recipe), recipe)
 
     def declares(self, flow: keys.Flow, key: str, host: str) -> bool:
-        """Return whether the generator of a flow that sends from a host has a parameter."""
+        """Return whether a flow's generator has the parameter `key`; `host` is the host that sends."""
         return key in self._declared("generator", self.flow_amount(flow, "generator"), host)
 
     def transport(self, flow: FlowPlan) -> str:

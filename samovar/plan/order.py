@@ -8,10 +8,11 @@ unchanged.
 Treatments between which a host must reboot, according to the headers of setting recipes, belong to different
 whole plots. Within a whole plot, treatments between which an interface must be reset belong to different
 smaller plots. Settings that are costly to change are thus changed least often. If different treatments need
-changes of different hosts, the plots of some hosts are nested within those of others. Whole plots are
-shuffled, and so are the treatments within each plot (a split-plot design; Box, Hunter and Hunter, Statistics
-for Experimenters, 2nd ed., section 9.1). All blocks of a whole plot run before the next whole plot, so that
-hosts reboot only once for each level that needs a reboot.
+changes of different hosts, the plots in which some hosts keep their settings are nested within the plots in
+which other hosts keep theirs. Whole plots are shuffled, and so are the treatments within each plot (a
+split-plot design; Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., section 9.1). All blocks of
+a whole plot run before the next whole plot, so that hosts reboot only once for each level that needs a
+reboot.
 """
 
 from __future__ import annotations
@@ -138,8 +139,8 @@ def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hasha
 def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
     """Return a column for each set of hosts that change together; the first set changes least often.
 
-    For up to MOST_NESTINGS_TRIED sets, the order is the one with the fewest changes of hosts. More sets are
-    ordered by their numbers of states, fewest first.
+    For up to MOST_NESTINGS_TRIED sets, the order is the one with the fewest changes of hosts. If there
+    are more sets, those with fewer states come first.
     """
     weights = Counter[tuple[int, ...]]()
     for column in hosts:

@@ -220,7 +220,7 @@ def _keys(part: Treatments, view: View) -> Iterable[Hashable]:
 
 
 class DesignError(PlanError):
-    """The treatments of a part cannot be planned; `place` has the nested keys at fault."""
+    """The treatments of a part cannot be planned; `place` is the path of keys to the error."""
 
     def __init__(self, part: str, place: tuple[str, ...], message: str) -> None:
         self.part, self.place = part, place

@@ -1,4 +1,4 @@
-"""Checks that warn about treatments: one function each, with its message and the values it depends on."""
+"""Checks that warn about treatments: each has a function, a message, and the values that it depends on."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _shaped(path: PathPlan | None) -> frozenset[str]:
 
 
 def _run_check(check: TreatmentCheck, trials: Trials, catalogue: RecipeCatalogue) -> Mapping[str, str]:
-    """Run a check once for each group of treatments with equal inputs for it; return warnings by part."""
+    """Run a check once for each group of treatments that give it equal inputs; return warnings by part."""
     found: dict[str, list[tuple[Group, str]]] = {}
     for group in trials.groups(check.view):
         details = check.find(group.resolved, catalogue)

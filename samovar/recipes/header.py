@@ -1,4 +1,4 @@
-"""The typed header of a recipe: YAML between its first line `{#---` and a line `---#}`."""
+"""The typed header of a recipe: YAML between the recipe's first line, `{#---`, and the line `---#}`."""
 
 from __future__ import annotations
 

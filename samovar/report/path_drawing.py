@@ -119,7 +119,7 @@ def _boxes(columns: Mapping[str, int], ports: Sequence[Port], gaps: Mapping[str,
 
 
 def _draw_gap(gap: int, links: Sequence[Link], boxes: Mapping[str, HostBox]) -> list[Json]:
-    """Return the links between two columns: each is a joint with a line to each of the link's ports.
+    """Return the links between two columns. Each has a joint, from which lines lead to all ports of the link.
 
     Lines must not cross. So if several links share a host, a link that leads further from the middle has its
     joint nearer to the shared host.

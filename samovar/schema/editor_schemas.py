@@ -216,7 +216,10 @@ class ExperimentSchema:
         yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, types.Form.PER_HOST)
 
     def _keys(self, owner: str) -> Iterator[LevelTarget]:
-        """Yield the targets of an owner such as `path`. Those of `traffic.FLOW` (any flow) are patterns."""
+        """Yield the keys of an owner such as `path` that levels may set, as targets.
+
+        The names of the targets of `traffic.FLOW` (any flow) are patterns.
+        """
         for name, key in keys.varied_keys(owner).items():
             if key.type is None:
                 continue

@@ -151,7 +151,7 @@ class Page:
 
 
 def _type_words(value_type: types.ValueType) -> str:
-    """Return a type's name or its choices, and its form, such as `, or a list`."""
+    """Return a type's choices, or else its name, followed by the text of its form, such as `, or a list`."""
     form = value_type.form.value.removeprefix("one value")
     if value_type.choices:
         return _quoted(value_type.choices) + form

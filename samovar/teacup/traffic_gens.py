@@ -159,7 +159,7 @@ def _ends(config: Configuration, entry: TeacupEntry, argument: str) -> list[tupl
 
 
 def _targets(config: Configuration, entry: TeacupEntry, kind: Generator, generator: str) -> Iterator[Target]:
-    """Yield a target for each key of a flow that an entry of traffic_gens determines."""
+    """Yield a Target for each key that an entry of traffic_gens sets in its flow."""
     default = config.number("duration", 30)
 
     def duration(names: Names) -> str:

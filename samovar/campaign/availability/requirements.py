@@ -62,7 +62,7 @@ class HostNeeds:
 
     @property
     def probed_programs(self) -> frozenset[str]:
-        """The programs to look for on the host: those that trials need or that replacements would need."""
+        """The programs to look for on the host: those that trials or their replacement recipes need."""
         others = {need for every in self.alternatives.values() for one in every for need in one.needs}
         return self.names("program") | {need.name for need in others if need.what == "program"}
 

@@ -51,7 +51,7 @@ class WindowProbe:
 
 
 def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
-    """Return a probe for each pair of addresses whose receive window may need a fitted buffer."""
+    """Return a probe for each pair of addresses whose flows may need buffers fitted to the window."""
     probes: dict[tuple[str, str], WindowProbe] = {}
     for flow, recipe in ((ends.flow, ends.recipe) for ends in scripts.flows):
         window_bytes = scripts.resolved.window_bytes(flow)

@@ -157,7 +157,7 @@ def _check_device_path(part: PartToCheck, path: keys.NetworkPath) -> None:
 
 
 def _check_flows(part: PartToCheck) -> None:
-    """Report `every` at entries of `traffic` that are a single flow."""
+    """Report an error for the key `every` in entries of `traffic` that are a single flow."""
     for index, flow in enumerate(part.model.traffic):
         varies = f"traffic.{flow.label}.count" in part.setters
         number = keys.number_of(flow, part.testbed) if part.testbed else flow.count

@@ -221,7 +221,7 @@ def _beyond_links(one: PartValue, testbed: keys.Testbed, hosts: Iterable[str]) -
 
 
 def setting_parameters(catalogue: keys.RecipeCatalogue, *systems: str) -> dict[str, keys.ParameterInfo]:
-    """Return those parameters of setting recipes that files may set on these systems.
+    """Return the parameters that files may set, from all recipes of kind `setting` for these systems.
 
     Each is named RECIPE.PARAMETER.
     """

@@ -404,7 +404,7 @@ class Testbed(SourceFile):
             return USER_MODE_MTU
         if entry and entry.wlan:
             return LARGEST_WLAN_MTU
-        # without other hosts, two machines are connected by sockets
+        # two machines at a link without other hosts are connected by sockets
         has_taps = machines and not len(machines) == len(at_link) == 2
         return LARGEST_TAP_MTU if has_taps or (entry and entry.adapter) else None
 

@@ -118,7 +118,7 @@ class _Reuse:
         return _only_known("key of a fragment", fragment, FRAGMENT_KEYS, self.problems)
 
     def _used_by(self, tree: Map) -> Iterator[Map]:
-        """Yield the fragments that a mapping uses, in order, each merged over those that it uses itself."""
+        """Yield the fragments that a mapping uses, in order, each merged over the fragments it uses."""
         use = tree.get("use")
         if isinstance(use, Seq) and not use:
             self._refuse(use.position, "use: is empty; it needs at least one fragment")

@@ -32,7 +32,7 @@ struct key {
   double least, most, usual;
 };
 
-/* A device, as its program describes it to the parts that all devices share. */
+/* The description of a device that its program gives to the code that all devices share. */
 struct device {
   const char *name, *folder;
   const struct key *keys;

@@ -83,7 +83,7 @@ void read_orders(int orders) {
 
 int open_orders(void) {
   char path[512];
-  umask(0); /* users of the hosts may change the settings, like those of a real device */
+  umask(0); /* users of the hosts may change the settings, as on a real device */
   snprintf(path, sizeof path, "%s/truth", device.folder);
   if (mkfifo(path, 0666) && errno != EEXIST) die(path);
   snprintf(path, sizeof path, "%s/orders", device.folder);

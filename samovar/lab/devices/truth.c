@@ -41,8 +41,9 @@ static void flush_truth(void) {
   }
 }
 
-/* Convert a time of the monotonic clock to that of the hosts' clock. Their offset is measured every tenth of a second, and used
- * if the measurement was not interrupted: times are as exact as the schedule, however late this process runs. */
+/* Convert a time of the monotonic clock to that of the hosts' clock. The offset between the two clocks is
+ * measured every tenth of a second, and used if the measurement was not interrupted. So recorded times are as
+ * exact as the schedule, however late this process runs. */
 static int64_t realtime_ns(int64_t now_ns) {
   static int64_t apart_ns, error_ns = NEVER_NS, look_again_ns;
   if (now_ns < look_again_ns) return now_ns + apart_ns;

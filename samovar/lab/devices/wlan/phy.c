@@ -14,7 +14,8 @@ int is_ofdm(int rate) { return symbol_bits[rate] > 0; }
 
 int lowest_rate(const struct phy *phy) { return __builtin_ctz(phy->rates); }
 
-/* Table 7-37: the default parameters of EDCA. DIFS has two slots after SIFS, AIFS those of the category. */
+/* Table 7-37: the default parameters of EDCA. DIFS is SIFS and two slots; AIFS is SIFS and the slots of the
+ * category. */
 static struct access edca_access(int category, int window) {
   static const int aifs_slots[CATEGORIES] = {7, 3, 2, 2};
   int divisor = category == VOICE ? 4 : category == VIDEO ? 2 : 1;
