@@ -140,7 +140,9 @@ class BootSettings:
     def _fail(self, host: str, differences: Sequence[StateComparison]) -> None:
         id_, texts = self._saved[host][0].id, [str(one) for one in differences]
         self._context.note("restore-failed", id=id_, host=host, differences=texts, lasting=True)
-        raise TestbedError(_message(host, f"cannot be restored to their state before trial {id_}", differences))
+        raise TestbedError(
+            _message(host, f"cannot be restored to their state before trial {id_}", differences)
+        )
 
     def _read(self, host: str, scripts: TrialScripts) -> dict[str, str]:
         return self._run(host, "read lasting", scripts.read(host, True))
