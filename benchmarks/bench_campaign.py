@@ -4,10 +4,10 @@ Run by `make bench`, on copies of the trials of a real campaign:
 
     python benchmarks/bench_campaign.py [--append FILE] [--from CAMPAIGN] [--parallel N] [--trials N]
 
-All is measured in one run, each case by an R process of its own, one by `fab analyse` from start to end. The
-current step is printed on standard error. If other programs keep the machine busy, as the printed load shows,
-only CPU time is meaningful, because wall time then depends on those programs. To show how
-much two processes can gain at all, a plain loop is timed too: by itself, and in two processes at once.
+All cases are measured in one run. Each case has its own R process, except one case, which is `fab analyse`
+from start to end. The current step is printed on standard error. If other programs keep the machine busy, as
+the printed load shows, only CPU time is meaningful, because wall time then depends on those programs. To show
+how much two processes can gain at all, a plain loop is timed too: by itself, and in two processes at once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LONGEST_S = 300.0
 
 @dataclass(frozen=True)
 class Spent:
-    """What a command took: wall and CPU in seconds, its largest process in MB; and what it said."""
+    """A command's wall and CPU time in seconds, the memory of its largest process in MB, and its output."""
 
     wall_s: float
     cpu_s: float
@@ -69,7 +69,7 @@ class Spent:
 
 
 def spend(what: str, command: Sequence[str]) -> Spent:
-    """Run a command; raises SystemExit with its words when it fails or takes too long."""
+    """Run a command; raises SystemExit with the command's output if it fails or takes too long."""
     print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
     environment = {"R_LIBS": str(ROOT / ".rlib"), **os.environ, "LC_ALL": "C.UTF-8"}
     with tempfile.TemporaryFile("w+", errors="replace") as words:

@@ -2,8 +2,8 @@
 
     python benchmarks/bench_cluster.py [--append FILE] [--trials N]
 
-Needs Debian's slurmctld, slurmd and munge, the extra `cluster`, and root. Jobs that only sleep show what a
-job costs beside its work; the measuring of copies of a recorded campaign shows jobs that work. The emulated
+Needs Debian's slurmctld, slurmd and munge, the extra `cluster`, and root. Jobs that only sleep show the
+overhead of a job. The other jobs compute: they measure copies of a recorded campaign. The emulated
 nodes share the processors of this computer, so more nodes than processors do not speed up jobs that compute.
 """
 

@@ -122,7 +122,7 @@ def measured(kernel: str, replicates: int, uml: Path | None) -> list[str]:
 
 
 def checkout(folder: Path, kernel: str, replicates: int, uml: Path | None) -> Controller:
-    """Lay out a checkout with the recipes of this one, its lab and an experiment."""
+    """Create a project folder with the recipes and the lab of this checkout, and an experiment."""
     (folder / "templates").symlink_to(ROOT / "templates")
     for place in ("hosts", "experiments"):
         (folder / place).mkdir()

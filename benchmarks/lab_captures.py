@@ -3,8 +3,8 @@
     python benchmarks/lab_captures.py
 
 They are kept in .stamps/bench, which git ignores, and made once: remove the folder for new ones. The lab uses
-the machine's own kernel, which is the fastest, and its path has no rate limit. Where there can be no such
-lab, nothing is left there and the benchmarks read what make_capture.R writes.
+the machine's own kernel, which is the fastest, and its path has no rate limit. If no such
+lab is possible, the folder has no captures and the benchmarks read what make_capture.R writes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def samovar(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def keep(folder: Path) -> bool:
-    """Move the trial's captures to where the benchmarks look; say whether they were there and long enough."""
+    """Move the trial's captures to the benchmarks' folder; return whether all exist and are large enough."""
     for manifest in (folder / "results" / "captures" / "latest" / "trials").glob("*/manifest.json"):
         found = captures_of(manifest)
         if set(found) == set(ENDS):

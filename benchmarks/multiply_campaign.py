@@ -4,7 +4,7 @@
 
 Each treatment gets more replicates: copies of the traces of a trial that ran. A copy has the id that such a
 replicate would have (the hash in an id does not depend on the replicate). Plan, manifests, checksums and
-journal are written anew to say so.
+journal are rewritten to match the copies.
 The traces are not changed: measuring a copy gives the same results and takes the same time. The traces are
 hard links where the file system permits.
 """

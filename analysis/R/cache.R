@@ -7,7 +7,8 @@ sha256_texts <- function(texts) as.character(openssl::sha256(texts))
 # Return the files' SHA-256; NA for a file that cannot be read.
 sha256_files <- function(paths) vapply(paths, \(p) tryCatch(sha256_file(p), error = \(e) NA_character_, warning = \(w) NA_character_), "", USE.NAMES = FALSE)
 
-# Small files are read at once, which takes half as long as reading from a connection. A capture need not fit into memory.
+# Small files are read as a whole, which takes half as long as reading from a connection. A capture need not
+# fit into memory.
 sha256_file <- function(path) {
   size <- file.size(path)
   if (!is.na(size) && size < 1e6) return(as.character(openssl::sha256(readBin(path, "raw", size))))

@@ -186,7 +186,7 @@ on_one_epoch <- function(tables) {
   tables
 }
 
-# Make columns count from another second, in place.
+# Shift columns of times in place, so that they count from the second `to_s`.
 shift_columns <- function(x, columns, name, to_s) {
   by_ns <- (attr(x, name) - to_s) * 1e9
   if (by_ns != 0) {

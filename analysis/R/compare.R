@@ -185,8 +185,8 @@ labelled_campaign <- function(campaign, side) {
   campaign
 }
 
-# Return the figures of a plan that can show two campaigns. Figures of single trials cannot, because the other campaign lacks these ids; nor can figures of
-# the plan itself.
+# Return the figures of a plan that can show two campaigns. Left out are figures of single trials, because the
+# other campaign lacks the ids of these trials, and figures of the plan itself.
 overlaid <- function(figures) {
   entries <- lapply(as.list(figures), as_entry, kind = "figure")
   Filter(\(entry) is.null(entry$trial) && !identical(output_of(entry)$trials, "planned"), entries)

@@ -33,7 +33,8 @@ samples_of_tcp_info <- function(x, flow) {
 
 of_port <- function(x, port) x[x$dport == port | x$sport == port]
 
-# Give rows the attributes of their table, except the order of the table's rows, which data.table stores as key and index.
+# Copy the attributes of a table to rows taken from it, except data.table's key and index, which describe the
+# order of the table's rows.
 with_attributes <- function(rows, x) {
   more <- setdiff(names(attributes(x)), c(names(attributes(rows)), "sorted", "index"))
   for (name in more) setattr(rows, name, attr(x, name))

@@ -143,7 +143,7 @@ entry_name <- function(options, kind) {
   gsub("[^A-Za-z0-9.]+", "-", paste(text, collapse = "-"))
 }
 
-# The options of an entry that its function takes as arguments.
+# Return the options that an entry sets for a figure or table, as arguments for the function that makes it.
 option_values <- function(entry) {
   options <- output_of(entry)$options
   for (name in names(options)) {

@@ -149,7 +149,7 @@ iperf3_objects <- function(path, text, wanted) {
   Map(\(i, j) parse_json(path, text[i:j], wanted, i), first, last)
 }
 
-# The events of each test, combined into an object like that of -J.
+# Combine the events of each test into an object like the one that `iperf3 -J` writes.
 iperf3_stream <- function(path, log, wanted) {
   at <- grep(iperf3_event, log$text)
   refuse_between(path, log$text, at, wanted)
@@ -173,7 +173,8 @@ iperf3_of_events <- function(events) {
 
 iperf3_text <- "^(Connecting to host |Accepted connection from |Server listening on |iperf3: |iperf 3|\\[ *(SUM|[0-9]+)\\][ [])"
 
-# A client's test begins with its connection, each test of a server with the connection that it accepts.
+# A client's test begins where the client connects. Each test of a server begins where the server accepts a
+# connection.
 iperf3_texts <- function(lines, cut) {
   kept <- seq_len(length(lines$text) - cut)
   test <- cumsum(grepl("^(Accepted connection from|Connecting to host) ", lines$text[kept]))

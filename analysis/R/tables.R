@@ -233,7 +233,8 @@ variance_cells <- function(row) {
   c(title, row$df, if (is.na(row$sum_sq)) "-" else format_plain(signif(row$sum_sq, 4)), percent(row$share), percent(row$generalised), percent(row$omega_sq))
 }
 
-# "Rate = Buffer" for "path.rate = path.buffer", which always change together.
+# Return the title of a term: "Rate = Buffer" for "path.rate = path.buffer", two factors that always change
+# together.
 term_title <- function(names) paste(vapply(strsplit(names, " = ", fixed = TRUE)[[1]], factor_title, ""), collapse = " = ")
 
 # Notes on what the table cannot show.

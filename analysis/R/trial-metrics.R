@@ -140,8 +140,9 @@ flow_in_capture <- function(flow, capture) {
   if (echoes %in% levels(capture$flow) && identical(flow$generator, "ping")) echoes else NA_character_
 }
 
-# A call has about as much payload in each direction, and more of it arrives in the direction without losses. The flow is nevertheless the direction that
-# starts at the host `from`, unless hardly any packets of this direction carry data.
+# A call sends about the same amount of payload in both directions, and more payload arrives in the direction
+# without losses. The flow is nevertheless the direction that starts at the host `from`, unless hardly any
+# packets of this direction carry data.
 direction_from <- function(address, found, capture) {
   back <- reverse_flow(found$flow)
   if (identical(as.character(found$src), address) || !back %in% levels(capture$flow)) return(found$flow)

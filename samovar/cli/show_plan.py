@@ -197,7 +197,7 @@ def _total(name: str, cost: Cost) -> str:
 
 
 def _times(cost: Cost) -> list[tuple[str, float, str]]:
-    """Return each time other than traffic that is not 0: its name, its seconds and its source."""
+    """Return each non-zero duration except that of the traffic: its name, its seconds and its source."""
     times = cost.times
     rows = (
         ("overhead", cost.overhead_s, str(times.overhead)),

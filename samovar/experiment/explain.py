@@ -127,7 +127,7 @@ class PartExplainer:
             yield Explanation(self._title(key), (), keys=tuple(compress(found, is_set)))
 
     def _explain_one(self, key: str) -> Iterator[Explanation]:
-        """Return a key's explanation; a setting has one for each group of hosts that share its layers."""
+        """Return a key's explanation or, for a setting, one for each group of hosts with the same layers."""
         return self._explain_setting(key) if is_setting(key) else iter([self._explain_key(key)])
 
     def _title(self, key: str) -> str:

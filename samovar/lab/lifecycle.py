@@ -275,7 +275,7 @@ def _wait_until_ready(folder: Path, access: Access, topology: Topology, emit: Em
 
 
 def _is_set_up(host: str, setups: Mapping[str, MachineSetup]) -> bool:
-    """Continue the setup of every virtual machine; return whether the setup of this host is complete."""
+    """Continue the setup of every virtual machine; return whether the setup of `host` is complete."""
     for setup in setups.values():
         setup.advance()
     return host not in setups or setups[host].is_over

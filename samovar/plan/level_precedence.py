@@ -114,7 +114,7 @@ class TreatmentValues:
 
     @property
     def replicate(self) -> int:
-        """The replicate. Reading this property sets `random`, because the values then depend on it."""
+        """The replicate. Reading this property sets `random`: the values then depend on the replicate."""
         self.random = True
         return self._replicate
 
@@ -370,7 +370,7 @@ class TreatmentValues:
         return next((one for one in known if isinstance(one, Formula)), None) or min(known, default=None)
 
     def setting_parameters(self, host: str) -> dict[str, dict[str, str]]:
-        """Return the parameters of a host's setting recipes as text; `cc` has the congestion control's."""
+        """Return the parameters of a host's setting recipes as text; `cc` has those of congestion control."""
         levels = (key for key in self.context.setters if key.partition(".")[0] not in keys.NOT_OF_HOSTS)
         found: dict[str, dict[str, str]] = {}
         for key in sorted({*levels, *self.context.settings[host]} - {*keys.SETTINGS, "duration"}):

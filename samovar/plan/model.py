@@ -219,7 +219,7 @@ class Resolved(PlanValue):
     stop: StopPlan | None = None
 
     def window_bytes(self, flow: FlowPlan) -> int | None:
-        """Return the largest window in bytes that a flow's receiver may offer: the flow's or the host's."""
+        """Return the largest window in bytes that a receiver may offer, set for the flow or else its host."""
         if flow.rwnd_bytes is not None:
             return flow.rwnd_bytes
         host = self.hosts.get(flow.to_host)

@@ -69,7 +69,7 @@ def _plots(
 ) -> Iterator[list[int]]:
     """Yield the plots: treatments divided by the first column, then each plot by the next, and so on.
 
-    If `generator` (of random numbers) is given, the plots within each plot are shuffled.
+    If `generator` (of random numbers) is given, plots are shuffled; nested plots stay within their plot.
     """
     if not columns:
         yield treatments

@@ -91,9 +91,10 @@ class Placement:
     def watched_interface(self, host: str, name: str | None, routes: Sequence[Route]) -> str:
         """Return the interface of a host to capture or log at; `name` is the one that the experiment names.
 
-        At the bottleneck's router, `down` and `up` are the interfaces with the queue of that direction, and
-        `down` is the default. At an end of a flow, the default is the interface towards the other end; at all
-        other hosts, it is the first interface. Raises PlanError for a host without testbed interface.
+        At the bottleneck's router, `down` and `up` stand for the interfaces with the queues of these
+        directions, and `down` is the default. At an end of a flow, the default is the interface towards the
+        other end; at all other hosts, it is the first interface. Raises PlanError for a host without testbed
+        interface.
         """
         testbed, bottleneck = self.testbed, self.testbed.bottleneck
         if bottleneck is not None and bottleneck.router == host:

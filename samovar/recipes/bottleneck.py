@@ -93,7 +93,8 @@ def _stages(
         if plan.reorder and not delay_s:
             what = "reorder without a delay, but packets can only overtake delayed packets"
             raise RecipeError(f"path: {label}: {what}", "a delay")
-        # Room for the smallest packets that can arrive during the delay, and for a whole window at once.
+        # Room for all packets that can arrive during the delay, even if all have the smallest size, and for a
+        # whole window in addition.
         moving = math.ceil(rate_bps / 8 * (delay_s + plan.jitter_s) / SMALLEST_FRAME_BYTES)
         return DelayStage(
             name=label,

@@ -219,7 +219,7 @@ def _recorded(trial: Trial) -> Iterator[tuple[str, str]]:
 
 
 def omissions(campaign: Campaign) -> Json:
-    """Return the trials that are not valid, notes, and the figures that could not be made.
+    """Return notes, the trials that are not valid, and the figures that could not be made.
 
     The trials, among them valid ones that the analysis left out, are grouped by state and reason.
     """

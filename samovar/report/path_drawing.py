@@ -101,7 +101,7 @@ def _columns(hosts: Json, ports: Sequence[Port], bottleneck: Mapping[str, str]) 
 def _boxes(columns: Mapping[str, int], ports: Sequence[Port], gaps: Mapping[str, int]) -> dict[str, HostBox]:
     """Return the position of each host: the hosts of a column are stacked, centred on the middle.
 
-    The height of a host depends on the side that has more lines.
+    A host is high enough for the lines on its left or right side, whichever side has more lines.
     """
     boxes: dict[str, HostBox] = {}
     for column in set(columns.values()):

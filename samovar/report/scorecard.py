@@ -158,8 +158,8 @@ def _selects(line: keys.Expect, row: SummaryRow) -> bool:
 def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRow]) -> SummaryRow:
     """Return a row with its median divided by that of another treatment.
 
-    `base` has the levels of the other treatment that differ from those of the row. The median is None if one
-    of the two medians is missing.
+    `base` has the levels of the other treatment that differ from those of the row. The result's
+    median is None if either of these two medians is missing.
     """
     levels, key = {**row.levels, **base}, (row.part, row.flow, row.metric)
     others = (other for other in summary if (other.part, other.flow, other.metric) == key)

@@ -191,7 +191,7 @@ def table_lines(tables: Mapping[str, Output]) -> Iterator[str]:
 
 
 def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
-    """Yield a list of metrics for each set of quantities that metrics need."""
+    """Group metrics by the set of quantities that they need; yield a list for each group."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for name, metric in metrics.items():
         groups.setdefault(", ".join(metric.needs), []).append((f"`{name}`", metric.what))

@@ -97,7 +97,7 @@ def _text(comments: Sequence[str], tree: Mapping[str, Any], schema: str) -> str:
     lines = [f"yaml-language-server: $schema=../{schema}", *(" ".join(one.split()) for one in comments)]
     text = "".join(f"# {line}".rstrip() + "\n" for line in lines)
     text += yaml.dump(tree, Dumper=_Dumper, default_flow_style=None, sort_keys=False, width=10**9)
-    # A line that looks like a secret would make the file unreadable.
+    # Leave out lines that look like secrets, because samovar refuses to read a file with such a line.
     secrets = {text.count("\n", 0, start) for start, _ in find_secrets(text)}
     return "".join(line for at, line in enumerate(text.splitlines(keepends=True)) if at not in secrets)
 

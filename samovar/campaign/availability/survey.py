@@ -66,8 +66,8 @@ def require_reachable(
 def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: Emit) -> None:
     """Connect to every host, and switch on the hosts that do not answer and have a power command.
 
-    Waits until each host that was switched on answers, at most for its boot_timeout. A host that stays silent
-    raises no error here, but at the first script that is to run on it.
+    Waits until each host that was switched on answers, at most for its boot_timeout. If a host stays
+    silent, no error is raised here: the first script that is to run on it raises the error.
     """
     given_up = threading.Event()
     try:

@@ -337,7 +337,7 @@ class TrialRun:
             raise HostsError(failed)
 
     def _stop_recording(self, error: OSError | CampaignError) -> None:
-        """Stop recording scripts after a file could not be written; the hosts are restored all the same."""
+        """Record no more scripts after a file could not be written; the hosts are still restored."""
         self.context.record_scripts(None)
         if is_disk_error(error):
             self.context.disk.fail(error)

@@ -246,7 +246,7 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
 def block_bytes(ends: FlowEnds) -> int:
     """Return the size in bytes of the blocks that a generator counts; 0 if its recipe does not state a size.
 
-    Returns 0 for a flow with a requested size too, because such a flow ends with a whole block.
+    The result is also 0 for a flow with a requested size, because such a flow ends with a whole block.
     """
     counts = ends.recipe.header.counts
     if counts is None or counts.block_bytes is None or ends.flow.size_bytes is not None:

@@ -54,7 +54,7 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
             continue  # no recipe for this operating system reads the network
         wanted = {line.partition("=")[0] for line in evidence.scripts.wanted(host)}
         early, late = (with_prefix(one.get(host, {}), OFFLOAD) for one in (evidence.as_set, evidence.found))
-        # Flags that the trial sets are checked as settings.
+        # Flags set by the trial itself are left out here, because they are checked as settings.
         flags = (one for one in changed(early, late) if one.key not in wanted)
         networks, shapings = _comparable(before, after, NETWORK), _comparable(*span.state(SHAPING), SHAPING)
         differences = [*changed(*networks), *flags, *changed(*shapings)]

@@ -238,7 +238,7 @@ def _check_rate(
         for early, late in pairwise(samples)
         if min(early.backlog_packets, late.backlog_packets) > BUSY_PACKETS
     ]
-    # Between samples that are further apart, the queue may have been empty for a time.
+    # If sending both backlogs takes less time than passed between the samples, the queue may have been empty.
     busy = [
         (early, late)
         for early, late in pairs

@@ -76,7 +76,7 @@ class Expect(Strict):
     )
     where: Mapping[Word, Levels] = entry("Levels of the trials that are compared.", {})
     relative_to: Mapping[Word, Word] | None = entry(
-        "Levels of the trials to compare with; the value is divided by theirs, and bounds are ratios.", None
+        "Levels of the reference trials: the value is divided by their value, and bounds are ratios.", None
     )
     equals: types.Number | None = entry("Expected value.", None)
     within: Annotated[str, types.WITHIN] | None = entry("Tolerance around `equals`, such as 2% or 5.", None)

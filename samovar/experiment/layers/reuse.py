@@ -21,10 +21,10 @@ NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")
 
 @dataclass(frozen=True)
 class MergedExperiment:
-    """An experiment's tree merged with all files that it reuses, and its `sources`, its own file first.
+    """An experiment's tree merged with all files that it reuses.
 
-    `complete` is false if a file or fragment is missing. Other errors in the tree may then be consequences of
-    the missing file or fragment.
+    `sources` are the paths of these files; the experiment's own file is first. `complete` is false if a file
+    or fragment is missing. Other errors in the tree may then be consequences of the missing file or fragment.
     """
 
     tree: Map

@@ -30,7 +30,7 @@ struct contender *contender_of(struct wlan *wlan, int port, int category) {
   return &wlan->contender[port * each + (each > 1 ? category : 0)];
 }
 
-/* Restart the model at a time, without frames, with these settings for the ports. */
+/* Restart the model at `now_ns`, without frames, with these settings and this number of ports. */
 void wlan_begin(struct wlan *wlan, const struct settings *set, int ports, int64_t now_ns) {
   for (int number = 0; number < wlan->contenders; number++) empty(&wlan->contender[number].waiting);
   empty(&wlan->received);
@@ -57,7 +57,7 @@ static int is_for_all(const struct contender *from) {
 }
 
 /* Clause 9.2.5.1: a port whose backoff is over may send in the next slot if the medium is idle, or else draws a backoff.
- * Sending begins with a slot even if the medium has long been idle. */
+ * A transmission begins at the start of a slot even if the medium has long been idle. */
 static void enqueue(struct wlan *wlan, int port, struct frame *frame, int64_t now_ns) {
   struct contender *from = contender_of(wlan, port, frame->category);
   if (from->queued >= (int64_t)wlan->set.queue_frames[port]) {

@@ -56,8 +56,8 @@ int64_t airtime_ns(const struct phy *phy, int rate, size_t bytes) {
   return (phy->short_preamble && rate > 0 ? 96000 : 192000) + 1000 * (int64_t)ceil((double)bits / rates_mbit[rate]);
 }
 
-/* Clause 9.6: an ACK or CTS has the highest basic rate of the same modulation that is not above the rate of the frame,
- * or such a mandatory rate if no basic rate has this modulation. */
+/* Clause 9.6: an ACK or CTS has the highest basic rate that has the modulation of the frame and is not above
+ * the rate of the frame. If no basic rate has this modulation, its mandatory rates are used instead. */
 int reply_rate(const struct phy *phy, int rate) {
   int found = is_ofdm(rate) ? 3 : 0;
   for (int reply = found; reply <= rate; reply++)
@@ -99,7 +99,7 @@ static double ofdm_error(int rate, double snr) {
   return sum / (2 * codes[code].inputs);
 }
 
-/* The probability that a frame is received with errors, its bits being independent. */
+/* Return the probability that a frame is received with errors, if bit errors are independent. */
 double frame_error(int rate, double snr_db, size_t bytes) {
   double snr = pow(10, snr_db / 10);
   double bit = is_ofdm(rate) ? ofdm_error(rate, snr) : dsss_error(rate, snr);
