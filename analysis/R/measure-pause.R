@@ -95,8 +95,8 @@ no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = do
 #' Packets that a host's own interface rejected
 #'
 #' The interface's counter of unsent packets (`tx_dropped`) gives the number of drops and, to within a sampling interval, their time. A capture on the
-#' host gives the exact time, because it records packets before the interface rejects them: the drops are the packets that were captured while the
-#' counter grew and never reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd ([siftr_collapses()]):
+#' host gives the exact time, because it records packets before the interface rejects them: of the packets that were captured while the counter
+#' grew, the drops are those that never reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd ([siftr_collapses()]):
 #' each collapse is a drop.
 #'
 #' @param nic A table from [read_nic()] for the sender, or NULL.

@@ -44,7 +44,7 @@ class ResumePoint:
 
 
 def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick | None = None) -> ResumePoint:
-    """Compare a plan with the newest campaign that it can resume; with `new`, ignore existing campaigns.
+    """Compare a plan with the newest campaign that can be resumed with it; if `new`, with no campaign.
 
     Raises DefinitionError or PlanError if `pick` selects trials that are not in the plan. Raises
     CampaignError if trials are to run again and no campaign exists.

@@ -1,4 +1,4 @@
-"""Offer the commands of `samovar` as tasks of `fab`, with the same names, arguments and behaviour."""
+"""Offer the commands of `samovar` as tasks of Fabric's `fab`, with equal names, arguments and behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group of all commands, options that several commands share, and how a command runs in its project.
+"""Define the command group and shared options; load the project of a command, and run the command in it.
 
 A one-letter option means the same in every command.
 """

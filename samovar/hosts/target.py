@@ -1,4 +1,4 @@
-"""The SSH target of a host: address, user, keys and timeouts; and errors of lost connections."""
+"""The SSH target of a host (address, user, SSH keys, timeouts), and errors for lost connections."""
 
 from __future__ import annotations
 

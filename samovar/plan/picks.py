@@ -1,4 +1,4 @@
-"""Pick trials of a plan by factor levels, by id or by last result, or pick the first trials."""
+"""Pick trials of a plan: by factor levels, by id, by the outcome of the last attempt, or the first N."""
 
 from __future__ import annotations
 

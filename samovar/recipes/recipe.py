@@ -91,7 +91,7 @@ class Recipe:
     def parse_values(self, parameters: Mapping[str, str]) -> dict[str, object]:
         """Return the parameters that an experiment gives, parsed with the types of the header.
 
-        Raises RecipeError for an unknown parameter or a value that is not of its type.
+        Raises RecipeError for an unknown parameter or a value of the wrong type.
         """
         known = self.header.parameters
         try:

@@ -1,4 +1,4 @@
-"""Generate lists and tables of the reference pages from the key table, the recipes and the analysis' outputs.
+"""Generate lists and tables of the reference pages from the table of keys, recipes and outputs.yaml.
 
 A page has generated blocks, `<!-- fab schema: NAME -->` to `<!-- end -->`; the rest is written by hand.
 """

@@ -1,4 +1,4 @@
-"""The variables of TEACUP 1.1 and of its mirror repository (2021), with their counterparts and remarks.
+"""The variables of TEACUP 1.1 and of its later repository (2021), with their counterparts in samovar.
 
 docs/how-to/come-from-teacup.md has the same list.
 """

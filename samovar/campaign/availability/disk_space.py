@@ -130,7 +130,7 @@ class DiskReserve:
             raise CampaignError(f"{folder}: cannot be written: {error.strerror}") from error
 
     def fail(self, error: BaseException) -> None:
-        """Store the error of a failed write; remove the reserve file, so that the error can be recorded."""
+        """Remember the error of a failed write; remove the reserve file to free space for recording it."""
         self.lost = self.lost or str(error)
         self.release()
 

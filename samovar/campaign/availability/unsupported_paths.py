@@ -1,4 +1,4 @@
-"""Find paths that a router or adapter does not support, and durations that a generator does not support."""
+"""Find path parameters that a router or a lab's adapters do not support, and unsupported flow durations."""
 
 from __future__ import annotations
 

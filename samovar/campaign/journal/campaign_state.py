@@ -1,4 +1,4 @@
-"""Derive the state of a campaign from the events of its journal: trials, unrestored hosts, quarantine."""
+"""Derive the state of a campaign from the events of its journal: trials, unrestored and quarantined hosts."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class ParameterInfo(Strict):
 
 
 def as_parameter(key: Key) -> ParameterInfo:
-    """Return a key of a model as a recipe's parameter, of type text if recipes lack the key's type."""
+    """Convert a model's key to a recipe parameter. Its type is text if recipes do not have the key's type."""
     types_by_name = {(one.plain or one).name: name for name, one in PARAMETER_TYPES.items()}
     type_ = types_by_name.get(key.type.name) if key.type else None
     choices = key.type.choices if key.type and not type_ else ()

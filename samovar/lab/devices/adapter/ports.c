@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Frames that a cable carries in this time may be read at once, so that not every frame needs a wake-up. */
+/* Frames that a cable carries in this time may be read together, so that not every frame needs a wake-up. */
 #define CABLE_BURST_NS INT64_C(1000000)
 
 static struct reading readings[DIRECTIONS];
