@@ -254,7 +254,7 @@ window_at <- function(offered, t_s) {
   offered$window_bytes[fifelse(at == 0L, NA_integer_, at)]
 }
 
-# For each limit, the share of the time with data in flight during which it applied; NULL without samples.
+# Return for each limit how long it applied, as a share of the time with data in flight; NULL without samples.
 limit_shares <- function(limits) {
   if (is.null(limits)) return(NULL)
   busy <- limits[!is.na(limit) & until_s > t_s & (in_flight_bytes > 0 | limit != "application")]

@@ -133,7 +133,7 @@ def shards_of(plan: Plan, results: Path, of: int) -> list[Path]:
 
 
 def latest_shards(experiment: str, results: Path) -> list[Path]:
-    """Return the campaigns of an experiment's shards, for the plan and number of shards used last."""
+    """Return the campaigns of an experiment's shards, for the plan and number of shards used last.
 
     Raises CampaignError if the experiment has no shards.
     """

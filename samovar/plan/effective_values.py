@@ -189,7 +189,7 @@ def class_of(path: PathPlan, flow: FlowPlan) -> ClassPlan | None:
 
 
 def _matches(match: MatchPlan, flow: FlowPlan) -> bool:
-    """Return whether a match selects the downstream packets of a flow, which are its data or its answers."""
+    """Return whether a match selects the downstream packets of a flow: its data, or the answers to them."""
     data = (flow.from_address, flow.to_address, None, flow.port)
     return any(_is_match(match, *one) for one in (data, (data[1], data[0], data[3], None)))
 
