@@ -150,7 +150,7 @@ def run_processes(commands: Mapping[str, Sequence[str]], folder: Path, again: st
 
     def interrupt() -> None:
         for process in processes:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)  # SIGINT is ignored by what a script starts in the background
 
     readers = [Thread(target=show_output, args=named) for named in zip(commands, processes, strict=True)]
     for reader in readers:

@@ -1,7 +1,10 @@
-"""What `fab run --shards` and `fab merge` refuse before anything starts."""
+"""What `fab run --shards` and `fab merge` refuse before anything starts, and how shards are interrupted."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,3 +68,31 @@ def test_merging_an_experiment_without_shards_says_how_to_make_some(
     (project / "results" / "mine").mkdir(parents=True)
     assert run_commands(["merge", "mine"], project) == 1
     assert "no shard; `fab run mine --shard 1/2` makes the first of two" in capfd.readouterr().err
+
+
+SHARDS = """
+from pathlib import Path
+from samovar.cli.cluster_jobs import run_processes
+script = ["sh", "-c", "echo started; exec sleep 60"]
+run_processes({"1/2": script, "2/2": script}, Path("."), "again")
+"""
+
+
+def test_shards_end_if_the_command_is_terminated_and_ignores_sigint() -> None:
+    """A script that starts a command in the background makes it and its processes ignore SIGINT."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SHARDS],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    ) as command:
+        assert command.stdout
+        started = [command.stdout.readline() for _ in range(2)]
+        command.send_signal(signal.SIGTERM)
+        try:
+            assert command.wait(20) != 0
+        finally:
+            command.kill()
+    assert sorted(started) == ["1/2  started\n", "2/2  started\n"]
