@@ -129,9 +129,10 @@ def run_processes(commands: Mapping[str, Sequence[str]], folder: Path, again: st
     the processes; after the second one, this function no longer waits for them. `again` is the command that
     is shown after Ctrl-C.
     """
+    # If this command ignores SIGINT, as in the background of a script, its processes must not ignore it too.
     processes = [
         subprocess.Popen(
-            command,
+            ["env", "--default-signal=INT", *command],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -150,7 +151,7 @@ def run_processes(commands: Mapping[str, Sequence[str]], folder: Path, again: st
 
     def interrupt() -> None:
         for process in processes:
-            process.send_signal(signal.SIGTERM)  # SIGINT is ignored by what a script starts in the background
+            process.send_signal(signal.SIGINT)  # on SIGTERM, Snakemake would wait for its jobs
 
     readers = [Thread(target=show_output, args=named) for named in zip(commands, processes, strict=True)]
     for reader in readers:
