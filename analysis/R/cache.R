@@ -312,12 +312,12 @@ chosen_rows <- function(x, column, words) {
   x[as.integer(x[[column]]) %in% match(words, attr(x[[column]], "words"), nomatch = 0L)]
 }
 
-#' Return the rows of some trials, and optionally of only some quantities, from a table of measures, without
-#' the columns of the design
+#' Return the rows of some trials from a table of measures
 #'
-#' Unlike a subset of a whole table, this takes no memory for the other rows.
+#' The columns of the design are left out. Unlike a subset of a whole table, this takes no memory for the other rows.
 #' @param results Results of a campaign, or of two, see [side_by_side()].
 #' @param name Name of the table, one of `derived_tables`.
+#' @param quantities Quantities whose rows are returned; NULL for all.
 #' @noRd
 rows_of <- function(results, name, ids, quantities = NULL) {
   if (is.null(results$sides)) return(results$stack(name, ids, quantities))

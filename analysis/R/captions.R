@@ -125,8 +125,8 @@ path_words <- function(campaign, trials) {
   paste(words, collapse = ", ")
 }
 
-# Return text such as "TCP state recorded by siftr", which names the loggers that recorded the data of some
-# metrics. Only data that several loggers can record are mentioned.
+# Return which loggers recorded the data of some metrics, as text such as "TCP state recorded by siftr". Data that
+# only one logger can record are left out.
 source_words <- function(campaign, ids, metrics) {
   needs <- unique(unlist(lapply(outputs_of("metric")[metrics], \(m) m$needs)))
   named <- Filter(\(q) !is.null(q$caption), outputs_of("quantity")[needs])

@@ -96,8 +96,8 @@ no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = do
 #'
 #' The interface's counter of unsent packets (`tx_dropped`) gives the number of drops and, to within a sampling interval, their time. A capture on the
 #' host gives the exact time, because it records packets before the interface rejects them: of the packets that were captured while the counter
-#' grew, the drops are those that never reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd ([siftr_collapses()]):
-#' each collapse is a drop.
+#' grew, the drops are those that never reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd
+#' ([siftr_collapses()]): each collapse is a drop.
 #'
 #' @param nic A table from [read_nic()] for the sender, or NULL.
 #' @param siftr A table from [read_siftr()] for the sender, or NULL; used if `nic` is NULL.
@@ -142,8 +142,8 @@ first_between <- function(moments, from, to) {
 #' Return whether PAUSE frames slowed down a sender
 #'
 #' A capture need not contain the PAUSE frames that stopped its host: many network cards handle them without passing them on, and only the card's own counter
-#' shows them. Without that counter, there is another sign of PAUSE frames: the ring rejects packets while the interface sends more slowly than before. A link
-#' that is not paused keeps its rate. If no ring overflowed, nothing can be concluded.
+#' shows them. Without that counter, PAUSE frames are recognised by a ring that rejects packets while the interface sends more slowly than before, because
+#' a link that is not paused keeps its rate. If no ring overflowed, nothing can be concluded.
 #'
 #' @param seen Number of PAUSE frames in a capture or log of the sender.
 #' @param counted Number of PAUSE frames that the card counted as received; NA if its driver does not count them.

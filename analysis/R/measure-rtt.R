@@ -225,9 +225,8 @@ smoothed_jitter <- function(sent_ns, t_ns) {
 #'
 #' @inheritParams packet_pair_rtt
 #' @return A one-row data.table with `sent_packets`, `arrived_packets`, `lost_packets`, `unjudged_packets`, `reordered_packets`, `reordered_share` (of the
-#'   packets that arrived), `extent_packets` (the largest distance, in places of the arrival order, of a packet from the first packet that
-#'   overtook it),
-#'   `ambiguous_packets` (with an id that is not unique).
+#'   packets that arrived), `extent_packets` (the largest reordering extent: by how many packets a packet arrived later than the
+#'   first packet that overtook it), `ambiguous_packets` (with an id that is not unique).
 #' @source RFC 4737, sections 3.3 and 4.2.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))

@@ -33,8 +33,8 @@ samples_of_tcp_info <- function(x, flow) {
 
 of_port <- function(x, port) x[x$dport == port | x$sport == port]
 
-# Copy the attributes of a table to rows taken from it, except data.table's key and index, which describe the
-# order of the table's rows.
+# Copy the attributes of a table to rows taken from it. The attributes of data.table's key and index are left
+# out, because they describe the order of all rows.
 with_attributes <- function(rows, x) {
   more <- setdiff(names(attributes(x)), c(names(attributes(rows)), "sorted", "index"))
   for (name in more) setattr(rows, name, attr(x, name))

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Buffer:
-    """The size of a queue in packets or bytes, whichever the file gives. A formula gives both."""
+    """The size of a queue. A file gives packets or bytes, and the other is None; a formula gives both."""
 
     packets: int | None
     bytes: int | None

@@ -196,7 +196,7 @@ class RemoteShell:
             self._receive(lambda *_: None, "", bytearray(), until)
 
     def _request(self, text: Callable[[str], str], deadline_s: float, what: str) -> str:
-        """Send a command with a new mark; find the answer's line that starts with it and return the rest."""
+        """Send a command with a new mark; wait for a line that starts with this mark, and return its rest."""
         mark, buffer = new_mark(), bytearray()
         until = time.monotonic() + deadline_s
         try:

@@ -1,4 +1,4 @@
-"""The SSH target of a host (address, user, SSH keys, timeouts), and errors for lost connections."""
+"""The address, user, keys and timeouts for SSH to a host, and the errors raised if its connection is lost."""
 
 from __future__ import annotations
 

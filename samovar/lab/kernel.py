@@ -40,7 +40,7 @@ VERSION_DEADLINE_S = 10
 
 @dataclass(frozen=True)
 class KernelNeeds:
-    """What an experiment needs from a lab's kernel, by the names that Linux uses.
+    """The congestion controls and features that an experiment needs in a lab's kernel, by their Linux names.
 
     `features` are queue disciplines and types of network devices, such as `netem` and `ifb`.
     """

@@ -47,9 +47,9 @@ ELEMENTS = {FAILED: "failure", NO_DATA: "error"}
 class Change:
     """A metric of one treatment in A and B: medians over `n` pairs, the change and its interval.
 
-    `ratio` is None unless all values of A are positive. `changed` tells whether the interval excludes a ratio
-    of 1 or, if there is no ratio, a difference of 0. `changed` is None without an interval, which
-    needs at least three pairs.
+    `ratio` is None unless all values of A are positive. An interval needs at least three pairs; without one,
+    `changed` is None. Otherwise `changed` is True if "no change" is outside the interval: a ratio of 1, or a
+    difference of 0 if `ratio` is None.
     """
 
     metric: str
