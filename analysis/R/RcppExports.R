@@ -29,6 +29,10 @@ open_capture_parts <- function(path, mtu_bytes) {
     .Call(`_samovar_open_capture_parts`, path, mtu_bytes)
 }
 
+close_capture_parts <- function(parts) {
+    invisible(.Call(`_samovar_close_capture_parts`, parts))
+}
+
 decode_capture_part <- function(parts, wanted, packets) {
     .Call(`_samovar_decode_capture_part`, parts, wanted, packets)
 }

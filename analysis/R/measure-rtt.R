@@ -86,7 +86,7 @@ loss_by_flow <- function(ref, mon, flows = NULL) {
 #'
 #' A sample is the time from a segment (also a SYN or FIN) to the first acknowledgement of exactly its end. A segment gives no sample if one of its bytes
 #' was sent twice (Karn's algorithm), or if a segment with lower sequence numbers was sent after it, because its acknowledgement had to wait for that
-#' segment. An acknowledgement of several segments gives a sample for the last segment only. Segments sent into a closed window are probes and are ignored.
+#' segment, or if it was first acknowledged in part. An acknowledgement of several segments gives a sample for the last segment only. Segments sent into a closed window are probes and are ignored.
 #' These are tcptrace's rules.
 #'
 #' @param capture A capture from [read_pcap()], preferably recorded at the sender's host.
@@ -263,7 +263,7 @@ reordering_extent <- function(numbers, late) {
 #' @return A table with `t_ns`, and with attribute `epoch_s`; packets sent after the last packet that arrived are left out.
 #' @noRd
 lost_packets <- function(ref, mon, flow) {
-  sent <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])
+  sent <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])[order(ref$t_ns[row])]
   arrived <- which(!is.na(sent$other))
   gone <- if (length(arrived) > 0) sent[seq_len(max(arrived))][is.na(other)]$row else integer()
   lost <- data.table(t_ns = ref$t_ns[gone])

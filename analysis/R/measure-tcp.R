@@ -69,6 +69,7 @@ flow_completion <- function(capture, flow) {
 # outgoing packets; SYN and FIN count), `ack_to` (of returning packets), `origin` (first sequence number of
 # the connection; if connections reuse the ports, the numbers of each are above those of all earlier ones).
 tcp_progress <- function(capture, flow) {
+  check_columns(capture, c("t_ns", "seq", "ack", "flags", "payload_bytes", "window"))
   level <- match(c(flow, reverse_flow(flow)), levels(capture$flow), nomatch = -1L)
   at <- in_order_of_time(capture, which(as.integer(capture$flow) %in% level))
   x <- capture[at, .(t_ns, seq, ack, flags, payload_bytes, window)]
@@ -117,7 +118,7 @@ bytes_in_flight <- function(capture, flow) {
 
 #' Duplicate acknowledgements, not counting window updates
 #'
-#' An acknowledgement is a duplicate if data is outstanding, it carries no data, SYN or FIN, it acknowledges no more than the highest previous acknowledgement,
+#' An acknowledgement is a duplicate if data is outstanding, it carries no data, SYN or FIN, it acknowledges exactly the highest previous acknowledgement,
 #' and it advertises the same window as the previous acknowledgement. If only the last condition fails, because the advertised window has changed, the
 #' acknowledgement is a window update.
 #'

@@ -75,7 +75,8 @@ read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
 #'
 #' @inheritParams read_pcap
 #' @param measure A function that is called with each part, which is a table like that of [read_pcap()]. The factors `flow`, `src` and `dst` keep the levels of
-#'   earlier parts, so that codes stay the same from part to part. `cut_packets` and similar attributes count from the start of the file.
+#'   earlier parts, so that codes stay the same from part to part. A level of UDP gets the suffix " (udp)" in the part in which TCP packets
+#'   with the same addresses and ports first appear. `cut_packets` and similar attributes count from the start of the file.
 #' @param packets Number of rows of a part; the last part may have fewer.
 #' @return A list of the results of `measure`, one element per part; empty for a capture without packets.
 #' @examples
@@ -88,6 +89,7 @@ read_pcap_parts <- function(path, measure, packets = 1e6, columns = NULL, mtu_by
   wanted <- columns_wanted(columns)
   packets <- check_count(packets, "packets")
   parts <- of_capture(path, open_capture_parts(path.expand(path), check_count(mtu_bytes, "mtu_bytes")))
+  on.exit(close_capture_parts(parts))
   results <- list()
   repeat {
     part <- as_capture(of_capture(path, decode_capture_part(parts, wanted, packets)), path)
@@ -215,7 +217,7 @@ check_columns <- function(capture, columns) {
 
 # Rows of a capture keep the attributes that define its times; a table computed from a capture does not keep them.
 check_capture <- function(capture, arg = "capture") {
-  has_columns <- is.data.table(capture) && all(c("t_ns", "flow", "id") %in% names(capture))
+  has_columns <- is.data.table(capture) && is.double(capture[["t_ns"]]) && is.factor(capture[["flow"]]) && "id" %in% names(capture)
   if (has_columns && !is.null(attr(capture, "epoch_s"))) return(invisible(capture))
   cli::cli_abort(
     "{.arg {arg}}: not a capture; expected a table of {.fn read_pcap}, or rows of one",
@@ -231,7 +233,9 @@ check_flow <- function(capture, flow) {
                  class = "samovar_error_flow", call = NULL)
 }
 
+# The packets of a flow in the order of their times.
 rows_of_flow <- function(capture, name, columns) {
+  check_columns(capture, columns)
   level <- match(name, levels(capture$flow), nomatch = -1L)
-  capture[which(as.integer(capture$flow) == level), columns, with = FALSE]
+  capture[in_order_of_time(capture, which(as.integer(capture$flow) == level)), columns, with = FALSE]
 }

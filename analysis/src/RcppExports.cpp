@@ -102,6 +102,16 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// close_capture_parts
+void close_capture_parts(SEXP parts);
+RcppExport SEXP _samovar_close_capture_parts(SEXP partsSEXP) {
+BEGIN_RCPP
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< SEXP >::type parts(partsSEXP);
+    close_capture_parts(parts);
+    return R_NilValue;
+END_RCPP
+}
 // decode_capture_part
 Rcpp::List decode_capture_part(SEXP parts, const Rcpp::IntegerVector& wanted, double packets);
 RcppExport SEXP _samovar_decode_capture_part(SEXP partsSEXP, SEXP wantedSEXP, SEXP packetsSEXP) {
@@ -252,6 +262,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_samovar_capture_columns", (DL_FUNC) &_samovar_capture_columns, 0},
     {"_samovar_decode_capture", (DL_FUNC) &_samovar_decode_capture, 3},
     {"_samovar_open_capture_parts", (DL_FUNC) &_samovar_open_capture_parts, 2},
+    {"_samovar_close_capture_parts", (DL_FUNC) &_samovar_close_capture_parts, 1},
     {"_samovar_decode_capture_part", (DL_FUNC) &_samovar_decode_capture_part, 3},
     {"_samovar_read_siftr_files", (DL_FUNC) &_samovar_read_siftr_files, 1},
     {"_samovar_read_ss_file", (DL_FUNC) &_samovar_read_ss_file, 1},

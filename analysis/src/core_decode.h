@@ -136,7 +136,7 @@ class Decoder {
   // Packets below a header that is not decoded: mpls, pppoe or snap.
   size_t undecoded_packets(Proto proto) const { return undecoded_[static_cast<size_t>(proto - mpls)]; }
   std::vector<ClassPause> take_class_pauses() { return std::move(class_pauses_); }
-  // Pauses since the last call, with the number of packets decoded before each.
+  // Fragments since the last call.
   std::vector<Fragment> take_fragments() { return std::exchange(fragments_, {}); }
   const FlowTable& flows() const { return flows_; }
   // Adds the counts and names of another decoder, which decoded the packets that follow; returns its flows and addresses in this numbering.

@@ -312,6 +312,16 @@ std::vector<int32_t> matched_rows(const Packets& mon, const Matching& matching) 
   return rows;
 }
 
+// Packets of the groups that were sent in one direction, in order of time.
+std::vector<int32_t> rows_in_direction(const Packets& capture, const Sides& sides, bool outgoing) {
+  std::vector<int32_t> rows;
+  for (size_t i = 0; i < capture.n; ++i)
+    if (takes_part(capture, sides, i) && sides[static_cast<size_t>(capture.flow[i] - 1)].outgoing == outgoing)
+      rows.push_back(static_cast<int32_t>(i));
+  order_rows(rows, [&](int32_t a, int32_t b) { return capture.t_ns[a] < capture.t_ns[b]; });
+  return rows;
+}
+
 }  // namespace
 
 std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sides& mon_sides,
@@ -366,20 +376,16 @@ void Tally::add(bool is_matched, bool is_ambiguous) {
 Tallies tally_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides,
                       const Matching& matching, size_t groups) {
   Tallies tallies{std::vector<Tally>(groups), std::vector<Tally>(groups)};
-  for (size_t i = 0; i < ref.n; ++i) {
-    if (!takes_part(ref, ref_sides, i)) continue;
+  for (const int32_t row : rows_in_direction(ref, ref_sides, true)) {
+    const size_t i = static_cast<size_t>(row);
     const Side side = ref_sides[static_cast<size_t>(ref.flow[i] - 1)];
-    if (side.outgoing)
-      tallies.out[static_cast<size_t>(side.group)].add(matching.mon_of_ref[i] >= 0,
-                                                       matching.ambiguous_ref[i]);
+    tallies.out[static_cast<size_t>(side.group)].add(matching.mon_of_ref[i] >= 0, matching.ambiguous_ref[i]);
   }
-  for (size_t j = 0; j < mon.n; ++j) {
-    if (!takes_part(mon, mon_sides, j)) continue;
+  for (const int32_t row : rows_in_direction(mon, mon_sides, false)) {
+    const size_t j = static_cast<size_t>(row);
     const Side side = mon_sides[static_cast<size_t>(mon.flow[j] - 1)];
     const int32_t i = matching.ref_of_mon[j];
-    if (!side.outgoing)
-      tallies.back[static_cast<size_t>(side.group)].add(
-          i >= 0, i >= 0 && matching.ambiguous_ref[static_cast<size_t>(i)]);
+    tallies.back[static_cast<size_t>(side.group)].add(i >= 0, i >= 0 && matching.ambiguous_ref[static_cast<size_t>(i)]);
   }
   return tallies;
 }

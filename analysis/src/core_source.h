@@ -24,7 +24,7 @@ class Source {
   void skip(size_t n) { cursor_ += n; }
   // Skips bytes without holding all of them; false if the source ends before.
   bool pass(uint64_t n);
-  // Bytes before the cursor; for a compressed file, in compressed form.
+  // Bytes before the cursor; of a compressed file, decompressed.
   uint64_t offset() const { return passed_ + static_cast<uint64_t>(cursor_ - begin_); }
 
   // Whether all bytes are present, so that going back is possible and counting ahead is cheap.

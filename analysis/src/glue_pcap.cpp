@@ -264,6 +264,11 @@ SEXP open_capture_parts(const std::string& path, int mtu_bytes) {
 }
 
 // [[Rcpp::export]]
+void close_capture_parts(SEXP parts) {
+  Rcpp::XPtr<samovar::Reader>(parts).release();
+}
+
+// [[Rcpp::export]]
 Rcpp::List decode_capture_part(SEXP parts, const Rcpp::IntegerVector& wanted, double packets) {
   Rcpp::XPtr<samovar::Reader> reader(parts);
   Rcpp::List table = read_stream(*reader, numbers_of(wanted), static_cast<size_t>(packets));

@@ -13,7 +13,8 @@ test_that("measurements of a capture do not depend on the order of its packets i
   flow <- data_flows(ref)$flow[1]
   measure <- \(ref, mon) list(
     packet_pair_rtt(ref, mon, flow)$rtt_ms, data_ack_rtt(ref, flow)$rtt_ms, goodput(ref, flow), bytes_in_flight(ref, flow)$flight_bytes, duplicate_acks(ref, flow),
-    flow_completion(ref, flow), interarrival_jitter(ref, mon, flow)$jitter_ms, arrival_order(ref, mon, flow), throughput_levels(mon, flow)
+    flow_completion(ref, flow), interarrival_jitter(ref, mon, flow)$jitter_ms, arrival_order(ref, mon, flow), throughput_levels(mon, flow),
+    timestamp_rtt(ref, flow)$rtt_ms, advertised_window(ref, flow)$window_bytes, loss_by_flow(ref, mon, flow), lost_packets(ref, mon, flow)$t_ns
   )
   # Without packets of equal times there is only one order of time.
   once <- \(x) data.table::setattr(x[!duplicated(t_ns)], "epoch_s", attr(x, "epoch_s"))
