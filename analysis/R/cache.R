@@ -118,7 +118,7 @@ code_version <- function() {
   hash_of_code(c("measure_trial", unlist(lapply(c("flow", "application", "trial"), metric_functions))), c(names(declared), declared, own))
 }
 
-# Hash some functions, everything that they call, the compiled code and further texts. Functions of a project are not included.
+# Hash some functions, everything that they call, the compiled code, the loggers of each quantity and further texts. Functions of a project are not included.
 hash_of_code <- function(functions, texts) {
   space <- topenv()
   used <- reached_from(intersect(functions, ls(space)), space)
@@ -126,7 +126,8 @@ hash_of_code <- function(functions, texts) {
   libraries <- vapply(getLoadedDLLs(), \(d) unclass(d)$path, "")
   versions <- c(as.character(getRversion()), as.character(utils::packageVersion("data.table")))
   libraries <- sha256_files(libraries[names(libraries) == "samovar"])
-  sha256_texts(paste(c(versions, used, bodies, texts, libraries), collapse = "\n"))
+  sources <- unlist(lapply(outputs_of("quantity"), `[[`, "sources"))
+  sha256_texts(paste(c(versions, used, bodies, names(sources), sources, texts, libraries), collapse = "\n"))
 }
 
 # Names of the functions and constants of the package that a function refers to, directly or not. Compiled code is excluded, because it contains

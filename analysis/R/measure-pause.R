@@ -203,12 +203,13 @@ flow_control_counts <- function(frames, traces, flow, manifest) {
   list(pause_frames_seen = seen, pause_frames_counted = counters$counted %||% NA_real_, ring_held_share = counters$held_share %||% NA_real_)
 }
 
-# PAUSE frames that the sender's interface received, from its capture or its log.
+# PAUSE frames that the sender's interface received, from its capture or its log; the attribute `from` says from which.
 pause_witness <- function(traces, host, capture) {
   path <- traces$path("pause-frames", host)
   logged <- if (length(path) > 0) pauses_of(traces$within(read_pause_frames(path[1]), host))
   seen <- if (!is.null(capture)) pauses_of(capture)
-  if (is.null(logged) || nrow(logged) < nrow(seen %||% no_pauses)) seen %||% logged else logged
+  by_capture <- is.null(logged) || nrow(logged) < nrow(seen %||% no_pauses)
+  from_source(if (by_capture) seen else logged, if (by_capture) "capture" else "pause-frames")
 }
 
 drops_witness <- function(traces, flow, ref, mon, name, manifest) {
@@ -229,6 +230,7 @@ device_of_flow <- function(flow, ref, mon, name, traces, manifest, offset) {
   if (is.null(frames) || nrow(frames) == 0) return(list(metrics = metrics))
   frames[, pause_quanta := quanta][, direction := "in"]
   episodes <- pause_to_drop(frames, drops %||% data.table(t_ns = double()))
+  if (is.null(drops)) episodes[, drops := NA_real_]
   found <- if (!is.null(ref) && !is.null(mon)) {
     buffer_by_pause(ref, mon, name, offset %||% assumed_offset(mon), frames, manifest$resolved$mtu_bytes)
   }

@@ -104,9 +104,9 @@ subject_of_flow <- function(flow, traces, manifest) {
 # infinite `to_s` for the end of the trial. If `to_s` is infinite, the windows for rates end earlier, at
 # `rates_to_s`: when the last flow stops sending (as in rate_series()).
 series_frame <- function(traces, manifest, from_s, to_s) {
-  ends_s <- if (is.finite(to_s)) to_s else end_of_trial_s(traces, manifest)
+  ends_s <- min(to_s, end_of_trial_s(traces, manifest))
   starts_s <- if (is.finite(from_s)) from_s else 0
-  rates_to_s <- if (is.finite(to_s)) to_s else min(ends_s, sending_ends_s(manifest))
+  rates_to_s <- if (is.finite(to_s)) ends_s else min(ends_s, sending_ends_s(manifest))
   list(from_s = starts_s, to_s = ends_s, rates_to_s = rates_to_s, width_s = rate_window_s(max(ends_s - starts_s, 0)))
 }
 
@@ -202,8 +202,8 @@ series_of_throughput <- function(x) {
   if (is.null(capture)) return(NULL)
   packets <- packets_out(x, capture)
   bytes <- list(throughput = packets$ip_bytes, "throughput-payload" = fcoalesce(packets$payload_bytes, 0L),
-                "throughput-link" = pmax(packets$frame_bytes + frame_check_bytes, shortest_frame_bytes) + gap_bytes)
-  lapply(bytes, \(sizes) rate_mbps(x$frame, packets$t_s, sizes))
+                "throughput-link" = bytes_on_link(packets$frame_bytes, capture))
+  lapply(Filter(\(sizes) !anyNA(sizes), bytes), \(sizes) rate_mbps(x$frame, packets$t_s, sizes))
 }
 
 packets_out <- function(x, capture) {
@@ -245,7 +245,7 @@ series_of_all_flows <- function(x) {
 
 series_of_loss <- function(x) {
   if (is.null(x$near) || is.null(x$far)) return(NULL)
-  sent <- setDT(matched_rows(x$near, x$far, x$name, way_back(x$far, x$name))$out[c("row", "other")])
+  sent <- setDT(matched_rows(x$near, x$far, x$name, way_back(x$far, x$name))$out[c("row", "other")])[order(x$near$t_ns[row])]
   arrived <- which(!is.na(sent$other))
   if (length(arrived) == 0) return(NULL)
   # Packets sent after the last packet that arrived may have been in flight when a capture ended.
@@ -322,8 +322,7 @@ series_of_pauses <- function(x) {
 series_of_pause <- function(x) {
   frames <- pause_witness(x$traces, x$host, x$traces$capture(x$host))
   if (is.null(frames)) return(NULL)
-  logged <- length(x$traces$path("pause-frames", x$host)) > 0 && is.null(x$traces$capture(x$host))
-  from_source(per_window(x$frame, seconds_since(frames, x$traces$t_start_s)), if (logged) "pause-frames" else "capture")
+  from_source(per_window(x$frame, seconds_since(frames, x$traces$t_start_s)), attr(frames, "from"))
 }
 
 # The mean over all CPUs of a host.

@@ -111,7 +111,7 @@ rate_interval <- function(capture, flow, columns, duration_s = NULL) {
   if (is.null(duration_s)) return(list(packets = packets, elapsed_s = (max(timed_ns) - first_ns) / 1e9, first_ns = first_ns, end_ns = Inf))
   end_ns <- first_ns + duration_s * 1e9
   # A capture that ends sooner does not show that the flow was silent afterwards.
-  covered_ns <- min(end_ns, max(capture$t_ns, na.rm = TRUE))
+  covered_ns <- min(end_ns, attr(capture, "last_ns") %||% max(capture$t_ns, na.rm = TRUE))
   list(packets = packets[t_ns < end_ns], elapsed_s = (covered_ns - first_ns) / 1e9, first_ns = first_ns, end_ns = end_ns)
 }
 
@@ -127,9 +127,15 @@ window_frame <- function(capture, width_s, from_s, to_s) {
   to_ns <- if (is.null(to_s)) last_ns + 1 else round(to_s * 1e9)
   width_ns <- round(width_s * 1e9)
   count <- max(ceiling((to_ns - from_ns) / width_ns), 0)
+  if (!isTRUE(count <= most_windows)) {
+    cli::cli_abort("{.arg width_s}: the packets span {format_plain((to_ns - from_ns) / 1e9)} s, which is more than {most_windows} windows of {width_s} s",
+                   class = "samovar_error_argument", call = NULL)
+  }
   list(origin_ns = origin_ns, from_ns = from_ns, to_ns = to_ns, width_ns = width_ns, count = count,
        last_partial = from_ns + count * width_ns > to_ns)
 }
+
+most_windows <- 1e8
 
 check_width <- function(width_s) {
   if (is.numeric(width_s) && length(width_s) == 1L && isTRUE(width_s > 0)) return(invisible(width_s))
@@ -201,8 +207,8 @@ describe_windows <- function(windows, capture, frame) {
 #' T is the time from the flow's first to its last packet with payload, or `duration_s` from the first. If a time-out stops a flow shortly before its
 #' generator ends, the flow lasts until the retransmissions arrive; a rate over its whole lifetime is then lower than the rate at which it sent. The sum is
 #' over the flow's packets with payload within T, including packets whose payload is unknown because the snapshot length cut the header (`payload_bps` is
-#' NA then). `link` is what the medium carries for a packet: the frame with its check sequence (4 bytes), and on Ethernet its preamble and gap (20 bytes),
-#' at least 84 bytes together; `frame` is the frame as captured; `ip` the IP packet; `payload` what TCP or UDP carries, retransmissions included
+#' NA then). `link` is what the medium carries for a packet: the frame with its check sequence (4 bytes), preamble and gap (20 bytes),
+#' at least 84 bytes together, and NA if the capture is not of Ethernet; `frame` is the frame as captured; `ip` the IP packet; `payload` what TCP or UDP carries, retransmissions included
 #' ([goodput()] counts each byte once).
 #'
 #' @inheritParams goodput
@@ -222,8 +228,14 @@ throughput_levels <- function(capture, flow, duration_s = NULL) {
   x <- interval$packets
   elapsed_s <- if (isTRUE(interval$elapsed_s > 0)) interval$elapsed_s else NA_real_
   rate <- \(bytes) 8 * sum(as.double(bytes)) / elapsed_s
-  data.table(packets = nrow(x), elapsed_s, link_bps = rate(pmax(x$frame_bytes + frame_check_bytes, shortest_frame_bytes) + gap_bytes),
+  data.table(packets = nrow(x), elapsed_s, link_bps = rate(bytes_on_link(x$frame_bytes, capture)),
              frame_bps = rate(x$frame_bytes), ip_bps = rate(x$ip_bytes), payload_bps = rate(x$payload_bytes))
+}
+
+# Bytes that frames occupy on the link, with check sequences, preambles and gaps; NA if the capture is not of Ethernet.
+bytes_on_link <- function(frame_bytes, capture) {
+  if (!(attr(capture, "link_type") %||% "ethernet") %in% "ethernet") return(rep(NA_real_, length(frame_bytes)))
+  pmax(frame_bytes + frame_check_bytes, shortest_frame_bytes) + gap_bytes
 }
 
 frame_check_bytes <- 4

@@ -154,7 +154,8 @@ flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   if (is.null(sender)) return(NULL)
   cycles <- cwnd_cycles(sender)
   if (nrow(rtt) == 0 || is.null(mon) || is.na(handshake_ms)) return(cycles)
-  from <- vapply(manifest$resolved$flows, \(f) f$from_address, "")
+  # With flows in both directions, the receiver's own packets are not arrivals.
+  from <- setdiff(vapply(manifest$resolved$flows, \(f) f$from_address, ""), flow$to_address)
   # These times are on the receiver's clock, like `arrival_s` of the RTT samples, because the hosts' clocks
   # may differ.
   arrivals <- mon[as.character(mon$src) %in% from, .(t_s = t_ns / 1e9, ip_bytes)]
@@ -180,12 +181,13 @@ flow_rtt <- function(ref, mon, name, t_start_s) {
 
 no_rtt <- data.table(t_s = double(), rtt_ms = double(), arrival_s = double(), jitter_ms = double())
 
-# The rows of one conversation, so that measures of a flow do not scan the packets of all flows.
+# The rows of one conversation, so that measures of a flow do not scan the packets of all flows. `last_ns` is the end of the whole capture: the flow was
+# silent from its last packet until then.
 conversation_of <- function(capture, names) {
   if (is.null(capture)) return(NULL)
   at <- which(as.integer(capture$flow) %in% match(names, levels(capture$flow)))
   if (length(at) > nrow(capture) / 2) return(capture)
-  with_attributes(capture[at], capture)
+  setattr(with_attributes(capture[at], capture), "last_ns", max(capture$t_ns, na.rm = TRUE))
 }
 
 # The flow in the opposite direction. One-way UDP is paired with the largest UDP flow between the same hosts
@@ -222,7 +224,8 @@ capture_metrics <- function(x) {
   values <- list(throughput_bps = levels$ip_bps, throughput_link_bps = levels$link_bps, throughput_payload_bps = levels$payload_bps,
                  flow_completion_s = flow_completion(ref %||% far, name)$completion_s)
   values <- c(values, between_metrics(ref, mon, name))
-  if (packets$proto[1] != "tcp") values else c(values, tcp_metrics(ref, far, name, lasts_s))
+  # A flow that has only a handshake has no packet that may carry data.
+  if (!packets$proto[1] %in% "tcp") values else c(values, tcp_metrics(ref, far, name, lasts_s))
 }
 
 tcp_metrics <- function(ref, far, name, lasts_s) {

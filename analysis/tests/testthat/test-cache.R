@@ -47,6 +47,14 @@ test_that("the hash of the code covers all functions that measure, directly or n
   before <- code_version()
   with_replaced(expect_false(identical(code_version(), before)), thin_series = \(...) NULL)
   with_replaced(expect_equal(code_version(), before), theme_samovar = \(...) NULL)
+  project <- tempfile("analysis-")
+  dir.create(project)
+  writeLines("quantities: {tcp-state: {sources: [siftr, tcp-probe, tcp-info]}}", file.path(project, "outputs.yaml"))
+  series <- series_version()
+  on.exit(use_project(NULL))
+  use_project(project)
+  expect_false(identical(code_version(), before))
+  expect_false(identical(series_version(), series))
 })
 
 test_that("a second analysis measures and draws nothing and leaves the same files", {

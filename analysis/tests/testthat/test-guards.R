@@ -32,3 +32,30 @@ test_that("a capture that another program truncates during reading is an error t
   expect_error(read_pcap_parts(path, cut, packets = 100), "became shorter while it was read", class = "samovar_error_capture")
   expect_equal(nrow(read_pcap(write_capture(frames[1:3]))), 3)
 })
+
+test_that("a damaged time that would need billions of windows is an error with the span", {
+  capture <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+  capture[.N, t_ns := 1e18]
+  expect_error(throughput_windows(capture, 0.01), "more than 1e\\+08 windows of 0.01 s", class = "samovar_error_argument")
+})
+
+test_that("columns of another type, and missing columns, are named before they are used", {
+  capture <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+  flow <- data_flows(capture)$flow[1]
+  expect_error(bytes_in_flight(data.table::copy(capture)[, seq := NULL], flow), "missing column .*seq", class = "samovar_error_argument")
+  expect_error(timestamp_rtt(data.table::copy(capture)[, tsval := NULL], flow), "missing column .*tsval", class = "samovar_error_argument")
+  early <- with_attributes(capture[t_ns < 2e9], capture)
+  expect_error(data_ack_rtt(early[, t_ns := as.integer(t_ns)], flow), "not a capture", class = "samovar_error_argument")
+})
+
+test_that("a capture that is read in parts is closed at once", {
+  path <- write_capture(list(ethernet(ipv4(udp(), 17))))
+  for (i in 1:200) read_pcap_parts(path, nrow, columns = "t_ns")
+  expect_false(any(grepl(basename(path), readLines("/proc/self/maps"), fixed = TRUE)))
+})
+
+test_that("bytes on the link are unknown for a capture that is not of Ethernet", {
+  raw <- read_pcap(write_capture(rep(list(ipv4(tcp(payload = raw(100)), 6)), 2), link = 101))
+  flow <- data_flows(raw)$flow[1]
+  expect_equal(is.na(throughput_levels(raw, flow)[, c(link_bps, ip_bps)]), c(TRUE, FALSE))
+})

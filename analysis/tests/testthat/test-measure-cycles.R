@@ -56,3 +56,17 @@ test_that("a socket without a reduction of cwnd has no cycle", {
   expect_equal(nrow(cwnd_cycles(samples(1:5, rep(Inf, 5), rep(0, 5)))), 0)
   expect_equal(nrow(cwnd_cycles(samples(1, Inf, 0))), 0)
 })
+
+test_that("packets that the receiver sends, such as those of an upload, do not count as arrivals", {
+  at_s <- seq(0, 20, by = 0.01)
+  packets <- \(src, t_s) data.table::data.table(t_ns = t_s * 1e9, src = src, ip_bytes = 1500L)
+  received <- rbind(packets("10.0.0.1", at_s), packets("10.0.0.2", at_s + 0.001))[order(t_ns)]
+  lost <- at_s %in% at_s[c(501, 1001, 1501)]
+  sender <- data.table::data.table(t_s = at_s, cwnd_packets = 20 + at_s %% 5, ssthresh_packets = 10, ca_state = 3L * lost, total_retrans_packets = cumsum(lost))
+  rtt <- data.table::data.table(t_s = at_s, rtt_ms = 110, arrival_s = at_s - 0.005)
+  down <- list(from_address = "10.0.0.1", to_address = "10.0.0.2")
+  up <- list(from_address = "10.0.0.2", to_address = "10.0.0.1")
+  estimates <- \(flows) flow_cycles(down, sender, rtt, received, 10, list(resolved = list(mtu_bytes = 1500, flows = flows)))
+  expect_equal(estimates(list(down, up)), estimates(list(down)))
+  expect_equal(estimates(list(down, up))[counts == TRUE]$method1_packets, c(10, 10), tolerance = 0.05)
+})

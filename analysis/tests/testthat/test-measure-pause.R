@@ -134,3 +134,17 @@ test_that("a trial's files give its metrics: buffer, clocks, drops and the time 
   expect_equal(nrow(found$pauses), 1)
   expect_false(anyNA(found$metrics$unit))
 })
+
+test_that("the source of PAUSE frames is what recorded them, and drops that nothing counts are unknown", {
+  path <- tempfile(fileext = ".csv")
+  frame <- \(t_ns) paste0(t_ns, ",eth0,in,00:00:00:00:00:01,0x0001,,65535")
+  writeLines(c("t_ns,interface,direction,src,opcode,classes,quanta", frame(c("1700000001000000000", "1700000002000000000"))), path)
+  capture <- read_pcap(write_capture(list(ethernet(ipv4(udp(), 17)))))
+  traces <- list(t_start_s = 1700000000, path = \(recorded, of) if (recorded == "pause-frames") path else character(), capture = \(of) capture, within = \(x, of) x)
+  seen <- series_of_pause(list2env(list(traces = traces, host = "src", frame = list(from_s = 0, to_s = 10, width_s = 1))))
+  expect_equal(sum(seen$value), 2)
+  expect_equal(attr(seen, "from"), "pause-frames")
+  flow <- list(from = "src", from_address = "10.0.0.1", to_address = "10.0.0.2")
+  device <- device_of_flow(flow, capture, NULL, NA, traces, list(resolved = list(mtu_bytes = 1500, hosts = list(src = list(interfaces = "eth0")))), NULL)
+  expect_equal(device$pauses$drops, c(NA_real_, NA_real_))
+})

@@ -276,3 +276,33 @@ test_that("rates over a duration are taken up to the last packet of a capture th
   expect_equal(found$elapsed_s, (max(cut$t_ns) - first_ns) / 1e9)
   expect_equal(found$ip_bps, throughput_levels(cut, name)$ip_bps, tolerance = 0.001)
 })
+
+test_that("a flow that falls silent is rated over its duration, while the capture shows packets of other flows", {
+  packet <- \(sport) ethernet(ipv4(tcp(sport, 5001, payload = raw(1000)), 6))
+  at_s <- c(seq(0, 2, by = 0.1), seq(0, 20, by = 0.1))
+  capture <- read_pcap(write_capture(lapply(rep(c(40001, 40002), c(21, 201))[order(at_s)], packet), t_ns = sort(at_s) * 1e9))
+  name <- "10.0.0.1:40001 > 10.0.0.2:5001"
+  far <- conversation_of(capture, c(name, reverse_flow(name)))
+  expect_equal(nrow(far), 21)
+  expect_equal(throughput_levels(far, name, 20)$elapsed_s, 20)
+  expect_equal(throughput_levels(far, name, 20), throughput_levels(capture, name, 20))
+  expect_equal(goodput(far, name, 20)$goodput_bps, goodput(capture, name, 20)$goodput_bps)
+})
+
+test_that("a flow that has only a handshake has no rate, and does not prevent the trial's other metrics", {
+  packet <- \(sport, flags, bytes = 0) ethernet(ipv4(tcp(sport, 5001, flags = flags, payload = raw(bytes)), 6))
+  frames <- c(lapply(0:19, \(i) packet(40001, 16, 100)), list(packet(40002, 2), packet(40002, 16)))
+  capture <- read_pcap(write_capture(frames, t_ns = seq_along(frames) * 1e8))
+  metrics <- \(name) capture_metrics(list(near = NULL, far = capture, name = name, flow = list(start_s = 0), manifest = list(t_start_s = 0, t_end_s = 2)))
+  expect_gt(metrics("10.0.0.1:40001 > 10.0.0.2:5001")$throughput_bps, 0)
+  expect_equal(metrics("10.0.0.1:40002 > 10.0.0.2:5001")$throughput_bps, NA_real_)
+})
+
+test_that("a span of time that ends after the trial has no windows after it", {
+  x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
+  traces <- list(t_start_s = attr(x, "epoch_s") + 1, capture = \(of) x)
+  manifest <- list(resolved = list(hosts = list(b = list()), flows = list()))
+  ends_s <- end_of_trial_s(traces, manifest)
+  expect_equal(series_frame(traces, manifest, 0, 100)[c("to_s", "rates_to_s")], list(to_s = ends_s, rates_to_s = ends_s))
+  expect_equal(series_frame(traces, manifest, 0, 2)$rates_to_s, 2)
+})
