@@ -59,7 +59,7 @@ figure_design <- function(results, trials) {
   )
   shown <- utils::head(design, most_drawn)
   data <- level_runs(shown, campaign)
-  blocks <- shown[, .(from = min(order), to = max(order)), by = .(part, block)][, shaded := seq_len(.N) %% 2L == 0L]
+  blocks <- shown[, .(from = min(order), to = max(order)), by = .(run = rleid(part, block))][, shaded := seq_len(.N) %% 2L == 0L]
   parts <- shown[, .(from = min(order)), by = part]
   levels <- data[, .(levels = uniqueN(level)), by = factor]
   list(

@@ -89,7 +89,7 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
       ggplot2::geom_violin(alpha = 0.25, linewidth = 0.4, scale = "width"),
       ggplot2::stat_summary(fun = stats::median, geom = "crossbar", width = 0.5, linewidth = 0.3)
     ),
-    histogram = ggplot2::geom_histogram(ggplot2::aes(y = ggplot2::after_stat(count / sum(count))), bins = 40, alpha = 0.35, linewidth = 0.2,
+    histogram = ggplot2::geom_histogram(ggplot2::aes(y = ggplot2::after_stat(density * width)), bins = 40, alpha = 0.35, linewidth = 0.2,
                                         position = "identity"),
     ggplot2::geom_step(stat = StatThin, linewidth = 0.6)
   )
@@ -157,7 +157,8 @@ means_to_show <- function(results, ids, show, of, from, to, window) {
   if (nrow(means) == 0) abort_nothing(paste("no trial has", show, "for", format_plain(window), "s"))
   list(values = means[, .(trial, value = mbps)], single = TRUE, quantity = show, unit = "Mbit/s", title = one_line(series_title(show)),
        what = outputs_of("series")[[show]]$what, sources = series_source_words(results$campaign, rates, show), buffer = FALSE,
-       words = paste0("means over windows of ", format_plain(window), " s of each flow, ", count_words(nrow(means), "window")))
+       words = paste0("means over windows of ", paste(format_plain(sort(unique(means$width_s))), collapse = " and "), " s of each flow, ",
+                      count_words(nrow(means), "window")))
 }
 
 is_buffer <- function(name, unit) startsWith(name, "buffer") && unit == "packets"
@@ -296,13 +297,13 @@ figure_throughput_cdf <- function(results, trials, window = 5, flow = NULL) {
   with_column(figure_distribution(results, trials, "throughput", of = flow, window = window), "throughput_mbps")
 }
 
-# The mean rate in each complete window of `width_s`, from the narrower windows of a trial's time series.
-wider_windows <- function(rates, width_s) {
-  windows <- rates[, .(mbps = mean(mid), points = .N), by = .(trial, flow, window = floor(t_s / width_s))]
-  windows[, whole := points >= 0.99 * max(points), by = .(trial, flow)]
-  narrow_s <- rates[, .(span_s = if (.N > 1) min(diff(sort(t_s))) else Inf), by = .(trial, flow)]
-  fits <- narrow_s[windows, on = c("trial", "flow")]
-  fits[whole == TRUE & points * span_s >= 0.99 * width_s, .(trial, flow, window, mbps)]
+# The mean rate in each complete window, from the narrower windows of a trial's time series. A window consists of whole narrow ones, whose width depends on
+# the length of the trial, so that `width_s` of the result is at least `wanted_s`.
+wider_windows <- function(rates, wanted_s) {
+  narrow <- rates[, .(t_s, mid, span_s = if (.N > 1) round(min(diff(sort(t_s))), 6) else NA_real_), by = .(trial, flow)][!is.na(span_s)]
+  narrow[, of := ceiling(wanted_s / span_s - 1e-9)]
+  windows <- narrow[, .(mbps = mean(mid), points = .N), by = .(trial, flow, of, width_s = of * span_s, window = floor(t_s / (of * span_s)))]
+  windows[points == of, .(trial, flow, width_s, window, mbps)]
 }
 
 figure_buffer_cdf <- function(results, trials, method = "1") figure_distribution(results, trials, paste0("buffer-method", method))

@@ -46,12 +46,12 @@ event_points <- function(events, curves) {
   if (is.null(events) || nrow(events) == 0) return(NULL)
   list(
     ggplot2::geom_point(ggplot2::aes(t_s, 0, shape = cause), events, inherit.aes = FALSE, size = 1.6, colour = "grey15"),
-    ggplot2::scale_shape_manual("cwnd reduced", values = stats::setNames(c(16, 4, 2, 8), cause_words)),
+    ggplot2::scale_shape_manual("cwnd reduced", values = stats::setNames(c(16, 4, 2, 8, 1), cause_words)),
     if (curves < 2) ggplot2::guides(colour = "none", fill = "none")
   )
 }
 
-cause_words <- c(recovery = "fast recovery", timeout = "timeout", cwr = "no loss", enobufs = "refused packet (ENOBUFS)")
+cause_words <- c(recovery = "fast recovery", timeout = "timeout", cwr = "no loss", enobufs = "refused packet (ENOBUFS)", ssthresh = "cause unknown")
 
 # Draw a list of quantities over time. With `from` or `to`, that span is measured again in more detail; `until_s` only cuts what is drawn.
 figure_time_series <- function(results, trials, show, of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, mark = NULL) {
@@ -238,7 +238,7 @@ reductions_of <- function(results, chosen, data, flow) {
   if (nrow(found) == 0) return(NULL)
   panels <- levels(data$panel)
   found[, .(panel = factor(panels[1], levels = panels), column = chosen$column[match(trial, chosen$trials$id)], t_s = end_s,
-            cause = factor(cause_words[fifelse(cause == "ssthresh", "cwr", cause)], levels = cause_words))]
+            cause = factor(cause_words[cause], levels = cause_words))]
 }
 
 queue_limits <- function(campaign, chosen, data) {

@@ -4,6 +4,7 @@
 
 table_cc_comparison <- function(results, trials, published = NULL) {
   campaign <- results$campaign
+  if (!"cc" %in% campaign$factors) abort_nothing("the experiment has no factor cc")
   trials <- at_largest_rwnd(campaign, trials)
   curves <- curves_of(campaign, trials)
   values <- values_of_metrics(results, trials, c("rtt_median_ms", "rtt_max_ms"))

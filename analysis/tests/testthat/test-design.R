@@ -44,3 +44,12 @@ test_that("the design figure can be written as a page, with one panel per factor
   write_figure(made$plot, path, made$width_in, made$height_in, as.POSIXct("2026-01-01", tz = "UTC"))
   expect_gt(file.size(path), 2000)
 })
+
+test_that("blocks that are numbered from 1 again at the next level of a whole plot are shaded one by one", {
+  planned <- lapply(1:8, \(i) list(id = letters[i], part = "main", replicate = 1L, block = c(1L, 1L, 2L, 2L)[(i - 1) %% 4 + 1],
+                                   treatment = list(txd = if (i <= 4) "64" else "256")))
+  plan <- list(parts = list(list(name = "main", factors = list(txd = list("64", "256")))), trials = planned)
+  campaign <- list(plan = plan, factors = "txd", trials = data.table::data.table(id = letters[1:8]))
+  shaded <- ggplot2::layer_data(figure_design(list(campaign = campaign), planned_trials(campaign))$plot, 1)
+  expect_equal(sort(as.numeric(shaded$xmin)), c(2.5, 6.5))
+})

@@ -191,3 +191,15 @@ test_that("sequence numbers have the retransmissions of the measures, and SACK i
 test_that("the way from one sequence number to another is the shorter one", {
   expect_equal(distance(c(10, 2^32 - 5, 5), c(30, 5, 2^32 - 5)), c(20, 10, -10))
 })
+
+test_that("the bars of each curve of a histogram add up to 1 in each panel", {
+  values <- data.table::data.table(curve = factor(rep(c("cubic", "cdg"), c(900, 100))), mtu = factor(rep(c("600", "1500"), 500)), value = seq_len(1000))
+  bars <- data.table::as.data.table(ggplot2::layer_data(plot_distribution(values, "histogram", "RTT (ms)", panels = "mtu")))
+  expect_equal(bars[, sum(y), by = .(PANEL, group)]$V1, rep(1, 4))
+})
+
+test_that("RTT by congestion control has no table if the experiment has no factor cc", {
+  results <- values_results()
+  results$campaign$factors <- setdiff(results$campaign$factors, "cc")
+  expect_error(table_cc_comparison(results, results$campaign$trials), "no factor cc", class = "samovar_no_data")
+})

@@ -46,6 +46,10 @@ test_that("windows of a series are combined to complete windows of the requested
   series <- data.table::data.table(trial = "a", flow = "x", t_s = seq(0.25, 11.75, by = 0.5), mid = rep(c(1, 3, 9), c(10, 10, 4)))
   expect_equal(wider_windows(series, 5)$mbps, c(1, 3))
   expect_equal(nrow(wider_windows(series, 30)), 0)
+  # A longer trial has windows of 2 or 10 s, so that those of at least 5 s are 6 or 10 s long.
+  ramp <- \(span_s) data.table::data.table(trial = "a", flow = "x", t_s = seq(span_s / 2, 60, by = span_s))[, mid := t_s]
+  expect_equal(wider_windows(ramp(2), 5)[, .(width_s, mbps)], data.table::data.table(width_s = 6, mbps = seq(3, 57, by = 6)))
+  expect_equal(wider_windows(ramp(10), 5)[, .(width_s, mbps)], data.table::data.table(width_s = 10, mbps = seq(5, 55, by = 10)))
 })
 
 test_that("figures and tables can be drawn by factor, by flow and in windows, next to published numbers", {

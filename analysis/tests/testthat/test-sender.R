@@ -91,3 +91,11 @@ test_that("a UDP flow gets no TCP samples of a generator's control connection on
   throughput <- \(found) found$metrics[metric == "throughput_bps"]$value
   expect_equal(throughput(udp), throughput(tcp))
 })
+
+test_that("without the state of congestion avoidance, the figure does not claim that a reduction was without loss", {
+  probe <- data.table::data.table(t_s = seq(0, 10, by = 0.1), cwnd_packets = 20, ssthresh_packets = Inf, ca_state = 0L, total_retrans_packets = 0)
+  probe[t_s >= 5, `:=`(cwnd_packets = 10, ssthresh_packets = 10)]
+  results <- list(cycles = cbind(trial = "a", flow = "bulk", cwnd_cycles(probe)))
+  chosen <- list(trials = data.table::data.table(id = "a"), column = factor("c"))
+  expect_equal(as.character(reductions_of(results, chosen, data.table::data.table(t_s = c(0, 10), panel = factor("cwnd")), NULL)$cause), "cause unknown")
+})
