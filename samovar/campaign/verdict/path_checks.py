@@ -78,11 +78,15 @@ def check_direction(
             yield Check(name, router, requested, observed, *within, f"± {RATE_SHARE:.0%}")
         if fills or measured.sampled_packets is not None:  # ipfw(8) does not show the queues of fq_codel
             yield _check_buffer(path, direction, probe, measured, fills)
-    if measured.sent_paced:
-        states = loss_states(direction.loss, direction.loss_burst_packets)
-        ok = plausible_losses(measured.lost, measured.sent_paced, direction.loss, states)
-        requested, observed = f"{direction.loss:.4%}", f"{measured.lost} of {measured.sent_paced}"
-        yield Check(f"loss towards {interface}", router, requested, observed, ok, "suspect")
+    if probe.paced_packets:
+        name, requested = f"loss towards {interface}", f"{direction.loss:.4%}"
+        if not measured.sent_paced:
+            yield Check(name, router, requested, "nothing", False, "suspect")
+        else:
+            states = loss_states(direction.loss, direction.loss_burst_packets)
+            ok = plausible_losses(measured.lost, measured.sent_paced, direction.loss, states)
+            observed = f"{measured.lost} of {measured.sent_paced}"
+            yield Check(name, router, requested, observed, ok, "suspect")
 
 
 def _check_buffer(

@@ -127,6 +127,7 @@ def test_a_probe_without_any_arrival_fails_its_checks() -> None:
         "requested 40 ms, observed no answer",
         "requested 10 Mbit/s, observed no packets arrived",
         "requested 60 packets, observed nothing",
+        "requested 0.0000%, observed nothing",
     ]
 
 
@@ -239,6 +240,7 @@ def test_a_receiver_that_was_ended_before_it_could_count_has_measured_nothing() 
         "requested 40 ms, observed no answer",
         "requested 10 Mbit/s, observed no packets arrived",
         "requested 60 packets, observed nothing",
+        "requested 0.0000%, observed nothing",
     ]
 
 
