@@ -146,6 +146,15 @@ def data_streams(capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
     return streams_from(ends.flow.from_address, capture, ends)
 
 
+def _capture_with(evidence: Evidence, host: str, ends: FlowEnds) -> CaptureSummary | None:
+    """Return the capture of a host that has most of a flow's data packets, or None without a capture.
+
+    If a host has captures at several interfaces, the flow passes only some of them.
+    """
+    captures = evidence.captures_at(host)
+    return max(captures, key=lambda one: sum(s.packets for s in data_streams(one, ends)), default=None)
+
+
 def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream], list[PacketStream]]]:
     """Yield each started TCP flow with its packet streams: sender to receiver, and receiver to sender.
 
@@ -153,9 +162,9 @@ def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream
     """
     for ends in evidence.started_flows:
         flow = ends.flow
-        captures = evidence.captures_at(flow.to_host) or evidence.captures_at(flow.from_host)
-        if ends.recipe.header.transport == "tcp" and captures:
-            yield flow, data_streams(captures[0], ends), streams_from(flow.to_address, captures[0], ends)
+        capture = _capture_with(evidence, flow.to_host, ends) or _capture_with(evidence, flow.from_host, ends)
+        if ends.recipe.header.transport == "tcp" and capture is not None:
+            yield flow, data_streams(capture, ends), streams_from(flow.to_address, capture, ends)
 
 
 def check_mss(evidence: Evidence) -> Iterator[Check]:
@@ -189,11 +198,11 @@ def check_receive_windows(evidence: Evidence) -> Iterator[Check]:
 def check_routers(evidence: Evidence) -> Iterator[Check]:
     """Check how many routers each flow passed, by the TTL of its packets at the sender and the receiver."""
     for ends in evidence.started_flows:
-        flow, received = ends.flow, evidence.captures_at(ends.flow.to_host)
+        flow, received = ends.flow, _capture_with(evidence, ends.flow.to_host, ends)
         asked = evidence.policy.routers.get((flow.from_address, flow.to_address))
-        if asked is None or not received:
+        if asked is None or received is None:
             continue
-        ttls = {ttl for stream in data_streams(received[0], ends) for ttl in stream.ttls}
+        ttls = {ttl for stream in data_streams(received, ends) for ttl in stream.ttls}
         sent = [stream for one in evidence.captures_at(flow.from_host) for stream in data_streams(one, ends)]
         initial = {ttl for stream in sent for ttl in stream.ttls} or INITIAL_TTLS
         if ttls:

@@ -236,6 +236,22 @@ def test_what_differs_from_the_request_is_reported_with_the_observed_value(
     assert failed(judged(tmp_path, frames))[name] == observed
 
 
+@pytest.mark.parametrize("interfaces", [("eth0", "eth1"), ("eth1", "eth0")])
+def test_a_flow_is_judged_by_the_capture_at_the_interface_that_it_passes(
+    tmp_path: Path, interfaces: tuple[str, ...]
+) -> None:
+    captures = tuple(CapturePlan(host="dst", interface=one, snaplen_bytes=96) for one in interfaces)
+    write(tmp_path, "dst-eth0", other_traffic(22))
+    write(tmp_path, "dst-eth1", sound(mss=1460, window=40_000))
+    resolved = RESOLVED.model_copy(update={"captures": captures})
+    checks = capture_checks(evidence_of(tmp_path, resolved, Policy(routers={(SRC, DST): 2})))
+    assert failed(by_name(checks)) == {
+        "MSS offered by dst in flow bulk at dst": "1460 B",
+        "largest window offered to flow bulk at dst": "10240000 B",
+        "routers on the path of flow bulk at dst": "1 (TTL 63)",
+    }
+
+
 def test_a_flow_that_moved_too_little_to_open_its_window_is_not_judged_by_it(tmp_path: Path) -> None:
     assert failed(judged(tmp_path, sound(window=2_000))) == {}
 
