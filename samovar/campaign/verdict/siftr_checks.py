@@ -32,6 +32,13 @@ class SiftrLog:
     `lines` is the number of lines between header and footer; `columns` has each number of columns that occurs
     in these lines. `windows` maps flows to the largest window that the receiver offered. `ports` has the
     pairs of local and foreign port.
+
+    The other values are from the footer, or 0 without a footer: `lost` is the number of packets for which
+    SIFTR could not write a line, and `disabled_s` is when SIFTR was disabled, in seconds since the epoch by
+    the host's clock. `due` is the number of lines that the log must have if each packet has one line. `due`
+    is correct with a port filter too: the footer of version 1.3 does not count the packets that the filter
+    leaves out (siftr_chkpkt()). The footer of version 1.2 counts these packets, so the recipe refuses a port
+    filter on systems with version 1.2.
     """
 
     header: Mapping[str, str]
@@ -39,41 +46,22 @@ class SiftrLog:
     lines: int
     columns: frozenset[int]
     windows: Mapping[FlowKey, int]
-    ports: frozenset[tuple[str, str]] = frozenset()
+    ports: frozenset[tuple[str, str]]
+    lost: int
+    disabled_s: float
+    due: int
 
     @property
     def version(self) -> str:
         """The version of SIFTR from the header; empty if the log has no header."""
         return self.header.get("siftrver", "")
 
-    @property
-    def lost(self) -> int:
-        """The number of packets for which SIFTR could not write a line."""
-        counts = (v for k, v in self.footer.items() if k.startswith("num_") and k.endswith(LOST))
-        return sum(map(int, counts))
-
-    @property
-    def disabled_s(self) -> float:
-        """When SIFTR was disabled, in seconds since the epoch by the host's clock; 0 without a footer."""
-        return (
-            int(self.footer.get("disable_time_secs", 0)) + int(self.footer.get("disable_time_usecs", 0)) / 1e6
-        )
-
-    @property
-    def due(self) -> int:
-        """The number of lines that the log must have if each packet has one line.
-
-        This number is correct with a port filter too: the footer of version 1.3 does not count the packets
-        that the filter leaves out (siftr_chkpkt()). The footer of version 1.2 counts these packets, so the
-        recipe refuses a port filter on systems with version 1.2.
-        """
-        return int(self.footer.get("total_tcp_pkts", 0)) - int(self.footer.get("total_skipped_tcp_pkts", 0))
-
 
 def read_siftr(lines: Iterable[str]) -> SiftrLog:
     """Parse a log: header and footer of tab-separated key=value pairs, comma-separated lines in between.
 
     The windows are those that the peer offered while the connection was in state ESTABLISHED (4) or later.
+    Raises ValueError if a number in the log is damaged.
     """
     ends: dict[str, dict[str, str]] = {}
     count, columns, windows, ports = 0, set[int](), dict[FlowKey, int](), set[tuple[str, str]]()
@@ -95,7 +83,12 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
                 flow = (local, foreign, foreign_port)
                 windows[flow] = max(windows.get(flow, 0), int(parts[9 + shift]))
     header, footer = (ends.get(word, {}) for word in ("enable_time_secs", "disable_time_secs"))
-    return SiftrLog(header, footer, count, frozenset(columns), windows, frozenset(ports))
+    lost = sum(int(v) for k, v in footer.items() if k.startswith("num_") and k.endswith(LOST))
+    disabled_s = int(footer.get("disable_time_secs", 0)) + int(footer.get("disable_time_usecs", 0)) / 1e6
+    due = int(footer.get("total_tcp_pkts", 0)) - int(footer.get("total_skipped_tcp_pkts", 0))
+    return SiftrLog(
+        header, footer, count, frozenset(columns), windows, frozenset(ports), lost, disabled_s, due
+    )
 
 
 def check_siftr_logs(evidence: Evidence) -> Iterator[Check]:

@@ -123,6 +123,15 @@ def test_a_log_that_is_not_gzip_is_reported_as_unreadable(tmp_path: Path) -> Non
     assert [check.ok for check in check_siftr_log(evidence_of(), "src", trace)] == [False]
 
 
+@pytest.mark.parametrize("damaged", ["x25509", ""])
+def test_a_log_with_a_damaged_footer_is_reported_as_unreadable(damaged: str, tmp_path: Path) -> None:
+    footer = WHOLE[-1].replace(f"total_tcp_pkts={total(WHOLE[-1])}", f"total_tcp_pkts={damaged}")
+    assert failed([*WHOLE[:-1], footer], tmp_path) == [
+        "trace src-siftr.csv.gz at src: requested readable, observed "
+        f"ValueError: invalid literal for int() with base 10: '{damaged}'"
+    ]
+
+
 @pytest.mark.parametrize(
     ("asked", "wrong"),
     [
