@@ -75,6 +75,7 @@ network_queue() { # a line of tc qdisc show or tc filter show for one interface 
       n_queue=$2 n_handle=$3; shift 3
       n_line=$*
       n_line=${n_line#root } n_line=${n_line#refcnt * }
+      case $n_line in *' direct_packets_stat '*) n_line="${n_line%% direct_packets_stat *} ${n_line#* direct_packets_stat * }" ;; esac
       echo "shaping.qdisc.$n_device.$n_handle=$n_queue $n_line" ;;
     filter)
       n_line=$*
@@ -207,6 +208,7 @@ network_queue() { # a line of tc qdisc show or tc filter show for one interface 
       n_queue=$2 n_handle=$3; shift 3
       n_line=$*
       n_line=${n_line#root } n_line=${n_line#refcnt * }
+      case $n_line in *' direct_packets_stat '*) n_line="${n_line%% direct_packets_stat *} ${n_line#* direct_packets_stat * }" ;; esac
       echo "shaping.qdisc.$n_device.$n_handle=$n_queue $n_line" ;;
     filter)
       n_line=$*

@@ -136,6 +136,16 @@ def test_queue_disciplines_filters_and_routes_of_linux_are_read() -> None:
     }
 
 
+def test_packets_that_htb_did_not_classify_are_not_a_change_of_shaping() -> None:
+    shown = "qdisc htb 1: root refcnt 2 r2q 10 default 0x9 direct_packets_stat {} direct_qlen 1000\n"
+    early, late = (
+        linux(printing("tc", "qdisc noqueue 0: root refcnt 2\n" + shown.format(n)) + printing("ip", ROUTES))
+        for n in (0, 4)  # as tc 6.1 prints it
+    )
+    assert changed(early, late) == ()
+    assert shaping(early) == {"shaping.qdisc.eth2.1:": "htb r2q 10 default 0x9 direct_qlen 1000"}
+
+
 def shaping(state: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in state.items() if key.startswith("shaping.")}
 
