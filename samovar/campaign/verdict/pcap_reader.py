@@ -31,6 +31,9 @@ ETHERNET_HEADER_BYTES = 14
 PLAIN_IPV4 = b"\x08\x00\x45"
 """EtherType IPv4 and the first byte of an IPv4 header without options (RFC 894, RFC 791). Frames with other
 bytes here, such as ARP and IPv6, are skipped."""
+SHORTEST_FRAME_BYTES = 60
+"""Ethernet pads shorter frames to this size (IEEE 802.3). A network card captures received frames with their
+padding, which the queues of a router do not count."""
 ICMP, TCP, UDP = 1, 6, 17
 SYN = 2
 ECHO_REQUEST = 8
@@ -43,9 +46,9 @@ class PacketStream:
     """The packets of one protocol from one address and port to another.
 
     `ports` are the source port and the destination port. `frame_bytes` (total) and `largest_bytes` (largest
-    frame) count whole frames, even if the capture has only the beginning of each. `window` is the largest
-    window field in packets other than SYNs. `syn` is True if a SYN was seen; `mss_bytes` and `scale` are the
-    SYN's options, or None.
+    frame) count whole frames without padding, even if the capture has only the beginning of each. `window` is
+    the largest window field in packets other than SYNs. `syn` is True if a SYN was seen; `mss_bytes` and
+    `scale` are the SYN's options, or None.
     """
 
     protocol: int
@@ -216,6 +219,8 @@ def _count_packets(capture: CaptureSummary, data: bytes, record: struct.Struct, 
 
 def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, size: int) -> None:
     """Add one packet to the counts of its stream. This runs for every captured packet, and must be fast."""
+    if size == SHORTEST_FRAME_BYTES:
+        size = min(size, ETHERNET_HEADER_BYTES + (data[frame + 16] << 8 | data[frame + 17]))
     protocol = data[frame + 23]
     key = (TCP, data[frame + 26 : frame + 38]) if protocol == TCP else _key(protocol, data, frame)
     stream = streams.get(key)

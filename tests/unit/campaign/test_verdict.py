@@ -413,6 +413,21 @@ def test_the_bottleneck_counts_what_arrives_or_less_while_packets_still_wait(
     assert list(check_bottleneck_bytes(without_captures)) == []
 
 
+def test_the_padding_of_short_frames_is_not_compared_with_the_bytes_of_the_bottleneck(tmp_path: Path) -> None:
+    """A queue counts an ACK without options as 54 bytes; the receiver's card delivers it with 6 more."""
+    headers, size = segment(DST, SRC, (5001, 40_000))
+    write(tmp_path, "src-eth1", [(headers, 60)] * 20_000)
+    write(tmp_path, "dst-eth1", sound())
+    policy = Policy(behind={"down": frozenset({DST}), "up": frozenset({SRC})})
+    span = CounterSpan({"queue.up": "0 0 0 0"}, {"queue.up": f"{20_000 * size} 20000 0 0"})
+    (check,) = check_bottleneck_bytes(evidence_of(tmp_path, policy=policy, counters={"rtr": span}))
+    assert check.reason == (
+        "bytes through the bottleneck, up at rtr: requested 1080000 B captured downstream ± 1.0%, "
+        "observed 1080000 B sent by the queue"
+    )
+    assert check.ok
+
+
 @pytest.mark.parametrize(
     ("sent_packets", "trace", "verdict"),
     [
