@@ -213,16 +213,23 @@ def check_queue_samples(evidence: Evidence) -> Iterator[Check]:
         for direction in directions:
             if direction.rate_bps:
                 yield _check_rate(evidence, host, direction, direction.rate_bps, samples)
-        if len(samples) > 1:
+        if samples:
             yield _check_gaps(evidence, host, program, samples)
 
 
 def _check_gaps(evidence: Evidence, host: str, program: Program, samples: Sequence[QueueSample]) -> Check:
-    """Check that no two successive samples of a queue are far apart, because such gaps show in figures."""
+    """Check that no two successive samples of a queue are far apart, because such gaps show in figures.
+
+    The end of the traffic counts as a sample, because a sampler may hang without exiting.
+    """
     most_s, interval_s = evidence.policy.thresholds.gap_s, program.values.get("interval_s")
     if isinstance(interval_s, float):
         most_s = max(most_s, 3 * interval_s)
-    gap_s = max(late.t_ns - early.t_ns for early, late in pairwise(samples)) / 1e9
+    times_ns = [sample.t_ns for sample in samples]
+    if (over_s := evidence.traffic_over.get(host)) is not None:
+        over_s -= over_s.is_integer()  # add_program_endings() has rounded it up
+        times_ns.append(round(over_s * 1e9))
+    gap_s = max((late - early for early, late in pairwise(times_ns)), default=0) / 1e9
     name = f"longest gap in the samples of the queue at {program.interface}"
     return Check(name, host, f"at most {most_s:g} s", f"{gap_s:.2f} s", gap_s <= most_s, "suspect")
 

@@ -517,6 +517,20 @@ def test_gaps_in_the_samples_of_a_queue_are_judged_by_their_length(
     assert (check.ok, check.severity, check.observed) == (ok, "suspect", f"{gap_s:.2f} s")
 
 
+@pytest.mark.parametrize(
+    ("over_s", "observed", "ok"),
+    [(2.7, "0.50 s", True), (4.9, "1.90 s", True), (7.0, "3.00 s", False), (603.5, "600.50 s", False)],
+)
+def test_a_sampler_that_hangs_before_the_end_of_the_traffic_leaves_a_gap(
+    tmp_path: Path, over_s: float, observed: str, ok: bool
+) -> None:
+    """A time without a fraction has been rounded up by a second."""
+    write_queue(tmp_path, *(f"{n * 500_000_000},eth2,pfifo,10:,1:1,0,0,{n}" for n in range(7)))
+    evidence = evidence_of(tmp_path, traffic_over={"rtr": over_s})
+    (check,) = (one for one in check_queue_samples(evidence) if one.name.startswith("longest gap"))
+    assert (check.observed, check.ok, check.severity) == (observed, ok, "suspect")
+
+
 def test_a_profile_of_a_testbed_gives_bounds_that_other_keys_override_and_manifests_name() -> None:
     testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
     study = load_experiment(ROOT / "experiments" / "demo.yaml", CATALOGUE).experiment
