@@ -8,9 +8,10 @@ from typing import Any
 
 from samovar.errors import PlanError
 from samovar.experiment import Buffer, Directional, keys
+from samovar.plan.effective_values import class_of
 from samovar.plan.flows import flows_of, stream_of
 from samovar.plan.level_precedence import TreatmentValues
-from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
+from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, FlowPlan, MatchPlan, PathPlan
 from samovar.plan.placement import first_of_link, subnet_of
 from samovar.plan.trials import DesignError
 
@@ -58,6 +59,12 @@ def _device(values: TreatmentValues) -> DevicePlan:
 def rtt_of(values: TreatmentValues) -> float:
     """Return the RTT that the path adds, in seconds."""
     return _seconds(sum(_delay_s(values, direction) for direction in DIRECTIONS))
+
+
+def rtt_of_flow(path: PathPlan, flow: FlowPlan) -> float:
+    """Return the RTT in seconds that the path adds to a flow: its class's, or else the path's own."""
+    own = class_of(path, flow)
+    return path.rtt_s if own is None else _seconds(own.delay_down_s + own.delay_up_s)
 
 
 def _direction(values: TreatmentValues, direction: str, interface: str) -> DirectionPlan:

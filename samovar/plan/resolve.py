@@ -12,8 +12,8 @@ from samovar.errors import PlanError, unknown
 from samovar.experiment import keys
 from samovar.plan.flows import DIGITS, ends_of, flows_of, limits_of, routes_of, stop_of, stream_of
 from samovar.plan.level_precedence import PartContext, Row, TreatmentError, TreatmentValues
-from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan, WlanPlan
-from samovar.plan.path import path_of, rtt_of
+from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, RunPlan, WlanPlan
+from samovar.plan.path import path_of, rtt_of_flow
 from samovar.plan.placement import first_of_link
 from samovar.plan.trials import HOST, Component, Components, DesignError, Treatments
 from samovar.units import ETHERNET_MTU_BYTES
@@ -150,10 +150,11 @@ def _drain_s(values: TreatmentValues, mtu_bytes: int) -> float:
 def _transfer_s(values: TreatmentValues, flows: Sequence[FlowPlan]) -> float:
     """Return the time in seconds for all transfers one after the other, plus 25 %, plus 5 s for the start."""
     sized = ((flow.size_bytes * 8, flow) for flow in flows if flow.size_bytes is not None)
-    return round(sum(bits / _rate_bps(values, flow) for bits, flow in sized) * 1.25 + 5, 3)
+    path = path_of(values)
+    return round(sum(bits / _rate_bps(values, path, flow) for bits, flow in sized) * 1.25 + 5, 3)
 
 
-def _rate_bps(values: TreatmentValues, flow: FlowPlan) -> float:
+def _rate_bps(values: TreatmentValues, path: PathPlan | None, flow: FlowPlan) -> float:
     """Return the rate in bit/s that a flow can reach, limited by path, window, program and shaper."""
     route = values.placement.route(flow.from_host, flow.to_host)
     directions = ("up", "down") if route is not None and "up" in route.directions else ("down", "up")
@@ -164,7 +165,8 @@ def _rate_bps(values: TreatmentValues, flow: FlowPlan) -> float:
     rwnd_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else values.setting("rwnd", flow.to_host)
     if rwnd_bytes is None:
         return rate_bps
-    return min(rate_bps, rwnd_bytes * 8 / max(rtt_of(values), SHORTEST_RTT_S))
+    rtt_s = rtt_of_flow(path, flow) if path is not None else 0.0
+    return min(rate_bps, rwnd_bytes * 8 / max(rtt_s, SHORTEST_RTT_S))
 
 
 def _host(name: str, values: TreatmentValues) -> HostPlan:

@@ -13,6 +13,7 @@ from samovar.experiment import RecipeCatalogue
 from samovar.plan.flows import limits_of
 from samovar.plan.level_precedence import parameters_of_type
 from samovar.plan.model import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved
+from samovar.plan.path import rtt_of_flow
 from samovar.plan.trials import View
 from samovar.units import ETHERNET_MTU_BYTES, format_bytes, format_duration, format_rate
 
@@ -73,10 +74,10 @@ def _sockets(host: HostPlan) -> Hashable:
 _mtu, _duration, _cc = attrgetter("mtu_bytes"), attrgetter("duration_s"), attrgetter("cc", "role")
 _mtu_and_rwnd = attrgetter("mtu_bytes", "rwnd_bytes")
 _aqms = _of_path("down.aqm", "up.aqm")
-_rates_and_rtt = _of_path("down.rate_bps", "up.rate_bps", "rtt_s")
+_rates_and_rtts = _of_path("down.rate_bps", "up.rate_bps", "rtt_s", "classes")
 _queue = ("rate_bps", "buffer_packets", "buffer_bytes")
-_queues_and_rtt = _of_path(
-    "rtt_s", *(f"{direction}.{name}" for direction in ("down", "up") for name in _queue)
+_queues_and_rtts = _of_path(
+    "rtt_s", "classes", *(f"{direction}.{name}" for direction in ("down", "up") for name in _queue)
 )
 
 
@@ -113,23 +114,26 @@ def _is_ipv6(resolved: Resolved) -> bool:
     return any(ip_address(flow.to_address).version == 6 for flow in resolved.flows)
 
 
-@_check("rwnd is below the path's bandwidth-delay product", path=_rates_and_rtt, hosts=_window, flows=None)
+@_check("rwnd is below the path's bandwidth-delay product", path=_rates_and_rtts, hosts=_window, flows=None)
 def _below_bdp(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[str]:
     path = resolved.path
-    if path is None or not path.rtt_s:
+    if path is None:
         return
     for flow in resolved.flows:
         rate_bps, rwnd_bytes = _direction(path, flow, resolved).rate_bps, resolved.window_bytes(flow)
         if not rate_bps or rwnd_bytes is None:
             continue
+        rtt_s = rtt_of_flow(path, flow)
+        if not rtt_s:
+            continue
         sender = resolved.hosts[flow.from_host]
         limits = limits_of(flow, sender.system, sender.settings, catalogue)
-        if limits.interval_s is not None or (limits.rate_bps or inf) <= rwnd_bytes * 8 / path.rtt_s:
+        if limits.interval_s is not None or (limits.rate_bps or inf) <= rwnd_bytes * 8 / rtt_s:
             continue  # the flow needs less than its window allows
-        product_bytes = int(rate_bps * path.rtt_s / 8)
+        product_bytes = int(rate_bps * rtt_s / 8)
         if rwnd_bytes < product_bytes:
-            most = format_rate(int(rwnd_bytes * 8 / path.rtt_s), 3)
-            of = f"{format_rate(rate_bps)} x {format_duration(path.rtt_s)}"
+            most = format_rate(int(rwnd_bytes * 8 / rtt_s), 3)
+            of = f"{format_rate(rate_bps)} x {format_duration(rtt_s)}"
             small, product = format_bytes(rwnd_bytes, 3), format_bytes(product_bytes, 3)
             yield f"{small} against {product} ({of}), so flow '{flow.label}' reaches {most} at most"
 
@@ -149,7 +153,7 @@ def _below_two_segments(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]
         yield f"{format_bytes(smallest)} of {mss_bytes} bytes each"
 
 
-@_check("socket buffers are below rwnd", run=_mtu, path=_queues_and_rtt, hosts=_sockets, flows=None)
+@_check("socket buffers are below rwnd", run=_mtu, path=_queues_and_rtts, hosts=_sockets, flows=None)
 def _small_sockets(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[str]:
     path = resolved.path
     for flow in resolved.flows:
@@ -159,7 +163,7 @@ def _small_sockets(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[s
         in_flight_bytes = rwnd_bytes  # at most, before a queue overflows
         direction = _direction(path, flow, resolved) if path is not None else None
         if path is not None and direction is not None and direction.rate_bps:
-            product_bytes = int(direction.rate_bps * path.rtt_s / 8)
+            product_bytes = int(direction.rate_bps * rtt_of_flow(path, flow) / 8)
             in_flight_bytes = min(
                 rwnd_bytes, product_bytes + _buffer_bytes(direction, resolved) or rwnd_bytes
             )
@@ -172,7 +176,7 @@ def _small_sockets(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[s
                 yield f"{key} {format_bytes(limit_bytes, 3)} at {host}, rwnd {format_bytes(rwnd_bytes, 3)}"
 
 
-@_check("buffer is below one packet", run=_mtu, path=_queues_and_rtt, hosts=_mtu)
+@_check("buffer is below one packet", run=_mtu, path=_queues_and_rtts, hosts=_mtu)
 def _below_one_packet(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     frame_bytes = _mtu_bytes(resolved) + ETHERNET_BYTES
     for one in _queues(resolved.path):
@@ -183,14 +187,14 @@ def _below_one_packet(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
 @_check(
     f"duration is below {FEWEST_RTTS} RTTs at a full buffer",
     run=_mtu,
-    path=_queues_and_rtt,
+    path=_queues_and_rtts,
     hosts=_mtu,
     flows=None,
 )
 def _below_twenty_rtts(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
-    waits = (_buffer_bytes(one, resolved) * 8 / (one.rate_bps or 1) for one in _queues(resolved.path))
-    full_rtt_s = (resolved.path.rtt_s if resolved.path else 0.0) + sum(waits)
+    waits_s = sum(_buffer_bytes(one, resolved) * 8 / (one.rate_bps or 1) for one in _queues(resolved.path))
     for flow in resolved.flows:
+        full_rtt_s = waits_s + (rtt_of_flow(resolved.path, flow) if resolved.path else 0.0)
         if flow.duration_s is not None and flow.duration_s < FEWEST_RTTS * full_rtt_s:
             least = f"{FEWEST_RTTS} x {_time(full_rtt_s)}"
             yield f"{format_duration(flow.duration_s)} of flow '{flow.label}' against {least}"

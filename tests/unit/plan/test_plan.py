@@ -250,6 +250,14 @@ def test_a_flow_with_a_size_must_end_within_twice_the_time_that_it_should_take()
     assert (resolved.duration_s, resolved.deadline_s) == (15.0, 60.0)
 
 
+def test_a_window_limits_a_transfer_by_the_rtt_of_the_flows_class() -> None:
+    far = planned(
+        ("to: receiver}", "to: receiver, size: 10MB, rwnd: 64KB}"),
+        ("buffer: 50packets", "buffer: 50packets, classes: [{flow: bulk, rtt: 500ms}]"),
+    )
+    assert far.trials[0].resolved.duration_s == 102.656, "64 KB each 500 ms, plus 25 % and 5 s"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

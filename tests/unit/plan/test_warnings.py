@@ -74,6 +74,11 @@ def test_an_empty_list_says_that_none_are_meant(tmp_path: Path, key: str) -> Non
             "5KB against 10KB (8Mbit x 10ms), so flow 'bulk' reaches 4Mbit at most",
         ),
         (
+            ("50packets", "50packets, classes: [{flow: bulk, rtt: 100ms}]"),
+            "main: rwnd is below the path's bandwidth-delay product for 2 of 4 treatments, e.g. newreno 50KB: "
+            "50KB against 100KB (8Mbit x 100ms), so flow 'bulk' reaches 4Mbit at most",
+        ),
+        (
             ("50packets", "1KB, aqm: bfifo"),
             "main: buffer is below one packet for all 4 treatments, e.g. newreno 50KB: "
             "1KB against 1514 bytes with the Ethernet header",
@@ -155,6 +160,14 @@ UP = "path: {rate: {down: 100Mbit, up: 1Mbit}, rtt: 100ms, buffer: 50packets}"
         [("rtt: 10ms", "rtt: 0ms")],
         # a queue that marks
         [("cdg]", "dctcp]"), ("50packets", "50packets, aqm: fq_codel")],
+        # window, socket buffers and duration suffice for the RTT of the flow's class
+        [
+            ("rtt: 10ms", "rtt: 2s"),
+            (
+                "50packets}",
+                "50packets, classes: [{flow: bulk, rtt: 10ms}]}\nsettings: {buffers.send_max: 100KB}",
+            ),
+        ],
         # one combination less tells effects apart still
         [("traffic:", "exclude: [{cc: cdg, rwnd: 50KB}]\ntraffic:")],
     ],
