@@ -40,8 +40,11 @@ View = Mapping[str, Callable[[Any], Hashable] | None]
 Where the function is None, the whole component is compared.
 """
 ALL_COMPONENTS: View = dict.fromkeys(("run", "path", "hosts", "flows", "captures", "loggers"))
-TRAFFIC_AND_RECORDING: View = dict.fromkeys(("run", "path", "flows", "captures", "loggers"))
-"""The components that decide how long a trial takes and how much it records."""
+TRAFFIC_AND_RECORDING: View = {
+    **dict.fromkeys(("run", "path", "flows", "captures", "loggers")),
+    "hosts": lambda host: tuple(sorted(host.settings.get("shaper", {}).items())),
+}
+"""What decides how long a trial takes and how much it records; a sender's shaper limits its flows."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

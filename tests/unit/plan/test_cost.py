@@ -25,7 +25,7 @@ from samovar.plan.cost import (
 from samovar.plan.model import CapturePlan, Changes, FlowPlan, LoggerPlan
 from samovar.plan.order import together
 from tests.unit.plan_values import lasting, plan_of, trial
-from tests.unit.plans import CATALOGUE
+from tests.unit.plans import BULK, CATALOGUE, planned
 from tests.unit.trials import RESOLVED, flow
 
 SHORT, LONG = [trial("cubic", n) for n in (1, 2)], [trial("cdg", n, lasting(60)) for n in (1, 2)]
@@ -86,6 +86,15 @@ def test_a_rate_limited_flow_is_captured_at_its_own_rate() -> None:
     parameters = {"interval": "20ms", "length": "172B"}
     calls = flow(generator="voip").model_copy(update={"parameters": parameters})
     assert _captured(calls)["src"] == int(2 * 6 / 0.02 * (96 + 16) / COMPRESSION)
+
+
+def test_each_rate_of_the_shaper_has_its_own_estimate() -> None:
+    head = f"experiment: study\ntestbed: lab\nduration: 30s\n{BULK}captures: [{{at: sender}}]\n"
+    slow_first, fast_first = (
+        estimate_cost(planned(head + f"factors: {{shaper.rate: [{levels}]}}\n"), CATALOGUE)
+        for levels in ("1Mbit, 100Mbit", "100Mbit, 1Mbit")
+    )
+    assert slow_first == fast_first
 
 
 def test_a_transfer_is_captured_by_its_size_not_by_its_deadline() -> None:
