@@ -13,7 +13,7 @@ from samovar.experiment import keys
 from samovar.plan.flows import DIGITS, ends_of, flows_of, limits_of, routes_of, stop_of, stream_of
 from samovar.plan.level_precedence import PartContext, Row, TreatmentError, TreatmentValues
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, RunPlan, WlanPlan
-from samovar.plan.path import path_of, rtt_of_flow
+from samovar.plan.path import DIRECTIONS, path_of, rtt_of_flow
 from samovar.plan.placement import first_of_link
 from samovar.plan.trials import HOST, Component, Components, DesignError, Treatments
 from samovar.units import ETHERNET_MTU_BYTES
@@ -135,16 +135,19 @@ def _drain_s(values: TreatmentValues, mtu_bytes: int) -> float:
     """Return how long queued data may take to arrive after a flow has sent its last packet, in seconds.
 
     The bottleneck's buffer and the sender's ring, both full, must empty three times: for the queued data, for
-    the packets that reveal a loss, and for the retransmissions.
+    the packets that reveal a loss, and for the retransmissions. Of two directions, the slower one counts.
     """
-    rate_bps = values.path("rate", "down")
-    if not rate_bps:
+    rates_bps = {one: rate_bps for one in DIRECTIONS if (rate_bps := values.path("rate", one))}
+    if not rates_bps:
         return 0.0
-    buffer = values.path("buffer", "down")
     senders = {route.from_host for route in routes_of(values)}
     ring = max((values.setting("txd", host) or 0 for host in senders), default=0)
-    queued_bytes = 0 if buffer is None else buffer.bytes or (buffer.packets or 0) * mtu_bytes
-    return float(3 * 8 * (queued_bytes + ring * mtu_bytes) / rate_bps)
+    drains_s = []
+    for direction, rate_bps in rates_bps.items():
+        buffer = values.path("buffer", direction)
+        queued_bytes = 0 if buffer is None else buffer.bytes or (buffer.packets or 0) * mtu_bytes
+        drains_s.append(float(3 * 8 * (queued_bytes + ring * mtu_bytes) / rate_bps))
+    return max(drains_s)
 
 
 def _transfer_s(values: TreatmentValues, flows: Sequence[FlowPlan]) -> float:

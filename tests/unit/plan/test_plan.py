@@ -250,6 +250,19 @@ def test_a_flow_with_a_size_must_end_within_twice_the_time_that_it_should_take()
     assert (resolved.duration_s, resolved.deadline_s) == (15.0, 60.0)
 
 
+@pytest.mark.parametrize(
+    ("rates", "ends"),
+    [
+        ("{down: 1Mbit, up: 100Mbit}", "from: sender, to: receiver"),
+        ("{down: 100Mbit, up: 1Mbit}", "from: receiver, to: sender"),
+    ],
+)
+def test_the_deadline_leaves_time_to_empty_the_slowest_queue_three_times(rates: str, ends: str) -> None:
+    path = ("rate: 8Mbit", f"rate: {rates}, aqm: bfifo"), ("50packets", "2MB")
+    resolved = planned(*path, ("from: sender, to: receiver", ends)).trials[0].resolved
+    assert (resolved.duration_s, resolved.deadline_s) == (30.0, 78.0)
+
+
 def test_a_window_limits_a_transfer_by_the_rtt_of_the_flows_class() -> None:
     far = planned(
         ("to: receiver}", "to: receiver, size: 10MB, rwnd: 64KB}"),
