@@ -202,7 +202,9 @@ def _neutral(value: Any, roles: Mapping[str, str]) -> Any:
         return value
     found: dict[str, Any] = {}
     for key, one in value.items():
-        if key == "hosts":
+        if key == "hosts" and isinstance(one, list):  # the hosts of a WLAN
+            found[key] = [roles[name] for name in one]
+        elif key == "hosts":
             found[key] = {roles[name]: _neutral(host, roles) for name, host in one.items()}
         elif key in _COUNTED:
             found[key] = len(one)

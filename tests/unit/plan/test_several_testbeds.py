@@ -69,6 +69,18 @@ def test_a_trial_has_one_id_on_all_testbeds_and_its_hosts_on_each(controller: Co
         assert there.resolved.flows[0].from_address == "172.17.10.2"
 
 
+def test_labs_with_wlans_share_a_campaign(controller: Controller, tmp_path: Path) -> None:
+    text = (ROOT / "hosts" / "wlan.yaml").read_text()
+    (tmp_path / "hosts" / "wlan.yaml").write_text(text)
+    changes = {"testbed: wlan": "testbed: wlan-2", "10.64.": "10.65.", "172.16.": "172.17.", "peer": "node"}
+    for one, other in changes.items():
+        text = text.replace(one, other)
+    (tmp_path / "hosts" / "wlan-2.yaml").write_text(text)
+    study = controller.project.plan(Request("shared", "", "wlan,wlan-2"))
+    (other_study,) = study.others
+    assert _ids(study) == _ids(other_study)
+
+
 def test_the_order_of_the_testbeds_names_does_not_change_the_campaign(controller: Controller) -> None:
     one, other = (
         controller.project.plan(Request("shared", "", names)) for names in ("twin,lab", "lab, twin")
