@@ -7,6 +7,7 @@ estimate was between 0.75 and 1.7 times the stored bytes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -170,9 +171,6 @@ def estimate_cost(
         here_bytes += number * stored_bytes(group.resolved, catalogue)
         for host, size in host_bytes(group.resolved, catalogue).items():
             largest[host] = max(size, largest.get(host, 0))
-    # A path is calibrated once for each combination of its settings and the MTUs of hosts.
-    mtus = {"run": lambda run: run.mtu_bytes, "hosts": lambda host: host.mtu_bytes}
-    used = [group for group in plan.groups({"path": None, **mtus}) if not chosen.isdisjoint(group.trials)]
     boots = plan.changes.boots
     return Cost(
         trials=trials,
@@ -180,10 +178,26 @@ def estimate_cost(
         host_bytes=largest,
         controller_bytes=here_bytes,
         boots=max(1, round(boots * trials / len(plan.trials))) if boots and trials else 0,
-        paths=sum(bool(one.resolved.path and one.resolved.path.router) for one in used) if calibrates else 0,
+        paths=_calibrations(plan, chosen) if calibrates else 0,
         testbeds=testbeds,
         times=times or MeasuredTimes(),
     )
+
+
+def _calibrations(plan: Plan, chosen: set[str]) -> int:
+    """Return how many paths must be calibrated for the trials with the ids `chosen`.
+
+    A path is calibrated once for each combination of its settings and the MTUs of hosts, even if several
+    parts use it.
+    """
+    mtus = {"run": lambda run: run.mtu_bytes, "hosts": lambda host: host.mtu_bytes}
+    found = set[tuple[object, ...]]()
+    for group in plan.groups({"path": None, **mtus}):
+        resolved = group.resolved
+        if resolved.path and resolved.path.router and not chosen.isdisjoint(group.trials):
+            path = json.dumps(resolved.path.as_json(), sort_keys=True)
+            found.add((path, resolved.mtu_bytes, *(host.mtu_bytes for host in resolved.hosts.values())))
+    return len(found)
 
 
 def host_bytes(resolved: Resolved, catalogue: RecipeCatalogue) -> Mapping[str, int]:

@@ -150,6 +150,11 @@ def test_each_path_through_a_router_is_calibrated_once_if_paths_are_calibrated()
     assert str(MeasuredTimes().path) == "15 s each (assumed, none measured on this testbed yet)"
 
 
+def test_parts_share_the_calibration_of_their_path() -> None:
+    plan = plan_of([trial("cubic"), trial("cdg", part="again")])
+    assert estimate_cost(plan, CATALOGUE, calibrates=True).paths == 1
+
+
 def test_reboots_add_to_the_time() -> None:
     plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
     known = MeasuredTimes(StepTime(2.0, 7), StepTime(90.0, 2))
