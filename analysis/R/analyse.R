@@ -30,6 +30,7 @@ analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.
   check_entries(campaign, c(entries, tables))
   results <- gather(campaign, measure_all(campaign, cores))
   for (line in note_lines(results$notes)) emit_event("warning", text = line)
+  unlink(file.path(folder, "bundle", "analysis.json")) # until it is written again, the report refuses the mixture of old and new files
   undrawn <- draw_all(results, entries, tables, cores)
   if (is.null(part)) store_prune(cache_folder(folder), used_paths(folder, results$keys))
   write_analysis(results, undrawn, file.path(folder, "bundle"))
@@ -143,11 +144,19 @@ write_analysis <- function(results, undrawn, bundle) {
   left <- results$left_out
   part <- results$campaign$part
   write_json(c(analysis_versions(), list(
+    inputs_sha256 = inputs_sha256(results$campaign),
     trials_used = I(results$campaign$trials$id),
     trials_left_out = lapply(seq_len(nrow(left)), \(i) list(id = left$id[i], reason = left$reason[i])),
     figures_left_out = unname(undrawn),
     notes = I(note_lines(results$notes))
   ), if (!is.null(part)) list(part = part)), file.path(bundle, "analysis.json"))
+}
+
+# Hash the plan and the manifests of the analysed trials. By it, the report finds that they have changed since.
+inputs_sha256 <- function(campaign) {
+  ids <- as.character(campaign$part$trials %||% vapply(campaign$plan$trials, \(t) t$id, ""))
+  files <- file.path(campaign$folder, c("plan.json", manifest_path(ids)))
+  sha256_texts(paste(sha256_files(files[file.exists(files)]), collapse = "\n"))
 }
 
 analysis_versions <- function() {

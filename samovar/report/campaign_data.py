@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from samovar.campaign import read_plan
+from samovar.campaign.collection import sha256_of
 from samovar.campaign.journal import STARTS, CampaignState, Entry, fold, read_journal
 from samovar.errors import ReportError
 from samovar.experiment import yaml_tree
@@ -81,6 +83,17 @@ class Campaign:
         """The part of the trials that was analysed and that figures show; empty if they show all trials."""
         part: Json = self.analysis.get("part") or {}
         return part
+
+    @property
+    def inputs_sha256(self) -> str:
+        """The SHA-256 of the lines with the SHA-256 of plan.json and of each analysed trial's manifest.
+
+        inputs_sha256() of the R package records the same value in analysis.json.
+        """
+        ids = self.shown.get("trials") or self.plan.ids
+        names = ["plan.json", *(f"trials/{id_}/manifest.json" for id_ in ids)]
+        files = [self.folder / name for name in names]
+        return sha256("\n".join(sha256_of(file) for file in files if file.exists()).encode()).hexdigest()
 
     @property
     def part(self) -> str:

@@ -70,18 +70,22 @@ class Result:
 def read_results(folder: Path, outputs: Outputs | None = None) -> tuple[Campaign, tuple[Result, ...]]:
     """Read an analysed campaign, and judge the expectations of its experiment.
 
-    Raises ReportError if the campaign is not analysed. Raises ReportError if an expectation names a metric
-    that is not in `outputs`, by default the outputs of the R package. Raises DefinitionError if the
-    campaign's experiment.yaml is invalid.
+    Raises ReportError if the campaign is not analysed, or has changed since. Raises ReportError if an
+    expectation names a metric that is not in `outputs`, by default the outputs of the R package. Raises
+    DefinitionError if the campaign's experiment.yaml is invalid.
     """
     campaign = read_campaign(folder)
     expected = read_expectations(folder / "experiment.yaml")
     # The analysis of early releases wrote no flows.csv.
     needed = [*ANALYSIS_FILES, *(["tables/flows.csv"] if any(line.flow for line in expected) else [])]
     missing = [name for name in needed if not (campaign.folder / name).is_file()]
+    command = f"run `{campaign.analyse_command}` first"
     if missing:
-        command = f"run `{campaign.analyse_command}` first"
         raise ReportError(f"{campaign.folder}: not analysed, no {', '.join(missing)}; {command}")
+    recorded = campaign.analysis.get("inputs_sha256")  # the analysis of early releases did not record it
+    if recorded not in (None, campaign.inputs_sha256):
+        changed = "its plan or trials have changed since the analysis"
+        raise ReportError(f"{campaign.folder}: {changed}; {command}")
     outputs = outputs or package_outputs()
     for line in expected:
         if line.metric not in outputs.metrics:

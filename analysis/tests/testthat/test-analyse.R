@@ -70,6 +70,18 @@ test_that("a truncated capture is named among the notes, also when measures come
   }
 })
 
+test_that("an analysis that fails while it writes leaves no analysis.json, by which the report would accept the files", {
+  folder <- small_campaign()
+  quietly(analyse_campaign(folder, figures = list(), cores = 1L))
+  analysis <- file.path(folder, "bundle", "analysis.json")
+  files <- file.path(folder, c("plan.json", manifest_path(vapply(read_plan(folder)$trials, \(t) t$id, ""))))
+  expect_equal(jsonlite::read_json(analysis)$inputs_sha256, sha256_texts(paste(sha256_files(files), collapse = "\n")))
+  unlink(file.path(folder, "tables", "metrics.csv"))
+  dir.create(file.path(folder, "tables", "metrics.csv"))
+  expect_error(suppressWarnings(quietly(analyse_campaign(folder, figures = list(), cores = 1L))))
+  expect_false(file.exists(analysis))
+})
+
 test_that("the bundle lists its figures with captions, data and trials", {
   folder <- small_campaign()
   quietly(analyse_campaign(folder, cores = 1L))

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from samovar.errors import CampaignError, DefinitionError, ReportError
 from samovar.events import Event, silent
 from samovar.report import exit_status, make_bundle
+from samovar.report.campaign_data import read_campaign
+from samovar.report.scorecard import read_results
 from samovar.report.typeset import typeset
 from tests.unit.report.report_sample import EXPERIMENT, NAME, Sample, draw_figures, dumbbell, write_campaign
 
@@ -262,6 +264,24 @@ def test_a_campaign_that_was_not_analysed_is_refused_with_the_command_to_run(
     (folder / "bundle" / "tables.json").unlink()
     with pytest.raises(ReportError, match=rf"no bundle/tables.json; run `fab analyse .*{NAME}` first"):
         make_bundle(folder, silent)
+
+
+@pytest.mark.parametrize("changed", ["plan.json", "manifest.json"])
+def test_a_campaign_that_has_changed_since_its_analysis_is_refused_with_the_command_to_run(
+    tmp_path: Path, changed: str
+) -> None:
+    folder = write_campaign(tmp_path)
+    file = folder / "bundle" / "analysis.json"
+    analysis = json.loads(file.read_text())
+    campaign = read_campaign(folder)
+    file.write_text(json.dumps({**analysis, "inputs_sha256": campaign.inputs_sha256}))
+    read_results(folder)
+    edited = sorted(folder.rglob(changed))[0]
+    edited.write_text(edited.read_text() + "\n")
+    with pytest.raises(
+        ReportError, match=rf"plan or trials have changed .*; run `fab analyse .*{NAME}` first"
+    ):
+        read_results(folder)
 
 
 def test_a_planned_figure_that_was_not_made_is_refused_with_the_command_to_run(
