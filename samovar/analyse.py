@@ -59,6 +59,8 @@ def analyse(
     run_r("analyse", [str(campaign), *cores], root, emit, part)
     if not last.exists() or last.stat().st_mtime_ns == before_ns:
         raise AnalysisError(f"R ended without finishing the analysis: it has not written {last}")
+    for table in (campaign / "tables").glob("*.parquet"):  # copies of tables of an earlier analysis
+        table.unlink()
     unmade = json.loads(last.read_text("utf-8"))["figures_left_out"]
     return [f"{one['name']}: {one['reason']}" for one in unmade]
 

@@ -14,7 +14,7 @@ from samovar.campaign.collection import SUMS, sha256_of, write_sums
 from samovar.events import Emit, Event
 from samovar.experiment import Outputs
 from samovar.report.campaign_data import Json
-from samovar.report.document import compose
+from samovar.report.document import compose, data_files
 from samovar.report.page import PAGE, ListedCampaign, write_report
 from samovar.report.scorecard import VERDICTS, Result, read_results
 from samovar.report.typeset import TEMPLATES
@@ -25,6 +25,8 @@ COPIES = {
     "data": ("tables/summary.csv", "tables/flows.csv", "tables/metrics.csv"),
 }
 """Maps each folder of the bundle to the campaign's files that are copied into it."""
+OUTPUTS = ("figures", "data")
+"""The folders of the bundle with the files of figures and tables."""
 FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "text/csv"}
 """The media types of suffixes that Python's module mimetypes does not know on every system."""
 
@@ -45,6 +47,11 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
             if file.is_file():
                 shutil.copyfile(file, bundle / folder / file.name)
     document = compose(campaign, results)
+    current = output_files(document)
+    for file in (one for kind in OUTPUTS for one in bundle_files(bundle / kind)):
+        if file.relative_to(bundle).as_posix() not in current:  # of an output that the plan no longer has
+            file.unlink()
+    document["data"] = data_files(bundle, [*document["figures"], *document["tables"]])
     pdf = bundle / f"{campaign.plan.experiment}.pdf"
     listed = [ListedCampaign("", campaign, campaign.plan.ids)]
     write_report("report", document, pdf, campaign.start_s, listed)
@@ -61,6 +68,13 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     described = [file for file in bundle_files(bundle) if file.name not in (SUMS, CRATE)]
     write_json(bundle / CRATE, _crate(document, bundle, described, campaign.start_s))
     return pdf, finish_bundle(bundle, pdf, results, emit)
+
+
+def output_files(document: Json) -> set[str]:
+    """Return the files that a campaign's bundle has in the folders OUTPUTS, relative to the bundle."""
+    outputs = [*document["figures"], *document["tables"]]
+    copies = (f"data/{Path(name).name}" for name in COPIES["data"])
+    return {*copies, *(one[key] for one in outputs for key in ("file", "data") if one[key])}
 
 
 def finish_bundle(bundle: Path, pdf: Path, results: Sequence[Result], emit: Emit) -> list[str]:

@@ -44,8 +44,10 @@ SUMMARY_FILES = {
 
 
 def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
-    """Return the content of the report. Raises ReportError if a file of the analysis is missing."""
-    figures, tables = _figures(campaign), _tables(campaign)
+    """Return the content of the report except the list of data files.
+
+    Raises ReportError if a file of the analysis is missing.
+    """
     return {
         **overview(campaign),
         "samovar": __version__,
@@ -54,12 +56,11 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
         "hosts": hosts(campaign),
         "treatments": treatments(campaign),
         "scorecard": scorecard_section(results, campaign.part),
-        "figures": figures,
-        "tables": tables,
+        "figures": _figures(campaign),
+        "tables": _tables(campaign),
         "omissions": omissions(campaign),
         "provenance": provenance(campaign),
         "software": software(campaign.analysis),
-        "data": data_files(campaign.bundle, [*figures, *tables]),
         "regenerate": [campaign.analyse_command, f"fab report {campaign.label}"],
         "note": f"\n{campaign.part}\n" if campaign.part else "",
         "commands": commands(campaign),

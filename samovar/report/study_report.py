@@ -15,7 +15,7 @@ from samovar.campaign.collection import sha256_of
 from samovar.errors import ReportError, unknown
 from samovar.events import Emit
 from samovar.experiment import Outputs, Section, keys
-from samovar.report.bundle import SCORECARD, bundle_files, finish_bundle
+from samovar.report.bundle import OUTPUTS, SCORECARD, bundle_files, finish_bundle, output_files
 from samovar.report.campaign_data import Campaign, Json
 from samovar.report.document import compose, data_files, output_name, scorecard_section
 from samovar.report.number_format import moment
@@ -218,13 +218,17 @@ def _path_in_study(one: ReportedCampaign, file: str) -> str:
 def _copy_outputs(reported: Sequence[ReportedCampaign], folder: Path) -> None:
     """Replace figures/ and data/ in the folder of a study by those of the campaigns' bundles."""
     folder.mkdir(parents=True, exist_ok=True)
-    for kind in ("figures", "data"):
+    for kind in OUTPUTS:
         shutil.rmtree(folder / kind, ignore_errors=True)
-        for one in reported:
+    for one in reported:
+        current = output_files(one.document)
+        for kind in OUTPUTS:
             for file in bundle_files(one.campaign.bundle / kind):
-                target = folder / _path_in_study(one, file.relative_to(one.campaign.bundle).as_posix())
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, target)
+                name = file.relative_to(one.campaign.bundle).as_posix()
+                target = folder / _path_in_study(one, name)
+                if name in current:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(file, target)
 
 
 def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:

@@ -51,6 +51,15 @@ def test_an_analysis_that_ends_early_with_exit_code_0_is_an_error(checkout: Path
         analyse(checkout / "campaign", checkout, silent)
 
 
+def test_parquet_tables_of_an_earlier_analysis_are_removed(checkout: Path) -> None:
+    _script(checkout, DONE)
+    earlier = checkout / "campaign" / "tables" / "metrics.parquet"
+    earlier.parent.mkdir()
+    earlier.write_text("values that differ from the new CSV file")
+    analyse(checkout / "campaign", checkout, silent)
+    assert not earlier.exists()
+
+
 def test_the_message_of_r_is_part_of_the_error(checkout: Path) -> None:
     _script(checkout, 'for (i in 1:5000) message("much to say before"); stop("no such trial")')
     with pytest.raises(AnalysisError, match=r"(?s)R ended with code 1:.*no such trial"):

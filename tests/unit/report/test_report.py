@@ -341,6 +341,18 @@ def test_a_figure_that_could_not_be_made_is_between_those_before_and_after_it_in
     assert places == sorted(places)
 
 
+def test_files_of_outputs_that_the_plan_no_longer_has_are_removed(tmp_path: Path, figures: Path) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    bundle = folder / "bundle"
+    for name in ("figures/buffer-cdf.pdf", "data/buffer-cdf.csv"):
+        (bundle / name).write_text("of an earlier plan")
+    make_bundle(folder, silent)
+    names = ("buffer-estimates", "rtt-by-rwnd", "summary", "throughput-by-rwnd")
+    assert sorted(one.stem for one in (bundle / "data").iterdir()) == [*names]
+    assert len([*(bundle / "figures").iterdir()]) == 2
+    assert "buffer-cdf" not in (bundle / "SHA256SUMS").read_text()
+
+
 def test_a_figure_whose_file_is_gone_is_refused(tmp_path: Path, figures: Path) -> None:
     folder = write_campaign(tmp_path, figures=figures)
     (folder / "bundle" / "figures" / "rtt-by-rwnd.pdf").unlink()

@@ -134,7 +134,7 @@ def test_two_campaigns_of_an_experiment_keep_their_own_figures_data_and_trials(
 ) -> None:
     earlier = shutil.copytree(campaign, tmp_path / "tplink-buffer" / "earlier")
     later = shutil.copytree(campaign, tmp_path / "tplink-buffer" / "later")
-    (earlier / "bundle" / "data" / "other.csv").write_text("a\n1\n")
+    (earlier / "bundle" / "data" / "of-an-earlier-plan.csv").write_text("a\n1\n")
     file = later / "bundle" / "data" / "rtt-by-rwnd.csv"
     file.write_text(file.read_text().replace(",1,2\n", ",1,3\n"))
     sections = [
@@ -145,7 +145,7 @@ def test_two_campaigns_of_an_experiment_keep_their_own_figures_data_and_trials(
     data = tmp_path / "study" / "data" / "tplink-buffer"
     texts = [(data / one / "rtt-by-rwnd.csv").read_text()[-4:] for one in ("earlier", "later")]
     assert texts == ["1,2\n", "1,3\n"]
-    assert not (data / "later" / "other.csv").exists()
+    assert not [*data.rglob("of-an-earlier-plan.csv")]
     page = (tmp_path / "study" / "report.html").read_text()
     curves = [json.loads(one) for one in re.findall(r'class="curves">(.*?)</script>', page)]
     assert [one["panels"][0]["curves"][0]["at"] for one in curves] == [[0], [30]]
