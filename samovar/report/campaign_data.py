@@ -59,8 +59,13 @@ class Campaign:
 
     @property
     def end_s(self) -> float:
-        """The time of the journal's last event in seconds since the epoch; 0 if it has no event."""
-        return self.journal[-1].t_s if self.journal else 0.0
+        """The time in seconds since the epoch at which the last attempt of a trial ended.
+
+        If no trial has ended, it is the time of the journal's last event; 0 if it has no event. Later runs
+        that found no trial to run do not count.
+        """
+        ends = [entry.t_s for entry in self.journal if entry.event == "trial-finished"]
+        return (ends or [entry.t_s for entry in self.journal] or [0.0])[-1]
 
     def trial_state(self, trial: str) -> str:
         """Return the state of a planned trial: its verdict, or how it failed, or why it has not run."""

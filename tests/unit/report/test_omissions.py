@@ -9,7 +9,7 @@ from pathlib import Path
 from samovar.campaign.journal import JOURNAL, Journal
 from samovar.report.campaign_data import Campaign, read_campaign
 from samovar.report.document import compose
-from samovar.report.overview import omissions, overview
+from samovar.report.overview import omissions, overview, when
 from tests.unit.report.report_sample import Sample, write_campaign
 
 
@@ -24,6 +24,15 @@ def _campaign(folder: Path, *events: tuple[str, Mapping[str, object]], not_run: 
 def _result(id_: str) -> list[tuple[str, Mapping[str, object]]]:
     ended = {"id": id_, "outcome": "completed", "verdict": "valid", "reasons": []}
     return [("trial-started", {"id": id_, "attempt": 1}), ("trial-finished", ended)]
+
+
+def test_a_run_that_finds_no_trial_to_run_does_not_make_the_campaign_longer(tmp_path: Path) -> None:
+    campaign = _campaign(
+        tmp_path,
+        ("plan-changed", {"stale": [], "orphans": []}),
+        ("campaign-finished", {"completed": 30}),
+    )
+    assert when(campaign) == "21 November 2026, 14:34:03 UTC, over 9:01"
 
 
 def test_a_trial_that_the_testbed_cannot_run_is_missing_with_the_reason(tmp_path: Path) -> None:
