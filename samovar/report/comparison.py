@@ -65,13 +65,18 @@ class Change:
 
     @property
     def text(self) -> str:
-        """The change with its interval: `-9.1 % [-9.3, -8.9]`, or `~ [-0.4, +0.2] %` for no change."""
+        """The change with its interval: `-9.1 % [-9.3, -8.9]`, or `~ [-0.4, +0.2] %` for no change.
+
+        The difference of two shares is in percentage points: `+0.5 points [+0.4, +0.6]`.
+        """
         if self.changed is None:
             return "~"
         values: Sequence[float] = self.difference or (0.0, 0.0, 0.0)
         divisor, symbol = scale(values, self.unit)
         if self.ratio:
             values, divisor, symbol = [100 * (one - 1) for one in self.ratio], 1.0, "%"
+        elif self.unit == "share":
+            symbol = "points"  # unlike a relative change in percent
         middle, low, high = (_signed(one / divisor, 3) for one in values)
         text = f"{middle} {symbol} [{low}, {high}]" if self.changed else f"~ [{low}, {high}] {symbol}"
         return " ".join(text.split())
@@ -208,7 +213,7 @@ class CampaignComparison:
 
     @property
     def unchanged(self) -> list[str]:
-        """The metrics without a change in any treatment."""
+        """The metrics that are `~` in all treatments: unchanged, or without an interval."""
         return [metric for metric, ones in self.by_metric.items() if not any(one.changed for one in ones)]
 
     @property
@@ -362,13 +367,13 @@ def _limits_table(comparison: CampaignComparison) -> Json:
 
 
 def _change_tables(comparison: CampaignComparison) -> Iterator[Json]:
-    """Yield the table of changes, and the table of metrics that are the same in all treatments."""
+    """Yield the table of metrics that changed, and the table of metrics that are `~` in all treatments."""
     names = ("Metric", "Treatment", "A", "B", "Change of B against A", "Pairs")
     caption = (
         "Medians over pairs of trials, and the median change within a pair with its interval (order"
         " statistics) and the interval’s confidence. ~: the interval includes zero change, or is missing."
     )
-    for title, same in (("Metrics that changed", False), ("Metrics without a change", True)):
+    for title, same in (("Metrics that changed", False), ("Metrics with ~ in all treatments", True)):
         rows = [
             [metric if place == 0 else "", one.treatment, *one.values(), one.text, one.sample]
             for metric, ones in comparison.by_metric.items()

@@ -245,3 +245,6 @@ def test_a_change_is_shown_in_percent_or_in_the_unit_where_a_is_not_positive() -
     assert replace(LOWER, ratio=None).text == "-1 Mbit/s [-1.2, -0.8]"
     assert replace(LOWER, changed=False).text == "~ [-12, -8] %"
     assert replace(LOWER, changed=None).text == "~"
+    loss = replace(LOWER, unit="share", difference=(0.005, 0.004, 0.006), ratio=(1.5, 1.4, 1.6))
+    assert loss.text == "+50 % [+40, +60]"
+    assert replace(loss, ratio=None).text == "+0.5 points [+0.4, +0.6]"
