@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from samovar.campaign import read_plan
+from samovar.campaign import TESTBEDS, read_plan
 from samovar.campaign.collection import sha256_of
 from samovar.campaign.journal import STARTS, CampaignState, Entry, fold, read_journal
 from samovar.errors import ReportError
@@ -25,14 +25,18 @@ COMPLETED, NOT_RUN, NOT_PICKED = "completed", "not run", "not picked"
 
 @dataclass(frozen=True)
 class Campaign:
-    """The records of a campaign. `manifests` maps the ids of planned trials to their manifests."""
+    """The records of a campaign.
+
+    `testbeds` maps the name of each testbed to the content of its file; several testbeds can share a
+    campaign. `manifests` maps the ids of planned trials to their manifests.
+    """
 
     folder: Path
     plan: Plan
     journal: tuple[Entry, ...]
     state: CampaignState
     provenance: Json
-    testbed: Json
+    testbeds: Mapping[str, Json]
     manifests: Mapping[str, Json]
     analysis: Json
 
@@ -40,6 +44,32 @@ class Campaign:
     def label(self) -> str:
         """The name EXPERIMENT/CAMPAIGN, which commands accept."""
         return f"{self.plan.experiment}/{self.folder.name}"
+
+    @property
+    def testbed(self) -> Json:
+        """The content of the file of the first testbed."""
+        return next(iter(self.testbeds.values()))
+
+    def recorded(self, testbed: str) -> Json:
+        """Return what provenance.json has about a testbed: the keys `lab` and `hosts`, or none of them."""
+        own = self.provenance.get("testbed")
+        others: Json = self.provenance.get("others") or {}
+        first = own if own in self.testbeds else next(iter(self.testbeds))
+        return self.provenance if testbed == first else others.get(testbed) or {}
+
+    @property
+    def hosts(self) -> dict[str, tuple[Json, Json]]:
+        """Each host's entry in its testbed's file, and the facts recorded about it.
+
+        If several testbeds share the campaign, hosts are named HOST@TESTBED.
+        """
+        found: dict[str, tuple[Json, Json]] = {}
+        for testbed, file in self.testbeds.items():
+            declared, recorded = (one.get("hosts") or {} for one in (file, self.recorded(testbed)))
+            end = f"@{testbed}" if len(self.testbeds) > 1 else ""
+            for name in declared | recorded:
+                found[name + end] = declared.get(name) or {}, recorded.get(name) or {}
+        return found
 
     @property
     def bundle(self) -> Path:
@@ -123,17 +153,22 @@ def read_campaign(folder: Path) -> Campaign:
     folder = folder.resolve()
     plan, journal = read_plan(folder), read_journal(folder / "journal.jsonl")
     manifests = {id_: folder / "trials" / id_ / "manifest.json" for id_ in plan.ids}
-    testbed = folder / "testbed.yaml"
+    first, *others = plan.testbed.split(",")
+    testbeds = {first: folder} | {name: folder / TESTBEDS / name for name in others}
     return Campaign(
         folder=folder,
         plan=plan,
         journal=tuple(journal),
         state=fold(journal),
         provenance=read_json(folder / "provenance.json", dict, optional=True),
-        testbed=cast(Json, yaml_tree.plain(yaml_tree.read_yaml(testbed)[0])) if testbed.exists() else {},
+        testbeds={name: _read_testbed(home / "testbed.yaml") for name, home in testbeds.items()},
         manifests={id_: read_json(file, dict) for id_, file in manifests.items() if file.is_file()},
         analysis=read_json(folder / "bundle" / "analysis.json", dict, optional=True),
     )
+
+
+def _read_testbed(file: Path) -> Json:
+    return cast(Json, yaml_tree.plain(yaml_tree.read_yaml(file)[0])) if file.exists() else {}
 
 
 def read_json(file: Path, kind: type[Value], optional: bool = False) -> Value:

@@ -274,16 +274,27 @@ def _differences(first: Side, second: Side, factors: Sequence[str]) -> Iterator[
 
     Trials are matched by their levels of `factors`.
     """
-    a, b = first.campaign.provenance, second.campaign.provenance
-    for name in ("controller", "git", "lab"):
+    one, other = first.campaign, second.campaign
+    a, b = one.provenance, other.provenance
+    for name in ("controller", "git"):
         yield from differences(a.get(name), b.get(name), name)
+    labs, other_labs = (
+        {name: side.recorded(name).get("lab") for name in side.testbeds} for side in (one, other)
+    )
+    yield from differences(_only(labs), _only(other_labs), "lab")
     old, new = a.get("recipes") or {}, b.get("recipes") or {}
     changed = sum(old.get(name) != new.get(name) for name in old | new)
     if changed:
         yield f"{counted(changed, 'recipe')} of {len(old | new)} changed"
-    yield from _by_host(a.get("hosts") or {}, b.get("hosts") or {})
-    yield from differences(first.campaign.testbed, second.campaign.testbed, "testbed")
+    facts = [{name: recorded for name, (_, recorded) in side.hosts.items()} for side in (one, other)]
+    yield from _by_host(*facts)
+    yield from differences(_only(one.testbeds), _only(other.testbeds), "testbed")
     yield from _settings(_first_trials(first, factors), _first_trials(second, factors))
+
+
+def _only(by_testbed: Mapping[str, Any]) -> Any:
+    """Return the value of a campaign's testbed, or the values by testbed if several share the campaign."""
+    return by_testbed if len(by_testbed) > 1 else next(iter(by_testbed.values()))
 
 
 def _by_host(first: Json, second: Json) -> Iterator[str]:

@@ -71,14 +71,18 @@ def when(campaign: Campaign) -> str:
 
 
 def testbed_text(campaign: Campaign) -> str:
-    """Return a text with a testbed's name, description, number of hosts, and kind (real or virtual)."""
-    testbed, name = campaign.testbed, campaign.plan.testbed
+    """Return each testbed's name, description, number of hosts, and kind (real or virtual) as a text."""
+    return " ".join(_testbed_text(campaign, name) for name in campaign.testbeds)
+
+
+def _testbed_text(campaign: Campaign, name: str) -> str:
+    testbed = campaign.testbeds[name]
     hosts = testbed.get("hosts")
     if not hosts:
         return name
     kind = "real machines"
     if "lab" in testbed:
-        recorded = (campaign.provenance.get("lab") or {}).get("kernel")
+        recorded = (campaign.recorded(name).get("lab") or {}).get("kernel")
         kernel = str(recorded or (testbed["lab"] or {}).get("kernel", "auto"))
         kind = f"virtual lab, {KERNELS.get(kernel, f'kernel {kernel}')}"
     about = str(testbed.get("description") or "").strip()

@@ -32,6 +32,7 @@ def provenance(campaign: Campaign) -> list[Json]:
         for node in sorted(trials)
         if node
     }
+    labs = {name: f" {name}" if len(campaign.testbeds) > 1 else "" for name in campaign.testbeds}
     groups: dict[str, Json] = {
         "samovar": {
             "version": controller.get("samovar") or __version__,
@@ -45,7 +46,7 @@ def provenance(campaign: Campaign) -> list[Json]:
             "trials used": len(analysis["trials_used"]) if "trials_used" in analysis else None,
         },
         "Report": report_software(),
-        "Lab": recorded.get("lab") or {},
+        **{"Lab" + end: campaign.recorded(name).get("lab") or {} for name, end in labs.items()},
         "Nodes": nodes if len(trials) > 1 else {},
     }
     shown = {
@@ -81,11 +82,8 @@ def one_line(value: object) -> str:
 
 
 def hosts(campaign: Campaign) -> list[Json]:
-    """Return a row per host, from the testbed file and the facts that were recorded when the campaign ran."""
-    recorded: Json = campaign.provenance.get("hosts") or {}
-    declared: Json = campaign.testbed.get("hosts") or {}
-    names = dict.fromkeys([*declared, *recorded])
-    return [_host(name, declared.get(name) or {}, recorded.get(name) or {}) for name in names]
+    """Return a row per host, from the testbed files and the facts recorded when the campaign ran."""
+    return [_host(name, declared, recorded) for name, (declared, recorded) in campaign.hosts.items()]
 
 
 def _host(name: str, declared: Json, recorded: Json) -> Json:

@@ -128,6 +128,20 @@ def write_campaign(results: Path, sample: Sample | None = None, figures: Path | 
     return folder
 
 
+def share_between_testbeds(folder: Path) -> None:
+    """Let a second testbed, `twin` with another kernel, share the campaign in a folder."""
+    plan, provenance = folder / "plan.json", folder / "provenance.json"
+    dump(plan, {**json.loads(plan.read_text()), "testbed": "lab,twin"})
+    testbed = (folder / "testbed.yaml").read_text()
+    for name, text in (("lab", testbed), ("twin", testbed.replace("testbed: lab", "testbed: twin"))):
+        (folder / "testbeds" / name).mkdir(parents=True)
+        (folder / "testbeds" / name / "testbed.yaml").write_text(text)
+    recorded = json.loads(provenance.read_text())
+    host = {"kernel": "Linux 6.12.9", "os_release": "Debian 13", "tools": {}}
+    twin = {"lab": {"kernel": "native"}, "hosts": dict.fromkeys(recorded["hosts"], host)}
+    dump(provenance, {**recorded, "others": {"twin": twin}})
+
+
 def dump(file: Path, value: object) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(value, indent=1))

@@ -19,9 +19,11 @@ import pytest
 from samovar.cli.commands import run_commands
 from samovar.errors import ReportError
 from samovar.experiment import package_outputs
-from samovar.report.comparison import FAILED, NO_DATA, PASSED, Change, parse_limit
+from samovar.report.campaign_data import read_campaign
+from samovar.report.comparison import FAILED, NO_DATA, PASSED, Change, Side, _differences, parse_limit
 from tests.golden.campaign import unpack
 from tests.unit.report.page_text import Text, words_only_in_pdf
+from tests.unit.report.report_sample import share_between_testbeds, write_campaign
 
 STRETCH = 1.25
 """Time in captures of the slow copy passes so much slower: rates are 20 % lower, round-trip times 25 % longer."""
@@ -196,6 +198,19 @@ def test_what_cannot_be_compared_is_said_with_what_would_be_accepted(
     assert answer.code == 1
     assert message in " ".join(answer.errors.split())
     assert "Traceback" not in answer.errors
+
+
+def test_each_of_several_testbeds_is_compared(tmp_path: Path) -> None:
+    folders = [write_campaign(tmp_path / name) for name in "AB"]
+    for folder in folders:
+        share_between_testbeds(folder)
+    facts = folders[1] / "provenance.json"
+    facts.write_text(facts.read_text().replace("6.12.9", "6.18.1").replace("native", "auto"))
+    a, b = (Side(read_campaign(folder), None) for folder in folders)
+    assert list(_differences(a, b, ())) == [
+        "lab.twin.kernel native -> auto",
+        "src@twin, rtr@twin, dst@twin: kernel Linux 6.12.9 -> Linux 6.18.1",
+    ]
 
 
 def test_one_campaign_without_parts_is_a_wrong_command(

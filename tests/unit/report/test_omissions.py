@@ -10,7 +10,9 @@ from samovar.campaign.journal import JOURNAL, Journal
 from samovar.report.campaign_data import Campaign, read_campaign
 from samovar.report.document import compose
 from samovar.report.overview import omissions, overview, when
-from tests.unit.report.report_sample import Sample, write_campaign
+from tests.unit.report.report_sample import Sample, share_between_testbeds, write_campaign
+
+HOSTS = ("src", "rtr", "dst")
 
 
 def _campaign(folder: Path, *events: tuple[str, Mapping[str, object]], not_run: int = 0) -> Campaign:
@@ -24,6 +26,19 @@ def _campaign(folder: Path, *events: tuple[str, Mapping[str, object]], not_run: 
 def _result(id_: str) -> list[tuple[str, Mapping[str, object]]]:
     ended = {"id": id_, "outcome": "completed", "verdict": "valid", "reasons": []}
     return [("trial-started", {"id": id_, "attempt": 1}), ("trial-finished", ended)]
+
+
+def test_a_report_names_the_hosts_of_each_testbed_that_shares_the_campaign(tmp_path: Path) -> None:
+    folder = write_campaign(tmp_path)
+    share_between_testbeds(folder)
+    document = compose(read_campaign(folder), ())
+    kernels = {host["name"]: host["kernel"] for host in document["hosts"]}
+    assert list(kernels) == [f"{host}@{testbed}" for testbed in ("lab", "twin") for host in HOSTS]
+    assert (kernels["src@lab"], kernels["src@twin"]) == ("Linux 6.1.0-um", "Linux 6.12.9")
+    assert "user-mode Linux. twin: Sender, bottleneck" in document["testbed"]
+    assert document["testbed"].endswith("the machine’s own kernel.")
+    labs = {group["name"]: group["facts"][0]["value"] for group in document["provenance"]}
+    assert (labs["Lab lab"], labs["Lab twin"]) == ("uml", "native")
 
 
 def test_a_run_that_finds_no_trial_to_run_does_not_make_the_campaign_longer(tmp_path: Path) -> None:
