@@ -219,14 +219,15 @@ def _measured_text(values: Sequence[float], unit: str) -> str:
 
 def data_files(bundle: Path, outputs: list[Json]) -> list[Json]:
     """Return a row per CSV file of the bundle: content, number of rows, first digits of its SHA-256."""
-    titles: dict[str, list[str]] = {}
+    titles: dict[str, dict[str, None]] = {}
     for one in outputs:
-        titles.setdefault(Path(one["data"]).name, []).append(str(one["title"] or one["name"]))
+        titles.setdefault(one["data"], {})[str(one["title"] or one["name"])] = None
     rows = []
     for file in sorted((bundle / "data").rglob("*.csv")):
         with file.open(newline="", encoding="utf-8", errors="replace") as lines:
             number = sum(1 for _ in csv.reader(lines)) - 1
-        content = "; ".join(titles.get(file.name, [])) or SUMMARY_FILES.get(file.name, "")
-        row = {"file": file.relative_to(bundle).as_posix(), "holds": content, "rows": max(0, number)}
+        name = file.relative_to(bundle).as_posix()
+        content = "; ".join(titles.get(name, {})) or SUMMARY_FILES.get(file.name, "")
+        row = {"file": name, "holds": content, "rows": max(0, number)}
         rows.append({**row, "sha256": sha256_of(file)[:12]})
     return rows

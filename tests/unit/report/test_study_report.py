@@ -147,6 +147,7 @@ def test_two_campaigns_of_an_experiment_keep_their_own_figures_data_and_trials(
     assert texts == ["1,2\n", "1,3\n"]
     assert not [*data.rglob("of-an-earlier-plan.csv")]
     page = (tmp_path / "study" / "report.html").read_text()
+    assert page.count("<td>Median RTT against rwnd</td>") == 2, "each file is listed with its own title"
     curves = [json.loads(one) for one in re.findall(r'class="curves">(.*?)</script>', page)]
     assert [one["panels"][0]["curves"][0]["at"] for one in curves] == [[0], [30]]
 
