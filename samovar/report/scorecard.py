@@ -18,6 +18,8 @@ REPRODUCED, DIFFERS, NO_DATA = "reproduced", "differs", "no data"
 VERDICTS = (REPRODUCED, DIFFERS, NO_DATA)
 ROUNDING = 1e-9
 """The relative tolerance of `equals`, because floating-point numbers are rounded."""
+EXPECTED_DIGITS = 12
+"""The ends of a range are shown as they are written, with at most this many digits."""
 ANALYSIS_FILES = ("bundle/figures.json", "bundle/tables.json", "bundle/analysis.json", "tables/summary.csv")
 """The files of the analysis that the report needs."""
 REQUIRED_COLUMNS = ("part", "metric", "unit", "median", "lo", "hi", "n")
@@ -192,12 +194,14 @@ def _expected_text(line: keys.Expect, unit: str) -> str:
         texts.append(quantity(line.equals, unit))
         within = (line.within or "").strip()
         if within.endswith("%"):
-            texts[0] += f" ± {within[:-1].strip()} %"
+            texts[0] += f" ± {within[:-1].strip()} %{' of it' if unit == 'share' else ''}"
         elif within:
             divisor, symbol = scale((line.equals,), unit)
             texts[0] += f" ± {number(float(within) / divisor)} {symbol}".rstrip()
     if line.between is not None:
-        texts.append("between " + span(*line.between, unit).replace("–", " and "))
+        divisor, symbol = scale(line.between, unit)
+        ends = [number(end / divisor, EXPECTED_DIGITS) for end in line.between]
+        texts.append(f"between {listed(ends)} {symbol}".rstrip())
     bounds = (("above", line.above), ("below", line.below))
     texts += [f"{word} {quantity(bound, unit)}" for word, bound in bounds if bound is not None]
     return listed(texts) + (f" that of {treatment_text(line.relative_to)}" if line.relative_to else "")

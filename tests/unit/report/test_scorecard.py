@@ -143,6 +143,17 @@ def test_a_target_is_shown_with_its_tolerance() -> None:
     shared = judge(expect(metric="buffer_method1_packets", equals="546", within="2%"), [packets])
     absolute = judge(expect(metric="buffer_method1_packets", equals="546", within="3"), [packets])
     assert (shared.expected, absolute.expected) == ("546 packets ± 2 %", "546 packets ± 3 packets")
+    loss = SummaryRow("window", {}, "loss_share", "share", 0.05, None, None, 5)
+    of_it, points = (
+        judge(expect(metric="loss_share", equals="0.05", within=within), [loss]) for within in ("1%", "0.01")
+    )
+    assert (of_it.expected, points.expected) == ("5 % ± 1 % of it", "5 % ± 1 %")
+
+
+def test_both_ends_of_a_narrow_range_are_shown() -> None:
+    time = SummaryRow("window", {}, "completion_s", "s", 1.00002, None, None, 5)
+    narrow = judge(expect(metric="completion_s", between=["1.00001", "1.00004"]), [time])
+    assert narrow.expected == "between 1.00001 and 1.00004 s"
 
 
 def test_the_exit_status_is_that_of_the_worst_verdict() -> None:
