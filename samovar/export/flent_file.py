@@ -43,15 +43,17 @@ def write_flent_files(folder: Path, campaign: Path, about: Mapping[str, str], em
     metrics: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for row in _rows(folder / "metrics.csv"):
         metrics[row["trial"]][row["flow"]][row["metric"]] = float(row["value"])
+    written = set()
     for done, (trial, rows) in enumerate(groupby(_rows(folder / "series.csv"), itemgetter("trial")), 1):
         manifest = json.loads((campaign / "trials" / trial / "manifest.json").read_bytes())
         data = flent_data(manifest, rows, metrics[trial], about)
         if data["x_values"]:
             text = json.dumps(data, ensure_ascii=False, allow_nan=False)
             (folder / f"{trial}.flent.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
-        else:
-            emit(Event("warning", {"text": f"{trial}: not exported: no flow has a throughput series"}))
+            written.add(trial)
         emit(Event("exported", {"file": trial, "done": done, "of": len(metrics)}))
+    for trial in (one for one in metrics if one not in written):
+        emit(Event("warning", {"text": f"{trial}: not exported: no flow has a throughput series"}))
 
 
 def _rows(table: Path) -> Iterator[dict[str, str]]:

@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from samovar import __version__
 from samovar.atomic_files import staged
 from samovar.cli.commands import run_commands
-from samovar.export.flent_file import flent_data, on_grid
+from samovar.events import Event
+from samovar.export.flent_file import flent_data, on_grid, write_flent_files
 
 ROOT = Path(__file__).parents[3]
 SMALL = ROOT / "analysis" / "tests" / "traces" / "campaign-small"
@@ -281,6 +282,14 @@ def test_a_series_on_the_grid_passes_through_its_samples_and_lies_between_them(
     else:
         low, high = sorted((values[before[-1]], values[after[0]]))
         assert found is not None and low - 1e-9 <= found <= high + 1e-9
+
+
+def test_a_trial_without_series_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("trial,flow,metric,value\nx-r1,bulk,duration_s,1\n")
+    (tmp_path / "series.csv").write_text("trial,flow,quantity,unit,t_s,low,mid,high\n")
+    events: list[Event] = []
+    write_flent_files(tmp_path, tmp_path, {}, events.append)
+    assert events == [Event("warning", {"text": "x-r1: not exported: no flow has a throughput series"})]
 
 
 def test_udp_flows_and_pings_are_not_uploads_of_tcp() -> None:
