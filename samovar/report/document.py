@@ -14,7 +14,7 @@ from samovar.campaign.collection import sha256_of
 from samovar.errors import ReportError
 from samovar.report.campaign_data import Campaign, Json, read_json
 from samovar.report.number_format import quantity, span
-from samovar.report.overview import omissions, overview, path_settings, treatments
+from samovar.report.overview import omissions, overview, path_settings, testbed_text, treatments
 from samovar.report.path_drawing import draw_path
 from samovar.report.provenance import commands, hosts, provenance, software
 from samovar.report.scorecard import REPRODUCED, VERDICTS, Result, treatment_text
@@ -51,9 +51,7 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
     return {
         **overview(campaign),
         "samovar": __version__,
-        "path": draw_path(campaign.testbed),
-        **_path_captions(campaign),
-        "hosts": hosts(campaign),
+        **path_section([campaign]),
         "treatments": treatments(campaign),
         "scorecard": scorecard_section(results, campaign.part),
         "figures": _figures(campaign),
@@ -67,16 +65,24 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
     }
 
 
-def _path_captions(campaign: Campaign) -> Json:
-    """Return the label of the bottleneck in the drawing of the path, and the drawing's caption."""
-    bottleneck = campaign.testbed.get("bottleneck") or {}
+def path_section(campaigns: Sequence[Campaign]) -> Json:
+    """Return a text about a testbed, the drawing of its path with label and caption, and its hosts.
+
+    All campaigns are on this testbed. If they are on several testbeds, the drawing shows the first one.
+    """
+    names, testbed = list(campaigns[0].testbeds), campaigns[0].testbed
+    bottleneck = testbed.get("bottleneck") or {}
     where = f"link {bottleneck['link']}" if "link" in bottleneck else ""
     if "router" in bottleneck:
         where = f"{bottleneck['router']}, egress of {bottleneck['to']}"
-    settings = " · ".join(path_settings(campaign.plan.trials))
+    settings = " · ".join(path_settings(trial for one in campaigns for trial in one.plan.trials))
+    drawn = f"The path of testbed {names[0]}" if len(names) > 1 else "The path"
     return {
+        "testbed": testbed_text(campaigns),
+        "path": draw_path(testbed),
+        "hosts": hosts(campaigns),
         "callout": f"queue at {where}: {settings}" if settings else f"queue at {where}",
-        "path_caption": "The path: hosts, links with their interfaces and addresses"
+        "path_caption": f"{drawn}: hosts, links with their interfaces and addresses"
         + (f", and the queue of the bottleneck at {where}." if where else "."),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from samovar.campaign.journal import is_open
 from samovar.campaign.verdict import short_reasons
@@ -37,7 +37,7 @@ MOST_LISTED = 6
 
 def overview(campaign: Campaign) -> Json:
     """Return the cover's values: title, description, facts, and a notice on missing trials and kernels."""
-    plan, name, testbed = campaign.plan, campaign.folder.name, testbed_text(campaign)
+    plan, name, testbed = campaign.plan, campaign.folder.name, testbed_text([campaign])
     facts = {
         "Experiment": plan.experiment,
         "Source": plan.source,
@@ -54,7 +54,6 @@ def overview(campaign: Campaign) -> Json:
         "campaign": name,
         "source": plan.source,
         "description": " ".join(plan.description.split()),
-        "testbed": testbed,
         "notice": _notice(campaign),
         "facts": pairs(facts),
     }
@@ -70,21 +69,30 @@ def when(campaign: Campaign) -> str:
     return f"{moment(campaign.start_s)}, over {clock(campaign.end_s - campaign.start_s)}"
 
 
-def testbed_text(campaign: Campaign) -> str:
-    """Return each testbed's name, description, number of hosts, and kind (real or virtual) as a text."""
-    return " ".join(_testbed_text(campaign, name) for name in campaign.testbeds)
+def either(texts: Iterable[str]) -> str:
+    """Return different texts joined by `or`, each once, without empty ones."""
+    return listed([*dict.fromkeys(filter(None, texts))], "or")
 
 
-def _testbed_text(campaign: Campaign, name: str) -> str:
-    testbed = campaign.testbeds[name]
+def testbed_text(campaigns: Sequence[Campaign]) -> str:
+    """Return each testbed's name, description, number of hosts, and kind (real or virtual) as a text.
+
+    All campaigns are on the same testbeds.
+    """
+    return " ".join(_testbed_text(campaigns, name) for name in campaigns[0].testbeds)
+
+
+def _testbed_text(campaigns: Sequence[Campaign], name: str) -> str:
+    testbed = campaigns[0].testbeds[name]
     hosts = testbed.get("hosts")
     if not hosts:
         return name
     kind = "real machines"
     if "lab" in testbed:
-        recorded = (campaign.recorded(name).get("lab") or {}).get("kernel")
-        kernel = str(recorded or (testbed["lab"] or {}).get("kernel", "auto"))
-        kind = f"virtual lab, {KERNELS.get(kernel, f'kernel {kernel}')}"
+        configured = (testbed["lab"] or {}).get("kernel", "auto")
+        recorded = ((one.recorded(name).get("lab") or {}).get("kernel") for one in campaigns)
+        kernels = (str(kernel or configured) for kernel in recorded)
+        kind = f"virtual lab, {either(KERNELS.get(one, f'kernel {one}') for one in kernels)}"
     about = str(testbed.get("description") or "").strip()
     return f"{name}: {about} {counted(len(hosts), 'host').capitalize()}, {kind}."
 

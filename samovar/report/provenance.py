@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from textwrap import TextWrapper
-from typing import Any
 
 from samovar import __version__
 from samovar.recipes import BODY
 from samovar.report.campaign_data import Campaign, Json, read_json
-from samovar.report.overview import pairs
+from samovar.report.overview import either, pairs
 
 MOST_LINES, MOST_COLUMNS = 60, 100
 """The largest size of a script in the appendix, about one page. Longer lines are wrapped; further lines are
@@ -81,22 +81,29 @@ def one_line(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def hosts(campaign: Campaign) -> list[Json]:
-    """Return a row per host, from the testbed files and the facts recorded when the campaign ran."""
-    return [_host(name, declared, recorded) for name, (declared, recorded) in campaign.hosts.items()]
+def hosts(campaigns: Sequence[Campaign]) -> list[Json]:
+    """Return a row per host, from the testbed files and the facts recorded when the campaigns ran.
+
+    All campaigns are on the same testbeds. A host has the systems, kernels and tools of all campaigns.
+    """
+    found: dict[str, list[tuple[Json, Json]]] = {}
+    for name, entry in chain.from_iterable(one.hosts.items() for one in campaigns):
+        found.setdefault(name, []).append(entry)
+    return [_host(name, entries[0][0], [facts for _, facts in entries]) for name, entries in found.items()]
 
 
-def _host(name: str, declared: Json, recorded: Json) -> Json:
+def _host(name: str, declared: Json, recorded: Sequence[Json]) -> Json:
     interfaces: Json = declared.get("interfaces") or {}
-    tools: Mapping[str, Any] = recorded.get("tools") or {}
+    tools = chain.from_iterable((facts.get("tools") or {}).items() for facts in recorded)
     return {
         "name": name,
         "role": str(declared.get("role") or ""),
-        "system": one_line(recorded.get("os_release") or declared.get("os")),
-        "kernel": one_line(recorded.get("kernel")),
+        "system": either(one_line(facts.get("os_release")) for facts in recorded)
+        or one_line(declared.get("os")),
+        "kernel": either(one_line(facts.get("kernel")) for facts in recorded),
         "control": str(declared.get("address") or ""),
         "interfaces": [f"{one} {(own or {}).get('address', '')}".strip() for one, own in interfaces.items()],
-        "tools": [f"{tool} {number}" for tool, number in tools.items() if number],
+        "tools": [*dict.fromkeys(f"{tool} {number}" for tool, number in tools if number)],
     }
 
 

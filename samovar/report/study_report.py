@@ -17,7 +17,7 @@ from samovar.events import Emit
 from samovar.experiment import Outputs, Section, keys
 from samovar.report.bundle import OUTPUTS, SCORECARD, bundle_files, finish_bundle, output_files
 from samovar.report.campaign_data import Campaign, Json
-from samovar.report.document import compose, data_files, output_name, scorecard_section
+from samovar.report.document import compose, data_files, output_name, path_section, scorecard_section
 from samovar.report.number_format import moment
 from samovar.report.overview import pairs, trials_text, when
 from samovar.report.page import ListedCampaign, write_report
@@ -118,11 +118,11 @@ def compose_study(
     """
     campaigns = [one.campaign for one in reported]
     runs: list[str] = []
-    testbeds: dict[str, Json] = {}
+    testbeds: dict[str, list[Campaign]] = {}
     for one in reported:
         plan = one.campaign.plan
         runs += [run_command(plan), f"fab analyse {plan.experiment}"]
-        testbeds.setdefault(plan.testbed, one.document)
+        testbeds.setdefault(plan.testbed, []).append(one.campaign)
     start, end = moment(min(one.start_s for one in campaigns)), moment(max(one.end_s for one in campaigns))
     facts = {
         "Study": study.study,
@@ -142,15 +142,36 @@ def compose_study(
         "samovar": __version__,
         "scorecard": scorecard_section([result for one in reported for result in one.results]),
         "sections": [_section(section, one) for section, one in sections],
-        "testbeds": list(testbeds.values()),
+        "testbeds": [path_section(own) for own in testbeds.values()],
         "methods": [one.document for one in reported],
         "deviations": list(_deviations(sections)),
         "omissions": [{"of": one.campaign.label, **one.document["omissions"]} for one in reported],
         "campaigns": [_campaign_row(one) for one in reported],
-        "provenance": reported[-1].document["provenance"],
-        "software": reported[-1].document["software"],
+        "provenance": _provenance(reported),
         "regenerate": [*runs, f"fab report --study {study.study}"],
     }
+
+
+def _provenance(reported: Sequence[ReportedCampaign]) -> list[Json]:
+    """Return the groups of facts about the software of all campaigns.
+
+    A value that not all campaigns have is followed by the names of its campaigns.
+    """
+    groups: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for one in reported:
+        for group in one.document["provenance"]:
+            facts = groups.setdefault(group["name"], {})
+            for fact in group["facts"]:
+                facts.setdefault(fact["name"], {}).setdefault(fact["value"], []).append(one.name)
+
+    def text(values: dict[str, list[str]]) -> str:
+        named = (f"{value} ({', '.join(names)})" for value, names in values.items())
+        return next(iter(values)) if [len(reported)] == [*map(len, values.values())] else "; ".join(named)
+
+    return [
+        {"name": group, "facts": pairs({name: text(values) for name, values in facts.items()})}
+        for group, facts in groups.items()
+    ]
 
 
 def _section(section: Section, one: ReportedCampaign) -> Json:

@@ -152,6 +152,47 @@ def test_two_campaigns_of_an_experiment_keep_their_own_figures_data_and_trials(
     assert [one["panels"][0]["curves"][0]["at"] for one in curves] == [[0], [30]]
 
 
+def test_what_differs_between_campaigns_on_one_testbed_is_shown_of_each(
+    campaign: Path, tmp_path: Path
+) -> None:
+    folders = {name: shutil.copytree(campaign, tmp_path / "tplink-buffer" / name) for name in ("one", "two")}
+    changes = {
+        "provenance.json": [
+            ("Linux 6.1.0-um", "Linux 6.18.44"),
+            ('"uml"', '"native"'),
+            ("249bb44", "7c0ffee"),
+        ],
+        "plan.json": [("40000000", "72000000")],
+        "bundle/analysis.json": [('"trials_used": [', '"trials_used": ["another",')],
+    }
+    for name, texts in changes.items():
+        file = folders["two"] / name
+        changed = file.read_text()
+        for before, after in texts:
+            assert before in changed
+            changed = changed.replace(before, after)
+        file.write_text(changed)
+    sections = [{"title": one, "experiment": "tplink-buffer", "campaign": one} for one in folders]
+    parsed = study(sections=sections)
+    reported = []
+    for name, section in zip(folders, parsed.sections, strict=True):
+        campaign_of, results = read_results(folders[name])
+        reported.append(
+            ReportedCampaign(name, campaign_of, results, compose(campaign_of, results), [section])
+        )
+    document = compose_study(parsed, [*zip(parsed.sections, reported, strict=True)], reported)
+    (testbed,) = document["testbeds"]
+    assert testbed["hosts"][0]["kernel"] == "Linux 6.1.0-um or Linux 6.18.44"
+    assert "user-mode Linux or the machine’s own kernel" in testbed["testbed"]
+    assert "rate 40 Mbit/s or 72 Mbit/s" in testbed["callout"]
+    facts = {
+        one["name"]: {fact["name"]: fact["value"] for fact in one["facts"]} for one in document["provenance"]
+    }
+    assert facts["Analysis"]["trials used"] == "28 (one); 29 (two)"
+    assert facts["Lab"] == {"kernel": "uml (one); native (two)", "memory": "512MB"}
+    assert re.fullmatch(r"249bb44\w+ \(one\); 7c0ffee\w+ \(two\)", facts["samovar"]["git revision"])
+
+
 def test_the_same_campaigns_give_the_same_bytes(made: Path, campaign: Path, tmp_path: Path) -> None:
     make_study(study(), lambda _: campaign, tmp_path, silent)
     assert (tmp_path / "SHA256SUMS").read_bytes() == (made / "SHA256SUMS").read_bytes()
