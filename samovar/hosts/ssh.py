@@ -129,7 +129,7 @@ def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:
     """Open an SSH connection to a host.
 
     Raises UnreachableError if the host does not answer within `target.connect_timeout_s`. Raises TestbedError
-    if the host key is not the known one, or if the host refuses the user's key.
+    if the host key is not the known one, if the user's key cannot be used, or if the host refuses it.
     """
     kwargs: dict[str, Any] = {"allow_agent": target.key is None, "look_for_keys": target.key is None}
     timeouts = ("banner_timeout", "auth_timeout", "channel_timeout")
@@ -162,15 +162,18 @@ def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:
     try:
         connection.open()
     except TestbedError:
-        connection.close()
+        connection.client.close()  # connection.close() closes nothing before the login is complete
         raise
-    except (OSError, paramiko.SSHException, EOFError) as error:
-        connection.close()
-        raise _explain(target, error) from error
+    except (OSError, paramiko.SSHException, EOFError, ValueError) as error:
+        transport = connection.client.get_transport()
+        answered = transport is not None and transport.initial_kex_done
+        connection.client.close()
+        raise _explain(target, error, answered) from error
     return SshConnection(connection, target.host)
 
 
-def _explain(target: SshTarget, error: Exception) -> TestbedError:
+def _explain(target: SshTarget, error: Exception, answered: bool = False) -> TestbedError:
+    """Return the error for the user; `answered` means that the host has completed the key exchange."""
     where = f"{target.host}: {target.user}@{target.address}:{target.port}"
     if isinstance(error, paramiko.BadHostKeyException):
         known, offered = error.expected_key, error.key
@@ -181,11 +184,12 @@ def _explain(target: SshTarget, error: Exception) -> TestbedError:
             f"{target.known_hosts_file}{number} has {known.get_name()} {known.fingerprint}"
         )
     if isinstance(error, paramiko.PasswordRequiredException):
+        key = target.key or "a key in ~/.ssh"
         return TestbedError(
-            f"{where}: {target.key} has a passphrase; load it into ssh-agent, or use a key without one"
+            f"{where}: {key} has a passphrase; load it into ssh-agent, or use a key without one"
         )
+    keys = target.key or "those of ssh-agent and ~/.ssh"
     if isinstance(error, paramiko.AuthenticationException):
-        keys = target.key or "those of ssh-agent and ~/.ssh"
         return TestbedError(f"{where}: authentication refused; keys offered: {keys}")
     if isinstance(error, socket.gaierror):
         return UnreachableError(
@@ -194,6 +198,11 @@ def _explain(target: SshTarget, error: Exception) -> TestbedError:
     if isinstance(error, FileNotFoundError) and target.key and not target.key.exists():
         return TestbedError(f"{where}: no key file {target.key}")
     reason = f" ({text})" if (text := str(error).strip()) else ""
+    if answered and not isinstance(error, (ConnectionError, EOFError)):  # paramiko reads keys only now
+        return TestbedError(
+            f"{where}: no usable key{reason}; keys tried: {keys}; load a key into ssh-agent, or give a file "
+            f"with a private key of type RSA, ECDSA or Ed25519"
+        )
     hint = f"; {target.hint}" if target.hint else ""
     place, limit_s = f"{target.address}:{target.port}", target.connect_timeout_s
     return UnreachableError(f"{target.host}: no answer at {place} within {limit_s:g} s{reason}{hint}")

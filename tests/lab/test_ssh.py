@@ -20,8 +20,20 @@ from pathlib import Path
 
 import pytest
 
+from samovar.campaign.availability.survey import power_on_silent
 from samovar.errors import DeadlineError, LabError, RemoteError, TestbedError
-from samovar.hosts import NOT_ENDED, HostsError, RemoteFile, ScriptResult, Session, Sessions, UnreachableError
+from samovar.events import Event
+from samovar.experiment import Power
+from samovar.hosts import (
+    NOT_ENDED,
+    HostsError,
+    Machine,
+    RemoteFile,
+    ScriptResult,
+    Session,
+    Sessions,
+    UnreachableError,
+)
 from samovar.hosts.remote_shell import OUTPUT_LIMIT_BYTES
 from samovar.hosts.ssh import connect
 from tests.lab.sshd import Sshd, children, free_port, make_key, running
@@ -572,6 +584,36 @@ def test_a_missing_or_encrypted_key_or_a_missing_known_hosts_is_named(sshd: Sshd
     assert f"cannot read known host keys: {gone}" in refusal(
         Session(replace(sshd.target(), known_hosts=gone))
     )
+
+
+@pytest.mark.parametrize("kind", ["none", "public", "empty", "binary", "truncated", "folder"])
+def test_an_unusable_key_is_reported_and_the_power_of_its_host_is_not_switched(
+    sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    private = sshd.folder / "user_key"
+    contents = {
+        "public": private.with_suffix(".pub").read_bytes(),
+        "empty": b"",
+        "binary": bytes(range(256)),
+        "truncated": private.read_bytes()[:100],
+    }
+    key = None if kind == "none" else tmp_path / "key"
+    if kind in contents:
+        (tmp_path / "key").write_bytes(contents[kind])
+    elif key:
+        key.mkdir()
+    before, switched = sshd.connection_pids(), tmp_path / "switched"
+    sessions = Sessions([replace(sshd.target("src"), key=key)])
+    said = refusal(sessions["src"])
+    assert said.startswith(f"src: {sshd.target().user}@127.0.0.1:{sshd.port}: no usable key (")
+    assert f"; keys tried: {key or 'those of ssh-agent and ~/.ssh'}; " in said
+    power = Power.model_validate({"cycle": ["touch", str(switched)]})
+    events: list[Event] = []
+    power_on_silent(sessions, {"src": Machine("src", "127.0.0.1", 1.0, power)}, events.append)
+    assert (events, switched.exists()) == ([], False)
+    await_that(lambda: set(sshd.connection_pids()) <= set(before), "no connection left")
 
 
 def test_a_host_that_does_not_answer_is_named_with_a_hint(sshd: Sshd) -> None:
