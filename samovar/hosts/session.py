@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from samovar.hosts.host_lease import DEADLINE_S, Claim, Lease, LeaseError, lease_script, parse_answer
 from samovar.hosts.remote_shell import HEARTBEAT_TEXT, KILL_TEXT, RemoteShell, ShellFolder
 from samovar.hosts.script_result import NOT_ENDED, Recorder, ScriptResult, checked_result, discard_result
-from samovar.hosts.target import ConnectionLostError, Dialer, SshTarget, UnreachableError
-from samovar.hosts.transfer import RemoteFile, TransferDeadline, fetch_files, retry_transfer
+from samovar.hosts.target import ConnectionLostError, Dialer, SshTarget
+from samovar.hosts.transfer import STALL_S, RemoteFile, TransferDeadline, fetch_files, retry_transfer
 
 if TYPE_CHECKING:
     from samovar.hosts.ssh import SshConnection
@@ -127,7 +127,7 @@ class Session:
         def fetch() -> None:
             self._live()
             assert self._connection  # a live shell has a connection
-            with self._guard(), self._connection.sftp() as sftp:
+            with self._guard(), self._connection.sftp(min(STALL_S, deadline.left_s())) as sftp:
                 fetch_files(sftp, self.host, files, deadline)
 
         with self._lock:
@@ -149,7 +149,7 @@ class Session:
         Another thread may run a script at the same time.
         """
         if connection := self._connection:
-            with suppress(UnreachableError, OSError), connection.sftp(wait=False) as sftp:
+            with suppress(ConnectionLostError, OSError), connection.sftp(timeout_s, wait=False) as sftp:
                 if channel := sftp.get_channel():
                     channel.settimeout(timeout_s)
                 with sftp.open(path, "rb") as file:
@@ -274,11 +274,5 @@ class Session:
         while not stopped.wait(self.target.keepalive_s):
             with suppress(OSError, EOFError):  # the thread that uses a lost connection gets the error
                 shell.order(HEARTBEAT_TEXT)
-            limit = threading.Timer(UNANSWERED * self.target.keepalive_s, connection.close)
-            limit.daemon = True
-            limit.start()
-            try:
-                if not connection.answers():
-                    return
-            finally:
-                limit.cancel()
+            if not connection.answers(UNANSWERED * self.target.keepalive_s):
+                return

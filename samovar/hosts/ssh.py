@@ -13,7 +13,7 @@ import fabric
 import paramiko
 
 from samovar.errors import SamovarError, TestbedError
-from samovar.hosts.target import Dialer, SshTarget, UnreachableError
+from samovar.hosts.target import ConnectionLostError, Dialer, SshTarget, UnreachableError
 
 # Without this, paramiko would log to the user's terminal. Its exceptions have the same information.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -69,27 +69,28 @@ class SshConnection:
     def channel(self, command: str) -> paramiko.Channel:
         """Start a command on a new channel, with standard error joined to standard output.
 
-        Raises UnreachableError.
+        Raises ConnectionLostError.
         """
         with self._losses():
             channel: paramiko.Channel = self._connection.create_session()
             channel.set_combine_stderr(True)
-            channel.exec_command(command)
+            with _closed_after(channel, self._connection.connect_timeout):
+                channel.exec_command(command)
             return channel
 
     @contextmanager
-    def sftp(self, *, wait: bool = True) -> Iterator[paramiko.SFTPClient]:
+    def sftp(self, limit_s: float, *, wait: bool = True) -> Iterator[paramiko.SFTPClient]:
         """Yield the connection's SFTP client, which only one thread at a time may use.
 
-        After a timeout, the next use gets a new client. Raises UnreachableError if the connection is lost, or
-        if another thread uses the client and `wait` is False.
+        After a timeout, the next use gets a new client. Raises ConnectionLostError if the connection is lost,
+        or if SFTP has not started after `limit_s`. Raises UnreachableError if another thread uses the client
+        and `wait` is False.
         """
         if not self._sftp_lock.acquire(blocking=wait):
             raise UnreachableError(f"{self._host}: another thread is copying files")
         try:
             with self._losses():
-                self._sftp = self._sftp or _SftpClient.from_transport(self._connection.transport)
-                assert self._sftp  # from_transport() never returns None, although its type allows it
+                self._sftp = self._sftp or self._start_sftp(limit_s)
                 yield self._sftp
         except TimeoutError:
             self._sftp = None
@@ -97,8 +98,14 @@ class SshConnection:
         finally:
             self._sftp_lock.release()
 
-    def answers(self) -> bool:
-        """Send a request to the SSH server; return whether it answers before the connection is closed.
+    def _start_sftp(self, limit_s: float) -> paramiko.SFTPClient:
+        channel: paramiko.Channel = self._connection.transport.open_session()
+        with _closed_after(channel, limit_s):
+            channel.invoke_subsystem("sftp")
+            return _SftpClient(channel)
+
+    def answers(self, limit_s: float) -> bool:
+        """Send a request to the SSH server; return whether it answers. After `limit_s`, close the connection.
 
         OpenSSH does not know the request and refuses it, which counts as an answer (RFC 4254, section 4).
         """
@@ -106,7 +113,8 @@ class SshConnection:
         if transport is None or not transport.is_active():
             return False
         try:
-            transport.global_request("keepalive@samovar", wait=True)
+            with _closed_after(self, limit_s):
+                transport.global_request("keepalive@samovar", wait=True)
         except (paramiko.SSHException, EOFError, OSError):
             return False
         return bool(transport.is_active())
@@ -120,9 +128,35 @@ class SshConnection:
         try:
             yield
         except (paramiko.SSHException, EOFError, ConnectionError) as error:
-            raise UnreachableError(
+            raise ConnectionLostError(
                 f"{self._host}: the connection was lost ({error or 'end of file'})"
             ) from error
+
+
+@contextmanager
+def _closed_after(closable: paramiko.Channel | SshConnection, limit_s: float) -> Iterator[None]:
+    """Close a channel or connection on which an operation in this context takes longer than `limit_s`.
+
+    paramiko waits for the replies to some requests without a limit. Raises SSHException after the limit.
+    """
+    expired = threading.Event()
+
+    def close() -> None:
+        expired.set()
+        with suppress(paramiko.SSHException, EOFError, OSError):  # the connection may be closed meanwhile
+            closable.close()
+
+    timer = threading.Timer(limit_s, close)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        if expired.is_set():
+            raise paramiko.SSHException(f"no answer to a request within {limit_s:g} s") from error
+        raise
+    finally:
+        timer.cancel()
 
 
 def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:

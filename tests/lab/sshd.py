@@ -27,7 +27,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 MaxStartups 100
-Subsystem sftp internal-sftp
+Subsystem sftp {sftp}
 """
 
 # As root: sshd wants /run/sshd, and refuses an account that is locked in /etc/shadow; the account's own shell
@@ -86,10 +86,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(folder: Path, shell: str = "/bin/sh") -> Iterator[Sshd]:
+def running(folder: Path, shell: str = "/bin/sh", sftp: str = "internal-sftp") -> Iterator[Sshd]:
     """Run an sshd with all it needs in a folder; as root, with another /bin/sh if need be."""
     port = free_port()
-    _furnish(folder, port)
+    _furnish(folder, port, sftp)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(_command(folder, shell), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
@@ -101,11 +101,11 @@ def running(folder: Path, shell: str = "/bin/sh") -> Iterator[Sshd]:
         process.wait()
 
 
-def _furnish(folder: Path, port: int) -> None:
+def _furnish(folder: Path, port: int, sftp: str) -> None:
     host_key, user_key = make_key(folder / "host_key"), make_key(folder / "user_key")
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {host_key.with_suffix('.pub').read_text()}")
     shutil.copy(user_key.with_suffix(".pub"), folder / "authorized_keys")
-    (folder / "config").write_text(_CONFIG.format(port=port, folder=folder))
+    (folder / "config").write_text(_CONFIG.format(port=port, folder=folder, sftp=sftp))
     (folder / "shadow").write_text("root:*:1:0:99999:7:::\nsshd:*:1:0:99999:7:::\n")
     accounts = "root:x:0:0:root:/:/bin/sh\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
     (folder / "passwd").write_text(accounts)

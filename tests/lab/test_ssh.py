@@ -36,6 +36,7 @@ from samovar.hosts import (
 )
 from samovar.hosts.remote_shell import OUTPUT_LIMIT_BYTES
 from samovar.hosts.ssh import connect
+from samovar.hosts.target import ConnectionLostError
 from tests.lab.sshd import Sshd, children, free_port, make_key, running
 
 REPOSITORY = Path(__file__).parents[2]
@@ -660,8 +661,37 @@ def test_a_connection_that_is_reset_while_a_channel_is_opened_is_lost(sshd: Sshd
         await_that(has_unread_bytes, "a request that the server does not read")
         for pid in stopped:
             os.kill(pid, signal.SIGKILL)
-        with pytest.raises(UnreachableError, match=r"^here: the connection was lost \(\[Errno 104\]"):
+        with pytest.raises(ConnectionLostError, match=r"^here: the connection was lost \(\[Errno 104\]"):
             channel.result(30)
+    connection.close()
+
+
+def test_a_host_that_answers_no_request_for_a_shell_is_given_up_but_not_taken_for_switched_off(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = sshd.connection_pids()
+    connection = connect(sshd.target())
+    (serving,) = set(sshd.connection_pids()) - set(earlier)
+    stopped: list[int] = []
+    create = connection._connection.create_session
+
+    def create_and_stop() -> object:
+        channel = create()
+        stopped.extend([serving, *children(serving)])
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        return channel
+
+    monkeypatch.setattr(connection._connection, "create_session", create_and_stop)
+    with ThreadPoolExecutor(1) as threads:
+        channel = threads.submit(connection.channel, "true")
+        try:
+            with pytest.raises(ConnectionLostError, match="no answer to a request within 5 s") as caught:
+                channel.result(30)
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+    assert not isinstance(caught.value, UnreachableError)
     connection.close()
 
 
@@ -735,6 +765,20 @@ def test_a_host_that_stands_still_in_a_transfer_misses_the_deadline(session: Ses
     os.kill(connection, signal.SIGCONT)
     assert not (tmp_path / "again").exists()
     session.fetch_all([replace(file, local=tmp_path / "again")])
+
+
+def test_an_sftp_server_that_says_nothing_misses_the_deadline(tmp_path: Path, host: str) -> None:
+    with running(tmp_path, sftp="cat >/dev/null") as mute:
+        session = Session(mute.target(host))
+        shell = shell_of(session)
+        assert under_way(lambda: session.peek(f"{tmp_path}/log", timeout_s=0.5)).result(30) is None
+        assert shell_of(session) == shell, "a script that runs meanwhile is not disturbed"
+        file = RemoteFile(f"{tmp_path}/log", tmp_path / "local", "0" * 64, 1)
+        with pytest.raises(DeadlineError, match=f"{host}: fetch: no answer within 1 s"):
+            under_way(lambda: session.fetch_all([file], deadline_s=1)).result(30)
+        assert run(session, "echo usable").stdout == b"usable\n"
+        session.close()
+        await_that(lambda: not left_behind(host), "nothing in /tmp")
 
 
 # --- all hosts
