@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
+from samovar.errors import TestbedError
 from samovar.hosts.host_lease import DEADLINE_S, Claim, Lease, LeaseError, lease_script, parse_answer
 from samovar.hosts.remote_shell import HEARTBEAT_TEXT, KILL_TEXT, RemoteShell, ShellFolder
 from samovar.hosts.script_result import NOT_ENDED, Recorder, ScriptResult, checked_result, discard_result
@@ -202,7 +203,7 @@ class Session:
     def _connect(self) -> RemoteShell:
         from samovar.hosts.ssh import connect  # imports Fabric and paramiko, which takes time
 
-        with self._guard():
+        try:
             self._connection = connect(self.target, self._dialer)
             shell = RemoteShell(self._connection, self.host)
             shell.boot(self._before, _SHELL_DEADLINE_S, self.target.silence_s)
@@ -213,10 +214,12 @@ class Session:
             lease = self._run_lease_script(shell, "claim", self._claim) if self._claim else None
             if lease:
                 owner, campaign = (lease.values.get(key, "?") for key in ("owner", "campaign"))
-                self._disconnect()
                 raise LeaseError(f"{self.host}: {owner} has taken over its lease for campaign {campaign}")
             if self._on_loss:
                 shell.keep_on_loss(self._on_loss, _SHELL_DEADLINE_S)
+        except TestbedError:
+            self._disconnect()
+            raise
         self._shell = shell
         return shell
 

@@ -20,7 +20,7 @@ import pytest
 from samovar.campaign.availability import LeaseRequest, Leases
 from samovar.campaign.availability.leases import FORCED, leases_of, require_free, require_idle
 from samovar.campaign.journal import JOURNAL, Journal
-from samovar.errors import TestbedError
+from samovar.errors import RemoteError, TestbedError
 from samovar.events import silent
 from samovar.hosts import LeaseError, Session, Sessions, SshTarget
 from tests.lab.sshd import Sshd, free_port, running
@@ -152,6 +152,29 @@ def test_a_connection_that_is_made_anew_goes_on_holding(target: SshTarget, tmp_p
     session.release()
     session.close()
     assert files(target) == []
+
+
+def test_a_new_connection_that_cannot_claim_its_lease_again_is_closed(
+    sshd: Sshd, target: SshTarget, tmp_path: Path
+) -> None:
+    def heartbeats() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == "heartbeat"}
+
+    connections, threads = set(sshd.connection_pids()), heartbeats()
+    folder = tmp_path / "leases"
+    folder.mkdir()
+    target = replace(target, lease=str(folder / "lease"))
+    session = opened(target)
+    leases(target, campaign(tmp_path, "first")).take(session)
+    os.kill(serving(session), signal.SIGKILL)
+    with pytest.raises(TestbedError, match="the connection was lost"):
+        run(session, "echo lost")
+    shutil.rmtree(folder)
+    for _ in range(2):
+        with pytest.raises(RemoteError, match=f"{target.host}: claim: exit code 73"):
+            run(session, "echo again")
+    await_that(lambda: set(sshd.connection_pids()) <= connections, "no connection left")
+    await_that(lambda: heartbeats() <= threads, "no heartbeat left")
 
 
 def test_signs_of_life_make_a_lease_fresh(target: SshTarget, tmp_path: Path) -> None:
