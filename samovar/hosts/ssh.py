@@ -7,10 +7,12 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import fabric
 import paramiko
+from paramiko.hostkeys import HostKeyEntry
 
 from samovar.errors import SamovarError, TestbedError
 from samovar.hosts.target import ConnectionLostError, Dialer, SshTarget, UnreachableError
@@ -187,7 +189,7 @@ def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:
     )
     connection.client.set_missing_host_key_policy(_UnknownHostKey(target))
     try:
-        connection.client.load_system_host_keys(str(target.known_hosts_file))
+        _load_known_hosts(connection.client.get_host_keys(), target.known_hosts_file)
     except OSError as error:
         raise TestbedError(
             f"{target.host}: cannot read known host keys: {target.known_hosts_file}: {error.strerror}; "
@@ -198,12 +200,30 @@ def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:
     except TestbedError:
         connection.client.close()  # connection.close() closes nothing before the login is complete
         raise
-    except (OSError, paramiko.SSHException, EOFError, ValueError) as error:
+    except Exception as error:  # paramiko's parsers of keys raise errors of many types
         transport = connection.client.get_transport()
         answered = transport is not None and transport.initial_kex_done
         connection.client.close()
         raise _explain(target, error, answered) from error
     return SshConnection(connection, target.host)
+
+
+def _load_known_hosts(keys: paramiko.HostKeys, file: Path) -> None:
+    """Read known host keys. Skip lines that cannot be parsed, as OpenSSH does. Raises OSError.
+
+    paramiko.HostKeys.load() would fail at such a line, although it may be of another host. As there, the
+    first of several keys of one type for one host counts.
+    """
+    for line in file.read_text(encoding="utf-8", errors="replace").split("\n"):
+        entry = None
+        if not line.lstrip().startswith("#"):
+            with suppress(Exception):  # paramiko's parsers of keys raise errors of many types
+                entry = HostKeyEntry.from_line(line.strip())
+        if entry:
+            kind = entry.key.get_name()
+            for name in entry.hostnames:
+                if kind not in (keys.lookup(name) or {}):
+                    keys.add(name, kind, entry.key)
 
 
 def _explain(target: SshTarget, error: Exception, answered: bool = False) -> TestbedError:

@@ -572,6 +572,18 @@ def test_an_unknown_host_key_is_refused_and_not_remembered(sshd: Sshd, tmp_path:
     with_it.close()
 
 
+def test_lines_of_known_hosts_that_cannot_be_parsed_are_skipped(sshd: Sshd, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    bad = b"h ssh-rsa AAAAB\nh ssh-rsa AAAAB3NzaC1yc2E=\nh ssh-rsa \xff\xfe\nh\n\n# h\n"
+    known.write_bytes(bad + (sshd.folder / "known_hosts").read_bytes())
+    session = Session(replace(sshd.target("src"), known_hosts=known))
+    session.open()
+    session.close()
+    commented = b"#," + (sshd.folder / "known_hosts").read_bytes()
+    known.write_bytes(bad + commented)
+    assert "its host key is not known" in refusal(Session(replace(sshd.target("src"), known_hosts=known)))
+
+
 def test_a_refused_key_is_named(sshd: Sshd) -> None:
     stranger = sshd.stranger()
     assert f"authentication refused; keys offered: {stranger.key}" in refusal(Session(stranger))
@@ -587,14 +599,19 @@ def test_a_missing_or_encrypted_key_or_a_missing_known_hosts_is_named(sshd: Sshd
     )
 
 
-@pytest.mark.parametrize("kind", ["none", "public", "empty", "binary", "truncated", "folder"])
+@pytest.mark.parametrize("kind", ["none", "public", "empty", "binary", "truncated", "damaged", "folder"])
 def test_an_unusable_key_is_reported_and_the_power_of_its_host_is_not_switched(
     sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     private = sshd.folder / "user_key"
+    lines = private.read_bytes().split(b"\n")
+    lines[2] = (
+        lines[2][:30] + lines[2][30:50].swapcase() + lines[2][50:]
+    )  # one of two copies of the public key
     contents = {
+        "damaged": b"\n".join(lines),
         "public": private.with_suffix(".pub").read_bytes(),
         "empty": b"",
         "binary": bytes(range(256)),
@@ -608,7 +625,7 @@ def test_an_unusable_key_is_reported_and_the_power_of_its_host_is_not_switched(
     before, switched = sshd.connection_pids(), tmp_path / "switched"
     sessions = Sessions([replace(sshd.target("src"), key=key)])
     said = refusal(sessions["src"])
-    assert said.startswith(f"src: {sshd.target().user}@127.0.0.1:{sshd.port}: no usable key (")
+    assert said.startswith(f"src: {sshd.target().user}@127.0.0.1:{sshd.port}: no usable key")
     assert f"; keys tried: {key or 'those of ssh-agent and ~/.ssh'}; " in said
     power = Power.model_validate({"cycle": ["touch", str(switched)]})
     events: list[Event] = []
