@@ -25,8 +25,8 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
     ),
     "a secret value": re.compile(rf"(?i){_WORDS}=(?![$\s'\"])[^\s'\",]+"),
     "a token": re.compile(r"\bgh[opsu]_[A-Za-z0-9]{20,}|\bxox[abp]-[A-Za-z0-9-]{10,}|\bAKIA[0-9A-Z]{16}\b"),
+    "a password": re.compile(r"(?i)(?<![^{,\s'\"])(?:passw(?:or)?d|passphrase)['\"]?\s*:(?=\s*\S)[^\n,}]*"),
 }
-_KEY = re.compile(r"(?i)(?:^|[{,\s])(?:passw(?:or)?d|passphrase)['\"]?\s*:(?=\s*\S)", re.MULTILINE)
 _NAME = re.compile(r"(?i)pass|secret|token|api_?key|credential|^SSH_AUTH_SOCK$")
 ADVICE = "remove it; use SSH keys for hosts and `password_file` for power; commands can read a secret file"
 
@@ -35,7 +35,6 @@ def find_secrets(text: str) -> Iterator[tuple[int, str]]:
     """Yield the index and the kind of each apparent secret in a text."""
     for kind, pattern in _PATTERNS.items():
         yield from ((match.start(), kind) for match in pattern.finditer(text))
-    yield from ((match.end() - 1, "a password") for match in _KEY.finditer(text))
 
 
 def redacted(text: str, environment: Mapping[str, str]) -> str:

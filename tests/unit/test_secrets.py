@@ -24,6 +24,7 @@ SECRETS = [
     ("command: [notify, ghp_0123456789abcdefghij0123456789abcdef]", "a token"),
     ("ssh: {user: root, password: hunter22}", "a password"),
     ("ssh:\n  password: hunter22", "a password"),
+    ("ssh: {'user': root, 'password': 'hunter22'}", "a password"),
     ("name: x\n# the password: hunter22", "a password"),
 ]
 
@@ -74,6 +75,24 @@ def test_secrets_of_the_environment_are_redacted() -> None:
     assert redacted(text, ENVIRONMENT) == f"said {REDACTED} by {REDACTED} in /root: ab\n{REDACTED}"
 
 
+@pytest.mark.parametrize("text", [text for text, _ in SECRETS])
+def test_what_is_refused_in_a_file_is_redacted_in_a_record(text: str) -> None:
+    assert REDACTED in redacted(text, {})
+    assert "hunter22" not in redacted(text, {})
+
+
+def test_the_output_around_a_password_stays_readable() -> None:
+    text = (
+        '{"user": "root", "password": "hunter22", "port": 22}\npassphrase: two words\nPassword:\nsu: failed'
+    )
+    assert (
+        redacted(text, {})
+        == f'{{"user": "root", "{REDACTED}, "port": 22}}\n{REDACTED}\n{REDACTED}\nsu: failed'
+    )
+    for text in ("fs.protected_hardlinks: 1", "(root) NOPASSWD: ALL", "sudo: a password is required"):
+        assert redacted(text, {}) == text
+
+
 def test_a_record_of_a_script_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PDU_TOKEN", "canary-token-1")
     done = ScriptResult(
@@ -87,7 +106,7 @@ def test_a_record_of_a_script_holds_no_secret(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_long_text_is_searched_in_a_moment() -> None:
-    for piece in ("a", "://", "token", "://a:", "-----BEGIN ", "password=", " : "):
+    for piece in ("a", "://", "token", "://a:", "-----BEGIN ", "password=", "password: ", " : "):
         text = piece * (200_000 // len(piece))
         assert isinstance(redacted(text, {}), str)
 
