@@ -362,12 +362,13 @@ class TreatmentValues:
         return isinstance(level, PerHost) and self.testbed.value_at(host, level.hosts) is not None
 
     def _smallest_setting(self, key: str) -> object:
-        """Return the smallest value of a setting on any host; if a host has a Formula, return that."""
+        """Return the smallest value of a setting on any host, with formulas evaluated."""
         if key not in keys.SETTINGS:
             return None
-        amounts = [self._setting_amount(key, host) for host in self.testbed.hosts]
-        known = [amount for amount in amounts if amount is not None]
-        return next((one for one in known if isinstance(one, Formula)), None) or min(known, default=None)
+        values: list[Any] = [
+            self._scope.value(self._setting_amount(key, host)) for host in self.testbed.hosts
+        ]
+        return min((value for value in values if value is not None), default=None)
 
     def setting_parameters(self, host: str) -> dict[str, dict[str, str]]:
         """Return the parameters of a host's setting recipes as text; `cc` has those of congestion control."""

@@ -361,6 +361,16 @@ def test_a_formula_may_use_any_known_name() -> None:
     assert found.trials[0].resolved.flows[0].size_bytes == 100_000
 
 
+def test_rwnd_in_a_formula_is_the_smallest_window_of_all_hosts() -> None:
+    for windows, size_bytes in (
+        ("dst1: 400KB, dst2: 10KB", 20_000),
+        ("dst1: 40 BDP, dst2: 10KB", 20_000),
+        ("dst1: 40KB, dst2: 2 BDP", 40_000),
+    ):
+        found = flows(f"{BULK_FLOW}, size: 2 rwnd}}", f"settings: {{rwnd: {{{windows}}}}}\n")
+        assert found[0].size_bytes == size_bytes
+
+
 def test_the_interval_of_a_logger_may_be_a_formula() -> None:
     text = study("loggers: [{logger: tcp-info, at: sender, interval: RTT / 2}]\n")
     assert first(text).loggers[0].interval_s == 0.005
