@@ -87,7 +87,12 @@ PROGRAM_SCHEMA = {"type": ["string", "array"], "items": {"type": ["string", "num
 
 def _command_word(word: str) -> str:
     try:
-        names = [name for _, name, _, _ in Formatter().parse(word) if name is not None]
+        # with the format, since no format is accepted: {host:d} would fail when power is needed
+        names = [
+            f"{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}"
+            for _, name, spec, conversion in Formatter().parse(word)
+            if name is not None
+        ]
     except ValueError:
         raise UnitError(
             f"{quoted(word)} has a single brace; write {{{{ or }}}} for a literal brace"
