@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender: cubic, sender2: cdg}"
 MOST_LEVELS = 1000
+MOST_DECIMALS = 18  # of the number in a quantity, as in units.py
 RANGE_KEYS = ("from", "to", "step")
 A_RANGE = "{from: 50KB, to: 1MB, step: 50KB}"
 NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
@@ -303,9 +304,11 @@ def is_range(written: Mapping[str, object]) -> bool:
 
 
 def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the levels of a range as texts, both ends included, all in the unit of `from`.
+    """Return the levels of a range as texts, both ends included, all in the same unit.
 
-    Raises ValueError, or its subclass ValidationError, which tells where in the range each error is.
+    This is the unit of `from`, or the smallest unit in the range if levels need too many decimals in that of
+    `from`, such as 70s in minutes. Raises ValueError, or its subclass ValidationError, which tells where in
+    the range each error is.
     """
     ends = read_each(written, _range_end, "key of a range", RANGE_KEYS)
     missing = next((key for key in RANGE_KEYS if key not in ends), None)
@@ -322,8 +325,11 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
         raise ValueError(f"steps of {written['step']} from {written['from']} do not end at {reached}")
     if count >= MOST_LEVELS:
         raise ValueError(f"the range has {int(count) + 1} levels; expected at most {MOST_LEVELS}")
+    levels = [start + index * step for index in range(int(count) + 1)]
     _, unit, scale, _ = ends["from"]
-    numbers = [(start + index * step) / scale for index in range(int(count) + 1)]
+    if any((level * 10**MOST_DECIMALS / scale).denominator > 1 for level in levels):
+        _, unit, scale, _ = min(ends.values(), key=lambda end: end[2])
+    numbers = [level / scale for level in levels]
     return tuple(units.format_number(Decimal(one.numerator) / one.denominator) + unit for one in numbers)
 
 

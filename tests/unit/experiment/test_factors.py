@@ -143,6 +143,7 @@ def test_a_factor_may_set_several_keys_at_once() -> None:
     [
         ("{from: 50KB, to: 200KB, step: 50KB}", "50KB 100KB 150KB 200KB"),
         ("{from: 0.5MB, to: 1MB, step: 250KB}", "0.5MB 0.75MB 1MB"),
+        ("{from: 1min, to: 1.5min, step: 10s}", "60s 70s 80s 90s"),
         ("{from: 0%, to: 0.3%, step: 0.1%}", "0% 0.1% 0.2% 0.3%"),
     ],
 )
