@@ -62,13 +62,14 @@ def test_the_output_of_jobs_is_shown_and_the_last_lines_of_failed_jobs_again(
 ) -> None:
     commands = ["true", "seq 100; exit 3", "cat given.json && false"]
     jobs = Jobs("shard", commands, memory_mb=100, minutes=1, files={"given.json": "a word"})
-    assert run_jobs(jobs, str(profile), tmp_path / "results", "fab again") == [2, 3]
+    results = tmp_path / "results of mine"
+    assert run_jobs(jobs, str(profile), results, "fab again") == [2, 3]
     out = capfd.readouterr().out
     assert out.count("\n2/3  100\n") == 2
     assert out.count("\n2/3  85\n") == 1
     assert out.count("\n1/3  on ") == 1
     assert '3/3  "a word"' in out
-    assert list((tmp_path / "results").iterdir()) == []
+    assert list(results.iterdir()) == []
 
 
 @has_snakemake
