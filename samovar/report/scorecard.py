@@ -99,14 +99,26 @@ def read_results(folder: Path, outputs: Outputs | None = None) -> tuple[Campaign
 
 
 def read_summary(file: Path) -> tuple[SummaryRow, ...]:
-    """Return the rows of summary.csv or flows.csv. Raises ReportError for missing columns or bad numbers."""
+    """Return the rows of summary.csv or flows.csv.
+
+    Raises ReportError for missing columns, incomplete rows, bad numbers, and a file that is not CSV.
+    """
     with file.open(newline="", encoding="utf-8") as lines:
         reader = csv.DictReader(lines)
-        missing = set(REQUIRED_COLUMNS) - set(reader.fieldnames or ())
-        if missing:
-            columns = ", ".join(REQUIRED_COLUMNS)
-            raise ReportError(f"{file}: no column {', '.join(sorted(missing))}; needed: {columns}")
-        return tuple(_summary_row(file, reader.line_num, row) for row in reader)
+        rows = []
+        try:
+            missing = set(REQUIRED_COLUMNS) - set(reader.fieldnames or ())
+            if missing:
+                columns = ", ".join(REQUIRED_COLUMNS)
+                raise ReportError(f"{file}: no column {', '.join(sorted(missing))}; needed: {columns}")
+            for row in reader:
+                if None in row or None in row.values():
+                    message = "the number of values is not that of the columns; run `fab analyse` again"
+                    raise ReportError(f"{file}:{reader.line_num}: {message}")
+                rows.append(_summary_row(file, reader.line_num, row))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ReportError(f"{file}: not CSV in UTF-8: {error}; run `fab analyse` again") from error
+        return tuple(rows)
 
 
 def _summary_row(file: Path, line: int, row: Mapping[str, str]) -> SummaryRow:

@@ -176,12 +176,15 @@ def test_a_summary_row_without_a_level_has_no_such_factor(tmp_path: Path) -> Non
     ("text", "message"),
     [
         ("part,metric,unit,median,n\n", "no column hi, lo"),
+        (HEADER + "window,cdg,50KB,rtt_median_ms,ms,7,7,NA\n", "summary.csv:2: the number of values is not"),
+        (HEADER + f"window,{'c' * 200_000}\n", "summary.csv: not CSV in UTF-8: field larger than"),
+        (HEADER + "window,\udcff\n", "summary.csv: not CSV in UTF-8: 'utf-8' codec"),
         (HEADER + "window,cdg,50KB,rtt_median_ms,ms,fast,1,NA,NA,4\n", "summary.csv:2: "),
     ],
 )
 def test_a_malformed_summary_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "summary.csv"
-    file.write_text(text)
+    file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ReportError, match=message):
         read_summary(file)
 
