@@ -225,6 +225,8 @@ def write_index(results: Path, campaigns: Sequence[Path], others: Iterable[Path]
             rows.append(_row(folder, results))
         except (SamovarError, OSError) as error:
             unread.append(f"{folder}: {error}")
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+            unread.append(f"{folder}: damaged plan.json, journal.jsonl or bundle/scorecard.json: {error}")
     linked = [{"name": _link(one, results), "reports": _reports(one, results)} for one in others]
     values = {"rows": rows, "others": linked, "unread": unread, "folder": results.resolve().parent.name}
     write_whole(results / INDEX, render("index.html.j2", values, ("index.js",)))

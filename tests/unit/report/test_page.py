@@ -271,8 +271,13 @@ def test_the_index_has_each_campaign_with_its_states_and_links(made: Path, tmp_p
     study = results / "studies" / "two"
     study.mkdir(parents=True)
     (study / "two.pdf").write_bytes(b"%PDF")
-    index, unread = write_index(results, [made, damaged], [study])
-    assert [one.split(":")[0] for one in unread] == [str(damaged)]
+    edited = results / "broken" / "full-2"
+    (edited / "bundle").mkdir(parents=True)
+    for name in ("plan.json", "journal.jsonl"):
+        (edited / name).write_bytes((made / name).read_bytes())
+    (edited / "bundle" / "scorecard.json").write_text("[1]")
+    index, unread = write_index(results, [made, damaged, edited], [study])
+    assert [one.split(":")[0] for one in unread] == [str(damaged), str(edited)]
     (row,) = index_rows(results)
     assert row[:2] == ["tplink-buffer", NAME]
     assert row[5] == "30: 28 valid, 1 suspect, 1 invalid"
