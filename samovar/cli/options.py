@@ -161,7 +161,7 @@ def in_project(body: Body) -> Body:
         from samovar.cli.project import Request
         from samovar.plan import Pick
 
-        root = click.get_current_context().obj or find_project(Path.cwd())
+        root = click.get_current_context().obj or find_project(Path())
         if "experiment" in arguments:
             arguments["request"] = _taken(Request, Request._fields, arguments)
         if "trials" in arguments:

@@ -14,14 +14,17 @@ IN_CHECKOUT, IN_PROJECT = "docs/reference/schema", ".schema"
 
 def find_project(folder: Path) -> Path:
     """Return the project folder: `folder` itself, or the nearest one above it. Raises ProjectError."""
-    start = folder.absolute()
+    try:
+        start = folder.absolute()
+    except FileNotFoundError:
+        raise ProjectError("the current folder has been deleted; change to a project's folder") from None
     if not start.is_dir():
         raise ProjectError(f"{folder}: not a folder; --project takes the folder of a project")
     for one in (start, *start.parents):
         if (one / "experiments").is_dir() or (one / "config.yaml").is_file():
             return one
     raise ProjectError(
-        f"{folder}: not in a project: neither this folder nor one above has experiments/ or config.yaml; "
+        f"{start}: not in a project: neither this folder nor one above has experiments/ or config.yaml; "
         "`samovar init FOLDER` makes a project"
     )
 

@@ -107,6 +107,15 @@ def test_no_project_is_a_sentence_that_says_how_to_make_one() -> None:
     )
 
 
+def test_a_deleted_folder_is_reported_without_a_traceback(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    delete = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.argv[1], sys.argv[1:])"
+    code, out, err = run(folder, "list", program=(sys.executable, "-c", delete, *SAMOVAR))
+    assert (code, out) == (1, "")
+    assert err == "the current folder has been deleted; change to a project's folder\n"
+
+
 def test_a_project_is_not_made_over_another(project: Path) -> None:
     code, _, err = run(project.parent, "init", "project")
     assert code == 1
