@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from samovar.cli.project_folder import IN_CHECKOUT, schema_folder
@@ -33,7 +34,8 @@ def write_starter(root: Path, name: str, base: str = "") -> Path:
     if base and base not in known:
         raise DefinitionError.at(f"--from {base}", unknown("experiment", base, known))
     template = TEMPLATES / "starter" / ("extension.yaml" if base else "experiment.yaml")
-    text = template.read_text(encoding="utf-8").replace("BASE", base).replace("NAME", name)
+    placed = {"BASE": base, "NAME": name}
+    text = re.sub("BASE|NAME", lambda match: placed[match[0]], template.read_text(encoding="utf-8"))
     text = text.replace(IN_CHECKOUT, schema_folder(root))
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -88,6 +88,12 @@ def test_every_commented_out_key_of_a_new_extension_is_valid(controller: Control
         assert controller.project.plan(Request("mine")).plan.experiment == "mine", line
 
 
+def test_the_name_of_a_base_may_contain_the_word_of_the_template(controller: Controller) -> None:
+    folder = controller.project.root / "experiments"
+    (folder / "demo.yaml").rename(folder / "my-NAME.yaml")
+    assert "\nextends: my-NAME\n" in new_experiment(controller, "mine", "my-NAME").read_text(encoding="utf-8")
+
+
 def test_an_existing_file_is_not_overwritten(controller: Controller) -> None:
     new_experiment(controller, "mine").write_text("precious", encoding="utf-8")
     with pytest.raises(DefinitionError, match=r"mine\.yaml: exists already; choose another name"):
