@@ -48,17 +48,17 @@ def completion_script(program: click.Command, shell: str) -> str:
 def _completer(find: Callable[[Path, click.Context, str], Iterable[str]]) -> Any:
     """Return a function for Click that completes a word with texts from `find` that begin with the word.
 
-    `find` is called with the folder of the project that the command would use. Outside a project, nothing is
-    completed.
+    `find` is called with the folder of the project that the command would use. Outside a project, and with a
+    file that is not valid because it is being edited, nothing is completed.
     """
 
     @wraps(find)
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:
             root = ctx.obj or find_project(Path(ctx.find_root().params.get("project") or "."))
-        except ProjectError:
+            return [CompletionItem(one) for one in find(root, ctx, incomplete) if one.startswith(incomplete)]
+        except (ProjectError, AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
             return []
-        return [CompletionItem(one) for one in find(root, ctx, incomplete) if one.startswith(incomplete)]
 
     return complete
 

@@ -155,6 +155,25 @@ def test_completion_offers_commands_names_levels_and_options(project: Path) -> N
     assert completed(project, "compare", "a", "b", "--fail-if", "goodput") == ["goodput_bps"]
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("experiments/edited.yaml", "factors: [cc]", ("run", "edited", "--set", "")),
+        ("experiments/edited.yaml", "profiles: x", ("run", "edited", "--profile", "")),
+        ("config.yaml", "results: 5", ("analyse", "")),
+        ("results/mine/full-1/plan.json", '{"parts": [{}]}', ("analyse", "mine", "--only", "")),
+        ("results/mine/full-1/plan.json", "{}", ("analyse", ".", "--only", "")),
+    ],
+)
+def test_completion_is_silent_about_a_file_that_is_being_edited(
+    tmp_path: Path, file: str, text: str, words: tuple[str, ...]
+) -> None:
+    for folder in ("experiments", "results/mine/full-1"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / file).write_text(text)
+    assert not any(completed(tmp_path, *words))
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_completion_script_is_printed_for_each_shell(tmp_path: Path, shell: str) -> None:
     code, out, _ = run(tmp_path, "completion", shell)
