@@ -423,6 +423,8 @@ def report(controller: Controller, campaign: str, study: str, pick: Pick) -> int
     """Make the PDF of a campaign or study; exit code 1 if an expectation is not met, 2 if one has no data."""
     if pick and study:
         raise click.UsageError("--only and --trial pick trials of a campaign, not of a study")
+    if campaign and study:
+        raise click.UsageError("a report is of a campaign or of a study; leave out CAMPAIGN or --study")
     from samovar.report import exit_status
 
     if pick:

@@ -245,6 +245,7 @@ def test_completion_offers_trials_and_levels_of_a_campaign(project: Path) -> Non
         (("run", "first", "--again", "fail"), 2, "'fail' is not one of 'invalid', 'suspect', 'failed'"),
         (("run", "first", "--first", "0"), 2, "0 is not in the range x>=1"),
         (("report", "--study", "netgear", "--only", "cc=cubic"), 2, "pick trials of a campaign, not of a study"),
+        (("report", "first", "--study", "netgear"), 2, "leave out CAMPAIGN or --study"),
     ],
 )  # fmt: skip
 def test_a_wrong_pick_is_reported_before_anything_is_touched(
