@@ -50,16 +50,18 @@ class TreatmentError(PlanError):
 def with_device(path: keys.NetworkPath, device: keys.Adapter) -> keys.NetworkPath:
     """Complete a path with the bottleneck device's values, and apply single values to both directions."""
     changes: dict[str, Any] = {
-        "rate_bps": _both(device.rate_bps if path.rate_bps is None else path.rate_bps),
-        "buffer": _both(device.buffer if path.buffer is None else path.buffer),
+        "rate_bps": _both(path.rate_bps, device.rate_bps),
+        "buffer": _both(path.buffer, device.buffer),
     }
     if "rtt_s" not in path.model_fields_set and path.delay_s is None:
         changes["rtt_s"] = 2 * device.delay_s
     return path.model_copy(update=changes)
 
 
-def _both(value: object) -> object:
-    return value if isinstance(value, Directional) else Directional(value, value)
+def _both(value: object, of_device: object) -> Directional[object]:
+    """Return a value for each direction; a direction without one has the device's."""
+    both = value if isinstance(value, Directional) else Directional(value, value)
+    return Directional(*(of_device if one is None else one for one in (both.down, both.up)))
 
 
 @dataclass(frozen=True)

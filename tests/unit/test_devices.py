@@ -59,6 +59,12 @@ def test_what_an_experiment_says_of_a_device_lies_over_the_testbed(folder: Path)
     assert (path.device.access_s, path.device.burst_s) == (0.0006, 0.003)
 
 
+def test_a_direction_that_an_experiment_does_not_set_has_the_device_s_value(folder: Path) -> None:
+    (path,) = paths(folder, "path: {rate: {down: 10Mbit}, buffer: {up: 9packets}}\n")
+    assert (path.down.rate_bps, path.up.rate_bps) == (10_000_000, 40_000_000)
+    assert (path.down.buffer_packets, path.up.buffer_packets) == (2720, 9)
+
+
 def test_a_device_s_rate_and_parameters_may_vary_and_formulas_reckon_with_them(folder: Path) -> None:
     text = (
         "path: {buffer: 10 BDP}\nfactors: {path.rate: [12Mbit, 24Mbit], path.flow_control: ['on', 'off']}\n"
