@@ -201,7 +201,7 @@ class ExperimentSchema:
         of_aqms = parameters_of_kind(self.definitions, self._recipes, "aqm")
         for key, one in (of_aqms | self._device_parameters()).items():
             if key not in keys.keys_of(keys.NetworkPath):
-                yield self._parameter(f"path.{key}", one, types.Form.PER_DIRECTION)
+                yield self._parameter(f"path.{key}", one, types.Form.ONE)
         for recipe in self._recipes.names("setting"):
             yield from self._parameters_of("setting", recipe, recipe, types.Form.PER_HOST)
         for logger in self._recipes.names("logger"):
