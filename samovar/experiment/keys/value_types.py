@@ -110,6 +110,8 @@ class ValueType:
         return tuple(self.parse(str(one)) for one in many)
 
     def _read_hosts(self, written: Mapping[Any, object]) -> PerHost[Any]:
+        if not written:
+            raise ValueError("is empty; expected one value, or one per host or role")
         if written.keys() <= {"down", "up"}:
             raise ValueError("a host has no directions; expected one value, or one per host or role")
         return PerHost(read_each(written, self._read_one))
