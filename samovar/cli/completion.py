@@ -156,8 +156,7 @@ def _newest_plan(root: Path, ctx: click.Context) -> dict[str, Any]:
 
 
 def _results(root: Path) -> Path:
-    path: Path = root / _read(root / "config.yaml").get("results", "results")
-    return path
+    return root / Path(_read(root / "config.yaml").get("results", "results")).expanduser()
 
 
 def _experiment(ctx: click.Context) -> str:

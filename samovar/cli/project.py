@@ -137,7 +137,7 @@ class Project:
     @property
     def results(self) -> Path:
         """The folder that contains the folders of all campaigns."""
-        return self.root / self.config.results
+        return self.root / Path(self.config.results).expanduser()
 
     def experiments(self) -> list[Path]:
         """Return the paths of all experiment files, those of the project and the shipped ones."""

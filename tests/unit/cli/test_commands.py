@@ -45,6 +45,12 @@ def test_browse_opens_the_index_of_campaigns(project: Path, tmp_path: Path) -> N
     assert not opened.exists()
 
 
+def test_the_results_folder_may_be_in_the_home_folder(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("results: ~/campaigns\n")
+    code, out, _ = run(tmp_path, "browse", "--no-open", HOME=str(tmp_path / "home"))
+    assert (code, out) == (0, f"0 campaigns: {tmp_path / 'home' / 'campaigns' / 'index.html'}\n")
+
+
 def completed(folder: Path, *words: str) -> list[str]:
     """Return what bash offers for the last word."""
     line = " ".join(["samovar", *words])
