@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from samovar.errors import TestbedError
+from samovar.hosts import remote_shell
 from samovar.hosts.remote_shell import (
     ScriptFrame,
     ShellFolder,
@@ -116,3 +118,22 @@ def test_output_lost_to_a_full_disk_is_an_error() -> None:
 def test_a_script_that_failed_keeps_its_own_exit_code_on_a_full_disk() -> None:
     (failed,) = on_a_small_disk("cat /dev/zero >/tmp/full 2>/dev/null; echo why >&2; exit 3")
     assert (failed.exit_code, failed.stderr) == (3, b"no room in /tmp for the output of the script")
+
+
+def test_a_script_that_has_just_ended_takes_no_other_script_with_it(tmp_path: Path) -> None:
+    """The mark in `running` may be gone when it is read. The processes have a namespace of their own."""
+    shell = (Path(remote_shell.__file__).parent / "shell.sh").read_text("utf-8")
+    functions = shell[shell.index("samovar_first()") : shell.index("# Clean up folder $1 after")]
+    (tmp_path / "running").write_text("\n")
+    steps = 'SAMOVAR_RUN=other-1- sleep 60 & samovar_kill "$d"; kill -s 0 "$!" && echo "the other runs"'
+    words = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    environment = {**os.environ, "d": str(tmp_path)}
+    ended = subprocess.run(
+        [*words, "sh", "-c", functions + steps],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.stdout == "the other runs\n", ended.stderr
