@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv4Network
@@ -10,7 +10,7 @@ from typing import Any
 
 from samovar.experiment import RecipeCatalogue
 from samovar.teacup.configuration import Configuration, TeacupEntry
-from samovar.teacup.convert_values import milliseconds, number, rate, share
+from samovar.teacup.convert_values import milliseconds, number, rate, share, size
 from samovar.teacup.parameters import Names, NoCounterpartError, Target
 from samovar.teacup.static_python import UnreadableError
 
@@ -118,8 +118,9 @@ def path_targets(
     yield target("loss", ["loss"], _loss)
     yield queue_target("aqm", lambda entry, names, _: reader.aqm(entry, names))
     yield queue_target("buffer", reader.buffer)
-    for key in sorted({key for entry in queues.values() for key in reader.parameters(config, entry)}):
-        yield target(key, ["queue_disc", "queue_disc_params"], partial(_parameter, key=key))
+    own = _variables(queues, "queue_disc", "queue_disc_params")
+    for key in reader.known_parameters():
+        yield Target(f"path.{key}", own, partial(_parameter, config, reader, queues.values(), key))
     for name, entries in path.classes.items():
         own, at = _variables(entries, "delay", "loss"), f"path.classes.{name}"
         yield Target(f"{at}.delay", own, partial(_delay, entries), required=True)
@@ -140,16 +141,14 @@ def _loss(entry: TeacupEntry, names: Names) -> str:
     return share(entry.read("loss", names) or 0)
 
 
-def _words(entry: TeacupEntry, names: Names) -> list[str]:
-    return str(entry.read("queue_disc_params", names)).split()
-
-
-def _parameter(entry: TeacupEntry, names: Names, key: str) -> str | None:
-    """Return the value of a queue discipline's parameter: the word after its name in the entry."""
-    words = _words(entry, names)
-    if key == "ecn":
-        return "on" if "ecn" in words else "off" if "noecn" in words else None
-    return words[words.index(key) + 1] if key in words[:-1] else None
+def _parameter(
+    config: Configuration, reader: QueueReader, entries: Collection[TeacupEntry], key: str, names: Names
+) -> str | None:
+    """Return the value of a queue discipline's parameter; raises NoCounterpartError if directions differ."""
+    found = {reader.parameters(config, entry, names).get(key) for entry in entries}
+    if len(found) > 1:
+        raise NoCounterpartError("differs between the directions, but samovar has one value for both")
+    return found.pop()
 
 
 @dataclass(frozen=True)
@@ -181,16 +180,44 @@ class QueueReader:
         rtt = entry.read("rtt", names)
         return f"{times:g} * {f'RATE{up} * {milliseconds(rtt)}' if rtt else f'BDP{up}'}"
 
-    def parameters(self, config: Configuration, entry: TeacupEntry) -> Iterator[str]:
-        """Yield the names of the queue discipline's parameters that an entry gives."""
+    def known_parameters(self) -> list[str]:
+        """Return the names of the parameters that any queue discipline has."""
+        names = self.catalogue.names("aqm", self.system)
+        return sorted(
+            {key for name in names for key in self.catalogue.parameters("aqm", name, self.system) or ()}
+        )
+
+    def parameters(self, config: Configuration, entry: TeacupEntry, names: Names) -> dict[str, str]:
+        """Return the queue discipline's parameters that an entry gives, and add a note on each other word."""
         try:
-            aqm, words = self.aqm(entry, config.defaults), _words(entry, config.defaults)
+            aqm = self.aqm(entry, names)
         except (NoCounterpartError, UnreadableError):
-            return
-        known = self.catalogue.parameters("aqm", aqm, self.system) or {}
+            return {}  # the target path.aqm reports it
+        known, found = self.catalogue.parameters("aqm", aqm, self.system) or {}, dict[str, str]()
+        words = iter(str(entry.read("queue_disc_params", names)).split())
         for word in words:
-            name = "ecn" if word in ("ecn", "noecn") else word
-            if name in known:
-                yield name
+            switch = word.removeprefix("no")
+            if switch in known and known[switch].type == "switch":
+                found[switch] = "on" if switch == word else "off"
+            elif word in known:
+                try:
+                    found[word] = self._quantity(known[word].type, next(words, ""))
+                except NoCounterpartError as error:
+                    config.note("TPCONF_router_queues", f"queue_disc_params: {word}: {error}")
             elif not word[:1].isdigit():
-                config.note("TPCONF_router_queues", f"queue_disc_params: {word[:40]} has no counterpart")
+                config.note(
+                    "TPCONF_router_queues", f"queue_disc_params: {word[:40]} has no counterpart for {aqm}"
+                )
+        return found
+
+    def _quantity(self, type_: str, text: str) -> str:
+        """Return a parameter's value with a unit; raises NoCounterpartError.
+
+        Times without a unit are in ms for ipfw, and in µs for tc.
+        """
+        if type_ == "share":
+            return share(text)
+        if type_ == "size":
+            return size(text)
+        units = {"packets": "packets", "duration": "ms" if self.system == "freebsd" else "us"}
+        return text + units.get(type_, "") if text.replace(".", "", 1).isdecimal() else text

@@ -34,6 +34,7 @@ QUEUE = (
     "('1', \"source='172.16.10.0/24', dest='172.16.11.0/24', delay=V_delay, rate=V_rate, queue_disc=V_aqm, "
     'queue_size=V_bsize")'
 )
+BACK = QUEUE.replace("'1'", "'2'").replace("10.0", "x").replace("11.0", "10.0").replace("x", "11.0")
 IPERF = "('0.0', '1', \"start_iperf, client='a', server='b', port=5000, duration=V_duration\")"
 
 
@@ -151,16 +152,43 @@ def test_what_depends_on_two_parameters_is_one_factor_of_their_combinations(proj
 )
 def test_a_queue_of_a_bandwidth_delay_product_is_a_formula(project: Path, size: str, packets: int) -> None:
     queue = QUEUE.replace("queue_size=V_bsize", f"queue_size={size}")
-    back = (
-        queue.replace("10.0/24", "X")
-        .replace("11.0/24", "10.0/24")
-        .replace("X", "11.0/24")
-        .replace("'1', ", "'2', ", 1)
-    )
+    back = BACK.replace("queue_size=V_bsize", f"queue_size={size}")
     assert import_text(project, small(queues=f"{queue}, {back}")) == 0
     path = planned(project).trials[0].resolved.path  # 8 Mbit/s and 20 ms are 20,000 bytes: 33.3 of 600 bytes
     assert path is not None
     assert (path.down.buffer_packets, path.up.buffer_packets) == (packets, packets)
+
+
+@pytest.mark.parametrize(
+    ("system", "aqm", "written", "parameters"),
+    [
+        ("Linux", "codel", "target 2ms noecn", {"target": "2ms", "ecn": "off"}),
+        ("Linux", "fq_codel", "flows 512 quantum 300 interval 90000", {"flows": "512", "quantum": "300B", "interval": "90000us"}),
+        ("Linux", "red", "min 30000 max 90000 burst 55 probability 0.05 adaptive ecn", {"min": "30KB", "max": "90KB", "burst": "55packets", "probability": "5%", "adaptive": "on", "ecn": "on"}),
+        ("FreeBSD", "codel", "target 2", {"target": "2ms"}),
+    ],
+)  # fmt: skip
+def test_parameters_of_a_queue_discipline_are_keys_of_the_path(
+    project: Path, system: str, aqm: str, written: str, parameters: dict[str, str]
+) -> None:
+    both = QUEUE.replace("queue_disc=V_aqm", f"queue_disc='{aqm}', queue_disc_params='{written}', bidir='1'")
+    assert import_text(project, small(queues=both, more=f"TPCONF_host_os = {{'gw': '{system}'}}\n")) == 0
+    path = planned(project).trials[0].resolved.path
+    assert path is not None
+    assert (dict(path.down.aqm_parameters), dict(path.up.aqm_parameters)) == (parameters, parameters)
+
+
+def test_each_level_of_a_queue_discipline_has_its_own_parameters(project: Path) -> None:
+    queue = QUEUE.replace("queue_disc=V_aqm", "queue_disc=V_aqm, queue_disc_params=V_par")
+    levels = "[('pfifo', ''), ('fq_codel', 'target 2ms'), ('codel', 'target 3ms')]"
+    parameters = f"'a': (['V_aqm', 'V_par'], ['aqm', 'p'], {levels}, {{}})"
+    assert import_text(project, small(queues=queue, parameters=parameters, varied="'a'")) == 0
+    found = {
+        path.down.aqm: dict(path.down.aqm_parameters)
+        for trial in planned(project).trials
+        if (path := trial.resolved.path)
+    }
+    assert found == {"pfifo": {}, "fq_codel": {"target": "2ms"}, "codel": {"target": "3ms"}}
 
 
 @pytest.mark.parametrize(
@@ -193,6 +221,7 @@ def test_each_generator_is_a_flow(
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client='zz', server='b'\")"), "zz is not one of TPCONF_hosts"),
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client=(\")"), "not Python"),
         (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
+        (small(queues=QUEUE.replace("V_aqm", "'codel', queue_disc_params='target 2ms'") + ", " + BACK.replace("V_aqm", "'codel'")), "path.target: differs between the directions"),
         (small(queues=QUEUE.replace("dest='172.16.11.0/24'", "dest='10.0.0.0/8'")), "no interface to each end of the"),
         (small(parameters="'x': (['V_x'], ['x'], [1, 2], {})", varied="'x'"), "changes nothing that could be translated"),
         (small(parameters="'x': (['V_aqm'], ['x'], ['pfifo', 'nosuch'], {})", varied="'x'"), "samovar has no queue discipline nosuch"),
