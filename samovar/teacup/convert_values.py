@@ -46,8 +46,11 @@ def rate(value: Any) -> str:
 
 
 def size(value: Any) -> str:
-    """Convert a size in iperf's notation: bytes, or with k, m or g for powers of 1024, such as 64k."""
-    match = re.fullmatch(r"([0-9]+) *([kmg]?)", str(value).strip().lower())
+    """Convert a size in the notation of iperf, tc or ipfw: bytes, or with k, m or g for powers of 1024.
+
+    Examples are 64k, 30kb and 20Kbytes.
+    """
+    match = re.fullmatch(r"([0-9]+) *([kmg]?)(?:b(?:ytes?)?)?", str(value).strip().lower())
     if match is None:
         raise NoCounterpartError(f"{str(value)[:40]!r} is not a size")
     return format_bytes(int(match[1]) * 1024 ** list(SCALES).index(match[2]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,11 +14,16 @@ from samovar.teacup.configuration import Configuration, TeacupEntry
 from samovar.teacup.convert_values import milliseconds, number, rate, share, size
 from samovar.teacup.parameters import Names, NoCounterpartError, Target
 from samovar.teacup.static_python import UnreadableError
+from samovar.units import format_rate, parse_rate
 
-UNLIMITED, MOST_PACKETS = "1000mbit", 1000
-"""Defaults for an entry without a rate, and for one without a queue size (in packets)."""
+UNLIMITED = "1000mbit"
+"""The rate of an entry without a rate."""
+MOST_PACKETS = {"linux": 1000, "freebsd": 50}
+"""The queue size of an entry without one: TEACUP's default for tc, and dummynet's own."""
 PACKET_BYTES, FRAME_BYTES = 600, 1500
 """Packet sizes with which TEACUP and samovar convert a queue of one BDP to packets; samovar's is the MTU."""
+LEAST_PACKETS, LEAST_BYTES = 1, 2048
+"""The smallest queue that TEACUP computes from a BDP."""
 DIRECTIONS = ("down", "up")
 SIZE = ("queue_disc", "queue_size", "queue_size_mult", "avg_packet_size", "rtt")
 ENDS = ("source", "dest")
@@ -104,20 +110,22 @@ def path_targets(
 
         return Target(f"path.{key}", _variables(queues, *arguments), by_direction)
 
-    def queue_target(key: str, value: Callable[[TeacupEntry, Names, str], str]) -> Target:
+    def queue_target(
+        key: str, arguments: Iterable[str], value: Callable[[TeacupEntry, Names, str], str]
+    ) -> Target:
         """Return the target of a key: a mapping by direction, or one value if both directions share it."""
 
         def one_or_two(names: Names) -> Any:
             found = {direction: value(entry, names, direction) for direction, entry in queues.items()}
             return found["down"] if len(found) == 2 and len({*found.values()}) == 1 else found
 
-        return Target(f"path.{key}", _variables(queues, *SIZE), one_or_two)
+        return Target(f"path.{key}", _variables(queues, *arguments), one_or_two)
 
-    yield target("rate", ["rate"], lambda entry, names: rate(entry.read("rate", names) or UNLIMITED))
+    yield target("rate", ["rate"], reader.rate)
     yield Target("path.delay", _variables(queues, "delay"), partial(_delay, queues))
     yield target("loss", ["loss"], _loss)
-    yield queue_target("aqm", lambda entry, names, _: reader.aqm(entry, names))
-    yield queue_target("buffer", reader.buffer)
+    yield queue_target("aqm", SIZE, lambda entry, names, _: reader.aqm(entry, names))
+    yield queue_target("buffer", (*SIZE, "delay"), partial(reader.buffer, queues))
     own = _variables(queues, "queue_disc", "queue_disc_params")
     for key in reader.known_parameters():
         yield Target(f"path.{key}", own, partial(_parameter, config, reader, queues.values(), key))
@@ -151,6 +159,11 @@ def _parameter(
     return found.pop()
 
 
+def _unit(written: Any) -> bool:
+    """Return whether a queue size has a unit, such as 20Kbytes, rather than being a number or `bdp`."""
+    return bool(re.fullmatch(r"[0-9]+ *[A-Za-z]+", str(written).strip()))
+
+
 @dataclass(frozen=True)
 class QueueReader:
     """Reads the queue of an entry, for a router with a given operating system."""
@@ -158,27 +171,52 @@ class QueueReader:
     system: str
     catalogue: RecipeCatalogue
 
+    def rate(self, entry: TeacupEntry, names: Names) -> str:
+        """Return the rate; raises NoCounterpartError."""
+        written = str(entry.read("rate", names) or UNLIMITED).lower()
+        if self.system == "linux" and written.endswith("bps"):  # tc's bps are bytes per second
+            return format_rate(8 * parse_rate(rate(written)))
+        return rate(written)
+
     def aqm(self, entry: TeacupEntry, names: Names) -> str:
         """Return the queue discipline; raises NoCounterpartError."""
         written = str(entry.read("queue_disc", names))
         aqm = "pfifo" if written in ("", "fifo") else written
+        if aqm == "pfifo" and self.system == "freebsd" and _unit(entry.read("queue_size", names)):
+            aqm = "bfifo"  # dummynet's fifo counts bytes if the size has a unit
         if aqm not in self.catalogue.names("aqm", self.system):
             raise NoCounterpartError(f"samovar has no queue discipline {aqm[:40]} for {self.system}")
         return aqm
 
-    def buffer(self, entry: TeacupEntry, names: Names, direction: str) -> str:
+    def buffer(
+        self, queues: Mapping[str, TeacupEntry], entry: TeacupEntry, names: Names, direction: str
+    ) -> str:
         """Return the size of the queue in the unit of its discipline, or as a formula."""
         aqm = self.aqm(entry, names)
         in_bytes = "buffer_bytes" in (self.catalogue.parameters("aqm", aqm, self.system) or {})
-        wanted = entry.read("queue_size", names) or MOST_PACKETS
-        if wanted != "bdp":
-            return f"{round(number(wanted))}{'B' if in_bytes else 'packets'}"
+        wanted = str(entry.read("queue_size", names) or MOST_PACKETS[self.system])
+        if wanted.lower() != "bdp":
+            if not _unit(wanted):
+                return f"{round(number(wanted))}{'B' if in_bytes else 'packets'}"
+            if not in_bytes:
+                raise NoCounterpartError(f"{wanted[:40]} is a size in bytes, but {aqm} counts packets")
+            return size(wanted)
         times = number(entry.read("queue_size_mult", names, 1))
         if not in_bytes:
             times *= FRAME_BYTES / number(entry.read("avg_packet_size", names, PACKET_BYTES))
         up = ".up" if direction == "up" else ""
         rtt = entry.read("rtt", names)
-        return f"{times:g} * {f'RATE{up} * {milliseconds(rtt)}' if rtt else f'BDP{up}'}"
+        if not rtt:  # TEACUP takes the queue's own delay for that of both directions
+            delays = {
+                one: number(queues[one].read("delay", names) or 0) if one in queues else 0
+                for one in DIRECTIONS
+            }
+            if len({*delays.values()}) == 1 and any(delays.values()):
+                return f"{times:g} * BDP{up}"
+            rtt = 2 * delays[direction]
+        if not number(rtt):
+            return f"{LEAST_BYTES}B" if in_bytes else f"{LEAST_PACKETS}packets"
+        return f"{times:g} * RATE{up} * {milliseconds(rtt)}"
 
     def known_parameters(self) -> list[str]:
         """Return the names of the parameters that any queue discipline has."""

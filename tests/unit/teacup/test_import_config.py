@@ -159,6 +159,40 @@ def test_a_queue_of_a_bandwidth_delay_product_is_a_formula(project: Path, size: 
     assert (path.down.buffer_packets, path.up.buffer_packets) == (packets, packets)
 
 
+def test_a_bandwidth_delay_product_has_twice_the_delay_of_its_own_queue(project: Path) -> None:
+    queue = QUEUE.replace("queue_size=V_bsize", "queue_size='BDP'")
+    back = BACK.replace("queue_size=V_bsize", "queue_size='BDP'")
+    assert import_text(project, small(queues=queue), "single") == 0
+    path = planned(project, "single").trials[0].resolved.path
+    assert path is not None
+    assert path.down.buffer_packets == 33
+    mixed = f"{queue.replace('V_delay', '60')}, {back.replace('V_delay', '0')}"
+    assert import_text(project, small(queues=mixed), "mixed") == 0
+    path = planned(project, "mixed").trials[0].resolved.path
+    assert path is not None
+    assert (path.down.buffer_packets, path.up.buffer_packets) == (200, 1)
+
+
+@pytest.mark.parametrize(
+    ("system", "arguments", "queue"),
+    [
+        ("Linux", "rate='1000kbps', queue_size=9", ("pfifo", 8e6, 9, None)),
+        ("FreeBSD", "rate='8m', queue_disc='fifo'", ("pfifo", 8e6, 50, None)),
+        ("FreeBSD", "rate='8m', queue_disc='fifo', queue_size='20Kbytes'", ("bfifo", 8e6, None, 20480)),
+        ("Linux", "rate='8mbit', queue_disc='bfifo', queue_size='30kb'", ("bfifo", 8e6, None, 30720)),
+    ],
+)
+def test_rates_and_queues_have_the_units_and_defaults_of_tc_and_ipfw(
+    project: Path, system: str, arguments: str, queue: tuple[str, float, int | None, int | None]
+) -> None:
+    written = QUEUE.partition("rate=")[0] + arguments + '")'
+    assert import_text(project, small(queues=written, more=f"TPCONF_host_os = {{'gw': '{system}'}}\n")) == 0
+    path = planned(project).trials[0].resolved.path
+    assert path is not None
+    down = path.down
+    assert (down.aqm, down.rate_bps, down.buffer_packets, down.buffer_bytes) == queue
+
+
 @pytest.mark.parametrize(
     ("system", "aqm", "written", "parameters"),
     [
