@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,8 +35,9 @@ OTHERS = ("delay", "loss", "rate", "queue_disc_params", "bidir", "attach_to_queu
 class BottleneckQueues:
     """The bottleneck: its router and the networks on its two sides; data comes from the first network.
 
-    `queues` has the entry of each direction. `classes` maps each class to the entries of its directions, and
-    `ends` maps each class to its source and destination.
+    `queues` has the entry of each direction. `classes` maps each class to the entries of its directions, in
+    the order of TEACUP, where the last class that matches a packet applies. `ends` maps each class to its
+    source and destination.
     """
 
     router: str
@@ -81,7 +83,7 @@ def _with_entry(
         first, second = (_end_name(config, end) for end in (ends if is_down else reversed(ends)))
         name = f"{first}-{second}".replace("/", "-")
         path.ends[name] = first, second
-        path.classes.setdefault(name, {}).update(dict.fromkeys(directions, entry))
+        path.classes[name] = {**path.classes.pop(name, {}), **dict.fromkeys(directions, entry)}
     elif path.queues.keys() & set(directions):
         raise NoCounterpartError(
             "samovar has one queue in each direction; path.classes gives flows a delay or loss of their own"
@@ -129,15 +131,25 @@ def path_targets(
     own = _variables(queues, "queue_disc", "queue_disc_params")
     for key in reader.known_parameters():
         yield Target(f"path.{key}", own, partial(_parameter, config, reader, queues.values(), key))
-    for name, entries in path.classes.items():
-        own, at = _variables(entries, "delay", "loss"), f"path.classes.{name}"
-        yield Target(f"{at}.delay", own, partial(_delay, entries), required=True)
+    for name, entries in reversed(path.classes.items()):  # in samovar the first class that matches applies
+        at, whole = f"path.classes.{name}", {**queues, **entries}
+        yield Target(f"{at}.delay", _variables(whole, "delay"), partial(_delay, whole), required=True)
         if "down" in entries:
-            yield Target(f"{at}.loss", own, partial(_loss, entries["down"]))
+            yield Target(f"{at}.loss", _variables(entries, "loss"), partial(_loss, entries["down"]))
+        if "up" in entries and _argument(entries["up"], "loss") != _argument(queues.get("up"), "loss"):
+            config.note(
+                "TPCONF_router_queues",
+                f"queue {entries['up'].id[:20]}: a class has no upstream loss of its own; the path's applies",
+            )
 
 
 def _variables(entries: Mapping[str, TeacupEntry], *arguments: str) -> frozenset[str]:
     return frozenset[str]().union(*(entry.variables(*arguments) for entry in entries.values()))
+
+
+def _argument(entry: TeacupEntry | None, name: str) -> str:
+    """Return an argument as it is written, or 0 if it is missing."""
+    return ast.unparse(entry.arguments[name]) if entry is not None and name in entry.arguments else "0"
 
 
 def _delay(entries: Mapping[str, TeacupEntry], names: Names) -> dict[str, str]:

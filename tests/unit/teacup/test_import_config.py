@@ -193,6 +193,24 @@ def test_rates_and_queues_have_the_units_and_defaults_of_tc_and_ipfw(
     assert (down.aqm, down.rate_bps, down.buffer_packets, down.buffer_bytes) == queue
 
 
+def test_a_class_has_the_delay_of_the_queue_in_a_direction_without_an_entry_of_its_own(project: Path) -> None:
+    ends = "source='172.16.10.2', dest='172.16.11.0/24'"
+    own = f"('3', \"{ends}, delay=2*V_delay, attach_to_queue='1'\")"
+    assert import_text(project, small(queues=f"{QUEUE}, {BACK}, {own}")) == 0
+    path = planned(project).trials[0].resolved.path
+    assert path is not None
+    assert [(one.delay_down_s, one.delay_up_s) for one in path.classes] == [(0.02, 0.01)]
+
+
+def test_the_last_queue_that_matches_in_teacup_is_the_first_class(project: Path) -> None:
+    every = "('3', \"source='172.16.10.0/24', dest='172.16.11.0/24', delay=30, attach_to_queue='1'\")"
+    one = "('4', \"source='a', dest='b', delay=70, attach_to_queue='1'\")"
+    assert import_text(project, small(queues=f"{QUEUE}, {BACK}, {every}, {one}")) == 0
+    path = planned(project).trials[0].resolved.path
+    assert path is not None
+    assert [found.delay_down_s for found in path.classes] == [0.07, 0.03]
+
+
 @pytest.mark.parametrize(
     ("system", "aqm", "written", "parameters"),
     [
@@ -256,6 +274,7 @@ def test_each_generator_is_a_flow(
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client=(\")"), "not Python"),
         (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
         (small(queues=QUEUE.replace("V_aqm", "'codel', queue_disc_params='target 2ms'") + ", " + BACK.replace("V_aqm", "'codel'")), "path.target: differs between the directions"),
+        (small(queues=f"{QUEUE}, {BACK}, ('3', \"source='b', dest='a', delay=20, loss=0.05, attach_to_queue='2'\")"), "queue 3: a class has no upstream loss of its own; the path's applies"),
         (small(queues=QUEUE.replace("dest='172.16.11.0/24'", "dest='10.0.0.0/8'")), "no interface to each end of the"),
         (small(parameters="'x': (['V_x'], ['x'], [1, 2], {})", varied="'x'"), "changes nothing that could be translated"),
         (small(parameters="'x': (['V_aqm'], ['x'], ['pfifo', 'nosuch'], {})", varied="'x'"), "samovar has no queue discipline nosuch"),
