@@ -184,10 +184,14 @@ class Configuration:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """The values of all names in the configuration, and the default value of each V_ variable."""
+        """The values of all names in the configuration, and the default value of each V_ variable.
+
+        The extras of a parameter that is varied override TPCONF_variable_defaults, as in TEACUP.
+        """
         first = [one.levels[0] for one in self._all_parameters.values() if one.levels]
         varied = {name: value for level in first for name, value in level.items()}
-        return {**self.module.values, **varied, **dict(self.items("variable_defaults"))}
+        extras = {name: value for one in self.parameters() for name, value in one.extras.items()}
+        return {**self.module.values, **varied, **dict(self.items("variable_defaults")), **extras}
 
     @cached_property
     def _all_parameters(self) -> Mapping[str, Parameter]:
@@ -222,7 +226,7 @@ def _parameter(
     labels, levels = [], []
     for value in values:
         together = list(value) if len(names) > 1 and isinstance(value, list | tuple) else [value]
-        levels.append({**extras, **dict(zip(map(str, names), together, strict=False))})
+        levels.append(dict(zip(map(str, names), together, strict=False)))
         labels.append("-".join(str(one).replace("_", "-") for one in together))
     name = re.sub(r"[^A-Za-z0-9-]", "-", str(shorts[0]) if shorts else key).strip("-") or "parameter"
-    return Parameter(name, frozenset(map(str, names)), tuple(labels), tuple(levels))
+    return Parameter(name, frozenset(map(str, names)), tuple(labels), tuple(levels), extras)

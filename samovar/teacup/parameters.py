@@ -29,12 +29,16 @@ class NoCounterpartError(Exception):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter that is varied: its name in test ids, the variables that it sets, its labels and levels."""
+    """A parameter that is varied: its name in test ids, the variables that it sets, its labels and levels.
+
+    `extras` are values that variables have at all its levels.
+    """
 
     name: str
     variables: frozenset[str]
     labels: tuple[str, ...]
     levels: tuple[Names, ...]
+    extras: Names
 
 
 @dataclass(frozen=True)

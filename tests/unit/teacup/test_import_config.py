@@ -120,6 +120,13 @@ def test_both_doors_take_the_command(project: Path) -> None:
     assert (project / "experiments" / "other.yaml").is_file()
 
 
+def test_extra_values_of_a_varied_parameter_override_the_defaults(project: Path) -> None:
+    parameters = "'d': (['V_delay'], ['d'], [10, 20], {'V_rate': '2mbit'}), 'e': (['V_e'], ['e'], [1], {'V_rate': '3mbit'})"
+    assert import_text(project, small(parameters=parameters, varied="'d'")) == 0
+    paths = [path for trial in planned(project).trials if (path := trial.resolved.path)]
+    assert {(path.down.delay_s, path.down.rate_bps) for path in paths} == {(0.01, 2e6), (0.02, 2e6)}
+
+
 def test_what_depends_on_two_parameters_is_one_factor_of_their_combinations(project: Path) -> None:
     parameters = (
         "'a': (['V_aqm'], ['aqm'], ['pfifo', 'bfifo'], {}), 'b': (['V_bsize'], ['bs'], [100, 50000], {}), "
