@@ -28,7 +28,7 @@ from samovar.units import format_rate
 
 READ_ELSEWHERE = {
     "start", "duration", "client", "clients", "server", "servers", "dest", "serv", "hostname", "port",
-    "serv_port", "proto", "num_responders", "name", "directory", "parameters",
+    "serv_port", "server_port_start", "proto", "num_responders", "name", "directory", "parameters",
 }  # fmt: skip
 """Arguments that no `Generator` lists, because they are read in the same way for all flows or commands."""
 OF_TEACUP = {
@@ -75,7 +75,7 @@ GENERATORS: Mapping[str, Generator] = {
         {"rate": ("rate", kilobits), "cycle": ("cycle", seconds), "prefetch": ("prefetch", seconds)},
     ),
     "start_httperf_incast": Generator("incast", "servers", "client", INCAST),
-    "start_httperf_incast_n": Generator("incast", "server", "client", INCAST),
+    "start_httperf_incast_n": Generator("incast", "servers", "client", INCAST),
     "start_fps_game": Generator(
         "game", "clients", "server",
         {"c2s_interval": ("interval", seconds), "c2s_psize": ("length", whole_bytes),
@@ -126,7 +126,14 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
     if kind.remark:
         config.note("TPCONF_traffic_gens", f"{entry.function}: {kind.remark}")
     label = f"{generator}-{re.sub(r'[^A-Za-z0-9]', '', entry.id) or 'x'}"
-    pairs = product(_ends(config, entry, kind.sender), _ends(config, entry, kind.receiver))
+    senders = _ends(config, entry, kind.sender)
+    if "num_responders" in entry.arguments:  # the first servers, at consecutive ports
+        count = int(number(entry.read("num_responders", names)))
+        if count < 1:
+            raise NoCounterpartError("num_responders must be at least 1")
+        first = int(number(entry.read("server_port_start", names)))
+        senders = [(host, str(first + index)) for index, (host, _) in enumerate(senders[:count])]
+    pairs = product(senders, _ends(config, entry, kind.receiver))
     for index, ((sender, sender_port), (receiver, _)) in enumerate(pairs, 1):
         if receiver == sender:  # TEACUP runs a command at one host, but a flow needs two
             receiver = next((host for host in config.names if host != sender), sender)
@@ -142,8 +149,6 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
         if generator == "command":
             folder, *words = (str(entry.read(one, names)) for one in ("directory", "name", "parameters"))
             flow["run"] = (f"{folder.rstrip('/')}/" if folder else "") + " ".join(filter(None, words))
-        if "num_responders" in entry.arguments:
-            flow["count"] = int(number(entry.read("num_responders", names)))
         yield flow
 
 

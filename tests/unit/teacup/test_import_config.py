@@ -273,6 +273,18 @@ def test_each_generator_is_a_flow(
     assert (found.generator, found.from_host, found.to_host, dict(found.parameters)) == flow
 
 
+def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Path) -> None:
+    arguments = (
+        "client='a', servers='b, c,d', num_responders=2, server_port_start='8081', period=1, response_size=64"
+    )
+    more = "TPCONF_hosts = ['a', 'b', 'c', 'd']\nTPCONF_host_internal_ip['c'] = ['172.16.11.3']\n"
+    text = small(traffic=f"('0.0', '1', \"start_httperf_incast_n, {arguments}\")", more=more)
+    assert import_text(project, text) == 0
+    flows = planned(project).trials[0].resolved.flows
+    found = [(one.generator, one.from_host, one.to_host, one.port) for one in flows]
+    assert found == [("incast", "b", "a", 8081), ("incast", "c", "a", 8082)]
+
+
 @pytest.mark.parametrize(
     ("text", "note"),
     [
