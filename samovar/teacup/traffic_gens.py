@@ -123,6 +123,11 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
     names, generator = config.defaults, kind.name
     if generator == "iperf" and str(entry.read("proto", names, "tcp")).lower() == "udp":
         generator = "iperf-udp"
+    varied = frozenset[str]().union(*(one.variables for one in config.parameters()))
+    for name in sorted(entry.arguments.keys() & READ_ELSEWHERE - {"start", "duration"}):
+        if entry.variables(name) & varied:
+            where = f"{entry.function} (id {entry.id[:20]})"
+            config.note("TPCONF_traffic_gens", f"{where}: {name} cannot vary; it has its default value")
     if kind.remark:
         config.note("TPCONF_traffic_gens", f"{entry.function}: {kind.remark}")
     label = f"{generator}-{re.sub(r'[^A-Za-z0-9]', '', entry.id) or 'x'}"
@@ -134,7 +139,7 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
         first = int(number(entry.read("server_port_start", names)))
         senders = [(host, str(first + index)) for index, (host, _) in enumerate(senders[:count])]
     pairs = product(senders, _ends(config, entry, kind.receiver))
-    for index, ((sender, sender_port), (receiver, _)) in enumerate(pairs, 1):
+    for index, ((sender, sender_port), (receiver, receiver_port)) in enumerate(pairs, 1):
         if receiver == sender:  # TEACUP runs a command at one host, but a flow needs two
             receiver = next((host for host in config.names if host != sender), sender)
         flow: dict[str, Any] = {
@@ -143,7 +148,8 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
             "from": config.names[sender],
             "to": config.names[receiver],
         }
-        port = sender_port or str(entry.read("port", names, entry.read("serv_port", names)))
+        server_port = receiver_port if generator == "game" else sender_port
+        port = server_port or str(entry.read("port", names, entry.read("serv_port", names)))
         if port.isdecimal() and 0 < int(port) < 65536 and generator not in ("ping", "command"):
             flow["port"] = int(port)
         if generator == "command":
@@ -174,7 +180,9 @@ def _targets(config: Configuration, entry: TeacupEntry, kind: Generator, generat
     yield Target("start", entry.variables("start"), partial(_start, entry))
     yield Target("duration", lasts, duration)
     for name in entry.arguments:
-        if name in kind.keys and not (generator == "iperf-udp" and name in ("congestion_algo", "mss")):
+        if name in kind.keys and not (
+            generator == "iperf-udp" and name in ("congestion_algo", "mss", "buf_size")
+        ):
             key, convert = kind.keys[name]
             if entry.function == "start_nttcp" and name == "interval":
                 yield Target(key, entry.variables("interval", "psize"), partial(_rate_of_packets, entry))

@@ -273,6 +273,12 @@ def test_each_generator_is_a_flow(
     assert (found.generator, found.from_host, found.to_host, dict(found.parameters)) == flow
 
 
+def test_the_port_of_a_game_is_that_of_its_server(project: Path) -> None:
+    entry = "start_fps_game, clients='a:27960', server='b:27961', duration=3"
+    assert import_text(project, small(traffic=f"('0.0', '1', \"{entry}\")")) == 0
+    assert [flow.port for flow in planned(project).trials[0].resolved.flows] == [27961]
+
+
 def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Path) -> None:
     arguments = (
         "client='a', servers='b, c,d', num_responders=2, server_port_start='8081', period=1, response_size=64"
@@ -291,6 +297,8 @@ def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Pat
         (small(traffic=IPERF + ", ('0', '2', \"start_teleport, client='a'\")"), "start_teleport (id 2): has no counterpart in samovar"),
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client='zz', server='b'\")"), "zz is not one of TPCONF_hosts"),
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client=(\")"), "not Python"),
+        (small(traffic=IPERF.replace("port=5000", "port=5000, proto='udp', buf_size='64k'")), "start_iperf: buf_size has no counterpart"),
+        (small(traffic=IPERF.replace("port=5000", "port=5000, proto=V_proto"), parameters="'x': (['V_proto', 'V_delay'], ['x', 'd'], [('tcp', 1), ('udp', 2)], {})", varied="'x'"), "start_iperf (id 1): proto cannot vary; it has its default value"),
         (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
         (small(queues=QUEUE.replace("V_aqm", "'codel', queue_disc_params='target 2ms'") + ", " + BACK.replace("V_aqm", "'codel'")), "path.target: differs between the directions"),
         (small(queues=f"{QUEUE}, {BACK}, ('3', \"source='b', dest='a', delay=20, loss=0.05, attach_to_queue='2'\")"), "queue 3: a class has no upstream loss of its own; the path's applies"),
