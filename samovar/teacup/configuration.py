@@ -21,6 +21,12 @@ VARIABLE = re.compile(r"V_[A-Za-z0-9_]+")
 SYSTEMS = ("linux", "freebsd")
 
 
+def variables_of(*expressions: ast.expr) -> frozenset[str]:
+    """Return the V_ variables on which expressions depend."""
+    nodes = [node for expression in expressions for node in ast.walk(expression)]
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and VARIABLE.match(node.id))
+
+
 @dataclass(frozen=True)
 class TeacupEntry:
     """An entry of router_queues or traffic_gens: its id, the function's name if any, and its arguments.
@@ -38,8 +44,7 @@ class TeacupEntry:
 
     def variables(self, *names: str) -> frozenset[str]:
         """Return the V_ variables on which the arguments in `names` depend."""
-        nodes = [node for name in names if name in self.arguments for node in ast.walk(self.arguments[name])]
-        return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and VARIABLE.match(node.id))
+        return variables_of(*(self.arguments[name] for name in names if name in self.arguments))
 
 
 class Configuration:

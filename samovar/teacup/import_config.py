@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +13,14 @@ from typing import Any
 
 import yaml
 
-from samovar.errors import ProjectError
+from samovar.errors import DefinitionError, ProjectError
 from samovar.experiment import RecipeCatalogue
 from samovar.secrets import find_secrets
-from samovar.teacup.configuration import VARIABLE, Configuration
+from samovar.teacup.configuration import VARIABLE, Configuration, variables_of
 from samovar.teacup.convert_values import algorithm, milliseconds, seconds
 from samovar.teacup.parameters import Names, NoCounterpartError, Spread, Target, spread
 from samovar.teacup.router_queues import BottleneckQueues, find_path, path_targets
-from samovar.teacup.static_python import read_module
+from samovar.teacup.static_python import evaluate, parse, read_module
 from samovar.teacup.traffic_gens import flows_of
 from samovar.teacup.variables import NOTHING, counterpart_of
 
@@ -176,16 +177,17 @@ def _cc_targets(config: Configuration, senders: set[str]) -> Iterator[Target]:
         chosen = {name: _algorithm(config, control, names) for control, name in hosts.items()}
         return next(iter(chosen.values())) if len(set(chosen.values())) == 1 else chosen
 
-    def parameter(texts: Mapping[tuple[str, str], str], names: Names) -> Any:
+    def parameter(values: Mapping[tuple[str, str], ast.expr], names: Names) -> Any:
         return {
-            hosts[host]: _substituted(text, names)
-            for (host, algo), text in texts.items()
+            hosts[host]: str(evaluate(value, names))
+            for (host, algo), value in values.items()
             if _algorithm(config, host, names) == algo
         } or None
 
     yield Target("cc", own, algorithms)
-    for key, texts in _cc_parameters(config, hosts).items():
-        yield Target(f"cc.{key}", own | _variables(texts.values()), partial(parameter, texts))
+    for key, values in _cc_parameters(config, hosts).items():
+        variables = own.union(*(variables_of(value) for value in values.values()))
+        yield Target(f"cc.{key}", variables, partial(parameter, values))
 
 
 def _algorithm(config: Configuration, host: str, names: Names) -> str:
@@ -201,19 +203,26 @@ def _algorithm(config: Configuration, host: str, names: Names) -> str:
     return DEFAULT_CC[config.system(host)] if wanted == "default" else algorithm(wanted)
 
 
-def _cc_parameters(config: Configuration, hosts: Mapping[str, str]) -> dict[str, dict[tuple[str, str], str]]:
-    """Return parameters of congestion controls: the text of each value, by host and algorithm."""
-    found: dict[str, dict[tuple[str, str], str]] = {}
+def _cc_parameters(
+    config: Configuration, hosts: Mapping[str, str]
+) -> dict[str, dict[tuple[str, str], ast.expr]]:
+    """Return parameters of congestion controls: the expression of each value, by host and algorithm."""
+    variable = "TPCONF_host_TCP_algo_params"
+    found: dict[str, dict[tuple[str, str], ast.expr]] = {}
     for host, by_algorithm in config.items("host_TCP_algo_params"):
         for algo, several in by_algorithm.items() if isinstance(by_algorithm, dict) else ():
             for one in several if isinstance(several, list | tuple) else ():
                 name, _, value = (part.strip() for part in str(one).partition("="))
                 known = CC_PARAMETER.fullmatch(name)
-                if known and value and host in hosts:
-                    found.setdefault(known[1], {})[host, algorithm(algo)] = value
-                else:
+                if not (known and value and host in hosts):
                     remark = f"{host}: {name[:60]}: set it with tcp.<parameter> or command.run"
-                    config.note("TPCONF_host_TCP_algo_params", remark)
+                    config.note(variable, remark)
+                    continue
+                try:
+                    at = host, algorithm(algo)
+                    found.setdefault(known[1], {})[at] = parse(value, f"{host}: {name[:60]}", "eval").body
+                except (NoCounterpartError, DefinitionError) as error:
+                    config.note(variable, f"{error}; it is left out")
     return found
 
 

@@ -35,6 +35,7 @@ QUEUE = (
     'queue_size=V_bsize")'
 )
 BACK = QUEUE.replace("'1'", "'2'").replace("10.0", "x").replace("11.0", "10.0").replace("x", "11.0")
+CDG = "TPCONF_host_os = {'a': 'FreeBSD'}\nTPCONF_variable_defaults['V_tcp_cc_algo'] = 'cdg'\n"
 IPERF = "('0.0', '1', \"start_iperf, client='a', server='b', port=5000, duration=V_duration\")"
 
 
@@ -95,6 +96,14 @@ def test_values_that_move_with_a_variable_are_its_levels(project: Path) -> None:
         for host in (trial.resolved.hosts["hostA"] for trial in trials)
     }
     assert parameters == {("newreno", "None"), ("cdg", "0.7")}
+
+
+def test_a_parameter_of_a_congestion_control_may_be_an_expression(project: Path) -> None:
+    parameter = "net.inet.tcp.cc.cdg.beta_delay = V_delay * 2"
+    more = f"{CDG}TPCONF_host_TCP_algo_params = {{'a': {{'cdg': ['{parameter}']}}}}\n"
+    assert import_text(project, small(more=more)) == 0
+    hosts = planned(project).trials[0].resolved.hosts
+    assert dict(hosts["a"].cc_parameters) == {"beta_delay": "20"}
 
 
 def test_no_password_is_written_or_printed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -299,6 +308,8 @@ def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Pat
         (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client=(\")"), "not Python"),
         (small(traffic=IPERF.replace("port=5000", "port=5000, proto='udp', buf_size='64k'")), "start_iperf: buf_size has no counterpart"),
         (small(traffic=IPERF.replace("port=5000", "port=5000, proto=V_proto"), parameters="'x': (['V_proto', 'V_delay'], ['x', 'd'], [('tcp', 1), ('udp', 2)], {})", varied="'x'"), "start_iperf (id 1): proto cannot vary; it has its default value"),
+        (small(more=CDG + "TPCONF_host_TCP_algo_params = {'a': {'compound': ['net.inet.tcp.cc.cdg.alpha_inc = 1']}}\n"), "compound is not a congestion control of Linux or FreeBSD"),
+        (small(more=CDG + "TPCONF_host_TCP_algo_params = {'a': {'cdg': ['net.inet.tcp.cc.cdg.alpha_inc = 1 +']}}\n"), "TPCONF_host_TCP_algo_params: a: net.inet.tcp.cc.cdg.alpha_inc:1:"),
         (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
         (small(queues=QUEUE.replace("V_aqm", "'codel', queue_disc_params='target 2ms'") + ", " + BACK.replace("V_aqm", "'codel'")), "path.target: differs between the directions"),
         (small(queues=f"{QUEUE}, {BACK}, ('3', \"source='b', dest='a', delay=20, loss=0.05, attach_to_queue='2'\")"), "queue 3: a class has no upstream loss of its own; the path's applies"),
