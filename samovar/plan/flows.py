@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ from samovar.plan.trials import DesignError
 SETTLING_S = 15.0
 DIGITS = 6  # times are rounded to microseconds; no host starts programs more precisely
 MOST_ARRIVALS = 10_000
+NUMBERED = r"(.+)[-.]([0-9]+)"
+"""A label and a number: the analysis takes it for a flow of the entry with that label (flow_label in R)."""
 
 
 class RandomStream(NamedTuple):
@@ -92,8 +95,14 @@ def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
     windows: dict[tuple[str, str], FlowPlan] = {}
     entries, used = Counter(flow.label for flow in values.part.traffic), Counter(ports)
     for flow in flows:
-        if entries[flow.group] > 1 or (flow.label != flow.group and flow.label in entries):
+        if entries[flow.group] > 1:
             raise values.flow_error(flow, "two flows have this label; give each flow its own label")
+        numbered = re.fullmatch(NUMBERED, flow.group)
+        if numbered is not None and numbered[1] in entries:
+            entry, number = numbered.groups()
+            message = f"tables and figures would count it as flow {number} of the entry {entry}"
+            advice = f"choose a label without the number, such as {entry}-b"
+            raise values.flow_error(flow, f"{message}; {advice}")
         if used[flow.port] > 1 or flow.port > LAST_PORT:
             why = f"above {LAST_PORT}" if flow.port > LAST_PORT else "taken by another flow"
             advice = "choose another port, because flows of one entry take consecutive ports"

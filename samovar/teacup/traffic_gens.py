@@ -138,12 +138,12 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
             raise NoCounterpartError("num_responders must be at least 1")
         first = int(number(entry.read("server_port_start", names)))
         senders = [(host, str(first + index)) for index, (host, _) in enumerate(senders[:count])]
-    pairs = product(senders, _ends(config, entry, kind.receiver))
+    pairs = list(product(senders, _ends(config, entry, kind.receiver)))
     for index, ((sender, sender_port), (receiver, receiver_port)) in enumerate(pairs, 1):
         if receiver == sender:  # TEACUP runs a command at one host, but a flow needs two
             receiver = next((host for host in config.names if host != sender), sender)
         flow: dict[str, Any] = {
-            "flow": label if index == 1 else f"{label}-{index}",
+            "flow": f"{label}-{index}" if len(pairs) > 1 else label,
             "generator": generator,
             "from": config.names[sender],
             "to": config.names[receiver],
