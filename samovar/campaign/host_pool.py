@@ -106,7 +106,7 @@ class HostPool:
                 self._quarantine(host, f"{len(failures)} failed trials in a row: {reason}")
 
     def check_before_next_trial(self, blamed: Mapping[str, str]) -> None:
-        """Mark the hosts that make_ready() must check: those that made a trial fail or are not restored."""
+        """Mark the hosts that repair() must check: those that made a trial fail or are not restored."""
         unrestored = self._context.state().unrestored.items()
         changed = [host for host, saved in unrestored if any(not one.lasting for one in saved)]
         names = [host for host in (*blamed, *changed) if host in self._context.sessions.hosts]
@@ -118,11 +118,12 @@ class HostPool:
         A host is quarantined if it does not come back, if it cannot be restored, or if its disk has less
         space than the trial needs. `needed_bytes` maps hosts to the disk space that the trial needs.
         """
-        self._await_suspects()
+        self.repair()
         if self._context.policy.config.free_space:
             self._check_disks(needed_bytes)
 
-    def _await_suspects(self) -> None:
+    def repair(self) -> None:
+        """Wait for lost hosts and restore changed ones; quarantine those that stay lost or changed."""
         suspects, self._suspects = self._suspects, {}
         started_s = time.monotonic()
         host_wait_s = self._context.policy.config.host_wait_s
@@ -210,7 +211,7 @@ class HostPool:
             answers = context.sessions.map(free_bytes_of)
         except TestbedError as error:
             self._suspects = {host: _SuspectHost(reason) for host, reason in error.blamed.items()}
-            self._await_suspects()
+            self.repair()
             return
         for host, free_bytes in answers.items():
             short = shortage(free_bytes, context.policy.config.free_space, needed_bytes.get(host, 0))

@@ -2,12 +2,13 @@
 
 A trial whose verdict is invalid is retried before any other trial runs, up to `retries` times, after pauses
 that double from `backoff` to `backoff_most` (policy.py). A trial is not retried if path calibration has
-refused its path, or if the controller can no longer write files. Before each attempt, the runner waits for
-the hosts that made the last attempt fail, and restores them. A host that does not come back, or that makes
-too many trials in a row fail, is quarantined (host_pool.py). Trials that need a quarantined host return to
-the queue for another testbed, or stay open. The whole run ends early when the controller's disk is too small
-for the next trial, or with --fail-fast at the first failed trial (trial_queue.py). The next run of the
-campaign tries every open trial again.
+refused its path, or if the controller can no longer write files. Before each attempt and at the end, the
+runner waits for the hosts that made the last attempt fail, and restores every host that is still changed. A
+host that does not come back, that cannot be restored, or that makes too many trials in a row fail, is
+quarantined (host_pool.py). Trials that need a quarantined host return to the queue for another testbed, or
+stay open. The whole run ends early when the controller's disk is too small for the next trial, or with
+--fail-fast at the first failed trial (trial_queue.py). The next run of the campaign tries every open trial
+again.
 """
 
 from __future__ import annotations
@@ -69,7 +70,10 @@ class TestbedRunner:
         )
 
     def run_trials(self, queue: TrialQueue) -> None:
-        """Run trials of the queue until none is left for this testbed, or the queue is stopped."""
+        """Run trials of the queue until none is left for this testbed, or the queue is stopped.
+
+        At the end, hosts that the last trial left changed are restored or quarantined.
+        """
         context, testbed = self.context, self.setup.testbed
         while (trial := queue.take(testbed)) is not None:
             needed_bytes = availability.needed_here(self._own_trial(trial).resolved, context.catalogue)
@@ -85,6 +89,7 @@ class TestbedRunner:
                 queue.finish(testbed, trial, end)
             if context.disk.lost:
                 queue.stop(f"{context.disk.lost}; nothing more can be written to {context.folder}")
+        self.hosts.repair()
         if context.shared and not queue.stopped:
             context.report("testbed-idle")
 
@@ -106,10 +111,11 @@ class TestbedRunner:
                 return self._failed(trial, refusal, {})
             attempt = queue.count_attempt(trial)
             result = self._run_once(own, attempt)
+            if result.verdict != "valid":  # a trial after which a host is not restored is suspect
+                self.hosts.check_before_next_trial(result.blamed)
             if result.verdict != "invalid":
                 self.hosts.trial_completed(own.resolved.hosts)
                 return "done"
-            self.hosts.check_before_next_trial(result.blamed)
             if number == last or context.disk.lost or self.calibration.paths.refusal(own.resolved):
                 break
             pause_s = policy.pause_s(number)

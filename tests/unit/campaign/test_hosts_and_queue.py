@@ -26,14 +26,17 @@ from samovar.campaign.journal import Entry, fold
 from samovar.campaign.notifier import Notifier
 from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.campaign.recovery import Recovery
-from samovar.campaign.trial import BootSettings
+from samovar.campaign.retries import TestbedRunner, TestbedSetup
+from samovar.campaign.trial import BootSettings, TrialResult
 from samovar.campaign.trial_queue import TrialQueue, choose, treatment_of
+from samovar.campaign.verdict import Verdict
 from samovar.errors import CampaignError, RemoteError, TestbedError
 from samovar.events import Event, silent
 from samovar.experiment import Config
 from samovar.hosts import HostsError
 from samovar.plan import Resolved, Trial
 from samovar.recipes import Catalogue, TrialScripts
+from tests.unit.campaign.answering_hosts import CATALOGUE, AnsweringSessions, as_before, full_state
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED, TRIAL, host
 
@@ -103,6 +106,39 @@ def test_a_host_on_probation_is_quarantined_by_its_next_failure_or_released() ->
     hosts.trial_completed(["rtr"])
     hosts.trial_failed(CUBIC, {"rtr": "x"})
     assert not hosts.quarantined
+
+
+@pytest.mark.parametrize("trials", [(CUBIC, CDG), (CUBIC,)])
+def test_a_host_that_a_suspect_trial_could_not_restore_is_restored_before_anything_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: tuple[Trial, ...]
+) -> None:
+    entries, plan, sessions = list[Entry](), plan_of(trials), AnsweringSessions(as_before)
+
+    def note(event: str, **values: object) -> None:
+        entries.append(Entry(1.0, event, values))
+
+    def run_once(runner: TestbedRunner, one: Trial, attempt: int) -> TrialResult:
+        assert not runner.context.unrestored_hosts()
+        note("trial-started", id=one.id, attempt=attempt)
+        if one.id == CUBIC.id:
+            note("state-read", id=one.id, host="dst", state=full_state("dst"))
+            note("restore-failed", id=one.id, host="dst", differences=["tcp_rmem"])
+        verdict: Verdict = "suspect" if one.id == CUBIC.id else "valid"
+        note("trial-finished", id=one.id, outcome="completed", verdict=verdict)
+        return TrialResult("completed", verdict, (), 0.0)
+
+    monkeypatch.setattr(TestbedRunner, "_run_once", run_once)
+    policy = Policy(ONE_ATTEMPT)
+    context = CampaignContext(
+        tmp_path, sessions, CATALOGUE, note, silent, policy=policy, entries=lambda: entries
+    )
+    runner = TestbedRunner(context, TestbedSetup("lab", plan, sessions, policy=policy))
+    queue = TrialQueue(plan.trials, {"lab": runner.can_run}, {})
+    runner.run_trials(queue)
+    state = fold(entries)
+    assert len(state.with_status("completed")) == len(trials)
+    assert not state.unrestored
+    assert ("dst", "restore") in sessions.steps
 
 
 def test_an_error_names_its_hosts() -> None:
