@@ -17,7 +17,7 @@ from samovar.campaign.journal import JOURNAL, CampaignState, Journal, SavedState
 from samovar.campaign.past_campaigns import campaigns_in
 from samovar.campaign.policy import Policy
 from samovar.campaign.trial import BootSettings, TrialResult, read_result
-from samovar.errors import CampaignError, TestbedError
+from samovar.errors import CampaignError, RecipeError, SamovarError, TestbedError
 from samovar.events import Emit, Event
 from samovar.experiment import Config
 from samovar.hosts import Machine, Sessions
@@ -48,8 +48,14 @@ class Recovery:
 
     def _restore(self, saved: SavedState) -> None:
         scripts, host = self._scripts_of(saved.id), saved.host
+        try:
+            script = scripts.restore(host, saved.state)
+        except RecipeError as error:  # the recipes have changed, or the state is incomplete
+            raise TestbedError(
+                f"{host}: its state before trial {saved.id} cannot be restored: {error}"
+            ) from error
         self._run(host, "sweep", scripts.sweep(host))
-        printed = self._run(host, "restore", scripts.restore(host, saved.state))
+        printed = self._run(host, "restore", script)
         self._run(host, "sweep", scripts.sweep(host))  # the restore script has recreated the trial's folder
         differences = [str(difference) for difference in changed(saved.state, parse_state(printed))]
         if differences:
@@ -173,7 +179,7 @@ class Restorer:
                         boot_settings.adopt(lasting)
                         boot_settings.restore()
                 hosts.append(host)
-            except (TestbedError, CampaignError) as error:
+            except SamovarError as error:  # of settings that need a reboot also RecipeError
                 restored.problems.append(str(error))
         restored.hosts[folder.name] = (*restored.hosts.get(folder.name, ()), *hosts)
 

@@ -131,7 +131,7 @@ class TrialRun:
             raise
 
     def _read_states(self) -> None:
-        """Read the state of the hosts that the trial will change, and store it in the journal."""
+        """Read the state of the hosts that the trial will change."""
         with self._phase("read"):
             # If the last trial read the same keys after it restored the host, these values are used.
             last = self.context.last_states.items()
@@ -142,11 +142,14 @@ class TrialRun:
             self.evidence.before = {host: known[host] for host in self.hosts}
             self.context.last_states.clear()
             for host, state in self.evidence.before.items():
-                self.context.note("state-read", id=self.trial.id, host=host, state=state)
                 self._write_state(host, "before", state)
 
     def _guard(self) -> None:
-        """Store on each host the script with which it restores itself if it loses its controller."""
+        """Store on each host the script with which it restores itself if it loses its controller.
+
+        Before that, the journal gets the states of all hosts. If a state lacks a value that is needed to
+        restore it, the journal gets none, and TestbedError is raised.
+        """
         before, scripts = self.evidence.before, dict[str, str]()
         with self._phase("guard"):
             for host in self.hosts:
@@ -156,6 +159,8 @@ class TrialRun:
                 except RecipeError as error:
                     before.clear()  # nothing is changed yet; never restore half a state
                     raise TestbedError(f"{host}: its state was not read completely: {error}") from error
+            for host, state in before.items():
+                self.context.note("state-read", id=self.trial.id, host=host, state=state)
             self.context.sessions.map(lambda s: s.set_on_loss(scripts[s.host]), self.hosts)
 
     def _set(self) -> None:
