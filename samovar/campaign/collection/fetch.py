@@ -79,7 +79,8 @@ def salvage(
 ) -> list[Mapping[str, object]]:
     """Fetch the files that an interrupted trial has written so far; return their entries for the manifest.
 
-    Programs that still run are stopped first. A failure on a host is reported as a warning.
+    Programs that still run are stopped first. A failure is only reported as a warning, because the hosts must
+    still be restored.
     """
     fetched: list[Mapping[str, object]] = []
 
@@ -99,7 +100,7 @@ def salvage(
 
     try:
         sessions.map(fetch_from, [host for host in scripts.resolved.hosts if scripts.processes(host)])
-    except TestbedError as error:
+    except (TestbedError, CampaignError, OSError) as error:  # also if the controller's disk is full
         emit(Event("warning", {"text": f"not all files of the trial could be fetched: {error}"}))
     return fetched
 

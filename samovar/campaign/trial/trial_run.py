@@ -300,7 +300,11 @@ class TrialRun:
                 if outcome == "interrupted":
                     sessions, emit = self.context.sessions, self.context.emit
                     self.evidence.files += salvage(self.scripts, sessions, self.folder, emit)
-                self._clear()
+                try:
+                    self._clear()
+                except (OSError, CampaignError) as second:  # the disk is full: restore without recording
+                    self._stop_recording(second)
+                    self._clear()
         except TestbedError as second:
             reasons.append(f"and the testbed could not be restored: {second}")
             hosts = {**second.blamed, **hosts}

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from samovar.campaign.collection import fetch
+from samovar.campaign.context import ScriptRecorder
 from samovar.campaign.folder import begin_campaign, read_state
 from samovar.campaign.journal import JOURNAL, Journal
 from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.campaign.recovery import Restored, Restorer
 from samovar.campaign.retries import TestbedSetup
 from samovar.campaign.run import CampaignRun, Summary
+from samovar.errors import RemoteError
 from samovar.events import silent
+from samovar.hosts import ScriptResult
 from samovar.plan import Pick
-from tests.unit.campaign.answering_hosts import CATALOGUE, AnsweringSessions, as_before, full_state
+from tests.unit.campaign.answering_hosts import CATALOGUE, Answer, AnsweringSessions, as_before, full_state
 from tests.unit.plan_values import plan_of, trial
 
 PLAN = plan_of([trial("cubic")])
@@ -54,3 +60,43 @@ def test_a_recorded_state_that_recipes_cannot_restore_is_a_problem_of_its_host_o
     assert problem.startswith(f"src: its state before trial {ID} cannot be restored: ")
     summary = run(folder, AnsweringSessions(as_before))
     assert list(summary.quarantined) == ["src"]
+
+
+def failing_in(step: str, error: Callable[[str], BaseException]) -> Answer:
+    """Answer like hosts whose state never changes, one of which cannot do a step."""
+
+    def answer(host: str, now: str) -> str | BaseException:
+        if host == "src" and now == "look":
+            return "src-eth1.pcap.gz\n"
+        if host == "src" and now == "pack":
+            return f"{'0' * 64}  src-eth1.pcap.gz\n100000 src-eth1.pcap.gz\n"
+        return error(host) if (host, now) == ("src", step) else as_before(host, now)
+
+    return answer
+
+
+def test_no_room_for_the_files_of_an_interrupted_trial_leaves_no_host_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "free_here", lambda folder: 1_000)
+    sessions = AnsweringSessions(failing_in("set", lambda host: KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, sessions)
+    assert ("src", "pack") in sessions.steps
+    assert read_state(folder).clean
+
+
+def test_a_disk_that_becomes_full_while_hosts_are_cleared_leaves_no_host_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def record(recorder: ScriptRecorder, done: ScriptResult) -> None:
+        if done.step == "sweep":
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ScriptRecorder, "__call__", record)
+    summary = run(
+        folder, AnsweringSessions(failing_in("set", lambda host: RemoteError(host, "set", 1, "no")))
+    )
+    assert summary.failed == {ID: ("src: set: exit code 1: no",)}
+    assert "No space left on device" in summary.stopped
+    assert read_state(folder).clean
