@@ -234,8 +234,9 @@ class TrialRun:
             self.context.emit(Event("throughput", {"id": self.trial.id, "received_bps": received_bps}))
 
         lead_s = LEAD_S + LEAD_READINGS * self.context.clocks.longest_s()
-        start_s = self.evidence.t_start_s = time.time() + lead_s
         with self._phase("traffic", "start", lead_s):
+            # Read the time only now: the phase's event may have waited for another testbed's notification.
+            start_s = self.evidence.t_start_s = time.time() + lead_s
             clocks = self.evidence.clocks.items()
             t0_ns = {host: round((start_s + clock.correction_s) * 1e9) for host, clock in clocks}
             traffic = Traffic(self.scripts, self.context.sessions, t0_ns, self.context.policy.thresholds)

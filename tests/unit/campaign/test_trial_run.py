@@ -1,25 +1,30 @@
-"""Trials that fail or are interrupted: hosts are restored, and nothing is recorded that cannot be."""
+"""Running a trial on hosts that only print states: what is recorded, and what is restored after a failure."""
 
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from samovar.campaign.calibration import Calibration
 from samovar.campaign.collection import fetch
-from samovar.campaign.context import ScriptRecorder
+from samovar.campaign.context import CampaignContext, ScriptRecorder
 from samovar.campaign.folder import begin_campaign, read_state
 from samovar.campaign.journal import JOURNAL, Journal
 from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.campaign.recovery import Restored, Restorer
 from samovar.campaign.retries import TestbedSetup
 from samovar.campaign.run import CampaignRun, Summary
+from samovar.campaign.trial import BootSettings, TrialRun
+from samovar.campaign.trial.trial_run import LEAD_S
 from samovar.errors import RemoteError
-from samovar.events import silent
+from samovar.events import Event, silent
 from samovar.hosts import ScriptResult
 from samovar.plan import Pick
+from samovar.recipes import TrialScripts
 from tests.unit.campaign.answering_hosts import CATALOGUE, Answer, AnsweringSessions, as_before, full_state
 from tests.unit.plan_values import plan_of, trial
 
@@ -100,3 +105,20 @@ def test_a_disk_that_becomes_full_while_hosts_are_cleared_leaves_no_host_changed
     assert summary.failed == {ID: ("src: set: exit code 1: no",)}
     assert "No space left on device" in summary.stopped
     assert read_state(folder).clean
+
+
+def test_traffic_has_its_lead_after_the_event_of_its_phase_however_long_that_takes(tmp_path: Path) -> None:
+    emitted_s: list[float] = []
+
+    def emit(event: Event) -> None:
+        emitted_s.append(time.time())
+
+    def none(id_: str) -> TrialScripts:
+        raise AssertionError(id_)
+
+    sessions = AnsweringSessions(failing_in("traffic", lambda host: RemoteError(host, "traffic", 1, "no")))
+    context = CampaignContext(tmp_path, sessions, CATALOGUE, lambda *_, **__: None, emit)
+    one = TrialRun(context, PLAN.trials[0], 1, BootSettings(context, none), Calibration(context))
+    with pytest.raises(RemoteError):
+        one._run_traffic()
+    assert one.evidence.t_start_s >= emitted_s[0] + LEAD_S
