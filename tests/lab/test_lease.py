@@ -195,31 +195,32 @@ from samovar.events import silent
 from samovar.campaign.journal import JOURNAL, Journal
 from samovar.campaign.availability.leases import LeaseRequest, Leases
 from samovar.hosts import Sessions, SshTarget
-folder, port, user, host, lease, campaign, on_loss = sys.argv[1:]
+folder, port, user, host, lease, campaign, on_loss, *shared = sys.argv[1:]
 files = Path(folder)
 target = SshTarget(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts", lease=lease)
 with Journal(Path(campaign) / JOURNAL) as journal, Sessions([target]) as sessions:
     leases = Leases(sessions, LeaseRequest(Path(campaign), "bench"), lambda *a, **k: None, silent)
     with leases.held():
         if on_loss:
-            journal.append("state-read", 1.0, id="t", host=host, state={"cc": "x"})
+            journal.append("state-read", 1.0, id="t", host=host, state={"cc": "x"}, **dict.fromkeys(shared, "bench"))
             sessions[host].set_on_loss(on_loss)
         sessions[host].run(f"echo $$ >{folder}/{host}.own; sleep 600", step="traffic", deadline_s=900)
 """
 
 
-def holding(sshd: Sshd, target: SshTarget, folder: Path, on_loss: str = "") -> subprocess.Popen[bytes]:
-    """Have a campaign hold the host, in a process of its own."""
-    words = [str(sshd.folder), str(sshd.port), target.user, target.host, target.lease, str(folder), on_loss]
+def holding(sshd: Sshd, target: SshTarget, folder: Path, *on_loss: str) -> subprocess.Popen[bytes]:
+    """Have a campaign hold the host, in a process of its own; a second word makes its testbed one of several."""
+    words = [str(sshd.folder), str(sshd.port), target.user, target.host, target.lease, str(folder)]
+    words += on_loss or [""]
     (sshd.folder / f"{target.host}.own").unlink(missing_ok=True)
     controller = subprocess.Popen([sys.executable, "-c", HOLDER, *words], cwd=REPOSITORY)
     pid_in(sshd.folder / f"{target.host}.own")
     return controller
 
 
-def killed(sshd: Sshd, target: SshTarget, folder: Path, on_loss: str = "") -> None:
+def killed(sshd: Sshd, target: SshTarget, folder: Path, *on_loss: str) -> None:
     """Have a campaign hold the host, and kill its controller."""
-    controller = holding(sshd, target, folder, on_loss)
+    controller = holding(sshd, target, folder, *on_loss)
     controller.kill()
     controller.wait()
     await_that(lambda: "left " in Path(target.lease).read_text(), "the host says how it was left")
@@ -238,18 +239,19 @@ def test_what_a_killed_controller_has_held_and_put_back_is_taken_over_with_a_rec
     assert files(target) == []
 
 
+@pytest.mark.parametrize("shared", [[], ["testbed"]], ids=["one testbed", "several testbeds"])
 def test_what_a_killed_controller_left_changed_is_kept_for_its_campaign_or_for_force(
-    sshd: Sshd, target: SshTarget, tmp_path: Path
+    sshd: Sshd, target: SshTarget, tmp_path: Path, shared: list[str]
 ) -> None:
     first = campaign(tmp_path, "first")
-    killed(sshd, target, first, "exit 1")
+    killed(sshd, target, first, "exit 1", *shared)
     with pytest.raises(LeaseError, match="the host may still be changed") as caught:
         leases(target, campaign(tmp_path, "second")).take(opened(target))
     assert "`fab restore --testbed bench` where it was run, or use --force" in str(caught.value)
     noted = Noted()
     with leases(target, first, noted).held():
         assert noted.events[0]["reason"] == "the same campaign, whose journal no other controller has open"
-    killed(sshd, target, first, "exit 1")
+    killed(sshd, target, first, "exit 1", *shared)
     noted = Noted()
     with leases(target, campaign(tmp_path, "third"), noted, force=True).held():
         assert (noted.events[0]["reason"], noted.events[0]["left"]) == ("--force", "changed")
