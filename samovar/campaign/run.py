@@ -155,7 +155,11 @@ class CampaignRun:
         for (testbed, host), old, new in changed_kernels(before, provenance) if done else ():
             values = {"host": host, "kernel_before": old, "kernel_now": new, "completed": done}
             contexts[testbed].report("kernel-changed", **values)
-        hosts = {testbed: context.sessions.hosts for testbed, context in contexts.items()}
+        # Sessions have no quarantined hosts, such as hosts that do not answer.
+        hosts = {
+            runner.setup.testbed: (*runner.context.sessions.hosts, *runner.hosts.quarantined)
+            for runner in runners
+        }
         write_json(self.folder / PROVENANCE, keep_absent_hosts(provenance, before, hosts))
 
     def _context(self, journal: Journal, setup: TestbedSetup) -> CampaignContext:

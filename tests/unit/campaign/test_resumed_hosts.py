@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
-from samovar.campaign.folder import read_state
+from samovar.campaign.availability import HostSurvey
+from samovar.campaign.folder import begin_campaign, read_state
 from samovar.campaign.journal import JOURNAL, Entry, Journal, fold
 from samovar.campaign.journal.campaign_state import KernelChange
 from samovar.campaign.merge_campaigns import merge_shards
-from samovar.campaign.provenance_json import changed_kernels, keep_absent_hosts
+from samovar.campaign.policy import ONE_ATTEMPT, Policy
+from samovar.campaign.provenance_json import PROVENANCE, changed_kernels, keep_absent_hosts
+from samovar.campaign.retries import TestbedSetup
+from samovar.campaign.run import CampaignRun
+from samovar.events import silent
+from samovar.plan import Pick
 from samovar.report.campaign_data import read_campaign
 from samovar.report.overview import overview
+from tests.unit.campaign.answering_hosts import CATALOGUE, AnsweringSessions, as_before
 from tests.unit.campaign.test_shards import run_shard
+from tests.unit.plan_values import plan_of, trial
 from tests.unit.report.report_sample import Sample, write_campaign
 
 OLD, NEW = "Linux 6.1.176 x86_64", "Linux 6.18.44 x86_64"
@@ -47,6 +56,22 @@ def test_a_host_that_is_away_keeps_its_facts_unless_it_has_left_the_testbed() ->
     hosts = {"lab": ("src", "dst"), "twin": ("src",)}
     assert keep_absent_hosts(now, before, hosts) == _provenance({"src": NEW, "dst": OLD}, twin={"src": OLD})
     assert keep_absent_hosts(_provenance({"src": NEW}), {}, hosts) == _provenance({"src": NEW})
+
+
+def test_a_run_without_a_host_keeps_its_facts(tmp_path: Path) -> None:
+    plan = plan_of([trial("cubic")])
+    folder = begin_campaign(plan, tmp_path, {}, silent)
+
+    def run(provenance: dict[str, Any], **unreachable: str) -> None:
+        sessions = AnsweringSessions(as_before)
+        policy = Policy(ONE_ATTEMPT.model_copy(update={"host_wait_s": 0.0}))
+        setup = TestbedSetup("lab", plan, sessions, policy=policy, survey=HostSurvey({}, unreachable))
+        CampaignRun(folder, plan, {}, Pick().of(plan), [setup], CATALOGUE, silent).run(provenance)
+
+    whole = {"src": OLD, "rtr": OLD, "dst": OLD}
+    run(_provenance(whole))
+    run(_provenance({"src": OLD, "rtr": OLD}), dst="dst: no answer")
+    assert json.loads((folder / PROVENANCE).read_bytes()) == _provenance(whole)
 
 
 def test_a_campaign_on_several_testbeds_names_the_testbed_of_the_host() -> None:
