@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from samovar.campaign.folder import LATEST, PLAN, read_plan, shard_of, testbeds_in
-from samovar.campaign.journal import JOURNAL, fold, is_open, read_journal
+from samovar.campaign.journal import JOURNAL, STARTS, fold, is_open, read_journal
 from samovar.errors import CampaignError
 from samovar.plan import MeasuredTimes, Repeats, StepTime
 
@@ -80,7 +80,7 @@ def _durations(folder: Path, testbed: str) -> Iterator[tuple[str, float]]:
     `overhead` is the overhead of a completed trial, including the time by which its traffic exceeded the
     planned duration. `boot` is the duration of a reboot, `path` that of a path calibration. For a trial that
     is not open any more, `done` is the duration of the last attempt, and `lost` that of each attempt before
-    it.
+    it, except attempts whose controller was killed: nobody recorded when they ended.
     """
     entries = read_journal(folder / JOURNAL)
     planned_s = {trial.id: trial.resolved.duration_s for trial in read_plan(folder).trials}
@@ -97,6 +97,8 @@ def _durations(folder: Path, testbed: str) -> Iterator[tuple[str, float]]:
             yield "boot", values["seconds"]
         elif entry.event == "path-measured" and values["trial"] in trials:
             yield "path", values["seconds"]
+        elif entry.event in STARTS:
+            started_s.clear()  # the next controller records the end of a cut-off attempt, maybe days later
         elif entry.event == "trial-started":
             started_s[id_] = entry.t_s
         elif entry.event == "trial-finished" and id_ in started_s:

@@ -203,7 +203,11 @@ def test_measured_times_are_medians_over_the_journals_of_a_testbeds_campaigns(tm
     late = {SHORT[0].id: 6.5, LONG[0].id: 42.0}  # traffic of 6 s and of 60 s, which ended early
     with Journal(folder / "journal.jsonl") as journal:
         for number, (id_, seconds) in enumerate(late.items()):
-            if number:  # the second failed once
+            if number:  # the second was cut off once, for an hour, and failed once
+                journal.append("trial-started", -3600.0, id=id_, attempt=1)
+                journal.append("campaign-resumed", 0.0)
+                cut_off = {"outcome": "interrupted", "verdict": "invalid", "reasons": [], "overhead_s": 0.0}
+                journal.append("trial-finished", 0.0, id=id_, **cut_off)
                 journal.append("trial-started", 0.0, id=id_, attempt=1)
                 failed = {"outcome": "failed", "verdict": "invalid", "reasons": [], "overhead_s": 1.0}
                 journal.append("trial-finished", 5.0, id=id_, **failed)
