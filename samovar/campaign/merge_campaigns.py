@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from samovar.atomic_files import sync, write_whole
-from samovar.campaign.collection import ARCHIVE, digests, sums_digest
+from samovar.campaign.collection import digests, require_unarchived, sums_digest
 from samovar.campaign.folder import (
     PLAN,
     new_folder,
@@ -194,10 +194,7 @@ def _read_shard(folder: Path) -> _ShardCampaign:
         )
     if not file.is_file():
         raise CampaignError(f"{folder}: journal.jsonl is missing; must be a campaign that has started")
-    if (folder / ARCHIVE).exists():
-        raise CampaignError(
-            f"{folder}: its traces are archived; `fab archive {folder} --restore` restores them"
-        )
+    require_unarchived(folder)
     Journal(file).close()  # raises CampaignError if a controller is running the campaign
     data = file.read_bytes()
     if changed := next(failed_checksums(data), None):

@@ -10,6 +10,7 @@ from pathlib import Path
 from samovar import campaign, lab
 from samovar.campaign import availability
 from samovar.campaign.availability import Finding
+from samovar.campaign.collection import require_unarchived
 from samovar.campaign.journal import JOURNAL, Journal, holder
 from samovar.cli.connections import Connections
 from samovar.cli.project import PlannedExperiment, Project, RunRequest
@@ -35,7 +36,8 @@ class Controller:
 
         If hosts do not answer, only the trials that need them are left out. Raises TestbedError if no trial
         can run without these hosts, or if a host lacks what the plan needs. Raises CampaignError if the
-        results folder cannot be written. These errors are raised before any host is changed.
+        results folder cannot be written, or if the campaign's traces are archived. These errors are raised
+        before any host is changed.
         """
         project = self.project
         planned, folder = request.planned.by_testbed, request.resume.folder
@@ -45,6 +47,7 @@ class Controller:
         if folder and (folder / JOURNAL).exists():
             # Raises CampaignError before hosts are contacted if another controller runs this campaign.
             Journal(folder / JOURNAL).close()
+            require_unarchived(folder)  # the archive could not be restored beside newer trials
         with ExitStack() as stack:
             sessions = [stack.enter_context(self.connections.sessions_with_lab(one, emit)) for one in planned]
             home = folder or project.results

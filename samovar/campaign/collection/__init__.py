@@ -1,6 +1,7 @@
 """Collect the files of a trial: fetch and check them, commit the trial, and verify whole campaigns."""
 
 from samovar.campaign.collection.archive import archive_traces as archive_traces
+from samovar.campaign.collection.archive import require_unarchived as require_unarchived
 from samovar.campaign.collection.archive import restore_traces as restore_traces
 from samovar.campaign.collection.checksums import SUMS as SUMS
 from samovar.campaign.collection.checksums import digests as digests

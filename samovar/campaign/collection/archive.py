@@ -44,25 +44,23 @@ def archive_traces(folder: Path, emit: Emit) -> Archived:
 
     Raises CampaignError if the campaign is running, is archived already, or has changed files.
     """
-    _require_idle(folder)
-    archive, sums = folder / ARCHIVE, _recorded_sums(folder)
-    if archive.exists():
-        raise CampaignError(f"{folder}: is archived already; `fab archive --restore` restores its traces")
-    if findings := verify(folder, emit).findings:
-        raise CampaignError(f"{folder}: {findings[0]}; not archived, because `fab verify` finds changes")
-    if not sums:
-        raise CampaignError(f"{folder}: has no traces; must be a campaign with complete trials")
-    before_bytes = sum((folder / name).stat().st_size for name in sums)
-    with TemporaryDirectory(prefix=".archiving-", dir=folder.parent) as name:
-        place = Path(name)
+    with _locked(folder), TemporaryDirectory(prefix=".archiving-", dir=folder.parent) as name:
+        archive, sums, place = folder / ARCHIVE, _recorded_sums(folder), Path(name)
+        if archive.exists():
+            raise CampaignError(f"{folder}: is archived already; `fab archive --restore` restores its traces")
+        if findings := verify(folder, emit).findings:
+            raise CampaignError(f"{folder}: {findings[0]}; not archived, because `fab verify` finds changes")
+        if not sums:
+            raise CampaignError(f"{folder}: has no traces; must be a campaign with complete trials")
+        before_bytes = sum((folder / name).stat().st_size for name in sums)
         _write(place / ARCHIVE, folder, sums, place)
         for _ in _checked(place / ARCHIVE, sums, place):
             pass
         (place / ARCHIVE).rename(archive)
-    sync(folder)
-    for name in sums:
-        (folder / name).unlink()
-    return Archived(len(sums), before_bytes, archive.stat().st_size)
+        sync(folder)
+        for name in sums:
+            (folder / name).unlink()
+        return Archived(len(sums), before_bytes, archive.stat().st_size)
 
 
 def restore_traces(folder: Path) -> int:
@@ -71,25 +69,35 @@ def restore_traces(folder: Path) -> int:
     Raises CampaignError if the campaign is running or has no archive, or if a trace differs from its
     checksum; the archive then stays.
     """
-    _require_idle(folder)
-    archive, sums = folder / ARCHIVE, _recorded_sums(folder)
-    if not archive.is_file():
-        raise CampaignError(f"{folder}: is not archived; {ARCHIVE} is missing")
-    with TemporaryDirectory(prefix=".restoring-", dir=folder.parent) as place:
+    with _locked(folder), TemporaryDirectory(prefix=".restoring-", dir=folder.parent) as place:
+        archive, sums = folder / ARCHIVE, _recorded_sums(folder)
+        if not archive.is_file():
+            raise CampaignError(f"{folder}: is not archived; {ARCHIVE} is missing")
         for name, file in _checked(archive, sums, Path(place)):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             sync(file)
             file.replace(folder / name)
-    archive.unlink()
+        archive.unlink()
     return len(sums)
 
 
-def _require_idle(folder: Path) -> None:
-    """Raise CampaignError if a program is missing, or if a controller is running the campaign."""
+def require_unarchived(folder: Path) -> None:
+    """Raise CampaignError if the traces of a campaign are in its archive."""
+    if (folder / ARCHIVE).exists():
+        raise CampaignError(
+            f"{folder}: its traces are archived; `fab archive {folder} --restore` restores them"
+        )
+
+
+def _locked(folder: Path) -> Journal:
+    """Return the journal of a campaign, which is locked, so that no controller runs the campaign.
+
+    Raises CampaignError if a program is missing, or if a controller is running the campaign.
+    """
     for program in ("zstd", "gzip"):
         if shutil.which(program) is None:
             raise CampaignError(f"{program} is not installed; `apt-get install {program}` installs it")
-    Journal(folder / JOURNAL).close()
+    return Journal(folder / JOURNAL)
 
 
 def _recorded_sums(folder: Path) -> dict[str, str]:

@@ -6,14 +6,20 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from samovar.campaign.collection import ARCHIVE, archive_traces, restore_traces, sha256_of, verify
 from samovar.campaign.collection.checksums import names_in
+from samovar.campaign.folder import ResumePoint, read_plan, read_state
 from samovar.campaign.journal import JOURNAL, Journal
+from samovar.cli.controller import Controller
+from samovar.cli.project import RunRequest
 from samovar.errors import CampaignError
-from samovar.events import silent
+from samovar.events import Event, silent
+from samovar.plan import Pick, compare
 from tests.golden.campaign import unpack
 
 
@@ -108,3 +114,26 @@ def test_a_campaign_is_not_archived_twice(campaign: Path) -> None:
     archive_traces(campaign, silent)
     with pytest.raises(CampaignError, match=r"is archived already; `fab archive --restore`"):
         archive_traces(campaign, silent)
+
+
+def test_an_archived_campaign_is_not_continued(campaign: Path, tmp_path: Path) -> None:
+    archive_traces(campaign, silent)
+    plan = read_plan(campaign)
+    planned: Any = SimpleNamespace(plan=plan, by_testbed=())
+    resume = ResumePoint(campaign, compare(plan, None, {}), read_state(campaign), Pick().of(plan))
+    with pytest.raises(CampaignError, match=r"its traces are archived; `fab archive .* --restore` restores"):
+        Controller(tmp_path).run(RunRequest(planned, resume), silent)
+
+
+def test_a_campaign_does_not_run_while_it_is_archived(campaign: Path) -> None:
+    errors: list[CampaignError] = []
+
+    def run(event: Event) -> None:
+        try:
+            Journal(campaign / JOURNAL).close()
+        except CampaignError as error:
+            errors.append(error)
+
+    archive_traces(campaign, run)
+    assert errors
+    assert all("another controller is running this campaign" in str(error) for error in errors)
