@@ -142,9 +142,15 @@ class CampaignRun:
             note("campaign-stopped", reason=queue.stopped)
             self.emit(Event("campaign-stopped", {"reason": queue.stopped}))
         state = fold(journal.entries)
-        summary = summarise(self.folder, self.plan, state, self.picked.ids)
+        left = self._left_again(current, state)
+        summary = summarise(self.folder, self.plan, state, self.picked.ids, left)
         note("campaign-finished", completed=state.number_done(self.plan.ids), failed=sorted(summary.failed))
         return summary
+
+    def _left_again(self, before: CampaignState, now: CampaignState) -> Collection[str]:
+        """Return the trials that this run was to run again, but did not start."""
+        ids = self.picked.ids if self.picked.again else ()
+        return frozenset(id_ for id_ in ids if now.trials[id_].attempts == before.trials[id_].attempts)
 
     def _record_provenance(
         self, runners: Sequence[TestbedRunner], provenance: Mapping[str, object], state: CampaignState
@@ -247,15 +253,21 @@ def adopt_plan(folder: Path, plan: Plan, sources: Mapping[str, bytes], picked: P
     return summarise(folder, plan, state, picked.ids)
 
 
-def summarise(folder: Path, plan: Plan, state: CampaignState, ids: Iterable[str]) -> Summary:
-    """Return the summary of a campaign: how many trials in `ids` are complete, and why the others are not."""
+def summarise(
+    folder: Path, plan: Plan, state: CampaignState, ids: Iterable[str], left: Collection[str] = ()
+) -> Summary:
+    """Return the summary of a campaign: how many trials in `ids` are complete, and why the others are not.
+
+    Trials in `left` were to run again but did not, so they are missing although they may be complete.
+    """
     trials = _trials_with(ids, plan)
-    missing = [trial for trial in trials if is_open(state.trials.get(trial.id))]
+    missing = [trial for trial in trials if trial.id in left or is_open(state.trials.get(trial.id))]
     blocked = {trial.id: state.blocked[trial.id] for trial in missing if trial.id in state.blocked}
     needs = needed_hosts_by_trial(plan) if state.quarantined else {}
     failed: dict[str, tuple[str, ...]] = {}
     for id_ in (trial.id for trial in missing if trial.id not in blocked):
-        if attempted := state.trials.get(id_):
+        attempted = state.trials.get(id_)
+        if attempted and id_ not in left:
             failed[id_] = attempted.reasons
         else:
             lost = sorted(needs.get(id_, frozenset()) & state.quarantined.keys())

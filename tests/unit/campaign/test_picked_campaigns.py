@@ -9,11 +9,14 @@ import pytest
 from samovar.campaign.availability.findings import Finding, findings_of, require_runnable
 from samovar.campaign.folder import begin_campaign, find_resume_point, read_state
 from samovar.campaign.journal import JOURNAL, Journal, fold, is_open, read_journal
-from samovar.campaign.run import adopt_plan, note_pick, summarise
+from samovar.campaign.policy import ONE_ATTEMPT, Policy
+from samovar.campaign.retries import TestbedSetup
+from samovar.campaign.run import CampaignRun, adopt_plan, note_pick, summarise
 from samovar.cli.show_status import CampaignStatus, status_json, status_lines, trial_states
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import silent
 from samovar.plan import Pick
+from tests.unit.campaign.answering_hosts import CATALOGUE, AnsweringSessions, as_before
 from tests.unit.plan_values import plan_of, trial
 
 PLAN = plan_of([trial(cc, replicate) for replicate in (1, 2) for cc in ("cubic", "cdg", "newreno")])
@@ -106,6 +109,19 @@ def test_suspect_trials_run_again_although_they_are_done(folder: Path) -> None:
     assert again.comparison.runs == {PLAN.ids[0]: "suspect"}
     assert find_resume_point(PLAN, results, pick=Pick(again=("failed",))).nothing_to_do
     assert not read_state(folder).picks
+
+
+def test_a_suspect_trial_that_was_to_run_again_but_did_not_is_missing(folder: Path) -> None:
+    run(folder, None, *PLAN.ids[1:])
+    run(folder, None, PLAN.ids[0], verdict="suspect")
+    picked = find_resume_point(PLAN, folder.parent.parent, pick=Pick(again=("suspect",))).picked
+    sessions = AnsweringSessions(as_before)
+    policy = Policy(ONE_ATTEMPT.model_copy(update={"free_space": 10**18}))  # more than any disk has
+    setup = TestbedSetup("lab", PLAN, sessions, policy=policy)
+    campaign = CampaignRun(folder, PLAN, {}, picked, [setup], CATALOGUE, silent)
+    summary = campaign.run({"testbed": "lab", "hosts": {}})
+    assert summary.stopped
+    assert (summary.done, summary.trials, summary.failed) == (0, 1, {PLAN.ids[0]: ()})
 
 
 @pytest.mark.parametrize("end", ["crash", "interrupt"])
