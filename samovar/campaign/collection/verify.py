@@ -23,13 +23,15 @@ from samovar.events import Emit, Event, silent
 from samovar.units import counted
 
 REPORT_S = 0.2
-UNRECORDED = ("tables/", "in-progress/", "bundle/", "set-aside/", "commands/")
-"""Folders whose files may have no recorded checksum. The analysis writes tables/ and bundle/, and a running
-campaign writes in-progress/ and commands/. Trials in set-aside/ are verified separately."""
+UNRECORDED = ("tables/", "in-progress/", "bundle/", "set-aside/", "commands/", "export/")
+"""Folders whose files may have no recorded checksum. The analysis writes tables/ and bundle/, `fab export`
+writes export/, and a running campaign writes in-progress/ and commands/. Trials in set-aside/ are verified
+separately."""
 ARCHIVE = "traces.tar.zst"
 """The file to which `fab archive` moves all traces."""
 TRACE = re.compile(r"(trials|set-aside)/[^/]+/traces/.+")
-GROWING = re.compile(r"journal\.jsonl|journal\.torn-\d+|.*\.part")
+GROWING = re.compile(r"journal\.jsonl|journal\.torn-\d+|\.reserve|.*\.part")
+"""Files of a campaign that runs or whose controller was killed; DiskReserve writes .reserve."""
 
 
 @dataclass(frozen=True, order=True)

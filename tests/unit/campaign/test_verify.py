@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from samovar.campaign.availability import DiskReserve
 from samovar.campaign.collection import commit_trial, digests, set_aside, sums_digest, verify
 from samovar.campaign.collection.checksums import SUMS, names_in, read_sums, sha256_of, write_sums
 from samovar.campaign.collection.verify import printable
@@ -150,6 +151,12 @@ def test_a_file_that_was_not_there_is_found(campaign: Path, path: str) -> None:
     assert found(campaign) == [
         f"{path}: was added after the {'bundle was made' if path[:6] == 'bundle' else 'campaign was written'}"
     ]
+
+
+def test_what_a_running_campaign_and_an_export_write_is_no_finding(campaign: Path) -> None:
+    DiskReserve().hold(campaign)
+    write(campaign / "export" / "metrics.csv", b"trial,metric\n")
+    assert found(campaign) == []
 
 
 def test_a_trial_that_the_journal_does_not_have_is_found(campaign: Path) -> None:
