@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -11,7 +12,7 @@ from statistics import median
 
 from samovar.campaign.folder import LATEST, PLAN, read_plan, shard_of, testbeds_in
 from samovar.campaign.journal import JOURNAL, STARTS, fold, is_open, read_journal
-from samovar.errors import CampaignError
+from samovar.errors import CampaignError, SamovarError
 from samovar.plan import MeasuredTimes, Repeats, StepTime
 
 TRAFFIC = "traffic"
@@ -56,7 +57,8 @@ def campaigns_in(results: Path) -> list[Path]:
 def measured_times(results: Path, testbed: str) -> MeasuredTimes:
     """Return median overhead, reboot time and path calibration time in recent campaigns on a testbed.
 
-    Older campaigns are ignored, because they may have been run with other versions of samovar.
+    Older campaigns are ignored, because they may have been run with other versions of samovar. Campaigns
+    whose plan or journal cannot be read are ignored too.
     """
     recent = (
         folder
@@ -65,8 +67,9 @@ def measured_times(results: Path, testbed: str) -> MeasuredTimes:
     )
     times_s = defaultdict[str, list[float]](list)
     for folder in islice(recent, LATEST_CAMPAIGNS):
-        for kind, seconds in _durations(folder, testbed):
-            times_s[kind].append(seconds)
+        with suppress(SamovarError):
+            for kind, seconds in list(_durations(folder, testbed)):
+                times_s[kind].append(seconds)
     lost_s, done_s = times_s.pop("lost", []), times_s.pop("done", [])
     return MeasuredTimes(
         **{step: StepTime(median(seconds), len(seconds)) for step, seconds in times_s.items()},

@@ -108,14 +108,22 @@ class Restored:
 def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
     """Return for each testbed the folders of campaigns that left hosts changed, newest first.
 
-    If `only` names a testbed, other testbeds are left out.
+    If `only` names a testbed, other testbeds are left out. A campaign whose journal cannot be read may have
+    left hosts changed; Restorer reports the error.
     """
     found: dict[str, list[Path]] = {}
     for folder in campaigns_in(results):
         for testbed in testbeds_in(folder):
-            if only in ("", testbed) and read_state(folder).on(_event_testbed(testbed, folder)).unrestored:
+            if only in ("", testbed) and _may_have_left_changed(folder, _event_testbed(testbed, folder)):
                 found.setdefault(testbed, []).append(folder)
     return found
+
+
+def _may_have_left_changed(folder: Path, event_testbed: str) -> bool:
+    try:
+        return bool(read_state(folder).on(event_testbed).unrestored)
+    except CampaignError:
+        return True
 
 
 def _event_testbed(testbed: str, folder: Path) -> str:

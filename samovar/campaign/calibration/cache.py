@@ -28,9 +28,12 @@ def cache_key(context: CampaignContext, inputs: Mapping[str, object]) -> str:
 
 
 def read_result(context: CampaignContext, name: str) -> Any:
-    """Return the content of a calibration file, or None if it does not exist."""
+    """Return the content of a calibration file, or None if it does not exist or is damaged."""
     file = context.folder / FOLDER / f"{name}.json"
-    return json.loads(file.read_bytes()) if file.is_file() else None
+    try:
+        return json.loads(file.read_bytes()) if file.is_file() else None
+    except ValueError:
+        return None  # the measurement is made again
 
 
 def write_result(context: CampaignContext, name: str, result: Mapping[str, object]) -> dict[str, str]:

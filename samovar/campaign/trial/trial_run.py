@@ -61,12 +61,19 @@ class TrialResult:
 
 
 def read_result(folder: Path) -> TrialResult | None:
-    """Return the result of a complete trial from its manifest.json, or None if it has none."""
+    """Return the result of a complete trial from its manifest.json, or None if it has none.
+
+    Raises CampaignError if the manifest is damaged.
+    """
     file = folder / "manifest.json"
     if not file.is_file():
         return None
-    one = json.loads(file.read_bytes())
-    return TrialResult(one["outcome"], one["verdict"], tuple(one["reasons"]), one["overhead_s"])
+    try:
+        one = json.loads(file.read_bytes())
+        return TrialResult(one["outcome"], one["verdict"], tuple(one["reasons"]), one["overhead_s"])
+    except (ValueError, TypeError, KeyError) as error:
+        advice = f"move the trial's folder out of {folder.parent.name}/ to run it again"
+        raise CampaignError(f"{file}: is damaged: {error}; {advice}") from error
 
 
 class TrialRun:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.calibration import Calibration
+from samovar.campaign.calibration import Calibration, cache
 from samovar.campaign.collection import fetch
 from samovar.campaign.context import CampaignContext, ScriptRecorder
 from samovar.campaign.folder import begin_campaign, read_state
@@ -18,9 +18,9 @@ from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.campaign.recovery import Restored, Restorer
 from samovar.campaign.retries import TestbedSetup
 from samovar.campaign.run import CampaignRun, Summary
-from samovar.campaign.trial import BootSettings, TrialRun
+from samovar.campaign.trial import BootSettings, TrialRun, read_result
 from samovar.campaign.trial.trial_run import LEAD_S
-from samovar.errors import RemoteError
+from samovar.errors import CampaignError, RemoteError
 from samovar.events import Event, silent
 from samovar.hosts import ScriptResult
 from samovar.plan import Pick
@@ -122,3 +122,22 @@ def test_traffic_has_its_lead_after_the_event_of_its_phase_however_long_that_tak
     with pytest.raises(RemoteError):
         one._run_traffic()
     assert one.evidence.t_start_s >= emitted_s[0] + LEAD_S
+
+
+def test_a_damaged_manifest_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "trials" / ID).mkdir(parents=True)
+    (tmp_path / "trials" / ID / "manifest.json").write_text('{"outcome": "comp')
+    with pytest.raises(
+        CampaignError, match=r"manifest\.json: is damaged: .*; move the trial's folder out of"
+    ):
+        read_result(tmp_path / "trials" / ID)
+
+
+def test_a_damaged_calibration_is_measured_again(tmp_path: Path) -> None:
+    context = CampaignContext(
+        tmp_path, AnsweringSessions(as_before), CATALOGUE, lambda *_, **__: None, silent
+    )
+    cache.write_result(context, "key", {"ratio": 1})
+    assert cache.read_result(context, "key") == {"schema": 1, "ratio": 1}
+    (tmp_path / cache.FOLDER / "key.json").write_text("")
+    assert cache.read_result(context, "key") is None

@@ -11,6 +11,7 @@ import pytest
 
 from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import JOURNAL, Journal, fold
+from samovar.campaign.policy import ONE_ATTEMPT
 from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
 from samovar.campaign.run import Summary
 from samovar.cli import controller
@@ -18,7 +19,8 @@ from samovar.cli.commands import run_commands
 from samovar.cli.project import Project, RunRequest
 from samovar.cli.show_project import menu_lines
 from samovar.cli.show_status import complete_lines, restored_lines, summary_lines
-from samovar.events import Emit, Event
+from samovar.events import Emit, Event, silent
+from samovar.hosts import Sessions
 from samovar.plan import Cost, Pick, Plan, Trial, compare, estimate_cost
 from samovar.units import clock
 from tests.unit.plan_values import shared_trials
@@ -196,3 +198,16 @@ def test_restore_of_a_testbed_leaves_the_others_alone(tmp_path: Path) -> None:
     assert changed_campaigns(tmp_path, "freebsd") == {"freebsd": [fbsd]}
     assert changed_campaigns(tmp_path, "lab") == {}
     assert set(changed_campaigns(tmp_path)) == {"freebsd", "dumbbell"}
+
+
+def test_a_damaged_journal_is_a_problem_that_leaves_other_campaigns_to_be_restored(tmp_path: Path) -> None:
+    whole = interrupted(tmp_path, "x/full-20260101-000000", "freebsd", ("src",))
+    damaged = interrupted(tmp_path, "x/full-20260102-000000", "freebsd", ("src",))
+    (damaged / JOURNAL).write_text("{}\n\n{}\n")
+    changed = changed_campaigns(tmp_path)
+    assert sorted(changed.pop("freebsd")) == [whole, damaged]
+    assert not changed
+    restored = Restored()
+    Restorer("freebsd", Sessions([]), CATALOGUE, {}, silent, ONE_ATTEMPT).run([damaged], restored)
+    (problem,) = restored.problems
+    assert "journal.jsonl:1: not an event" in problem
