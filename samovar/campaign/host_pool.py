@@ -223,5 +223,6 @@ class HostPool:
         if host not in self.quarantined:
             self.quarantined = {**self.quarantined, host: reason}  # a new mapping, as other threads read it
             self._boot_settings.forget(host)
+            self._suspects.pop(host, None)
             self._context.sessions.abandon(host)
             self._context.report("host-quarantined", host=host, reason=reason)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from samovar.campaign import host_pool
 from samovar.campaign.availability.disk_space import RESERVE, DiskReserve, is_disk_error, shortage
 from samovar.campaign.availability.needed_hosts import (
     needed_hosts,
@@ -33,7 +34,7 @@ from samovar.campaign.verdict import Verdict
 from samovar.errors import CampaignError, RemoteError, TestbedError
 from samovar.events import Event, silent
 from samovar.experiment import Config
-from samovar.hosts import HostsError
+from samovar.hosts import ConnectionLostError, HostsError
 from samovar.plan import Resolved, Trial
 from samovar.recipes import Catalogue, TrialScripts
 from tests.unit.campaign.answering_hosts import CATALOGUE, AnsweringSessions, as_before, full_state
@@ -139,6 +140,40 @@ def test_a_host_that_a_suspect_trial_could_not_restore_is_restored_before_anythi
     assert len(state.with_status("completed")) == len(trials)
     assert not state.unrestored
     assert ("dst", "restore") in sessions.steps
+
+
+def test_a_host_that_reboots_is_awaited_although_another_was_quarantined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host_pool, "POLL_S", 0.0)
+    booting = iter(range(3))
+
+    def answer(host: str, step: str) -> str | BaseException:
+        if (host, step) == ("dst", "probe") and next(booting, None) is not None:
+            return ConnectionLostError("dst: no route to host")
+        return as_before(host, step)
+
+    entries, told = [Entry(1.0, "campaign-started")], list[str]()
+    policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": 1}))
+    context = CampaignContext(
+        Path(),
+        AnsweringSessions(answer),
+        CATALOGUE,
+        lambda event, **values: told.append(event),
+        silent,
+        policy=policy,
+        entries=lambda: entries,
+    )
+
+    def none(id_: str) -> TrialScripts:
+        raise AssertionError(id_)
+
+    hosts = HostPool(context, Recovery(context, none), BootSettings(context, none))
+    hosts.check_before_next_trial({"rtr": "rtr: lost", "dst": "dst: lost"})
+    hosts.trial_failed(CUBIC, {"rtr": "rtr: lost"})
+    hosts.make_ready({})
+    assert list(hosts.quarantined) == ["rtr"]
+    assert told == ["host-quarantined", "host-lost", "host-back"]
 
 
 def test_an_error_names_its_hosts() -> None:
