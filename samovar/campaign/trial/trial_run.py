@@ -102,6 +102,17 @@ class TrialRun:
         """
         started = time.monotonic()
         try:
+            return self._attempt(started)
+        except KeyboardInterrupt as interrupt:
+            if not self.folder.exists():
+                raise  # the interrupt arrived after the trial had been committed
+            self.context.interrupt.end_scripts(self.context.sessions, self.context.emit)
+            self._abort("interrupted", interrupt.__cause__ or interrupt, started)
+            raise
+
+    def _attempt(self, started: float) -> TrialResult:
+        """Run the trial, and clean up after a failure. Raises KeyboardInterrupt, also during the clean-up."""
+        try:
             self.folder.mkdir(parents=True)
             self.context.record_scripts(self.folder / "commands")
             if self.boot_settings.is_due(self.scripts):
@@ -124,18 +135,11 @@ class TrialRun:
             return self._judge(started)
         except TestbedError as error:
             if self.context.interrupt.requested.is_set():
-                self._abort("interrupted", error, started)
                 raise KeyboardInterrupt from error
             return self._abort("failed", error, started)
         except (OSError, CampaignError) as error:
             self._stop_recording(error)
             return self._abort("failed", error, started)
-        except KeyboardInterrupt as interrupt:
-            if not self.folder.exists():
-                raise  # the interrupt arrived after the trial had been committed
-            self.context.interrupt.end_scripts(self.context.sessions, self.context.emit)
-            self._abort("interrupted", interrupt, started)
-            raise
 
     def _read_states(self) -> None:
         """Read the state of the hosts that the trial will change."""

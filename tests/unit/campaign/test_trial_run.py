@@ -91,6 +91,23 @@ def test_no_room_for_the_files_of_an_interrupted_trial_leaves_no_host_changed(
     assert read_state(folder).clean
 
 
+def test_an_interrupt_during_the_clean_up_of_a_failed_trial_leaves_no_host_changed(folder: Path) -> None:
+    interrupts = iter([KeyboardInterrupt()])
+
+    def answer(host: str, step: str) -> str | BaseException:
+        if (host, step) == ("src", "set"):
+            return RemoteError(host, "set", 1, "no")
+        if (host, step) == ("dst", "sweep") and (interrupt := next(interrupts, None)):
+            return interrupt
+        return as_before(host, step)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, AnsweringSessions(answer))
+    state = read_state(folder)
+    assert state.trials[ID].status == "interrupted"
+    assert state.clean
+
+
 def test_a_disk_that_becomes_full_while_hosts_are_cleared_leaves_no_host_changed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
