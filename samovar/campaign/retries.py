@@ -180,6 +180,7 @@ class TestbedRunner:
         if not self.boot_settings.hosts:
             return
         self.context.record_scripts(folder)
+        self.context.interrupt.requested.clear()  # no trial runs any more; these reboots are awaited
         try:
             self.boot_settings.restore()
         except TestbedError as error:

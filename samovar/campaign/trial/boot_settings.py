@@ -206,7 +206,7 @@ class _Reboots:
         host = session.host
         machine = self._context.machine(host)
         boot_id = self._new_boot_id(session, before)
-        if boot_id is None and machine.power is not None and not self._given_up.is_set():
+        if boot_id is None and machine.power is not None and not self._is_given_up():
             self._context.report("host-power-cycled", host=host)
             machine.switch("cycle")
             boot_id = self._new_boot_id(session, before)
@@ -224,7 +224,7 @@ class _Reboots:
     def _new_boot_id(self, session: Session, before: str) -> str | None:
         """Return the boot id once it differs from `before`, or None after the host's boot_timeout."""
         until_s = time.monotonic() + self._context.machine(session.host).boot_timeout_s
-        while time.monotonic() < until_s and not self._given_up.is_set():
+        while time.monotonic() < until_s and not self._is_given_up():
             try:
                 now = self._boot_id(session)
                 self._last_errors.pop(session.host, None)
@@ -235,6 +235,10 @@ class _Reboots:
             session.close()
             self._given_up.wait(POLL_S)
         return None
+
+    def _is_given_up(self) -> bool:
+        """Return whether Ctrl-C has ended the wait. The thread of one of several testbeds gets a request."""
+        return self._given_up.is_set() or self._context.interrupt.requested.is_set()
 
     def _boot_id(self, session: Session) -> str:
         system = self._context.machine(session.host).system

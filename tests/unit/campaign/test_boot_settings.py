@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
+import pytest
+
+from samovar.campaign.context import CampaignContext
 from samovar.campaign.journal import Entry, SavedState, fold
-from samovar.experiment import load_testbed
+from samovar.campaign.retries import TestbedRunner, TestbedSetup
+from samovar.campaign.trial import boot_settings
+from samovar.errors import TestbedError
+from samovar.events import silent
+from samovar.experiment import Power, load_testbed
 from samovar.experiment.keys.testbed_file import Testbed
+from samovar.hosts import Machine
 from samovar.recipes import TrialScripts
+from tests.unit.campaign.answering_hosts import AnsweringSessions
 from tests.unit.plans import CATALOGUE, ROOT, planned, study
 
 OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
@@ -74,3 +84,45 @@ def test_boot_settings_remain_to_be_restored_when_the_trial_that_applied_them_is
     assert fold(journal).unrestored["alpha"] == (lasts,)
     journal += [_entry("state-restored", "a", lasting=True)]
     assert fold(journal).clean
+
+
+def test_a_requested_interrupt_ends_the_wait_for_a_reboot_but_not_for_the_one_that_restores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If several testbeds share a campaign, the thread of each gets Ctrl-C as a request."""
+    monkeypatch.setattr(boot_settings, "POLL_S", 0.0)
+    plan = planned(study(FACTORS), OLD, CATALOGUE)
+    made, entries, booted = scripts(), list[Entry](), list[str]()
+    silent_polls = 0
+
+    def answer(host: str, step: str) -> str:
+        nonlocal silent_polls
+        if step == "reboot":
+            booted.append(host)
+            if len(booted) == 1:
+                context.interrupt.requested.set()
+        if step == "boot id":
+            silent_polls += len(booted) == 2
+            return f"=fact= boot_id\n{'second' if silent_polls > 3 else 'first'}\n"
+        if step == "restore lasting":
+            return "txd.em1=256\nplanned.txd.em1=unset\n"
+        return "".join(f"{key}={value}\n" for key, value in WAS.items())
+
+    def note(event: str, **values: object) -> None:
+        entries.append(Entry(1.0, event, values))
+
+    power = Power.model_validate({"cycle": ["false"]})
+    machines = {"alpha": Machine("alpha", "alpha", 10.0, power)}
+    sessions = AnsweringSessions(answer, made.resolved.hosts)
+    context = CampaignContext(
+        tmp_path, sessions, CATALOGUE, note, silent, machines=machines, entries=lambda: entries
+    )
+    runner = TestbedRunner(context, TestbedSetup("lab", plan, sessions))
+    note("state-read", id=made.trial.id, host="alpha", state=WAS, lasting=True)
+    runner.boot_settings.adopt([SavedState(made.trial.id, "alpha", WAS, lasting=True)])
+    with pytest.raises(TestbedError, match="not back"):
+        runner.boot_settings.restore()
+    assert "host-power-cycled" not in [entry.event for entry in entries]
+    runner.restore_boot_settings(tmp_path / "commands")
+    assert booted == ["alpha", "alpha"]
+    assert fold(entries).clean
