@@ -60,8 +60,11 @@ def _check_levels(part: PartToCheck) -> None:
         labels = factor.labels
         for index, label in enumerate(labels):
             if label in labels[:index]:
-                message = f"{factor.name}: another level is named '{label}' already; remove one or label it"
-                part.checked.report((*where, "levels", index), message)
+                part.checked.report((*where, "levels", index), _same_label(factor.name, label))
+
+
+def _same_label(factor: str, label: str) -> str:
+    return f"{factor}: another level is named '{label}' already; remove one or label it"
 
 
 def _check_conflicts(part: PartToCheck) -> None:
@@ -98,7 +101,9 @@ def _check_exclude(part: PartToCheck) -> None:
 
 
 def _check_include(part: PartToCheck) -> None:
+    """Report unknown, missing and unreadable levels in `include`, and new ones with the label of another."""
     factors = part.model.factors
+    levels = {name: list(factor.levels) for name, factor in factors.items()}
     for index, line in enumerate(part.model.include):
         at = ("include", index)
         for name in line.keys() - factors.keys():
@@ -109,10 +114,14 @@ def _check_include(part: PartToCheck) -> None:
             part.checked.report(at, message)
         for name in factors.keys() & line.keys():
             try:
-                keys.included_level(part.model, name, line[name])
+                level = keys.included_level(part.model, name, line[name])
             except ValueError as error:
                 for steps, message, _ in errors_of(error):
                     part.checked.report((*at, name, *steps), f"{name}: {message}")
+                continue
+            if any(level.label == other.label and level != other for other in levels[name]):
+                part.checked.report((*at, name), _same_label(name, level.label))
+            levels[name].append(level)
 
 
 # The path
