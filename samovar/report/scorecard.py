@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,12 +23,6 @@ EXPECTED_DIGITS = 12
 ANALYSIS_FILES = ("bundle/figures.json", "bundle/tables.json", "bundle/analysis.json", "tables/summary.csv")
 """The files of the analysis that the report needs."""
 REQUIRED_COLUMNS = ("part", "metric", "unit", "median", "lo", "hi", "n")
-OTHER_COLUMNS = (
-    *("min", "p25", "p75", "p90", "max", "mean", "confidence", "valid", "suspect", "flow"),
-    *("mean_lo", "mean_hi", "seed"),  # only older analyses have these
-)
-"""Columns that summary.csv and flows.csv may have besides the required ones. Any further column is a
-factor."""
 
 Levels = Mapping[str, str | Sequence[str]]
 
@@ -94,12 +88,13 @@ def read_results(folder: Path, outputs: Outputs | None = None) -> tuple[Campaign
             message = unknown("metric", line.metric, outputs.metrics)
             raise ReportError(f"{campaign.folder / 'experiment.yaml'}: expect '{line.say}': {message}")
     tables = [name for name in needed if name.endswith(".csv")]
-    rows = [row for name in tables for row in read_summary(campaign.folder / name)]
+    factors = {factor for part in campaign.plan.parts for factor in part.factors}
+    rows = [row for name in tables for row in read_summary(campaign.folder / name, factors)]
     return campaign, tuple(judge(line, rows, outputs) for line in expected)
 
 
-def read_summary(file: Path) -> tuple[SummaryRow, ...]:
-    """Return the rows of summary.csv or flows.csv.
+def read_summary(file: Path, factors: Collection[str]) -> tuple[SummaryRow, ...]:
+    """Return the rows of summary.csv or flows.csv, which have a column for each of the campaign's factors.
 
     Raises ReportError for missing columns, incomplete rows, bad numbers, and a file that is not CSV.
     """
@@ -115,15 +110,14 @@ def read_summary(file: Path) -> tuple[SummaryRow, ...]:
                 if None in row or None in row.values():
                     message = "the number of values is not that of the columns; run `fab analyse` again"
                     raise ReportError(f"{file}:{reader.line_num}: {message}")
-                rows.append(_summary_row(file, reader.line_num, row))
+                rows.append(_summary_row(file, reader.line_num, row, factors))
         except (UnicodeDecodeError, csv.Error) as error:
             raise ReportError(f"{file}: not CSV in UTF-8: {error}; run `fab analyse` again") from error
         return tuple(rows)
 
 
-def _summary_row(file: Path, line: int, row: Mapping[str, str]) -> SummaryRow:
-    fixed = (*REQUIRED_COLUMNS, *OTHER_COLUMNS)
-    levels = {name: text for name, text in row.items() if name not in fixed and text not in ("", "NA", None)}
+def _summary_row(file: Path, line: int, row: Mapping[str, str], factors: Collection[str]) -> SummaryRow:
+    levels = {name: text for name, text in row.items() if name in factors and text not in ("", "NA", None)}
     try:
         texts = [row.get(name) for name in ("median", "lo", "hi", "confidence")]
         numbers = [float("nan" if text in (None, "", "NA") else text) for text in texts]

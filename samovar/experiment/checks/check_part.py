@@ -50,9 +50,12 @@ def check_part(part: PartToCheck) -> None:
 
 
 def _check_levels(part: PartToCheck) -> None:
-    """Report factors without levels, unknown hosts in `at`, and levels with the same name."""
+    """Report names of columns, factors without levels, unknown hosts in `at`, levels with the same name."""
     for factor in part.model.factors.values():
         where = ("factors", factor.name)
+        if factor.name in keys.TABLE_COLUMNS:
+            message = f"factor '{factor.name}' has the name of a column in tables of results; rename it"
+            part.checked.report(where, message, key=True, once=True)  # it may be reported as unknown
         if not factor.levels and part.checked.intact(*where):
             part.checked.report(where, f"factor '{factor.name}' has no levels; give at least one")
         for index, end in enumerate(factor.at):

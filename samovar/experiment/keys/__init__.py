@@ -32,6 +32,7 @@ from samovar.experiment.keys.levels import NOT_OF_HOSTS as NOT_OF_HOSTS
 from samovar.experiment.keys.levels import PLAIN_FACTORS as PLAIN_FACTORS
 from samovar.experiment.keys.levels import RANGE_KEYS as RANGE_KEYS
 from samovar.experiment.keys.levels import SETTINGS as SETTINGS
+from samovar.experiment.keys.levels import TABLE_COLUMNS as TABLE_COLUMNS
 from samovar.experiment.keys.levels import Factor as Factor
 from samovar.experiment.keys.levels import FactorKeys as FactorKeys
 from samovar.experiment.keys.levels import Level as Level

@@ -41,6 +41,13 @@ MOST_LEVELS = 1000
 MOST_DECIMALS = 18  # of the number in a quantity, as in units.py
 RANGE_KEYS = ("from", "to", "step")
 A_RANGE = "{from: 50KB, to: 1MB, step: 50KB}"
+TABLE_COLUMNS = (
+    *("trial", "id", "part", "replicate", "block", "order", "verdict", "standing", "overhead_s", "campaign"),
+    *("flow", "metric", "quantity", "unit", "value", "note", "factor", "level", "curve", "share"),
+    *("median", "mean", "lo", "hi", "n", "confidence", "valid", "suspect", "min", "max", "p25", "p75", "p90"),
+    *("t_s", "t_ns", "low", "mid", "high", "rtt_ms", "jitter_ms"),
+)
+"""Columns that the tables of the analysis have beside those of the factors, which must have other names."""
 NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
 """A dotted target that begins with one of these words is not a setting of hosts."""
 

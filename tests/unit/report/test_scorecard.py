@@ -113,7 +113,7 @@ def test_flows_csv_is_read_with_the_labels_of_flows(tmp_path: Path) -> None:
     file.write_text(
         "part,cc,flow,metric,unit,median,mean,lo,hi,n\nwindow,cdg,voip-2,rtt_median_ms,ms,8,8,NA,NA,2\n"
     )
-    assert [(one.flow, dict(one.levels)) for one in read_summary(file)] == [("voip-2", {"cc": "cdg"})]
+    assert [(one.flow, dict(one.levels)) for one in read_summary(file, ["cc"])] == [("voip-2", {"cc": "cdg"})]
 
 
 def test_a_missing_flows_csv_is_reported_with_the_command_that_makes_it(tmp_path: Path) -> None:
@@ -166,10 +166,16 @@ def test_the_exit_status_is_that_of_the_worst_verdict() -> None:
 def test_a_summary_row_without_a_level_has_no_such_factor(tmp_path: Path) -> None:
     file = tmp_path / "summary.csv"
     file.write_text(HEADER + "window,cdg,,rtt_rwnd_linearity_r2,,0.991,0.991,NA,NA,4\n")
-    rows = read_summary(file)
+    rows = read_summary(file, ["cc", "rwnd"])
     assert rows[0].levels == {"cc": "cdg"}
     line = Expect.model_validate({"say": "linear", "metric": "rtt_rwnd_linearity_r2", "above": "0.98"})
     assert judge(line, rows).observed == "0.991 (n = 4)"
+
+
+def test_a_factor_may_have_the_name_of_a_column_of_an_older_analysis(tmp_path: Path) -> None:
+    file = tmp_path / "summary.csv"
+    file.write_text("part,seed,metric,unit,median,mean,lo,hi,n\nwindow,7,rtt_median_ms,ms,8,8,NA,NA,2\n")
+    assert [row.levels for row in read_summary(file, ["seed"])] == [{"seed": "7"}]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +192,7 @@ def test_a_malformed_summary_is_refused_with_its_place(tmp_path: Path, text: str
     file = tmp_path / "summary.csv"
     file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ReportError, match=message):
-        read_summary(file)
+        read_summary(file, ["cc", "rwnd"])
 
 
 def test_the_reason_of_a_difference_is_shown_only_if_the_line_differs() -> None:
