@@ -51,7 +51,7 @@ def override_layers(tree: Map, overrides: Mapping[str, str], problems: list[Prob
         except DefinitionError as error:
             problems += error.problems
             continue
-        refusal = _refusal(part, own, factors)
+        refusal = _refusal(part, own, node, factors)
         if refusal:
             problems.append(position.problem(refusal))
         else:
@@ -70,7 +70,7 @@ def _layer(steps: Steps, value: Node, position: Position) -> Map:
     return holder
 
 
-def _refusal(part: str | None, key: str, factors: Mapping[str, Map]) -> str | None:
+def _refusal(part: str | None, key: str, value: Node, factors: Mapping[str, Map]) -> str | None:
     """Return why --set cannot change a key, or None if it can; `part` is None for keys of the experiment."""
     if part is not None and part not in factors:
         return unknown("part", part, factors)
@@ -81,19 +81,32 @@ def _refusal(part: str | None, key: str, factors: Mapping[str, Map]) -> str | No
         return f"'{first}' cannot be set; use --testbed, --profile or a file that extends this one"
     if key in varied_keys("path"):
         return f"'{key}' is a key of the path; write path.{key}=..."
-    setters = [_setter(own, key) for name, own in factors.items() if part in (None, name)]
-    if setters and all(setters):
-        return f"'{key}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
+    below = [f"{key}.{one}" for one in value] if isinstance(value, Map) else []
+    for one in (key, *below):
+        setters = [_setter(own, key, one) for name, own in factors.items() if part in (None, name)]
+        if setters and all(setters):
+            return f"'{one}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
     return None
 
 
-def _setter(factors: Map, key: str) -> str | None:
-    """Return the name of a factor whose levels set the key but whose name is not the key, or None."""
+def _setter(factors: Map, key: str, below: str) -> str | None:
+    """Return the name of a factor whose levels set `below`, which is `key` or a key within it, or None.
+
+    The factor with the name `key` does not count, because --set replaces its levels.
+    """
+    target, _, direction = below.removeprefix("settings.").rpartition(".")
+    if direction not in ("down", "up"):
+        target, direction = below.removeprefix("settings."), ""
     for name, factor in factors.items():
+        if name == key:
+            continue
         sets, levels = node_at(factor, "sets"), node_at(factor, "levels") or factor
-        linked = [one for one in (levels if isinstance(levels, Seq) else [levels]) if isinstance(one, Map)]
-        if name != key and (any(key in one for one in linked) or (isinstance(sets, Seq) and key in sets)):
-            return name
+        targets = [name] if sets is None else sets if isinstance(sets, Seq) else [sets]
+        for level in levels if isinstance(levels, Seq) else [levels]:
+            value = level if target in targets else node_at(level, target)
+            given = value if isinstance(value, Map) and value.keys() & {"down", "up"} else (direction,)
+            if value is not None and (not direction or direction in given):
+                return name
     return None
 
 

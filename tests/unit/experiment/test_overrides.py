@@ -7,6 +7,7 @@ import pytest
 from samovar.campaign import run_command
 from samovar.errors import DefinitionError
 from samovar.experiment import (
+    Directional,
     Experiment,
     LoadOptions,
     ResolvedExperiment,
@@ -165,6 +166,17 @@ def test_overrides_are_written_into_the_plan(folder: Folder) -> None:
     assert {trial.resolved.duration_s for trial in plan.trials} == {1}
 
 
+def test_a_direction_is_overridden_if_the_levels_give_only_the_other(folder: Folder) -> None:
+    folder.write(FLAT.replace("cc: [newreno, cubic]", "path.loss: [{up: 1%}, {up: 2%}]"))
+    path = folder.read("path.loss.down=3%").parts["main"].path
+    assert path is not None
+    assert path.loss == Directional(0.03)
+    (refusal, *_) = folder.shown("path.loss.up=3%")
+    assert refusal.endswith(
+        "'path.loss.up' is set by the levels of factor 'path.loss'; use --set path.loss=..."
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "said", "caret"),
     [
@@ -177,6 +189,9 @@ def test_overrides_are_written_into_the_plan(folder: Folder) -> None:
         ("traffic.bluk.size=1MB", "--set traffic.bluk.size=1MB: unknown flow 'bluk'; did you mean 'bulk'? known: bulk, other", 1),
         ("cc=[cubic, 9 lives]", "--set cc=[cubic, 9 lives]: cc: '9 lives' is not a congestion control", 12),
         ("parts.two.path.rate=1Mbit", "--set parts.two.path.rate=1Mbit: 'path.rate' is set by the levels of factor 'home'; use --set home=...", 1),
+        ("parts.two.path.rate.up=1Mbit", "--set parts.two.path.rate.up=1Mbit: 'path.rate.up' is set by the levels of factor 'home'; use --set home=...", 1),
+        ("parts.two.path={rate: 1Mbit}", "--set parts.two.path={rate: 1Mbit}: 'path.rate' is set by the levels of factor 'home'; use --set home=...", 1),
+        ("parts.one.settings.cc=bbr", "--set parts.one.settings.cc=bbr: 'settings.cc' is set by the levels of factor 'cc'; use --set cc=...", 1),
         ("traffic.bulk=3", "--set traffic.bulk=3: bulk: must be a mapping with the keys that a flow may have; as a list, write [{flow: NAME, …}]", 14),
         ("tcp.sak=on", "--set tcp.sak=on: unknown setting on linux 'tcp.sak'; did you mean 'tcp.sack'?", 1),
         ("experiment=x", "--set experiment=x: 'experiment' cannot be set; use --testbed, --profile or a file that extends this one", 1),
