@@ -1,8 +1,10 @@
 """Merge layers of an experiment: base experiments, fragments, the file itself, a profile, `--set`.
 
-Mappings are merged key by key; any other value is replaced by that of the stronger layer. A layer may change
-flows and loggers by name ({bulk: {size: 1GB}}), and add a flow or logger by giving all required keys.
-Replaced values stay beside the new value (Map.overridden), so that `fab explain` can show them.
+Mappings are merged key by key; any other value is replaced by that of the stronger layer, and so is a setting
+with values by host. A layer may change flows and loggers by name ({bulk: {size: 1GB}}), and add a flow or
+logger by giving all required keys. Replaced values stay beside the new value (Map.overridden), so that
+`fab explain` can show them, and so that host_settings.py finds values of hosts that the new value does not
+name.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part"
             new = _with_targets(was, value)
         elif own_kind in LISTED and isinstance(was, Seq) and isinstance(value, Map):
             new = _change_entries(own_kind, was, value, problems)
-        elif isinstance(value, Map):
+        elif isinstance(value, Map) and kind != "settings":  # a weaker layer's host must not win over a role
             was = _by_direction(base, key, value) if kind == "path" else was
             new = merge_maps(was, value, problems, own_kind) if isinstance(was, Map) else value
         remembers = new is not value and kind != "factors"  # a merged mapping has `overridden` of its own

@@ -124,6 +124,14 @@ def test_a_part_and_a_profile_override_top_level_settings(bench: Bench) -> None:
     ]
 
 
+def test_a_role_in_a_stronger_layer_overrides_a_host_in_a_weaker_one(bench: Bench) -> None:
+    bench.write("experiments/study.yaml", EXPERIMENT.replace("{rwnd: 3MB}", "{cc: {senders: cdg}}"))
+    assert bench.chain("cc", "b", "other", profile="quick")[:2] == [
+        "cdg profile quick experiments/study.yaml:14:36",
+        "bbr part other experiments/study.yaml:12:30",
+    ]
+
+
 def test_settings_are_typed(bench: Bench) -> None:
     settings = bench.load().settings["plain"]["c"]
     assert {key: one.value for key, one in settings.items()} == {
