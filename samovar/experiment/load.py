@@ -16,7 +16,7 @@ from samovar.experiment.checks.check_values import check_site, check_values
 from samovar.experiment.checks.part_values import PartToCheck
 from samovar.experiment.checks.validate import M, Validation, validate
 from samovar.experiment.keys import Config, Expect, Experiment, RecipeCatalogue, StudyReport, Testbed
-from samovar.experiment.layers.host_settings import SettingsByHost, resolve_settings
+from samovar.experiment.layers.host_settings import SettingsByHost, resolve_settings, settings_by_host
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.layers.overrides import override_layers
 from samovar.experiment.layers.reuse import MergedExperiment, merge_reused, read_or_report, read_profiles
@@ -145,8 +145,8 @@ def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
 def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, bytes]:
     """Return the definition files that a campaign stores, as a mapping from file name to content.
 
-    experiment.yaml can be loaded without other files: if the experiment reuses files, experiment.yaml has the
-    merged tree, and definition/ has the original files.
+    experiment.yaml can be loaded with testbed.yaml and without other files: if the experiment reuses files,
+    experiment.yaml has the merged tree, and definition/ has the original files.
     """
     own = merged.sources[0]
     files = {"experiment.yaml": own.read_bytes()}
@@ -158,7 +158,8 @@ def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, byte
         for source, path in ((one, one.absolute()) for one in merged.sources):
             home = next((folder for folder in homes if path.is_relative_to(folder)), path.parent)
             names[source] = path.relative_to(home).as_posix()
-        body = yaml.safe_dump(plain(merged.tree), sort_keys=False, allow_unicode=True, width=110)
+        tree = settings_by_host(merged.tree, testbed)
+        body = yaml.safe_dump(plain(tree), sort_keys=False, allow_unicode=True, width=110)
         header = f"# Made of {', '.join(names.values())}, see {ORIGINALS}/.\n"
         files["experiment.yaml"] = (header + body).encode()
         files |= {f"{ORIGINALS}/{name}": source.read_bytes() for source, name in names.items()}

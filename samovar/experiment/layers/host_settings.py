@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from samovar.errors import DefinitionError
 from samovar.experiment.keys import SETTINGS, Config, Experiment, Testbed
@@ -73,6 +74,27 @@ def resolve_settings(
                 values.setdefault(key, []).append(LayerValue.of(node, layer or node.position.layer))
         found[host] = {key: HostSetting(_typed(key, every[0]), tuple(every)) for key, every in values.items()}
     return found
+
+
+def settings_by_host(tree: Map, testbed: Testbed) -> Map:
+    """Return the tree of an experiment or part without settings that need the values of weaker layers.
+
+    If layers give a setting to different hosts, the setting gets a value for each host.
+    """
+    result, settings, parts = tree.copied(), tree.get("settings"), tree.get("parts")
+    if isinstance(settings, Map):
+        result["settings"] = whole = settings.copied()
+        for key in (one for one in settings.overridden if isinstance(settings.get(one), Map)):
+            whole[key] = by_host = Map(settings[key].position)
+            for host in testbed.hosts:
+                nodes = (node for one, node in _nodes_of_host(settings, testbed.names_of(host)) if one == key)
+                for node in islice(nodes, 1):  # the strongest
+                    by_host.put(host, node, node.position)
+    if isinstance(parts, Map):
+        result["parts"] = whole = parts.copied()
+        for name, part in parts.items():
+            whole[name] = settings_by_host(part, testbed) if isinstance(part, Map) else part
+    return result
 
 
 def _nodes_of_host(settings: Node | None, names: tuple[str, ...]) -> Iterator[tuple[str, Text]]:

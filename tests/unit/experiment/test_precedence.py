@@ -132,6 +132,26 @@ def test_a_role_in_a_stronger_layer_overrides_a_host_in_a_weaker_one(bench: Benc
     ]
 
 
+def test_a_campaign_keeps_the_settings_of_hosts_that_only_a_weaker_file_sets(bench: Bench) -> None:
+    base = EXPERIMENT.replace("rwnd: {receiver: 2MB}", "tcp.sack: off, rwnd: {receiver: 2MB, b: 4MB}")
+    bench.write("experiments/base.yaml", base.replace("study", "base"))
+    study = "experiment: study\nextends: base\nsettings: {tcp.sack: {a: on}, rwnd: {senders: 5MB}}\n"
+    bench.write("experiments/study.yaml", study)
+    first = bench.load()
+    bench.write("experiments/study.yaml", first.files["experiment.yaml"].decode())
+
+    def values(experiment: ResolvedExperiment) -> list[object]:
+        return [
+            (part, host, key, one.value)
+            for part, hosts in experiment.settings.items()
+            for host, settings in hosts.items()
+            for key, one in sorted(settings.items())
+        ]
+
+    assert ("plain", "c", "rwnd", 2_000_000) in values(first)
+    assert values(bench.load()) == values(first)
+
+
 def test_settings_are_typed(bench: Bench) -> None:
     settings = bench.load().settings["plain"]["c"]
     assert {key: one.value for key, one in settings.items()} == {
