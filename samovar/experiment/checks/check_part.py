@@ -50,7 +50,7 @@ def check_part(part: PartToCheck) -> None:
 
 
 def _check_levels(part: PartToCheck) -> None:
-    """Report names of columns, factors without levels, unknown hosts in `at`, levels with the same name."""
+    """Report misleading names, factors without levels, unknown hosts in `at`, levels with the same name."""
     for factor in part.model.factors.values():
         where = ("factors", factor.name)
         if factor.name in keys.TABLE_COLUMNS:
@@ -58,6 +58,9 @@ def _check_levels(part: PartToCheck) -> None:
             part.checked.report(where, message, key=True, once=True)  # it may be reported as unknown
         if not factor.levels and part.checked.intact(*where):
             part.checked.report(where, f"factor '{factor.name}' has no levels; give at least one")
+        if factor.sets and factor.name not in factor.sets and keys.is_target(factor.name, part.model):
+            message = f"factor '{factor.name}' does not set {factor.name}; add it here, or rename the factor"
+            part.checked.report((*where, "sets"), message)
         for index, end in enumerate(factor.at):
             part.checked.check_name((*where, "at", index), "host or role", end, part.end_names)
         labels = factor.labels
