@@ -20,6 +20,8 @@ INHERITED = tuple(key for key in keys_of(PartKeys) if key != "use")
 PART_KEYS = ("title", *INHERITED)
 PROFILE_KEYS = ("parts", "order", "figures", "tables", "verdict", "calibrate", *INHERITED)
 FRAGMENT_KEYS = tuple(sorted({*PROFILE_KEYS, "expect", "profiles", "title", "use"}))
+QUEUE = ("aqm", "buffer")
+"""Keys of a path whose single value applies to both directions if both have a rate."""
 MAIN = "main"
 """Name of the only part of an experiment without `parts`."""
 LISTED: Mapping[str, tuple[str, str]] = {"traffic": ("flow", "generator"), "loggers": ("logger", "at")}
@@ -112,16 +114,41 @@ def _by_direction(path: Map, key: str, over: Map) -> Node | None:
     """Return a value of the path as {down: …, up: …} if the stronger layer gives it in that form.
 
     A single value becomes `down`. A single aqm or buffer becomes both `down` and `up` if both directions have
-    a rate.
+    a rate. If a stronger layer or a part gives the rate upstream, _with_upstream_queue() adds `up`.
     """
     was = path.get(key)
     if not isinstance(was, Text) or not over.keys() <= {"down", "up"}:
         return was
-    rate = path.get("rate")
-    both = key in ("aqm", "buffer") and isinstance(rate, Map) and "up" in rate
     result = Map(was.position)
-    for direction in ("down", "up") if both else ("down",):
-        result.put(direction, was, path.key_positions[key])
+    result.put("down", was, path.key_positions[key])
+    if key in QUEUE and _has_upstream(path.get("rate")):
+        result.put("up", was, path.key_positions[key])
+    elif key in QUEUE:
+        result.overridden["up"] = (was,)
+    return result
+
+
+def _has_upstream(rate: Node | None) -> bool:
+    return isinstance(rate, Map) and "up" in rate
+
+
+def _with_upstream_queue(part: Map) -> Map:
+    """Return a part with the aqm and buffer upstream of a weaker layer if it has a rate upstream.
+
+    A rate that is missing comes from a factor.
+    """
+    path = part.get("path")
+    if not isinstance(path, Map) or not (_has_upstream(path.get("rate")) or "rate" not in path):
+        return part
+    result, whole = part.copied(), path.copied()
+    result["path"] = whole
+    for key in QUEUE:
+        queue = path.get(key)
+        if isinstance(queue, Map) and "up" not in queue and "up" in queue.overridden:
+            whole[key] = both = queue.copied()
+            up, *weaker = both.overridden.pop("up")
+            both.put("up", up, path.key_positions[key])
+            both.overridden["up"] = tuple(weaker)
     return result
 
 
@@ -222,6 +249,7 @@ def merge_layers(layers: Sequence[Map], problems: list[Problem]) -> Map:
         for name, part in parts.items():
             if isinstance(part, Map):
                 filled = _with_lists(merge_maps(inherited, part, problems), problems)
+                filled = _with_upstream_queue(filled)
                 filled.position = part.position
                 complete_parts[name] = filled
     return _with_lists(result, problems)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment import Experiment, load_experiment, load_testbed
+from samovar.experiment import Directional, Experiment, load_experiment, load_testbed
 from samovar.experiment.keys.factor_keys import Flow
 from samovar.experiment.layers.reuse import merge_reused
 from samovar.experiment.load import campaign_files
@@ -422,6 +422,19 @@ def test_a_queue_of_both_directions_can_be_changed_in_one(folder: Folder) -> Non
     written = plain(study.tree)
     assert isinstance(written, dict)
     assert written["parts"]["one"]["path"]["buffer"] == {"down": "546packets", "up": "9packets"}
+
+
+def test_the_queue_upstream_stays_where_only_a_part_or_a_factor_gives_a_rate_upstream(folder: Folder) -> None:
+    base = BASE.replace("path: {rate: 40Mbit", "path: {aqm: fq_codel").replace(
+        "path: {buffer: 64packets}", "path: {rate: {down: 9Mbit, up: 5Mbit}}"
+    )
+    folder.write("base", f"{base}  one-way: {{path: {{rate: 40Mbit, aqm: {{down: codel}}}}}}\n")
+    study = folder.read("study", "experiment: study\nextends: base\npath: {aqm: {down: codel}}\n")
+    aqms = [part.path.aqm for part in study.parts.values() if part.path]
+    assert aqms == [Directional("codel", "fq_codel")] * 2
+    one_way = apply_profile(study, "one-way").parts["one"].path
+    assert one_way is not None
+    assert one_way.aqm == Directional("codel")
 
 
 def test_expectations_of_a_base_may_name_levels_that_were_replaced(folder: Folder) -> None:
