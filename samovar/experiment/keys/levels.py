@@ -219,8 +219,8 @@ class Factor:
         if not self.linked and written.keys() == {"value", "label"} and isinstance(written["value"], str):
             return replace(self.read(written["value"]), label=_label(written["label"]))
         if self.at:
-            raise ValueError("a factor with `at` has levels such as cdg or {value: cdg, label: new}; "
-                             "remove `at`, and name the hosts in the level")  # fmt: skip
+            expected = "a factor with `at` has levels such as cdg or {value: cdg, label: new}"
+            raise ValueError(f"{expected}; remove `at`, and name the hosts in the level")
         values = {key: value for key, value in written.items() if key != "label"}
         if not values:
             raise ValueError(A_LEVEL)
