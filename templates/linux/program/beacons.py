@@ -9,6 +9,7 @@ import _struct as struct
 import array
 import fcntl
 import posix
+import select
 import sys
 import time
 
@@ -88,10 +89,7 @@ def beacon():
 
 def write():
     global quiet_until
-    try:
-        packet, ancillary, _, address = packets.recvmsg(2048, 256)
-    except TimeoutError:
-        return
+    packet, ancillary, _, address = packets.recvmsg(2048, 256)
     start = (packet[0] & 15) * 4
     if len(packet) < start + 8 or packet[start] != 8:
         return
@@ -108,26 +106,24 @@ def write():
         quiet_until = time.monotonic_ns() + 3 * interval_ns
 
 
-def stop(*_):
-    raise KeyboardInterrupt
-
-
-signal.signal(signal.SIGTERM, stop)
+# SIGTERM makes a pipe readable; its handler does nothing, as Python may call it within a write to `out`.
+ended, end = posix.pipe()
+posix.set_blocking(end, False)
+signal.set_wakeup_fd(end)
+signal.signal(signal.SIGTERM, lambda *_: None)
 out.write("t_ns,direction,src,id,sequence,sent_ns\n")
 tell_ready(ready)  # noqa: F821 - ready.py precedes this file
-try:
-    due = quiet_until
-    while True:
-        now = time.monotonic_ns()
-        if now >= due:
-            if send != "never" and now >= quiet_until:
-                beacon()
-            due = now + interval_ns
-        packets.settimeout(max(1e-6, (due - time.monotonic_ns()) / 1e9))
+due, readable = quiet_until, []
+while ended not in readable:
+    if packets in readable:
         write()
-except KeyboardInterrupt:
-    pass
-packets.settimeout(0)
+    now = time.monotonic_ns()
+    if now >= due:
+        if send != "never" and now >= quiet_until:
+            beacon()
+        due = now + interval_ns
+    readable = select.select([packets, ended], [], [], max(0, due - time.monotonic_ns()) / 1e9)[0]
+packets.setblocking(False)
 try:
     while True:
         write()

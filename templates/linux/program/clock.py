@@ -130,22 +130,14 @@ def daemons():
         )
 
 
-def stop(*_):
-    raise KeyboardInterrupt
-
-
-signal.signal(signal.SIGTERM, stop)
-try:
-    sys.stdout.write("t_ns,source,quantity,value\n")
+sys.stdout.write("t_ns,source,quantity,value\n")
+kernel()
+daemons()
+# Blocked also while the last readings are taken: timeout(1) sends the signal twice.
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+tell_ready(ready)  # noqa: F821 - ready.py precedes this file
+while not signal.sigtimedwait([signal.SIGTERM], interval_ns / 1e9):
     kernel()
-    daemons()
-    tell_ready(ready)  # noqa: F821 - ready.py precedes this file
-    while True:
-        time.sleep(interval_ns / 1e9)
-        kernel()
-except KeyboardInterrupt:
-    pass
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
 kernel()
 daemons()
 sys.stdout.flush()

@@ -6,6 +6,7 @@ from which it received last. Each packet that arrives gives a line: its number, 
 arrival, each by the clock of that host.
 """
 
+import os
 import random
 import select
 import signal
@@ -29,10 +30,18 @@ def sizes(text):
 def talk(sock, peer, size, interval, end):
     sizing, interval_ns, number = sizes(size), round(float(interval) * 1e9), 0
     due = time.monotonic_ns()
+    # SIGTERM makes a pipe readable; its handler does nothing, as Python may call it within a write.
+    ended, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker)
+    signal.signal(signal.SIGTERM, lambda *_: None)
     sys.stdout.write("number,t_sent_ns,t_ns,bytes\n")
     while due < end:
-        rest = max(0, due - time.monotonic_ns()) if peer else 1_000_000_000
-        if select.select([sock], [], [], rest / 1e9)[0]:
+        rest_s = max(0, due - time.monotonic_ns()) / 1e9 if peer else None
+        readable = select.select([sock, ended], [], [], rest_s)[0]
+        if ended in readable:
+            break
+        if readable:
             data, sender = sock.recvfrom(1 << 16)
             if not peer:
                 due = time.monotonic_ns()
@@ -65,10 +74,4 @@ def call(address, port, own, seconds, size, interval, dscp):
     talk(opened(own, 0, dscp), (address, int(port)), size, interval, end)
 
 
-def stop(*_):
-    sys.stdout.flush()
-    raise SystemExit(0)
-
-
-signal.signal(signal.SIGTERM, stop)
 {"serve": serve, "call": call}[sys.argv[1]](*sys.argv[2:])

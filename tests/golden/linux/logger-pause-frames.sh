@@ -22,6 +22,7 @@ import _socket as socket
 import _struct as struct
 import array
 import posix
+import select
 import sys
 
 ready, interface = sys.argv[1], sys.argv[2]
@@ -58,24 +59,24 @@ def write(out, flags=0):
     out.write(f"{came_ns},{interface},{way},{source},0x{opcode:04x},{classes},{quanta}\n")
 
 
-def stop(*_):
-    try:
-        while True:
-            write(sys.stdout, 0x40)  # MSG_DONTWAIT: frames that have arrived and were not read yet
-    except BlockingIOError:
-        pass
-    _, dropped = struct.unpack("=II", frames.getsockopt(SOL_PACKET, 6, 8))
-    sys.stderr.write(f"{dropped} frames dropped by kernel\n")
-    sys.stdout.flush()
-    posix._exit(0)
-
-
-signal.signal(signal.SIGTERM, stop)
+# SIGTERM makes a pipe readable; its handler does nothing, as Python may call it within a write to `out`.
+ended, end = posix.pipe()
+posix.set_blocking(end, False)
+signal.set_wakeup_fd(end)
+signal.signal(signal.SIGTERM, lambda *_: None)
 out = sys.stdout
 out.write("t_ns,interface,direction,src,opcode,classes,quanta\n")
 tell_ready(ready)  # noqa: F821 - ready.py precedes this file
-while True:
+while ended not in select.select([frames, ended], [], [])[0]:
     write(out)
+try:
+    while True:
+        write(out, 0x40)  # MSG_DONTWAIT: frames that have arrived and were not read yet
+except BlockingIOError:
+    pass
+_, dropped = struct.unpack("=II", frames.getsockopt(SOL_PACKET, 6, 8))
+sys.stderr.write(f"{dropped} frames dropped by kernel\n")
+out.flush()
 ' src-pause-frames.ready eth1
 # ---- ready
 await_ready src-pause-frames || { cat src-pause-frames.err >&2; fail "PAUSE frames cannot be watched on "eth1; }

@@ -28,7 +28,6 @@ def tell_ready(name):
 """Loop of all samplers; the code of one follows. Arguments: INTERVAL_S READY, then those of the sampler."""
 
 import _signal as signal
-import posix
 import sys
 import time
 
@@ -36,27 +35,24 @@ import time
 def every(sample, columns, at_end=False):
     """Write the names of the columns, then a sample per interval until SIGTERM; if `at_end`, a last one."""
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
-    out = sys.stdout
-
-    def stop(*_):
-        if at_end:
-            sample(out)
-        out.flush()
-        posix._exit(0)
-
+    out, ending = sys.stdout, [signal.SIGTERM]
     out.write(columns + "\n")
     sample(out)
-    signal.signal(signal.SIGTERM, stop)
+    # Python may call the handler of a signal within a write to `out`, and another write is refused then.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ending)
     tell_ready(ready)  # noqa: F821 - ready.py precedes this file
     due = time.monotonic_ns()
     while True:
         due += interval_ns
         rest = due - time.monotonic_ns()
-        if rest > 0:
-            time.sleep(rest / 1e9)
-        else:
+        if rest < 0:
             due -= rest  # a late sample delays the next ones instead of a burst
+        if signal.sigtimedwait(ending, max(0, rest) / 1e9):
+            break
         sample(out)
+    if at_end:
+        sample(out)
+    out.flush()
 """TCP_INFO of every connection between ADDRESSes, over sock_diag(7). Arguments: INTERVAL_S READY ADDRESS…"""
 
 import _socket as socket
