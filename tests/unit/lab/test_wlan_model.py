@@ -385,6 +385,16 @@ def test_an_adapted_rate_is_nearly_as_good_as_the_best_fixed_one(
     assert least_share * best < seen < 1.02 * best
 
 
+@pytest.mark.parametrize("tries", [1, 3])
+def test_sampling_leaves_a_rate_at_which_nothing_arrives_also_with_few_tries(
+    simulate: Simulate, tries: int
+) -> None:
+    few, usual = (
+        simulate(["1:0"], 5, "adaptation@1=2", "snr_db=12", f"tries={n}").mbit() for n in (tries, 7)
+    )
+    assert few == pytest.approx(usual, rel=0.1)
+
+
 def test_sampling_takes_few_collisions_for_a_bad_rate_and_arf_nearly_all(simulate: Simulate) -> None:
     """J. Kim et al., "CARA", INFOCOM 2006: stations with ARF that collide often fall to the lowest rate."""
     fixed, arf, sampling = (simulate(uplinks(8), 100, f"adaptation={number}").mbit() for number in range(3))

@@ -197,7 +197,7 @@ static void end_try(struct wlan *wlan, struct contender *from) {
   int station = station_of(from->waiting.first, from->port), for_all = is_for_all(from);
   if (!for_all)
     learn(&wlan->chooser[from->port == ACCESS_POINT][station], &wlan->phy, (int)wlan->set.adaptation[from->port],
-          from->retries, wlan->confirmed, wlan->busy_until_ns);
+          (int)wlan->set.tries, from->retries, wlan->confirmed, wlan->busy_until_ns);
   count->airtime_ns += from->air_ns;
   count->errors += wlan->senders == 1 && !wlan->confirmed;
   from->was_received |= wlan->delivered;

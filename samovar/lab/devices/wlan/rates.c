@@ -99,9 +99,10 @@ static void remember(struct chooser *chooser, int attempts, int arrived, int64_t
   if (!arrived) chooser->failed_ns[rate] = now_ns;
 }
 
-/* Learn whether a try was acknowledged; `retries` is the number of earlier tries of the same frame. */
-void learn(struct chooser *chooser, const struct phy *phy, int adaptation, int retries, int arrived, int64_t now_ns) {
+/* Learn whether a try was acknowledged; `retries` is the number of earlier tries of the same frame, which has `tries` at most. */
+void learn(struct chooser *chooser, const struct phy *phy, int adaptation, int tries, int retries, int arrived, int64_t now_ns) {
+  int tries_at_rate = tries < TRIES ? tries : TRIES;
   if (adaptation == ARF) rise_or_fall(chooser, phy, arrived);
-  if (adaptation == SAMPLING && (arrived ? retries < TRIES : retries == TRIES - 1))
+  if (adaptation == SAMPLING && (arrived ? retries < TRIES : retries == tries_at_rate - 1))
     remember(chooser, retries + 1, arrived, now_ns);
 }

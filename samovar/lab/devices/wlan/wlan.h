@@ -102,7 +102,7 @@ double frame_error(int rate, double snr_db, size_t bytes);
 /* rates.c */
 void begin_choice(struct chooser *chooser, const struct phy *phy, int adaptation, double rate_mbit);
 int choose_rate(struct chooser *chooser, const struct phy *phy, int adaptation, int retries, int64_t now_ns, uint64_t *random);
-void learn(struct chooser *chooser, const struct phy *phy, int adaptation, int retries, int arrived, int64_t now_ns);
+void learn(struct chooser *chooser, const struct phy *phy, int adaptation, int tries, int retries, int arrived, int64_t now_ns);
 
 /* keys.c */
 enum { WLAN_KEYS = 13 };
