@@ -30,6 +30,12 @@ def check_testbed(checked: Validation[keys.Testbed], testbed: keys.Testbed) -> N
             for name, link in testbed.links.items():
                 if link.wlan:
                     _check_wlan(checked, testbed, name, link.wlan)
+                if link.adapter and name != testbed.bottleneck_link:
+                    message = (
+                        f"a lab sets adapters only at the bottleneck; add bottleneck: {{link: {name}}}, "
+                        "or remove this key"
+                    )
+                    checked.report(("links", name, "adapter"), message)
 
 
 def _check_links(checked: Validation[keys.Testbed], testbed: keys.Testbed, interfaces: Interfaces) -> None:
