@@ -6,6 +6,7 @@ from which it received last. Each packet that arrives gives a line: its number, 
 arrival, each by the clock of that host.
 """
 
+import errno
 import os
 import random
 import select
@@ -50,7 +51,11 @@ def talk(sock, peer, size, interval, end):
                 received, t_sent_ns = HEAD.unpack_from(data)
                 sys.stdout.write(f"{received},{t_sent_ns},{time.time_ns()},{len(data)}\n")
         elif peer:
-            sock.sendto(HEAD.pack(number, time.time_ns()) + bytes(next(sizing) - HEAD.size), peer)
+            try:
+                sock.sendto(HEAD.pack(number, time.time_ns()) + bytes(next(sizing) - HEAD.size), peer)
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:  # FreeBSD's answer if the local queue drops the packet
+                    raise
             number, due = number + 1, due + interval_ns
     sys.stdout.flush()
 
