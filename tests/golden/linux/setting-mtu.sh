@@ -11,5 +11,6 @@ await 20 linked eth2 || fail eth2" has no link 20 s after its MTU was set"
 mtu.eth1=600
 mtu.eth2=600
 # ---- restore
-root ip link set dev eth1 mtu 1500
-root ip link set dev eth2 mtu 1500
+linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
+root ip link set dev eth1 mtu 1500 && await 20 linked eth1
+root ip link set dev eth2 mtu 1500 && await 20 linked eth2

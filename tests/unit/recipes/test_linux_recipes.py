@@ -246,3 +246,15 @@ def test_a_shaper_replaces_a_lab_s_noqueue_and_restores_it() -> None:
     )
     values["was"] = {"shaper.em1": "fq 8001: limit 10000p"}
     assert "which the kernel did not set by itself" in recipe.render("set", values)
+
+
+@pytest.mark.parametrize("block", ["set", "restore"])
+def test_a_change_of_the_mtu_waits_until_the_link_is_up(block: str) -> None:
+    values = {"interfaces": ("em1",), "mtu_bytes": 1400, "was": {"mtu.em1": "1500"}}
+    links = "ip link add em1 type veth peer name em9 && ip link set em1 up && mount -t sysfs sysfs /sys\n"
+    # The link comes up at the second attempt of `await` to see it.
+    shell = 'root() { "$@"; }\nawait() { shift; "$@"; ip link set em9 up; "$@" && echo "came up"; }\n'
+    inside = ["unshare", "--net", "--mount", *(() if os.geteuid() == 0 else ("--user", "--map-root-user"))]
+    script = links + shell + CATALOGUE.recipe("setting", "mtu", "linux").render(block, values)
+    done = subprocess.run([*inside, "dash", "-c", script], text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "came up\n"), done.stderr
