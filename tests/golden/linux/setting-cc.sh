@@ -26,8 +26,10 @@ reload() { # PARAMETER VALUE
   { can_put /proc/sys/net/ipv4/tcp_allowed_congestion_control && root "$helper" -r "tcp_$cc" && root "$helper" "tcp_$cc" "$1=$2"; } 2>/dev/null ||
     fail "the congestion control $cc accepts $1=$2 only while its module is being loaded, and this host cannot reload the module"
 }
-put backoff_beta 512
-put use_shadow 0
+for p_pass in 1 2; do
+  put backoff_beta 512
+  put use_shadow 0
+done
 put_in /proc/sys/net/ipv4/tcp_congestion_control "$cc" || fail "the congestion control $cc was refused; a network namespace may only choose what the machine allows: $allowed"
 # ---- wanted
 cc.backoff_beta=512
@@ -43,5 +45,8 @@ put() { # PARAMETER VALUE
   [ "$p_now" = "$2" ] || { can_put "$p_file" && put_in "$p_file" "$2"; } 2>/dev/null ||
     { root "$helper" -r tcp_cdg && root "$helper" tcp_cdg "$1=$2"; }
 }
-put backoff_beta 724
-put use_shadow 1
+for p_pass in 1 2; do
+  :
+  put backoff_beta 724
+  put use_shadow 1
+done

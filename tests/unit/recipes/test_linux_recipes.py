@@ -258,3 +258,31 @@ def test_a_change_of_the_mtu_waits_until_the_link_is_up(block: str) -> None:
     script = links + shell + CATALOGUE.recipe("setting", "mtu", "linux").render(block, values)
     done = subprocess.run([*inside, "dash", "-c", script], text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, "came up\n"), done.stderr
+
+
+CDG = """
+mount -t tmpfs none /sys/module && mkdir -p /sys/module/tcp_cdg/parameters && cd /sys/module/tcp_cdg/parameters || exit 1
+load() { echo 717 >backoff_beta; echo 8 >window; [ $# -eq 0 ] || echo "${1#*=}" >"${1%%=*}"; }
+root() { shift 2; load "$@"; }
+can_put() { true; }
+put_in() { case $1 in */window) false ;; /sys/*) echo "$2" >"$1" ;; esac; }
+fail() { echo "$@"; exit 1; }
+load window=4
+"""
+"""A kernel module whose window is read only while it is loaded."""
+
+
+@pytest.mark.parametrize("block", ["set", "restore"])
+def test_a_module_that_is_reloaded_for_one_parameter_keeps_the_others(block: str) -> None:
+    values = {"backoff_beta": "800", "window": "16"}
+    was = {f"cc.{name}": value for name, value in values.items()}
+    recipe = CATALOGUE.recipe("setting", "cc", "linux")
+    script = CDG + recipe.render(
+        block, {"algorithm": "cdg", "parameters": values, "was": {"cc": "cubic", **was}}
+    )
+    inside = ["unshare", "--mount", *(() if os.geteuid() == 0 else ("--user", "--map-root-user"))]
+    done = subprocess.run(
+        [*inside, "dash", "-c", f"{script}\ncat backoff_beta window"],
+        text=True, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["800", "16"], done.stderr
