@@ -161,9 +161,11 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
 
 def _forget(folder: Path, record: Access | None) -> None:
     """Delete the record of a lab that has ended, and restore the machine's allowed congestion controls."""
-    if record is not None and record.allowed_before is not None:
-        kernel.allow_cc(record.allowed_before)
-    (folder / RECORD).unlink(missing_ok=True)
+    try:
+        if record is not None and record.allowed_before is not None:
+            kernel.allow_cc(record.allowed_before)
+    finally:  # a list that the kernel refuses now, it refuses the next time too
+        (folder / RECORD).unlink(missing_ok=True)
 
 
 def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit: Emit) -> Access:

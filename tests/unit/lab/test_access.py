@@ -95,6 +95,17 @@ def test_stopping_a_lab_that_never_ran_changes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_lab_is_stopped_also_if_its_old_congestion_controls_are_refused(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        one = process(child.pid)
+        assert one is not None
+        child.kill()
+    write_record(tmp_path, replace(access_of(one, tmp_path), allowed_before="no_such_cc"))
+    with pytest.raises(LabError, match="tcp_allowed_congestion_control"):
+        down(tmp_path, silent)
+    assert not down(tmp_path, silent)
+
+
 def test_the_shell_command_survives_blanks_and_percent_signs_in_paths(tmp_path: Path) -> None:
     folder = tmp_path / "a b%c"
     command = shell_command(access_of(own_process(), folder), "src")
