@@ -343,8 +343,11 @@ class TrialScripts:
             values: dict[str, object] = {"interface": interface, "snaplen_bytes": capture.snaplen_bytes}
             output = f"{name}.pcap.gz"
             yield Program(name, "capture", CAPTURE_RECIPE, output, values, interface=interface)
+        # A logger that is given ports records no others: it gets none if a flow's ports are unknown.
+        known = all(ends.recipe.header.ports for ends in self.flows)
+        ports = tuple(sorted({flow.port for flow in self.resolved.flows})) if known else ()
         for entry in (one for one in self.resolved.loggers if one.host == host):
-            name, ports = f"{host}-{entry.logger}", tuple(sorted({flow.port for flow in self.resolved.flows}))
+            name = f"{host}-{entry.logger}"
             values = {"interface": entry.interface, "ports": ports}
             if entry.interval_s is not None:
                 values["interval_s"] = entry.interval_s

@@ -96,6 +96,17 @@ def test_scp_uses_its_old_protocol_on_request() -> None:
     assert " -l 20000 -O late-client.file " in _with("scp", limit="20Mbit", legacy="on")
 
 
+@pytest.mark.parametrize(("generator", "ports"), [("iperf3", (5001, 5002)), ("nttcp", ()), ("command", ())])
+def test_a_logger_records_all_ports_if_a_generator_chooses_its_own(
+    generator: str, ports: tuple[int, ...]
+) -> None:
+    flows = (flow(), flow("late", generator, 2.5).model_copy(update={"port": 5002}))
+    update = {"flows": flows, "captures": (), "loggers": RESOLVED.loggers}
+    made = TrialScripts(replace(TRIAL, source=RESOLVED.model_copy(update=update)), CATALOGUE, "unit-tests")
+    (logger,) = (one for one in made.processes("src") if one.kind == "logger")
+    assert logger.values["ports"] == ports
+
+
 def test_freebsd_has_every_generator_and_by_the_same_recipe() -> None:
     assert CATALOGUE.names("generator", "freebsd") == set(GENERATORS)
     for name in CATALOGUE.names("generator", "freebsd"):
