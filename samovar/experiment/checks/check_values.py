@@ -7,6 +7,7 @@ checked here as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import cast
 
 from samovar.errors import Problem, unknown
 from samovar.experiment import keys
@@ -20,7 +21,7 @@ from samovar.experiment.checks.part_values import (
 from samovar.experiment.checks.validate import Loc, position_at
 from samovar.experiment.logger_recipes import recorders_by_system
 from samovar.experiment.values import PerHost, errors_of
-from samovar.experiment.yaml_tree import Map
+from samovar.experiment.yaml_tree import Map, node_at, plain
 from samovar.units import UnitError
 
 NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
@@ -55,6 +56,21 @@ def check_values(part: PartToCheck) -> None:
         for place, at_key, message in refusals:
             if not incomplete or (place, at_key) != one.key_place:
                 part.checked.report(place, message, key=at_key, once=True)  # levels of a range share a place
+    _check_weaker_settings(part)
+
+
+def _check_weaker_settings(part: PartToCheck) -> None:
+    """Report problems in settings of weaker layers, for the hosts that the strongest layer does not name."""
+    settings = node_at(part.checked.tree, *map(str, part.checked.prefix), "settings")
+    known = part.systems, part.end_names, part.catalogue
+    for key, nodes in settings.overridden.items() if isinstance(settings, Map) else ():
+        for node in nodes if isinstance(node_at(settings, key), Map) else ():
+            layer = Map(node.position)
+            layer.put(key, node, node.position)
+            for one in setting_values({key: cast(PerHost[str], plain(node))}):
+                for place, at_key, message in _setting_refusals(one, *known):
+                    problem = position_at(layer, place[1:], key=at_key).problem(message)
+                    part.checked.problems.append(problem)
 
 
 def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:

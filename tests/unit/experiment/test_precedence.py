@@ -132,6 +132,16 @@ def test_a_role_in_a_stronger_layer_overrides_a_host_in_a_weaker_one(bench: Benc
     ]
 
 
+def test_values_of_hosts_that_only_a_weaker_layer_names_are_checked(bench: Bench) -> None:
+    base = EXPERIMENT.replace("rwnd: {receiver: 2MB}", "tcp.sack: {c: maybe}, cc: {sendr: cdg}")
+    bench.write("experiments/base.yaml", base.replace("study", "base"))
+    study = "experiment: study\nextends: base\nsettings: {tcp.sack: {a: on}, cc: {a: cdg}}\n"
+    bench.write("experiments/study.yaml", study)
+    sack, cc = bench.mistakes()
+    assert sack == "experiments/base.yaml:5:26: tcp.sack: 'maybe' is not a switch; expected on or off"
+    assert cc.startswith("experiments/base.yaml:5:39: unknown host or role 'sendr'; did you mean 'sender'?")
+
+
 def test_a_campaign_keeps_the_settings_of_hosts_that_only_a_weaker_file_sets(bench: Bench) -> None:
     base = EXPERIMENT.replace("rwnd: {receiver: 2MB}", "tcp.sack: off, rwnd: {receiver: 2MB, b: 4MB}")
     bench.write("experiments/base.yaml", base.replace("study", "base"))
