@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from samovar.errors import RecipeError
 from samovar.plan import DevicePlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes.catalogue import Catalogue
+from samovar.recipes.lab_devices import ADAPTER_RANGES, device_values
 from samovar.recipes.recipe_filters import DelayStage
 from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_rate, format_share
 
@@ -177,7 +178,7 @@ def _queue(
 def adapter_values(path: PathPlan, device: DevicePlan) -> Mapping[str, object]:
     """Return the values of setting `adapter`.
 
-    Raises RecipeError for a rate or buffer that an adapter cannot have.
+    Raises RecipeError for a value that an adapter cannot have.
     """
     directions = {"down": path.down, "up": path.up}
     fastest_bps = max(plan.rate_bps for plan in directions.values() if plan.rate_bps)
@@ -200,4 +201,4 @@ def adapter_values(path: PathPlan, device: DevicePlan) -> Mapping[str, object]:
     }
     costs_s = {"access_ns": device.access_s, "burst_ns": device.burst_s}
     numbers |= {key: round(value * 1e9) for key, value in costs_s.items() if value is not None}
-    return {"link": path.link, "keys": {key: f"{value:.10g}" for key, value in numbers.items()}}
+    return device_values(path.link, numbers, ADAPTER_RANGES)

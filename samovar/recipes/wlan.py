@@ -9,6 +9,7 @@ from samovar.errors import RecipeError
 from samovar.experiment import keys
 from samovar.plan import HostPlan, WlanPlan
 from samovar.recipes.catalogue import Catalogue
+from samovar.recipes.lab_devices import WLAN_RANGES, device_values
 from samovar.units import format_rate, parse_rate
 
 WLAN_RECIPES = ("air", "wlan")
@@ -23,7 +24,7 @@ def air_values(wlan: WlanPlan, hosts: Mapping[str, HostPlan], catalogue: Catalog
     """Return the values of setting `air`, with the keys of samovar/lab/devices/wlan/keys.c.
 
     Settings of the whole network are taken from its access point. Raises RecipeError for a rate that the
-    standard does not have.
+    standard does not have, or a value that the device does not accept.
     """
     radios = [_radio(hosts[name], catalogue) for name in wlan.hosts]
     network = radios[0]
@@ -45,7 +46,7 @@ def air_values(wlan: WlanPlan, hosts: Mapping[str, HostPlan], catalogue: Catalog
         numbers[f"snr_db@{port}"] = radio["snr"]
         numbers[f"loss@{port}"] = radio["loss"]
         numbers[f"queue_frames@{port}"] = radio["queue"]
-    return {"link": wlan.link, "keys": {key: f"{value:.10g}" for key, value in numbers.items()}}
+    return device_values(wlan.link, numbers, WLAN_RANGES, wlan.hosts)
 
 
 def _radio(host: HostPlan, catalogue: Catalogue) -> dict[str, Any]:

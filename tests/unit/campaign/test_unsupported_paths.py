@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 import pytest
 
 from samovar.campaign.availability.findings import Finding
@@ -12,6 +15,7 @@ from samovar.experiment import load_testbed
 from samovar.experiment.keys.testbed_file import Testbed
 from samovar.hosts import HostFacts
 from samovar.plan import Plan
+from samovar.recipes.lab_devices import ADAPTER_RANGES, WLAN_RANGES
 from tests.unit.plans import BULK, CATALOGUE, LAB, ROOT, planned, study
 
 POWERLINE = load_testbed(ROOT / "hosts" / "powerline.yaml")
@@ -78,6 +82,9 @@ def test_what_no_router_can_do_is_refused_before_any_trial(path: str, said: str)
     [
         ("rate: 200Gbit, buffer: 9packets", "path: rate 200Gbit is too fast for link 'powerline'"),
         ("rate: 9Mbit, buffer: 3MB", "path: link 'powerline' queues frames"),
+        ("rate: 500bit, buffer: 9packets", "link 'powerline': rate_down_bps is 500"),
+        ("rate: 9Mbit, buffer: 2000000packets", "link 'powerline': buffer_down_frames is 2000000"),
+        ("rate: 9Mbit, buffer: 9packets, drift: 95%", "link 'powerline': drift is 0.95"),
     ],
 )
 def test_what_no_adapter_of_a_lab_can_be_is_refused_before_any_trial(path: str, said: str) -> None:
@@ -95,13 +102,28 @@ def test_what_no_adapter_of_a_lab_can_be_is_refused_before_any_trial(path: str, 
             "1Mbit, 2Mbit, 5.5Mbit, 11Mbit",
         ),
         ("wlan.rate: [auto], air.standard: [802.11b]", "", ""),
+        ("air.snr: [150]", "router1 on link 'air1': snr_db is 150", "-20 to 100"),
+        ("air.tries: [300]", "link 'air1': tries is 300", "1 to 255"),
+        ("air.basic: [500kbit]", "link 'air1': basic_mbit is 0.5", "1 to 54"),
     ],
 )
-def test_a_rate_that_a_wlans_standard_lacks_is_refused(factor: str, what: str, accepted: str) -> None:
+def test_what_a_simulated_wlan_cannot_be_is_refused(factor: str, what: str, accepted: str) -> None:
     text = f"experiment: study\ntestbed: wlan-wired\nduration: 9s\n{BULK}factors: {{{factor}}}\n"
     findings = unsupported_paths(planned(text, WLAN, CATALOGUE), CATALOGUE)
     assert [finding.what for finding in findings] == [what] * bool(what)
     assert all(accepted in finding.remedy for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "source"), [(ADAPTER_RANGES, "adapter/adapter.c"), (WLAN_RANGES, "wlan/keys.c")]
+)
+def test_the_ranges_of_a_device_are_those_of_its_program(
+    ranges: Mapping[str, tuple[float, float]], source: str
+) -> None:
+    text = (ROOT / "samovar" / "lab" / "devices" / source).read_text()
+    table = re.findall(r'\{(?:"(\w+)", )?OF\((\w+).*?\), [01], ([-\d.e]+), ([-\d.e]+), ', text)
+    found = {name or field: (float(least), float(most)) for name, field, least, most in table}
+    assert {name: found[name] for name in ranges} == ranges
 
 
 def test_settings_of_a_simulated_wlan_are_refused_where_there_is_none() -> None:
