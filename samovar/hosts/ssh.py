@@ -104,7 +104,13 @@ class SshConnection:
         channel: paramiko.Channel = self._connection.transport.open_session()
         with _closed_after(channel, limit_s):
             channel.invoke_subsystem("sftp")
-            return _SftpClient(channel)
+            try:
+                return _SftpClient(channel)
+            except paramiko.SFTPError as error:
+                raise TestbedError(
+                    f"{self._host}: SFTP does not answer as it must ({error}); a login shell may print "
+                    "nothing before it"
+                ) from error
 
     def answers(self, limit_s: float) -> bool:
         """Send a request to the SSH server; return whether it answers. After `limit_s`, close the connection.
