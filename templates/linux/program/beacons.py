@@ -3,7 +3,6 @@
 Arguments: READY GROUP INTERVAL_S SEND INTERFACE ADDRESS; the last two select the network.
 """
 
-import _signal as signal
 import _socket as socket
 import _struct as struct
 import array
@@ -106,11 +105,7 @@ def write():
         quiet_until = time.monotonic_ns() + 3 * interval_ns
 
 
-# SIGTERM makes a pipe readable; its handler does nothing, as Python may call it within a write to `out`.
-ended, end = posix.pipe()
-posix.set_blocking(end, False)
-signal.set_wakeup_fd(end)
-signal.signal(signal.SIGTERM, lambda *_: None)
+ended = end_pipe()  # noqa: F821 - ending.py precedes this file
 out.write("t_ns,direction,src,id,sequence,sent_ns\n")
 tell_ready(ready)  # noqa: F821 - ready.py precedes this file
 due, readable = quiet_until, []

@@ -1,10 +1,8 @@
 """MAC control frames on an interface. Arguments: READY INTERFACE."""
 
-import _signal as signal
 import _socket as socket
 import _struct as struct
 import array
-import posix
 import select
 import sys
 
@@ -42,11 +40,7 @@ def write(out, flags=0):
     out.write(f"{came_ns},{interface},{way},{source},0x{opcode:04x},{classes},{quanta}\n")
 
 
-# SIGTERM makes a pipe readable; its handler does nothing, as Python may call it within a write to `out`.
-ended, end = posix.pipe()
-posix.set_blocking(end, False)
-signal.set_wakeup_fd(end)
-signal.signal(signal.SIGTERM, lambda *_: None)
+ended = end_pipe()  # noqa: F821 - ending.py precedes this file
 out = sys.stdout
 out.write("t_ns,interface,direction,src,opcode,classes,quanta\n")
 tell_ready(ready)  # noqa: F821 - ready.py precedes this file

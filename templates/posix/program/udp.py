@@ -7,10 +7,8 @@ arrival, each by the clock of that host.
 """
 
 import errno
-import os
 import random
 import select
-import signal
 import socket
 import struct
 import sys
@@ -31,11 +29,7 @@ def sizes(text):
 def talk(sock, peer, size, interval, end):
     sizing, interval_ns, number = sizes(size), round(float(interval) * 1e9), 0
     due = time.monotonic_ns()
-    # SIGTERM makes a pipe readable; its handler does nothing, as Python may call it within a write.
-    ended, waker = os.pipe()
-    os.set_blocking(waker, False)
-    signal.set_wakeup_fd(waker)
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    ended = end_pipe()  # noqa: F821 - ending.py precedes this file
     sys.stdout.write("number,t_sent_ns,t_ns,bytes\n")
     while due < end:
         rest_s = max(0, due - time.monotonic_ns()) / 1e9 if peer else None

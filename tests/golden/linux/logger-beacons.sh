@@ -16,12 +16,27 @@ def tell_ready(name):
     posix.close(pipe)
 
 
+"""Let a program notice SIGTERM while it waits in select(); precedes the program."""
+
+import _signal
+import posix
+
+
+def end_pipe():
+    """Return a file descriptor that SIGTERM makes readable."""
+    ended, end = posix.pipe()
+    posix.set_blocking(end, False)
+    _signal.set_wakeup_fd(end)
+    # The handler does nothing, because Python may call it within a write to standard output.
+    _signal.signal(_signal.SIGTERM, lambda *_: None)
+    return ended
+
+
 """Receive and send multicast beacons, in the format of docs/reference/traces.md.
 
 Arguments: READY GROUP INTERVAL_S SEND INTERFACE ADDRESS; the last two select the network.
 """
 
-import _signal as signal
 import _socket as socket
 import _struct as struct
 import array
@@ -124,11 +139,7 @@ def write():
         quiet_until = time.monotonic_ns() + 3 * interval_ns
 
 
-# SIGTERM makes a pipe readable; its handler does nothing, as Python may call it within a write to `out`.
-ended, end = posix.pipe()
-posix.set_blocking(end, False)
-signal.set_wakeup_fd(end)
-signal.signal(signal.SIGTERM, lambda *_: None)
+ended = end_pipe()  # noqa: F821 - ending.py precedes this file
 out.write("t_ns,direction,src,id,sequence,sent_ns\n")
 tell_ready(ready)  # noqa: F821 - ready.py precedes this file
 due, readable = quiet_until, []

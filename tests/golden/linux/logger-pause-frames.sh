@@ -15,13 +15,27 @@ def tell_ready(name):
     posix.close(pipe)
 
 
+"""Let a program notice SIGTERM while it waits in select(); precedes the program."""
+
+import _signal
+import posix
+
+
+def end_pipe():
+    """Return a file descriptor that SIGTERM makes readable."""
+    ended, end = posix.pipe()
+    posix.set_blocking(end, False)
+    _signal.set_wakeup_fd(end)
+    # The handler does nothing, because Python may call it within a write to standard output.
+    _signal.signal(_signal.SIGTERM, lambda *_: None)
+    return ended
+
+
 """MAC control frames on an interface. Arguments: READY INTERFACE."""
 
-import _signal as signal
 import _socket as socket
 import _struct as struct
 import array
-import posix
 import select
 import sys
 
@@ -59,11 +73,7 @@ def write(out, flags=0):
     out.write(f"{came_ns},{interface},{way},{source},0x{opcode:04x},{classes},{quanta}\n")
 
 
-# SIGTERM makes a pipe readable; its handler does nothing, as Python may call it within a write to `out`.
-ended, end = posix.pipe()
-posix.set_blocking(end, False)
-signal.set_wakeup_fd(end)
-signal.signal(signal.SIGTERM, lambda *_: None)
+ended = end_pipe()  # noqa: F821 - ending.py precedes this file
 out = sys.stdout
 out.write("t_ns,interface,direction,src,opcode,classes,quanta\n")
 tell_ready(ready)  # noqa: F821 - ready.py precedes this file

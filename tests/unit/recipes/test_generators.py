@@ -67,8 +67,10 @@ def _parts(ends: FlowEnds, end: str, known: FlowPlan) -> Iterator[str]:
 
 def _without_programs(text: str) -> str:
     """Name the programs that a script holds in other languages, in place of their text."""
+    ending = (ROOT / "templates" / "posix" / "program" / "ending.py").read_text()
     for path in (ROOT / "templates").glob("*/program/*"):
-        text = text.replace(shlex.quote(path.read_text()), f"<{path.name}>")
+        for before in ("", ending):
+            text = text.replace(shlex.quote(before + path.read_text()), f"<{path.name}>")
     return text
 
 

@@ -17,6 +17,7 @@ import pytest
 
 TEMPLATES = Path(__file__).parents[3] / "templates"
 PIPE_BYTES = 4096
+ENDING = "posix/program/ending.py"
 SEND_PAUSES = """
 import os, socket
 while not os.path.exists("ready"):
@@ -34,15 +35,18 @@ def _python(*files: str) -> str:
 
 
 def _logger(*names: str) -> str:
-    return _python(*(f"linux/program/{name}.py" for name in ("ready", *names)))
+    return _python(
+        "linux/program/ready.py",
+        *(ENDING if name == "ending" else f"linux/program/{name}.py" for name in names),
+    )
 
 
-UDP = _python("posix/program/udp.py")
+UDP = _python(ENDING, "posix/program/udp.py")
 COMMANDS = {
     "cpu": f"exec {_logger('sampling', 'cpu')} 0.0001 ready",
     "clock": f"exec {_logger('clock')} 0.0001 ready",
-    "beacons": f"exec {_logger('beacons')} ready 224.0.1.199 0.0001 always lo ''",
-    "pause-frames": f"{sys.executable} -c {shlex.quote(SEND_PAUSES)} >&- & exec {_logger('pause_frames')} ready lo",
+    "beacons": f"exec {_logger('ending', 'beacons')} ready 224.0.1.199 0.0001 always lo ''",
+    "pause-frames": f"{sys.executable} -c {shlex.quote(SEND_PAUSES)} >&- & exec {_logger('ending', 'pause_frames')} ready lo",
     "udp": f"{UDP} serve 127.0.0.1 5001 100 0.0001 0 >/dev/null & until grep -q :1389 /proc/net/udp; do :; done\n"
     f"exec {UDP} call 127.0.0.1 5001 127.0.0.1 60 100 0.0001 0",
 }

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAM = Path(__file__).parents[3] / "templates" / "posix" / "program" / "udp.py"
+PROGRAMS = Path(__file__).parents[3] / "templates" / "posix" / "program"
+PROGRAM = (PROGRAMS / "ending.py").read_text() + (PROGRAMS / "udp.py").read_text()
 AS_FREEBSD = """
 import socket
 class Socket(socket.socket):
@@ -30,7 +31,7 @@ tc -s qdisc show dev em1"""
 
 def test_a_call_continues_if_the_local_queue_drops_its_packets() -> None:
     root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
-    call = [sys.executable, "-c", AS_FREEBSD + PROGRAM.read_text(), "call"]
+    call = [sys.executable, "-c", AS_FREEBSD + PROGRAM, "call"]
     words = ["192.0.2.2", "5001", "192.0.2.1", "0.2", "100", "0.01", "0"]
     done = subprocess.run(
         ["unshare", "--net", *root, "sh", "-c", QUEUE, "sh", *call, *words],
