@@ -143,6 +143,14 @@ class Evidence:
                 t_s = float(over[1])
                 self.traffic_over[host] = t_s + t_s.is_integer()  # some file systems store whole seconds
 
+    def earliest_end_s(self, host: str) -> float | None:
+        """Return the earliest time at which the traffic may have ended on a host, by its clock, if known.
+
+        add_program_endings() has rounded whole seconds up, so the traffic may have ended a second earlier.
+        """
+        over_s = self.traffic_over.get(host)
+        return None if over_s is None else over_s - over_s.is_integer()
+
     def seconds(self, phases: Collection[str]) -> float:
         """Return the total duration of the phases with these names, in seconds."""
         return sum(seconds for name, seconds in self.phases if name in phases)

@@ -79,14 +79,10 @@ def check_direction(
         if fills or measured.sampled_packets is not None:  # ipfw(8) does not show the queues of fq_codel
             yield _check_buffer(path, direction, probe, measured, fills)
     if probe.paced_packets:
-        name, requested = f"loss towards {interface}", f"{direction.loss:.4%}"
-        if not measured.sent_paced:
-            yield Check(name, router, requested, "nothing", False, "suspect")
-        else:
-            states = loss_states(direction.loss, direction.loss_burst_packets)
-            ok = plausible_losses(measured.lost, measured.sent_paced, direction.loss, states)
-            observed = f"{measured.lost} of {measured.sent_paced}"
-            yield Check(name, router, requested, observed, ok, "suspect")
+        states, sent = loss_states(direction.loss, direction.loss_burst_packets), measured.sent_paced
+        ok = sent > 0 and plausible_losses(measured.lost, sent, direction.loss, states)
+        requested, observed = f"{direction.loss:.4%}", f"{measured.lost} of {sent}" if sent else "nothing"
+        yield Check(f"loss towards {interface}", router, requested, observed, ok, "suspect")
 
 
 def _check_buffer(
@@ -226,8 +222,7 @@ def _check_gaps(evidence: Evidence, host: str, program: Program, samples: Sequen
     if isinstance(interval_s, float):
         most_s = max(most_s, 3 * interval_s)
     times_ns = [sample.t_ns for sample in samples]
-    if (over_s := evidence.traffic_over.get(host)) is not None:
-        over_s -= over_s.is_integer()  # add_program_endings() has rounded it up
+    if (over_s := evidence.earliest_end_s(host)) is not None:
         times_ns.append(round(over_s * 1e9))
     gap_s = max((late - early for early, late in pairwise(times_ns)), default=0) / 1e9
     name = f"longest gap in the samples of the queue at {program.interface}"

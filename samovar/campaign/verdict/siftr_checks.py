@@ -147,10 +147,8 @@ def _check_end(evidence: Evidence, host: str, log: SiftrLog) -> Iterator[Check]:
     The log itself does not show whether SIFTR was disabled too early. The end of the traffic is taken from
     the host's clock, or from the controller's if the host did not report it.
     """
-    over_s, error_s = evidence.traffic_over.get(host), TICK_S
-    if over_s is not None:
-        over_s -= over_s.is_integer()  # add_program_endings() has rounded it up
-    elif clock := evidence.clocks.get(host):
+    over_s, error_s = evidence.earliest_end_s(host), TICK_S
+    if over_s is None and (clock := evidence.clocks.get(host)):
         over_s, error_s = evidence.t_end_s + clock.correction_s, TICK_S + clock.error_s
     requested, observed, ok = "after the traffic", "unknown: the clock of this host was not read", True
     if over_s is not None:
