@@ -48,17 +48,17 @@ def completion_script(program: click.Command, shell: str) -> str:
 def _completer(find: Callable[[Path, click.Context, str], Iterable[str]]) -> Any:
     """Return a function for Click that completes a word with texts from `find` that begin with the word.
 
-    `find` is called with the folder of the project that the command would use. Outside a project, and with a
-    file that is not valid because it is being edited, nothing is completed.
+    `find` is called with the folder of the project that the command would use. Outside a project, nothing is
+    completed.
     """
 
     @wraps(find)
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:
             root = ctx.obj or find_project(Path(ctx.find_root().params.get("project") or "."))
-            return [CompletionItem(one) for one in find(root, ctx, incomplete) if one.startswith(incomplete)]
-        except (ProjectError, AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
+        except ProjectError:
             return []
+        return [CompletionItem(one) for one in find(root, ctx, incomplete) if one.startswith(incomplete)]
 
     return complete
 
@@ -96,7 +96,7 @@ def hosts(root: Path, ctx: click.Context, incomplete: str) -> Iterable[str]:
     own = _read(next(_experiment_files(root, _experiment(ctx)), root)).get("testbed")
     name = ctx.params.get("testbed") or own or _read(root / "config.yaml").get("testbed")
     files = (folder / "hosts" / f"{str(name).partition(',')[0]}.yaml" for folder in (root, SHIPPED))
-    return _read(next(filter(Path.is_file, files), root)).get("hosts") or ()
+    return _mapping(_read(next(filter(Path.is_file, files), root)).get("hosts"))
 
 
 @_completer
@@ -108,10 +108,10 @@ def levels(root: Path, ctx: click.Context, incomplete: str) -> Iterator[str]:
     before, space, word = incomplete.rpartition(" ")
     name, _, chosen = word.partition("=")
     parts = (one for one in _merged(root, ctx, "parts").values() if isinstance(one, dict))
-    in_file = [_merged(root, ctx, "factors"), *(one.get("factors") for one in parts)]
+    in_file = [_merged(root, ctx, "factors"), *(_mapping(one.get("factors")) for one in parts)]
     known: dict[str, dict[str, None]] = {}
-    for factors in (*(part["factors"] for part in _newest_plan(root, ctx).get("parts", [])), *in_file):
-        for factor, labels in (factors if isinstance(factors, dict) else {}).items():
+    for factors in (*_planned_factors(root, ctx), *in_file):
+        for factor, labels in factors.items():
             known.setdefault(factor, {}).update(dict.fromkeys(_texts(labels)))
     others, comma, _ = chosen.rpartition(",")
     if comma and name in known:
@@ -125,7 +125,7 @@ def levels(root: Path, ctx: click.Context, incomplete: str) -> Iterator[str]:
 def factors(root: Path, ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Complete a factor of a campaign's plan; after a comma, another factor."""
     before, comma, _ = incomplete.rpartition(",")
-    found = (name for part in _newest_plan(root, ctx).get("parts", []) for name in part["factors"])
+    found = (name for factors in _planned_factors(root, ctx) for name in factors)
     for one in dict.fromkeys(("part", *found)):
         if one not in before.split(","):
             yield f"{before}{comma}{one}"
@@ -135,7 +135,13 @@ def factors(root: Path, ctx: click.Context, incomplete: str) -> Iterator[str]:
 def limits(root: Path, ctx: click.Context, incomplete: str) -> Iterable[str]:
     """Complete the metric of a limit, from outputs.yaml of the package and of the project."""
     files = (SHIPPED / "analysis" / "inst" / "outputs.yaml", root / "analysis" / "outputs.yaml")
-    return dict.fromkeys(name for file in files for name in _read(file).get("metrics") or ())
+    return dict.fromkeys(name for file in files for name in _mapping(_read(file).get("metrics")))
+
+
+def _planned_factors(root: Path, ctx: click.Context) -> Iterator[dict[str, Any]]:
+    """Yield the factors of each part of the newest plan, with the labels of their levels."""
+    for part in _newest_plan(root, ctx).get("parts", []):
+        yield _mapping(_mapping(part).get("factors"))
 
 
 def _newest_plan(root: Path, ctx: click.Context) -> dict[str, Any]:
@@ -147,16 +153,18 @@ def _newest_plan(root: Path, ctx: click.Context) -> dict[str, Any]:
     results, name = _results(root), str(ctx.params.get("campaign") or ctx.params.get("a") or _experiment(ctx))
     if not name:
         return {}
-    files = [results / name / "plan.json", *sorted(results.glob(f"{Path(name).stem}/*-*/plan.json"))[-1:]]
+    experiment = Path(name).stem  # empty for a folder such as `.`
+    newest = sorted(results.glob(f"{experiment}/*-*/plan.json"))[-1:] if experiment else []
+    files = [results / name / "plan.json", *newest]
     try:
         tree = json.loads(next(file for file in files if file.is_file()).read_bytes())
     except (OSError, ValueError, StopIteration):
         return {}
-    return tree if isinstance(tree, dict) else {}
+    return _mapping(tree)
 
 
 def _results(root: Path) -> Path:
-    return root / Path(_read(root / "config.yaml").get("results", "results")).expanduser()
+    return root / Path(str(_read(root / "config.yaml").get("results", "results"))).expanduser()
 
 
 def _experiment(ctx: click.Context) -> str:
@@ -176,7 +184,7 @@ def _merged(root: Path, ctx: click.Context, key: str) -> dict[str, Any]:
         seen.add(name)
         path = next(_experiment_files(root, name), None)
         tree = _read(path) if path else {}
-        found = {**(tree.get(key) or {}), **found}
+        found = {**_mapping(tree.get(key)), **found}
         name = str(tree.get("extends") or "")
     return found
 
@@ -197,7 +205,12 @@ def _read(path: Path) -> dict[str, Any]:
         tree = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
     except (OSError, yaml.YAMLError, UnicodeDecodeError):
         return {}
-    return tree if isinstance(tree, dict) else {}
+    return _mapping(tree)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """Return a value if it is a mapping, else an empty one, because an edited file may have any value."""
+    return value if isinstance(value, dict) else {}
 
 
 def _texts(levels: Any) -> list[str]:
