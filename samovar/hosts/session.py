@@ -150,7 +150,7 @@ class Session:
         Another thread may run a script at the same time.
         """
         if connection := self._connection:
-            with suppress(ConnectionLostError, OSError), connection.sftp(timeout_s, wait=False) as sftp:
+            with suppress(TestbedError, OSError), connection.sftp(timeout_s, wait=False) as sftp:
                 if channel := sftp.get_channel():
                     channel.settimeout(timeout_s)
                 with sftp.open(path, "rb") as file:

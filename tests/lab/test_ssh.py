@@ -805,6 +805,8 @@ def test_an_sftp_server_that_says_nothing_misses_the_deadline(tmp_path: Path, ho
 def test_a_login_shell_that_prints_before_sftp_begins_is_reported(tmp_path: Path, host: str) -> None:
     with running(tmp_path, sftp="echo Welcome to the testbed, please be careful") as talkative:
         session = Session(talkative.target(host))
+        shell_of(session)
+        assert session.peek(f"{tmp_path}/log", timeout_s=5) is None
         file = RemoteFile(f"{tmp_path}/log", tmp_path / "local", "0" * 64, 1)
         with pytest.raises(
             TestbedError, match=f"{host}: .*Garbage packet received.*; a login shell may print nothing"
