@@ -112,10 +112,10 @@ collapse_cause <- function(i, j, x) {
 #' there is a sample for every packet, W counts the dropped packet. This packet was never in the buffer, so
 #' one packet is subtracted.
 #'
-#' Both methods find the size of a drop-tail queue of N packets, drained by a token bucket, to within one packet: the last accepted packet waits for N - 1 to
-#' N service times, because the first packet of the queue is waiting for its tokens, and cwnd grows by whole packets. If packets reach the queue in bursts of
-#' b packets (because of a busy host or a coarse timer), the queue overflows although its mean length is up to b packets below N. Both methods then find this
-#' mean length, and so do the queue samples of that round trip.
+#' For a drop-tail queue of N packets that a token bucket drains, both methods are accurate to one packet. The last accepted packet waits for N - 1 to N
+#' service times, because the first packet of the queue is already waiting for its tokens, and cwnd grows by whole packets. If packets reach the queue in
+#' bursts of b packets, because of a busy host or a coarse timer, the queue overflows while its mean length is up to b packets below N. Both methods then
+#' find this mean length, and so do the queue samples of that round trip.
 #'
 #' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'

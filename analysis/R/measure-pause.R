@@ -95,9 +95,9 @@ no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = do
 #' Packets that a host's own interface rejected
 #'
 #' The interface's counter of unsent packets (`tx_dropped`) gives the number of drops and, to within a sampling interval, their time. A capture on the
-#' host gives the exact time, because it records packets before the interface rejects them: of the packets that were captured while the counter
-#' grew, the drops are those that never reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd
-#' ([siftr_collapses()]): each collapse is a drop.
+#' host gives the exact time, because it records packets before the interface rejects them. While the counter grew, the drops are the captured
+#' packets that never reached the other end. On FreeBSD, TCP is told of each drop at once (ENOBUFS), and cwnd collapses. So each such collapse in
+#' SIFTR's log is a drop (see [siftr_collapses()]).
 #'
 #' @param nic A table from [read_nic()] for the sender, or NULL.
 #' @param siftr A table from [read_siftr()] for the sender, or NULL; used if `nic` is NULL.

@@ -75,8 +75,8 @@ read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
 #'
 #' @inheritParams read_pcap
 #' @param measure A function that is called with each part, which is a table like that of [read_pcap()]. The factors `flow`, `src` and `dst` keep the levels of
-#'   earlier parts, so that codes stay the same from part to part. A level of UDP gets the suffix " (udp)" in the part in which TCP packets
-#'   with the same addresses and ports first appear. `cut_packets` and similar attributes count from the start of the file.
+#'   earlier parts, so that codes stay the same from part to part. Names of levels may change: if TCP packets have the addresses and ports
+#'   of an earlier UDP flow, that flow's name ends with " (udp)" from this part on. `cut_packets` and similar attributes count from the start of the file.
 #' @param packets Number of rows of a part; the last part may have fewer.
 #' @return A list of the results of `measure`, one element per part; empty for a capture without packets.
 #' @examples

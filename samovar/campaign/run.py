@@ -258,7 +258,7 @@ def summarise(
 ) -> Summary:
     """Return the summary of a campaign: how many trials in `ids` are complete, and why the others are not.
 
-    Trials in `left` were to run again but did not, so they are missing although they may be complete.
+    Trials in `left` should have run again but did not; they count as missing, even if they are complete.
     """
     trials = _trials_with(ids, plan)
     missing = [trial for trial in trials if trial.id in left or is_open(state.trials.get(trial.id))]

@@ -153,9 +153,9 @@ def compose_study(
 
 
 def _provenance(reported: Sequence[ReportedCampaign]) -> list[Json]:
-    """Return the groups of facts about the software of all campaigns.
+    """Return the provenance of all campaigns, merged: groups of facts about software.
 
-    A value that not all campaigns have is followed by the names of its campaigns.
+    If campaigns differ in a fact, each value is followed by the names of the campaigns that have it.
     """
     groups: dict[str, dict[str, dict[str, list[str]]]] = {}
     for one in reported:
@@ -166,7 +166,8 @@ def _provenance(reported: Sequence[ReportedCampaign]) -> list[Json]:
 
     def text(values: dict[str, list[str]]) -> str:
         named = (f"{value} ({', '.join(names)})" for value, names in values.items())
-        return next(iter(values)) if [len(reported)] == [*map(len, values.values())] else "; ".join(named)
+        same = len(values) == 1 and len(*values.values()) == len(reported)
+        return next(iter(values)) if same else "; ".join(named)
 
     return [
         {"name": group, "facts": pairs({name: text(values) for name, values in facts.items()})}

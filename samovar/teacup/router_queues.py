@@ -171,7 +171,7 @@ def _parameter(
     return found.pop()
 
 
-def _unit(written: Any) -> bool:
+def _has_unit(written: Any) -> bool:
     """Return whether a queue size has a unit, such as 20Kbytes, rather than being a number or `bdp`."""
     return bool(re.fullmatch(r"[0-9]+ *[A-Za-z]+", str(written).strip()))
 
@@ -194,7 +194,7 @@ class QueueReader:
         """Return the queue discipline; raises NoCounterpartError."""
         written = str(entry.read("queue_disc", names))
         aqm = "pfifo" if written in ("", "fifo") else written
-        if aqm == "pfifo" and self.system == "freebsd" and _unit(entry.read("queue_size", names)):
+        if aqm == "pfifo" and self.system == "freebsd" and _has_unit(entry.read("queue_size", names)):
             aqm = "bfifo"  # dummynet's fifo counts bytes if the size has a unit
         if aqm not in self.catalogue.names("aqm", self.system):
             raise NoCounterpartError(f"samovar has no queue discipline {aqm[:40]} for {self.system}")
@@ -208,7 +208,7 @@ class QueueReader:
         in_bytes = "buffer_bytes" in (self.catalogue.parameters("aqm", aqm, self.system) or {})
         wanted = str(entry.read("queue_size", names) or MOST_PACKETS[self.system])
         if wanted.lower() != "bdp":
-            if not _unit(wanted):
+            if not _has_unit(wanted):
                 return f"{round(number(wanted))}{'B' if in_bytes else 'packets'}"
             if not in_bytes:
                 raise NoCounterpartError(f"{wanted[:40]} is a size in bytes, but {aqm} counts packets")

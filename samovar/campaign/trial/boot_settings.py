@@ -237,7 +237,10 @@ class _Reboots:
         return None
 
     def _is_given_up(self) -> bool:
-        """Return whether Ctrl-C has ended the wait. The thread of one of several testbeds gets a request."""
+        """Return whether Ctrl-C has ended the wait.
+
+        With several testbeds, this thread does not get KeyboardInterrupt, but a request to end.
+        """
         return self._given_up.is_set() or self._context.interrupt.requested.is_set()
 
     def _boot_id(self, session: Session) -> str:

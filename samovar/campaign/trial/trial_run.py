@@ -61,9 +61,9 @@ class TrialResult:
 
 
 def read_result(folder: Path) -> TrialResult | None:
-    """Return the result of a complete trial from its manifest.json, or None if it has none.
+    """Read the result of a complete trial from its manifest.json; return None if there is no such file.
 
-    Raises CampaignError if the manifest is damaged.
+    Raises CampaignError if the file is damaged.
     """
     file = folder / "manifest.json"
     if not file.is_file():

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from samovar.errors import DefinitionError
 from samovar.experiment.keys import SETTINGS, Config, Experiment, Testbed
@@ -88,8 +87,8 @@ def settings_by_host(tree: Map, testbed: Testbed) -> Map:
             whole[key] = by_host = Map(settings[key].position)
             for host in testbed.hosts:
                 nodes = (node for one, node in _nodes_of_host(settings, testbed.names_of(host)) if one == key)
-                for node in islice(nodes, 1):  # the strongest
-                    by_host.put(host, node, node.position)
+                if strongest := next(nodes, None):
+                    by_host.put(host, strongest, strongest.position)
     if isinstance(parts, Map):
         result["parts"] = whole = parts.copied()
         for name, part in parts.items():

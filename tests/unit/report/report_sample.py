@@ -129,7 +129,7 @@ def write_campaign(results: Path, sample: Sample | None = None, figures: Path | 
 
 
 def share_between_testbeds(folder: Path) -> None:
-    """Let a second testbed, `twin` with another kernel, share the campaign in a folder."""
+    """Change the campaign in a folder to one on two testbeds: `lab`, and `twin` with another kernel."""
     plan, provenance = folder / "plan.json", folder / "provenance.json"
     dump(plan, {**json.loads(plan.read_text()), "testbed": "lab,twin"})
     testbed = (folder / "testbed.yaml").read_text()
