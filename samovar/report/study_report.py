@@ -155,7 +155,7 @@ def compose_study(
 def _provenance(reported: Sequence[ReportedCampaign]) -> list[Json]:
     """Return the provenance of all campaigns, merged: groups of facts about software.
 
-    If campaigns differ in a fact, each value is followed by the names of the campaigns that have it.
+    If not all campaigns have the same value of a fact, each value is followed by the names of its campaigns.
     """
     groups: dict[str, dict[str, dict[str, list[str]]]] = {}
     for one in reported:
