@@ -1,7 +1,7 @@
 """Find the files that samovar ships besides its Python code, and compile the programs among them.
 
-samovar ships recipes, the R package, the lab's devices, report templates, testbeds and experiments. A
-checkout contains these files; pip installs them in samovar/shipped/. The R package and the devices must be
+samovar ships recipes, the R package, the lab's C programs, report templates, testbeds and experiments. A
+checkout contains these files; pip installs them in samovar/shipped/. The R package and the C programs must be
 compiled. In a checkout, `make install` compiles them into .rlib and .bin. Otherwise they are compiled at
 their first use, into a cache folder.
 """
@@ -68,17 +68,17 @@ def r_library(emit: Emit = silent) -> Path:
     return library
 
 
-def device_program(name: str, emit: Emit = silent) -> Path:
-    """Return the program of a lab's device, `adapter` or `wlan`; compile it first if it is missing.
+def lab_program(name: str, emit: Emit = silent) -> Path:
+    """Return `adapter`, `wlan` or `register_state.so` of labs; compile them first if it is missing.
 
     Raises InstallationError.
     """
     program = cache_folder() / ".bin" / name
     if not program.is_file():
-        with _building("the devices of labs", program.parent, emit):
+        with _building("the C programs of labs", program.parent, emit):
             if not program.is_file():
                 words = ["make", "--no-print-directory", "-B", f"OUT={program.parent}"]
-                _build(words, PACKAGE / "lab" / "devices", "the devices of labs", {})
+                _build(words, PACKAGE / "lab" / "devices", "the C programs of labs", {})
     return program
 
 

@@ -40,6 +40,8 @@ OUTGOING_DROPPED = (
 packets that it sends, and its bridge would learn the address of every host on the wrong port."""
 MACHINE_FILES = ("image", "kernel", "initrd")
 MACHINE_LOGS = ("console.log", "qemu.log")
+REGISTER_STATE = "register_state.so"
+"""The library that the user-mode kernel needs on processors with AMX."""
 DEVICE_LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 
 
@@ -70,8 +72,10 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True)
     programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copied without setuid, see lab-init.sh
-    devices = {link.device for link in boot.topology.links if link.device}
-    programs += [installation.device_program(name) for name in sorted(devices)]
+    compiled = {link.device for link in boot.topology.links if link.device}
+    if boot.kernel == "uml":
+        compiled.add(REGISTER_STATE)
+    programs += [installation.lab_program(name) for name in sorted(compiled)]
     for program in programs:
         shutil.copyfile(program, folder / "bin" / program.name)
         (folder / "bin" / program.name).chmod(0o755)

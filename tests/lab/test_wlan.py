@@ -70,7 +70,7 @@ def test_full_queues_drain_at_the_rate_of_the_model_in_virtual_time(tmp_path: Pa
     expected_per_s = sum(port["out_frames"] for port in ports) * 1e9 / medium["time_ns"]
 
     (tmp_path / "air").mkdir()
-    flooded = [sys.executable, Path(__file__).parent / "flooded_air.py", installation.device_program("wlan")]
+    flooded = [sys.executable, Path(__file__).parent / "flooded_air.py", installation.lab_program("wlan")]
     words = ["unshare", "--map-root-user", "--net", *map(str, flooded), str(tmp_path / "air")]
     words += map(str, (STATIONS, FRAMES, SECONDS))
     *lines, _ = subprocess.check_output(words, text=True).splitlines()
