@@ -31,6 +31,7 @@ OUTPUT_DEFAULTS: Json = {
     "ids": [],
     "reason": "",
 }
+LINES_ON_COVER = 12
 COMPARED_METRICS = ("throughput_bps", "goodput_bps", "rtt_median_ms", "loss_share")
 """The metrics in the table that compares testbeds. For each trial, the mean over its flows is taken."""
 COMPARISON_CAPTION = (
@@ -88,13 +89,16 @@ def path_section(campaigns: Sequence[Campaign]) -> Json:
 
 
 def scorecard_section(results: Sequence[Result], part: str = "") -> Json:
-    """Return the lines of the scorecard, the number of lines with each verdict, and a headline.
+    """Return the lines of the scorecard, the number of lines with each verdict, a headline, and brief lines.
 
-    `part`, which says how much of the plan is shown, is added to the headline unless it is empty.
+    The brief lines are those on the cover: all of them, or none if there is no room. `part`, which says how
+    much of the plan is shown, is added to the headline unless it is empty.
     """
     counts = {word: sum(one.verdict == word for one in results) for word in VERDICTS}
+    lines = [_scorecard_line(one) for one in results]
     return {
-        "lines": [_scorecard_line(one) for one in results],
+        "lines": lines,
+        "brief": lines if len(lines) <= LINES_ON_COVER else [],
         "counts": [{"verdict": word, "amount": amount} for word, amount in counts.items() if amount],
         "headline": f"{counts[REPRODUCED]} of {len(results)} expectations reproduced"
         + (f": {part}" if part else ""),

@@ -22,7 +22,7 @@ from samovar.report.number_format import moment
 from samovar.report.overview import pairs, trials_text, when
 from samovar.report.page import ListedCampaign, write_report
 from samovar.report.provenance import one_line
-from samovar.report.scorecard import DIFFERS, Result, read_results
+from samovar.report.scorecard import DIFFERS, NO_DATA, REPRODUCED, Result, read_results
 from samovar.units import counted
 
 CAMPAIGNS = "campaigns.json"
@@ -123,6 +123,9 @@ def compose_study(
         plan = one.campaign.plan
         runs += [run_command(plan), f"fab analyse {plan.experiment}"]
         testbeds.setdefault(plan.testbed, []).append(one.campaign)
+    shown = [_section(section, one) for section, one in sections]
+    scorecard = scorecard_section([result for one in reported for result in one.results])
+    scorecard["brief"] = scorecard["brief"] or [_brief_line(one) for one in shown if one["lines"]]
     start, end = moment(min(one.start_s for one in campaigns)), moment(max(one.end_s for one in campaigns))
     facts = {
         "Study": study.study,
@@ -140,8 +143,8 @@ def compose_study(
         "notice": " ".join(one.document["notice"] for one in reported if one.document["notice"]),
         "facts": pairs(facts),
         "samovar": __version__,
-        "scorecard": scorecard_section([result for one in reported for result in one.results]),
-        "sections": [_section(section, one) for section, one in sections],
+        "scorecard": scorecard,
+        "sections": shown,
         "testbeds": [path_section(own) for own in testbeds.values()],
         "methods": [one.document for one in reported],
         "deviations": list(_deviations(sections)),
@@ -195,6 +198,15 @@ def _section(section: Section, one: ReportedCampaign) -> Json:
         "figures": _outputs(section, one, "figures"),
         "tables": _outputs(section, one, "tables"),
     }
+
+
+def _brief_line(section: Json) -> Json:
+    """Return the line on the cover that says how many of a section's expectations were reproduced."""
+    verdicts = [line["verdict"] for line in section["lines"]]
+    worst = next(word for word in (DIFFERS, NO_DATA, REPRODUCED) if word in verdicts)
+    follows = f" ({section['follows']})" if section["follows"] else ""
+    glance = f"{verdicts.count(REPRODUCED)} of {len(verdicts)}"
+    return {"verdict": worst, "say": f"{section['title']}{follows}", "glance": glance}
 
 
 def _about(part: object, sections: Sequence[Section]) -> Section:

@@ -218,7 +218,9 @@ def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, obj
         "samovar": two, "callout": three, "path_caption": four, "hosts": [{**machine, "tools": [one]}],
         "path": {"columns": 1, "height": 1.0, "hosts": [host], "links": [], "bottleneck": None},
         "treatments": {"order": one, "parts": [{**part, "flows": [two], "recorded": three}]},
-        "scorecard": {"lines": [line], "counts": [{"verdict": "differs", "amount": 1}], "headline": one},
+        "scorecard": {
+            "lines": [line], "brief": [line], "counts": [{"verdict": "differs", "amount": 1}], "headline": one,
+        },
         "figures": [], "tables": [{**table, "columns": [{"name": one, "align": "right"}, {"name": two, "align": "left"}]}],
         "omissions": {"groups": [missing], "notes": [one, two], "unavailable": [{"name": one, "reason": two}]},
         "provenance": [{"name": one, "facts": [row]}], "software": {},

@@ -86,6 +86,20 @@ def test_the_page_has_every_word_of_the_pdf_and_links_to_the_trials_of_the_campa
     assert places == {0}, "the first of the 30 trials"
 
 
+def test_the_cover_counts_by_section_what_it_has_no_room_to_list(campaign: Path) -> None:
+    parsed = study()
+    found, results = read_results(campaign)
+
+    def brief(repetitions: int) -> list[tuple[str, str, str]]:
+        judged = results * repetitions
+        one = ReportedCampaign("tplink-buffer", found, judged, compose(found, judged), list(parsed.sections))
+        card = compose_study(parsed, [(section, one) for section in parsed.sections], [one])["scorecard"]
+        return [(line["verdict"], line["say"], line["glance"]) for line in card["brief"]]
+
+    assert [say for _, say, _ in brief(1)] == [result.say for result in results]
+    assert brief(2) == [("differs", "The buffer (section IV)", "10 of 14")]
+
+
 def test_a_campaign_that_two_sections_share_counts_once(made: Path) -> None:
     assert len(json.loads((made / "campaigns.json").read_text())) == 1
     assert len(json.loads((made / "scorecard.json").read_text())) == 7
