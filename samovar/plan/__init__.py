@@ -31,6 +31,7 @@ from samovar.plan.model import Trial as Trial
 from samovar.plan.model import WlanPlan as WlanPlan
 from samovar.plan.picks import Pick as Pick
 from samovar.plan.picks import Picked as Picked
+from samovar.plan.placement import subnet_of as subnet_of
 from samovar.plan.plan import PartPlan as PartPlan
 from samovar.plan.plan import Plan as Plan
 from samovar.plan.plan import make_plan as make_plan

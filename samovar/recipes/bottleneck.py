@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from samovar.errors import RecipeError
-from samovar.plan import DevicePlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
+from samovar.plan import DevicePlan, DirectionPlan, HostPlan, MatchPlan, PathPlan, Resolved, subnet_of
 from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.lab_devices import ADAPTER_RANGES, device_values
 from samovar.recipes.recipe_filters import DelayStage
@@ -55,6 +55,30 @@ def bottleneck_values(
         "to_interface": path.down.interface,
         "directions": tuple(_direction(name, path, frame_bytes, host, catalogue) for name in ("down", "up")),
     }
+
+
+def match_servers(path: PathPlan, resolved: Resolved, catalogue: Catalogue) -> PathPlan:
+    """Return a path whose classes match the ports of their flows at the ends where the generators listen.
+
+    In the plan, each flow's receiver has the port. A flow whose generator may use any port is matched by its
+    addresses only.
+    """
+
+    def at_server(match: MatchPlan) -> MatchPlan:
+        ends = {match.from_subnet, match.to_subnet}
+        for flow in resolved.flows:
+            own = {subnet_of(flow.from_address), subnet_of(flow.to_address)}
+            if ends == own and flow.port in (match.port, match.from_port):
+                system = resolved.hosts[flow.from_host].system
+                header = catalogue.header("generator", flow.generator, system)
+                if not header.ports:
+                    return match.model_copy(update={"port": None, "from_port": None})
+                if header.listens == "from":
+                    return match.model_copy(update={"port": match.from_port, "from_port": match.port})
+        return match
+
+    classes = (one.model_copy(update={"match": tuple(map(at_server, one.match))}) for one in path.classes)
+    return path.model_copy(update={"classes": tuple(classes)})
 
 
 def _direction(

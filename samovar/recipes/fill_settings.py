@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from samovar.plan import FlowPlan, Resolved
-from samovar.recipes.bottleneck import adapter_values, bottleneck_values
+from samovar.recipes.bottleneck import adapter_values, bottleneck_values, match_servers
 from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.recipe import Recipe
 from samovar.recipes.wlan import WLAN_RECIPES, air_values
@@ -87,6 +87,7 @@ def _links(
     if path and device and device.settable and device.host == name:
         yield "adapter", partial(adapter_values, path, device)
     if path and path.router == name:
+        path = match_servers(path, resolved, catalogue)
         yield "bottleneck", partial(bottleneck_values, path, host, resolved.mtu_bytes, catalogue)
 
 

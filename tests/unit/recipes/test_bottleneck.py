@@ -11,8 +11,10 @@ import pytest
 from samovar.errors import RecipeError
 from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes import Catalogue, PathDirection, bottleneck_values, loss_states
+from samovar.recipes.fill_settings import fill_settings
 from samovar.recipes.quoting import plain, shell_environment
 from samovar.recipes.recipe_filters import netem, tc_size, tc_time
+from tests.unit.plans import planned, study
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "linux" / "path"
@@ -188,6 +190,30 @@ def test_a_class_is_matched_before_the_rest_in_both_directions() -> None:
     ]
     assert (down.stages[0].matches[0].port, up.stages[0].matches[0].from_port) == (5002, 5002)
     assert up.stages[0].matches[0].from_subnet == "172.16.11.2/32"
+
+
+@pytest.mark.parametrize(
+    ("generator", "ends", "source_port", "destination_port"),
+    [
+        ("iperf3", "from: sender, to: receiver", None, 5001),
+        ("iperf3", "from: receiver, to: sender", 5001, None),
+        ("http", "from: sender, to: receiver", 5001, None),
+        ("http", "from: receiver, to: sender", None, 5001),
+        ("nttcp", "from: sender, to: receiver", None, None),
+    ],
+)
+def test_a_class_matches_the_port_on_which_the_generator_of_its_flow_listens(
+    generator: str, ends: str, source_port: int | None, destination_port: int | None
+) -> None:
+    text = study("", f"traffic: [{{flow: a, generator: {generator}, {ends}}}]\n")
+    text = text.replace("buffer: 50packets}", "buffer: 50packets, classes: [{flow: a, rtt: 80ms}]}")
+    settings = fill_settings("rtr", planned(text).trials[0].resolved, CATALOGUE)
+    bottleneck = next(one for one in settings if one.recipe.name == "bottleneck")
+    down, up = bottleneck.values["directions"]  # type: ignore[misc]
+    (downstream,), (upstream,) = down.stages[0].matches, up.stages[0].matches  # type: ignore[has-type]
+    assert (downstream.from_port, downstream.port) == (source_port, destination_port)
+    assert (upstream.from_port, upstream.port) == (destination_port, source_port)
+    assert downstream.to_subnet == "172.16.11.2/32"
 
 
 @pytest.mark.parametrize(("rate_bps", "delay_s"), [(10_000_000, 0.02), (1_000_000_000, 0.1), (100_000, 2.0)])
