@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Copy the PDFs of studies to docs/gallery, with pictures of their pages: tools/draw-studies.py STUDY...
 
-Run it with .venv/bin/python after `fab report --study STUDY`. Each study gets a picture of three pages: its
-first, and the two with most figures. docs/gallery/README.md lists all studies of the gallery. Needs pdftotext
-and pdftoppm.
+Run it with .venv/bin/python after `fab report --study STUDY`. Each study gets a picture of three pages:
+the first, and the two others with the most figures. docs/gallery/README.md lists all studies of the gallery.
+Needs poppler-utils.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 #'
 #' \deqn{T = 512 q / R}
 #'
-#' from the frame's arrival. A later frame restarts the timer with its own quanta, and a frame of 0 quanta ends the pause. Pauses less than `quiet_s`
+#' from the frame's arrival. A later frame restarts the timer with its own quanta, and a frame of 0 quanta ends the pause. Frames at most `quiet_s`
 #' apart belong to one episode, in which the device was full.
 #'
 #' @param frames PAUSE frames in time order: a table from [read_pause_frames()], or a capture from [read_pcap()] that contains them.

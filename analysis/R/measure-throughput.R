@@ -31,8 +31,8 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
 
 #' Throughput in the windows of tcpstat 1.5
 #'
-#' Windows start at the first packet, not at a whole second. All protocols and both directions count, with all bytes of a frame except 14 of its link
-#' header. A packet at the very end of a window belongs to that window, and the last window is included although it is incomplete. tcpstat labels a
+#' Windows start at the first packet, not at a whole second. Packets of all protocols in both directions count, each with the bytes of its frame
+#' minus 14. A packet at the very end of a window belongs to that window, and the last window is included although it is incomplete. tcpstat labels a
 #' window with its middle. tcpstat adds the width to the time of day in a double, whose resolution is 2^-22 s, so the start of each window is
 #' off by up to half of that; this function reproduces the error. [throughput_windows()] has windows of the exact width.
 #'

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # takes long to import
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 def init(folder: Path) -> int:
-    """Make a project folder with a commented experiment, the virtual lab and a fabfile."""
+    """Make a project folder with a commented experiment, the testbed file of a lab and a fabfile."""
     from samovar import schema
 
     def write() -> None:

@@ -19,7 +19,7 @@ def write_starter(root: Path, name: str, base: str = "") -> Path:
     """Write experiments/NAME.yaml of the project at `root` from templates/starter/ and return its path.
 
     With `base`, the new file extends that experiment. Raises DefinitionError for a name that is invalid or in
-    use, and for an unknown base.
+    use, for an unknown base, and if the file cannot be written.
     """
     try:
         value_types.NAME.parse(name)

@@ -343,7 +343,8 @@ class FormulaKind:
     def value(self, number: Fraction) -> int | float:
         """Convert a number that a formula computed to a value of this kind.
 
-        Raises UnitError for a negative or too large number, and for zero where zero is not allowed.
+        Raises UnitError for a number that is negative or too large, or that is or becomes 0 where 0 is not
+        allowed.
         """
         most = 1 if self.dimensions == (SHARE,) else LARGEST
         value = self.typed(number) if 0 <= number <= most else None

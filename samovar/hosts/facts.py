@@ -1,4 +1,4 @@
-"""Gather the facts of a host, such as its kernel, programs and interfaces, with one script.
+"""Gather the facts of a host, such as its kernel, programs and interfaces, with one script; read its clock.
 
 Each fact has a recipe with the command that prints it, and a parser in fact_parsers.py.
 """

@@ -167,7 +167,7 @@ def connect_inside(access: Access, address: str, port: int, deadline_s: float) -
 
 
 def answers(access: Access, address: str, deadline_s: float) -> bool:
-    """Return whether the SSH server of a host sends its banner before the deadline."""
+    """Return whether a host accepts a connection before the deadline and then sends the banner of SSH."""
     try:
         with connect_inside(access, address, access.port, deadline_s) as connection:
             connection.settimeout(BANNER_DEADLINE_S)

@@ -1,4 +1,4 @@
-"""Choose the kernel of a lab: the machine's own if it has all needed features, otherwise user-mode Linux."""
+"""Choose a lab's kernel: the machine's own for root if it has all needed features, else user-mode Linux."""
 
 from __future__ import annotations
 

@@ -315,5 +315,5 @@ def _end_process(first: OsProcess) -> None:
 
 
 def answering_hosts(access: Access) -> list[str]:
-    """Return the names of the hosts of a running lab whose SSH servers answer within 2 s."""
+    """Return the names of the hosts of a running lab whose SSH servers answer."""
     return [host for host, address in access.hosts.items() if answers(access, address, ANSWER_DEADLINE_S)]

@@ -113,7 +113,7 @@ class Cost:
 
     @property
     def repeats_s(self) -> float:
-        """The expected time of repeated attempts in seconds, with the time share of earlier trials."""
+        """The expected time of repeated attempts in seconds, from the share that they took so far."""
         return self.times.repeats.share * (self.traffic_s + self.overhead_s)
 
     @property

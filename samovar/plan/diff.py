@@ -45,10 +45,10 @@ class Comparison:
     """A plan compared with a campaign. Every id is in one field only.
 
     `stands`: the trials of the plan that are done. `runs`: all other trials of the plan in its order, each
-    with the reason why it runs (new, stale, failed, interrupted or invalid). `stale`: results of trials whose
-    settings have changed since they ran. `orphans`: results of trials that are not in the plan any more.
-    Stale and orphaned results stay on disk, but are not analysed. `renamed`: the number of new trials that
-    equal an orphan except for the name of a part, factor or level.
+    with the reason why it runs (new, stale, failed, interrupted, invalid or suspect). `stale`: results of
+    trials whose settings have changed since they ran. `orphans`: results of trials that are not in the plan
+    any more. Stale and orphaned results stay on disk, but are not analysed. `renamed`: the number of new
+    trials that equal an orphan except for the name of a part, factor or level.
     """
 
     stands: tuple[str, ...]

@@ -188,7 +188,7 @@ def count_changes(parts: Sequence[tuple[States, States, Sequence[Slot]]]) -> Cha
 
 
 def _count(parts: Iterable[States], orders: Iterable[Sequence[int]]) -> tuple[int, int]:
-    """Return the number of changes of hosts, and the number of hosts to restore at the end.
+    """Return how often hosts change their state, and how many hosts must be restored at the end.
 
     `orders` has for each part the indices of its treatments, in the order of the trials.
     """

@@ -233,7 +233,7 @@ class DesignError(PlanError):
 def _same_trials(part: str, first: Mapping[str, str], second: Mapping[str, str]) -> DesignError:
     """Return the error for two treatments that give the same trial.
 
-    Its position is that of the first factor without an effect.
+    Its position is that of the first factor without an effect, or `include` if the treatments are equal.
     """
     differing = [name for name in second if first[name] != second[name]]
     if not differing:

@@ -227,7 +227,7 @@ class TrialScripts:
     def arm(self, host: str, offers: Mapping[str, str] = NO_VALUES) -> str | None:
         """Return the script that starts loggers and servers, prepares clients, then prints counters.
 
-        Returns None if the host has nothing to start. `offers` maps programs to the output of `offer`.
+        Returns None if there is nothing to start or print. `offers` maps programs to the output of `offer`.
         """
         programs = self.processes(host)
         recorders = [program for program in programs if program.kind != "generator"]

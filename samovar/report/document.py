@@ -67,9 +67,9 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
 
 
 def path_section(campaigns: Sequence[Campaign]) -> Json:
-    """Return a text about a testbed, the drawing of its path with label and caption, and its hosts.
+    """Return a text about the testbeds, the drawing of a path with label and caption, and the hosts.
 
-    All campaigns are on this testbed. If they are on several testbeds, the drawing shows the first one.
+    All campaigns are on the same testbeds. If these are several, the drawing shows the first one.
     """
     names, testbed = list(campaigns[0].testbeds), campaigns[0].testbed
     bottleneck = testbed.get("bottleneck") or {}

@@ -1,4 +1,4 @@
-"""Lay out the drawing of a path: hosts in columns, senders on the left, the bottleneck in the middle.
+"""Lay out the drawing of a path: hosts in columns by distance from the bottleneck, senders on the left.
 
 Coordinates have no unit: columns count from 0, and y counts rows downwards from the middle. The Typst
 template decides how large a column and a row are.

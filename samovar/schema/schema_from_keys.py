@@ -118,7 +118,7 @@ class Definitions:
         return {**made, "allOf": rules} if rules else made
 
     def property(self, model: type[keys.Strict], key: keys.Key, partial: bool) -> Json:
-        """Return one property: its value, description and default."""
+        """Return the schema of one property: that of its value, with description and default."""
         special = self._special.get((model.__name__, key.name)) or self._special.get(("", key.name))
         try:
             value = special() if special else self.value(key.field.annotation, key.type, partial)

@@ -17,8 +17,8 @@ from samovar.errors import DefinitionError, Problem
 
 LARGEST_FILE_BYTES = 2**18
 MOST_VALUES = 20_000
-"""The largest number of characters in a text, and of values in a list, including the values of nested
-lists."""
+"""The largest number of characters and values together that one value may contain, in texts and in nested
+lists and dictionaries."""
 MOST_STATEMENTS = 20_000
 MOST_FILES = 20
 LARGEST_NUMBER = 10**18

@@ -1,4 +1,4 @@
-"""Find path parameters that a router or a lab's adapters do not support, and unsupported flow durations."""
+"""Find what routers, lab devices and generators do not support: paths, WLAN settings, flow durations."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Archived(NamedTuple):
 def archive_traces(folder: Path, emit: Emit) -> Archived:
     """Move a campaign's traces to an archive in its folder, after checking that each can be restored from it.
 
-    Raises CampaignError if the campaign is running, is archived already, or has changed files.
+    Raises CampaignError if the campaign is running, is archived already, has changed files or no traces.
     """
     with _locked(folder), TemporaryDirectory(prefix=".archiving-", dir=folder.parent) as name:
         archive, sums, place = folder / ARCHIVE, _recorded_sums(folder), Path(name)

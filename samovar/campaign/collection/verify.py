@@ -1,4 +1,4 @@
-"""Verify by checksums that no file of a campaign's folder has changed since it was written: `fab verify`.
+"""Verify by checksums that no recorded file of a campaign has changed since it was written: `fab verify`.
 
 The checksums form a chain. SHA256SUMS of a trial has the checksums of all its files. The journal has the
 checksums of each SHA256SUMS, of the plan and of the definition files. At the end of each trial, the journal

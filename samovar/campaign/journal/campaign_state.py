@@ -26,8 +26,8 @@ class TrialState:
     attempt finishes, and stays "in flight" if the controller crashes. `seconds` and `overhead_s` (time not
     spent on traffic) are None until the attempt finishes. `phases` maps each phase to its duration in
     seconds. `testbed` is where the attempt ran, and `node` the computer that controlled it. `set_aside` lists
-    the folders of all earlier attempts. If the last attempt is in flight or was interrupted, `earlier` is the
-    result of the last attempt before it that was not interrupted.
+    the folders of all attempts that were set aside, perhaps the last one too. If the last attempt is in
+    flight or was interrupted, `earlier` is the result of the last attempt before it that was not interrupted.
     """
 
     id: str

@@ -111,7 +111,7 @@ def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
 
 
 def _is_expected(stream: PacketStream, evidence: Evidence) -> bool:
-    """Return whether a stream is expected: a flow's packets, SSH, multicast, or a service such as DNS."""
+    """Return whether a stream is expected: a flow, SSH, multicast, broadcast, IGMP, a service such as DNS."""
     expected_ports = HOUSEKEEPING_PORTS | evidence.policy.control_ports
     control = stream.protocol in (TCP, UDP) and not expected_ports.isdisjoint(stream.ports)
     igmp_or_broadcast = stream.protocol == 2 or stream.destination.endswith(".255")

@@ -1,4 +1,4 @@
-"""Check that each flow sent at the rate that was requested of its generator, evenly and without pauses."""
+"""Compare each flow with the pace of its generator: rate, evenness and pauses."""
 
 from __future__ import annotations
 

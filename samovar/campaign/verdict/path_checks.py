@@ -259,7 +259,7 @@ def _check_rate(
     if known_s < BUSY_S:
         unknown = f"packets waited for {known_s:.1f} s, but the check needs {BUSY_S:g} s"
     elif busy_s < BUSY_S:
-        unknown = f"the queue was certainly busy for only {busy_s:.1f} s between samples"
+        unknown = f"the queue is known to have been busy for {busy_s:.1f} s, but the check needs {BUSY_S:g} s"
     elif uncertain_s > share * busy_s:
         unknown = f"packets waited for {busy_s:.1f} s, uncertain by {uncertain_s:.2f} s"
     if unknown:

@@ -1,4 +1,4 @@
-"""Check the programs of a trial: flows started on time, lasted as planned, and ended without errors."""
+"""Check the programs of a trial: start, duration, exit codes, and what ended the traffic early."""
 
 from __future__ import annotations
 

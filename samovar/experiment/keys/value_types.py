@@ -199,7 +199,7 @@ def text_type(
     write: Writer = str,
     **schema: Any,
 ) -> ValueType:
-    """Return a type with a pattern. Editors show the message `expected` for other texts."""
+    """Return a type with a pattern. Editors show `expected` for texts that do not match."""
     expected = schema.pop("expected", f"expected {meaning}, such as {examples[0]}")
     # `type` is a list, since editors then show errorMessage instead of their own `Incorrect type`.
     whole = {"type": ["string"], **schema, "pattern": f"^(?:{pattern})$"}

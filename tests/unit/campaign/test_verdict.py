@@ -629,7 +629,7 @@ def write_queue(folder: Path, *rows: str) -> None:
                 (1795379216271163000, 42000, 28, 3110478),
                 (1795379218549726000, 0, 0, 4066728),
             ],
-            "unknown: the queue was certainly busy for only 0.0 s between samples",
+            "unknown: the queue is known to have been busy for 0.0 s, but the check needs 0.5 s",
         ),
         (
             [
@@ -638,7 +638,7 @@ def write_queue(folder: Path, *rows: str) -> None:
                 (1795376765734565000, 2400, 4, 2071578),
                 (1795376766373510000, 0, 0, 2280865),
             ],
-            "unknown: the queue was certainly busy for only 0.0 s between samples",
+            "unknown: the queue is known to have been busy for 0.0 s, but the check needs 0.5 s",
         ),
         (
             [(1795376764095523000, 0, 0, 1658178), (1795376766373510000, 0, 0, 2280865)],
