@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from samovar.campaign import EXIT_CODE
 from samovar.cli import campaign_commands as campaign_commands  # declares commands when it is imported
 from samovar.cli import lab_commands as lab_commands
 from samovar.cli import plan_commands as plan_commands
@@ -18,9 +19,6 @@ from samovar.cli.completion import completion_script
 from samovar.cli.options import main as main
 from samovar.cli.program import show_error
 from samovar.errors import SamovarError
-
-INTERRUPTED = 130
-"""The exit code that shells report for a command that Ctrl-C has ended."""
 
 
 @main.command("completion")
@@ -44,6 +42,6 @@ def run_commands(arguments: Sequence[str], root: Path | None = None) -> int:
         show_error(error)
         return 1
     except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
+        return EXIT_CODE
     except click.exceptions.Exit as end:
         return end.exit_code
