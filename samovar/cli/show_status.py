@@ -244,26 +244,17 @@ def _every_trial_lines(state: CampaignState, states: Mapping[str, str]) -> Itera
 
 def _count_lines(status: CampaignStatus) -> Iterator[str]:
     plan, trials, left = status.plan, status.state.trials, status.open
-    not_done = sum(is_open(trials.get(id_)) for id_ in plan.ids)
     time_left = f", about {clock(status.remaining_s)} remaining" if left else ""
-    yield f"{len(plan.trials) - not_done} of {len(plan.trials)} trials done{time_left}"
+    yield f"{status.state.number_done(plan.ids)} of {len(plan.trials)} trials done{time_left}"
     blocked = sum(id_ in status.state.blocked and is_open(trials.get(id_)) for id_ in plan.ids)
     if blocked:
         yield f"{blocked} cannot run on {plan.testbed}"
-    if part := status.state.part_text(plan.ids):
-        yield f"{part}; {others_text(plan)}"
+    yield from part_lines(status.state.part_text(plan.ids), plan)
     unused = sum(not is_open(trials[id_]) for id_ in trials.keys() - set(plan.ids))
     if unused:
         yield f"{counted(unused, 'result')} of earlier plans kept but not analysed"
     if left and not status.is_running:
         yield f"to run the missing trials: {run_command(plan)}"
-
-
-def others_text(plan: Plan) -> str:
-    """Return how to run or merge the trials that a campaign's runs have left out."""
-    if plan.shard:
-        return f"the others are in other shards; to merge all: fab merge {plan.experiment}"
-    return f"to run the others: {run_command(plan)}"
 
 
 def status_json(status: CampaignStatus) -> Mapping[str, object]:
@@ -338,8 +329,10 @@ def complete_lines(summary: Summary, experiment: str, again: str) -> Iterator[st
 
 def part_lines(part: str, plan: Plan) -> Iterator[str]:
     """Yield a line on how much of a plan has run, and how to run the rest; nothing if `part` is empty."""
-    if part:
-        yield f"{part}; {others_text(plan)}"
+    if part and plan.shard:
+        yield f"{part}; the others are in other shards; to merge all: fab merge {plan.experiment}"
+    elif part:
+        yield f"{part}; to run the others: {run_command(plan)}"
 
 
 def restored_lines(testbed: str, restored: Restored) -> Iterator[str]:
