@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from samovar.atomic_files import write_whole
 from samovar.campaign import read_plan
@@ -177,6 +177,7 @@ def render(template: str, values: Json, scripts: tuple[str, ...] = (), drawn: Js
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     sources = [_source(name) for name in scripts]
     texts = change_texts(printable(values), partial(redacted, environment={}))
     html = environment.get_template(template).render(
@@ -187,7 +188,6 @@ def render(template: str, values: Json, scripts: tuple[str, ...] = (), drawn: Js
         script_hashes=[b64encode(sha256(one.encode()).digest()).decode() for one in sources],
         next_figure=partial(next, count(1)),
         next_table=partial(next, count(1)),
-        script_json=_script_json,
     )
     return (html.rstrip() + "\n").encode()
 
@@ -198,12 +198,6 @@ def _source(name: str) -> str:
         return (PAGE_TEMPLATES / name).read_text("utf-8")
     licence, code = ((PAGE_TEMPLATES / one).read_text("utf-8") for one in LIBRARY)
     return f"/*\n{licence.strip()}\n*/\n{code}"
-
-
-def _script_json(value: Any) -> str:
-    """Return JSON for a <script> element; `<` is escaped, because `</script` in a text would end it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def data_url(picture: bytes) -> str:
