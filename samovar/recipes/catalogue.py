@@ -128,10 +128,6 @@ class Catalogue:
         """Return what a host needs after a setting changes: none (the default), interface-reset or reboot."""
         return self.header("setting", name, os).change if name in self.names("setting", os) else "none"
 
-    def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        """Return the time in seconds of which durations must be multiples; None if any is accepted."""
-        return self.header(kind, name, os).duration_step_s
-
 
 def digest_recipe_files(files: Iterable[Path], folders: Sequence[Path]) -> Mapping[str, str]:
     """Return the SHA-256, cut to 16 digits, of recipe files and of all files that they include, by name.

@@ -80,7 +80,8 @@ def _radios(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
 def _durations_between_steps(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
     """Yield the flow durations that are not whole multiples of the time step of the flow's generator."""
     for flow in resolved.flows:
-        step_s = catalogue.duration_step_s("generator", flow.generator, resolved.hosts[flow.from_host].system)
+        system = resolved.hosts[flow.from_host].system
+        step_s = catalogue.header("generator", flow.generator, system).duration_step_s
         if step_s and flow.duration_s is not None and not _is_whole(flow.duration_s, step_s):
             lasts, step = format_duration(round(flow.duration_s, 9)), format_duration(step_s)
             what = f"flow {flow.group} lasts {lasts}, but {flow.generator} counts in steps of {step}"

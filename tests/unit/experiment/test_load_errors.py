@@ -123,9 +123,6 @@ class Recipes:
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
         return self.KNOWN.get((kind, os), {}).get(name)
 
-    def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        return 1.0 if name == "iperf3" else None
-
     def transport(self, generator: str, os: str) -> str:
         return "udp" if generator == "ping" else "tcp"
 
