@@ -20,6 +20,8 @@ MOST_VALUES = 20_000
 """The largest number of characters and values together that one value may contain, in texts and in nested
 lists and dictionaries."""
 MOST_STATEMENTS = 20_000
+MOST_ELEMENTS = 1_000
+"""The largest number of elements that a comprehension computes."""
 MOST_FILES = 20
 LARGEST_NUMBER = 10**18
 
@@ -251,11 +253,11 @@ def _evaluate(node: ast.expr, names: Mapping[str, Value]) -> Value:
             return {inner(key): inner(one) for key, one in zip(keys, values, strict=True) if key is not None}
         case ast.Subscript(value, index):
             return inner(value)[inner(index)]
-    return _computed(node, inner)
+    return _computed(node, inner, names)
 
 
-def _computed(node: ast.expr, inner: Callable[[ast.expr], Value]) -> Value:
-    """Return the value of an operator or a call."""
+def _computed(node: ast.expr, inner: Callable[[ast.expr], Value], names: Mapping[str, Value]) -> Value:
+    """Return the value of an operator, a call or a comprehension."""
     match node:
         case ast.BinOp(left, op, right) if type(op) in OPERATORS:
             return OPERATORS[type(op)](inner(left), inner(right))
@@ -267,6 +269,19 @@ def _computed(node: ast.expr, inner: Callable[[ast.expr], Value]) -> Value:
             return FUNCTIONS[function](*map(inner, arguments))
         case ast.Call(ast.Attribute(text, "join"), [several], []):
             return str(inner(text)).join(_listed(inner(several)))
+        case ast.ListComp(element, [loop]) | ast.GeneratorExp(element, [loop]):
+            return _each(element, loop, names)
         case ast.Call(called):
             raise UnreadableError(f"{ast.unparse(called)[:60]}() would have to be executed")
     raise UnreadableError("would have to be executed")
+
+
+def _each(element: ast.expr, loop: ast.comprehension, names: Mapping[str, Value]) -> list[Value]:
+    """Return the list of a comprehension with one loop and no condition."""
+    nested = any(isinstance(one, ast.ListComp | ast.GeneratorExp) for one in ast.walk(element))
+    if not isinstance(loop.target, ast.Name) or loop.ifs or nested:
+        raise UnreadableError("would have to be executed")
+    several = _listed(evaluate(loop.iter, names))
+    if len(several) > MOST_ELEMENTS:
+        raise UnreadableError(f"has more than {MOST_ELEMENTS} elements")
+    return [evaluate(element, {**names, loop.target.id: one}) for one in several]

@@ -341,6 +341,22 @@ def test_parts_of_a_configuration_are_read_from_its_folder_only(
     assert "not one of at most" in capsys.readouterr().out
 
 
+def test_comprehensions_are_evaluated_as_in_the_examples_of_teacup(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = (
+        "SIZES = [100, 200]\nTPCONF_sizes_str = ','.join(\n    str(x) for x in SIZES)\n"
+        "TPCONF_buffer_sizes = [2 * x for x in SIZES]\n"
+        "TPCONF_variable_defaults['V_sizes'] = TPCONF_sizes_str\n"
+        "TPCONF_parameter_list['bs'] = (['V_bsize'], ['bs'], TPCONF_buffer_sizes, {})\n"
+        "TPCONF_vary_parameters = ['bs']\n"
+    )
+    assert import_text(project, small(more=more)) == 0
+    assert "to check" not in capsys.readouterr().out
+    paths = [trial.resolved.path for trial in planned(project).trials]
+    assert [path and path.down.buffer_packets for path in paths] == [200, 400]
+
+
 HOSTILE = {
     "call": "__import__('os').system('touch {}')",
     "assigned": "TPCONF_x = __import__('os').system('touch {}')",
@@ -378,6 +394,7 @@ LARGE = {
     "power": "x = 9 ** 9 ** 9 ** 9",
     "number": "x = 10**18 * 10**18\ny = 999999999999999999 * 999999999999999999",
     "cycle": "x = [1]\nx.append(x)\nx[0] = x\nTPCONF_hosts = x",
+    "comprehension": "x = [[i for i in range(9999)] for j in range(9999)]\ny = [[i] * 9 for i in range(9999)]",
     "levels": "TPCONF_parameter_list['m'] = (['V_delay'], ['m'], range(1001), {})\nTPCONF_vary_parameters = ['m']",
 }
 
