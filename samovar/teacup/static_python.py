@@ -10,6 +10,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,12 @@ class _Reader:
 
     def _statement(self, statement: ast.stmt, file: str) -> None:
         match statement:
+            case ast.Assign([ast.Name(name)], ast.Dict(keys, values)) if None not in keys:
+                try:
+                    self.module.values[name] = self._value(statement.value)
+                except UnreadableError:  # leave out only the entries that cannot be read
+                    self.module.values[name] = {}
+                    self._run([*map(partial(_entry, name), keys, values)], file)
             case ast.Assign(targets, value):
                 for target in targets:
                     self._assign(target, self._value(value))
@@ -169,6 +176,11 @@ class _Reader:
             accepted = f"at most {MOST_FILES} files below the configuration's folder"
             raise UnreadableError(f"execfile: not one of {accepted}")
         self.read_file(path)
+
+
+def _entry(name: str, key: ast.expr, value: ast.expr) -> ast.stmt:
+    """Return the statement `name[key] = value`."""
+    return ast.copy_location(ast.Assign([ast.Subscript(ast.Name(name), key)], value), key)
 
 
 def _listed(value: Value) -> list[Value]:

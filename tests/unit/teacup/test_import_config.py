@@ -357,6 +357,19 @@ def test_comprehensions_are_evaluated_as_in_the_examples_of_teacup(
     assert [path and path.down.buffer_packets for path in paths] == [200, 400]
 
 
+def test_an_entry_that_cannot_be_read_leaves_the_other_entries_of_its_dictionary(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = (
+        "TPCONF_variable_defaults = {'V_duration': 20, 'V_test': os.getpid(),\n"
+        "    'V_delay': 40, 'V_rate': '8mbit', 'V_bsize': 100, 'V_aqm': 'pfifo'}\n"
+    )
+    assert import_text(project, small(more=more)) == 0
+    assert "mine.py:12: TPCONF_variable_defaults['V_test']: os.getpid() would" in capsys.readouterr().out
+    run = planned(project).trials[0].resolved
+    assert (run.duration_s, run.path and run.path.down.delay_s) == (20, 0.04)
+
+
 HOSTILE = {
     "call": "__import__('os').system('touch {}')",
     "assigned": "TPCONF_x = __import__('os').system('touch {}')",
