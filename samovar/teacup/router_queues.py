@@ -49,7 +49,11 @@ class BottleneckQueues:
 
 def find_path(config: Configuration) -> BottleneckQueues | None:
     """Return the bottleneck of a configuration: the first router with queues between two of its networks."""
+    found: BottleneckQueues | None = None
     for router, entries in config.queues():
+        if found is not None:
+            config.note("TPCONF_router_queues", f"{router[:40]}: only {found.router} becomes the bottleneck")
+            continue
         path: BottleneckQueues | None = None
         for entry in entries:
             try:
@@ -57,8 +61,8 @@ def find_path(config: Configuration) -> BottleneckQueues | None:
             except (NoCounterpartError, UnreadableError) as error:
                 config.note("TPCONF_router_queues", f"queue {entry.id[:20]}: {error}; it is left out")
         if path is not None and path.queues:
-            return path
-    return None
+            found = path
+    return found
 
 
 def _with_entry(

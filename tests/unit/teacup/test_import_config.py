@@ -313,6 +313,7 @@ def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Pat
         (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
         (small(queues=QUEUE.replace("V_aqm", "'codel', queue_disc_params='target 2ms'") + ", " + BACK.replace("V_aqm", "'codel'")), "path.target: differs between the directions"),
         (small(queues=f"{QUEUE}, {BACK}, ('3', \"source='b', dest='a', delay=20, loss=0.05, attach_to_queue='2'\")"), "queue 3: a class has no upstream loss of its own; the path's applies"),
+        (small(more=f"TPCONF_router += ['gw2']\nTPCONF_host_internal_ip['gw2'] = ['172.16.10.3', '172.16.11.3']\nTPCONF_router_queues = {{'gw': [{QUEUE}], 'gw2': [{BACK}]}}\n"), "TPCONF_router_queues: gw2: only gw becomes the bottleneck"),
         (small(queues=QUEUE.replace("dest='172.16.11.0/24'", "dest='10.0.0.0/8'")), "no interface to each end of the"),
         (small(parameters="'x': (['V_x'], ['x'], [1, 2], {})", varied="'x'"), "changes nothing that could be translated"),
         (small(parameters="'x': (['V_aqm'], ['x'], ['pfifo', 'nosuch'], {})", varied="'x'"), "samovar has no queue discipline nosuch"),
