@@ -170,8 +170,6 @@ def _cc_targets(config: Configuration, senders: set[str]) -> Iterator[Target]:
     """Yield the targets of the senders' congestion controls and of their parameters."""
     hosts = {control: name for control, name in config.names.items() if name in senders}
     own = frozenset({"V_tcp_cc_algo"})
-    if not own <= config.defaults.keys():
-        return
 
     def algorithms(names: Names) -> Any:
         chosen = {name: _algorithm(config, control, names) for control, name in hosts.items()}
@@ -191,11 +189,11 @@ def _cc_targets(config: Configuration, senders: set[str]) -> Iterator[Target]:
 
 
 def _algorithm(config: Configuration, host: str, names: Names) -> str:
-    """Return the congestion control of a host.
+    """Return the congestion control of a host, which TEACUP sets even if no variable chooses it.
 
     The value host<N> means entry N of the host's list in TPCONF_host_TCP_algos.
     """
-    wanted = str(names["V_tcp_cc_algo"])
+    wanted = str(names.get("V_tcp_cc_algo", "default"))
     if listed := re.fullmatch(r"host([0-9]{1,4})", wanted):
         own = dict(config.items("host_TCP_algos")).get(host)
         several = own if isinstance(own, list | tuple) and own else ["default"]

@@ -98,6 +98,14 @@ def test_values_that_move_with_a_variable_are_its_levels(project: Path) -> None:
     assert parameters == {("newreno", "None"), ("cdg", "0.7")}
 
 
+@pytest.mark.parametrize(("system", "cc"), [("Linux", "cubic"), ("FreeBSD", "newreno")])
+def test_without_a_variable_senders_have_the_congestion_control_that_teacup_sets(
+    project: Path, system: str, cc: str
+) -> None:
+    assert import_text(project, small(more=f"TPCONF_host_os = {{'a': '{system}'}}\n")) == 0
+    assert planned(project).trials[0].resolved.hosts["a"].cc == cc
+
+
 def test_a_parameter_of_a_congestion_control_may_be_an_expression(project: Path) -> None:
     parameter = "net.inet.tcp.cc.cdg.beta_delay = V_delay * 2"
     more = f"{CDG}TPCONF_host_TCP_algo_params = {{'a': {{'cdg': ['{parameter}']}}}}\n"
