@@ -22,7 +22,7 @@ UNLIMITED = "1000mbit"
 MOST_PACKETS = {"linux": 1000, "freebsd": 50}
 """The queue size of an entry without one: TEACUP's default for tc, and dummynet's own."""
 PACKET_BYTES, FRAME_BYTES = 600, 1500
-"""Packet sizes with which TEACUP and samovar convert a queue of one BDP to packets; samovar's is the MTU."""
+"""Packet sizes with which TEACUP on Linux, and samovar, convert a BDP to packets; samovar's is the MTU."""
 LEAST_PACKETS, LEAST_BYTES = 1, 2048
 """The smallest queue that TEACUP computes from a BDP."""
 DIRECTIONS = ("down", "up")
@@ -218,7 +218,7 @@ class QueueReader:
                 raise NoCounterpartError(f"{wanted[:40]} is a size in bytes, but {aqm} counts packets")
             return size(wanted)
         times = number(entry.read("queue_size_mult", names, 1))
-        if not in_bytes:
+        if not in_bytes and self.system == "linux":
             times *= FRAME_BYTES / number(entry.read("avg_packet_size", names, PACKET_BYTES))
         up = ".up" if direction == "up" else ""
         rtt = entry.read("rtt", names)

@@ -183,6 +183,14 @@ def test_a_queue_of_a_bandwidth_delay_product_is_a_formula(project: Path, size: 
     assert (path.down.buffer_packets, path.up.buffer_packets) == (packets, packets)
 
 
+def test_a_freebsd_router_has_a_queue_of_one_bandwidth_delay_product(project: Path) -> None:
+    queue = QUEUE.replace("V_bsize", "'bdp'").replace("V_rate", "8000000")
+    assert import_text(project, small(queues=queue, more="TPCONF_host_os = {'gw': 'FreeBSD'}\n")) == 0
+    path = planned(project).trials[0].resolved.path  # 20,000 bytes in packets of 1500 bytes
+    assert path is not None
+    assert path.down.buffer_packets == 13
+
+
 def test_a_bandwidth_delay_product_has_twice_the_delay_of_its_own_queue(project: Path) -> None:
     queue = QUEUE.replace("queue_size=V_bsize", "queue_size='BDP'")
     back = BACK.replace("queue_size=V_bsize", "queue_size='BDP'")
