@@ -118,8 +118,11 @@ class PartExplainer:
         if key in self.known_keys:
             yield from self._explain_one(key)
             return
-        for one in {"factors": self.model.factors, "settings": self.setting_keys}.get(key, ()):
+        group = {"factors": list(self.model.factors), "settings": self.setting_keys}.get(key)
+        for one in group or ():
             yield from self._explain_one(one)
+        if group == []:
+            yield Explanation(self._title(key), ())
         inner = [one.removeprefix(f"{key}.") for one in self.known_keys if one.startswith(f"{key}.")]
         found = tuple((own, one) for own in inner for one in self._explain_one(f"{key}.{own}"))
         if inner:

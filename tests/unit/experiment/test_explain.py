@@ -275,6 +275,13 @@ def test_settings_and_factors_are_explained_one_by_one(folder: Folder) -> None:
     assert folder.lines("parts.two.factors.home") == folder.lines("parts.two.factors")
 
 
+def test_settings_that_no_layer_gives_are_not_set(folder: Folder) -> None:
+    (folder.root / "config.yaml").write_text("{}\n")
+    study = folder.root / "experiments" / "study.yaml"
+    study.write_text(study.read_text().replace("settings:", "# settings:"))
+    assert folder.lines("parts.two.settings") == ["two: settings is not set"]
+
+
 def test_a_value_of_a_trial_is_written_in_full_and_equal_hosts_together(folder: Folder) -> None:
     controller = Controller(folder.root)
     trial = next(
