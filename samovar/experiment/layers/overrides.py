@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from samovar.errors import DefinitionError, Problem, unknown
-from samovar.experiment.keys import SETTINGS, is_free, varied_keys
+from samovar.experiment.keys import SETTINGS, is_free, model_of, varied_keys
 from samovar.experiment.layers import merge
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, map_at, node_at, parse_value
 
@@ -86,7 +86,20 @@ def _refusal(part: str | None, key: str, value: Node, factors: Mapping[str, Map]
         setters = [_setter(own, key, one) for name, own in factors.items() if part in (None, name)]
         if setters and all(setters):
             return f"'{one}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
+        for other in _alternatives(one):
+            setters = [_setter(own, key, other) for name, own in factors.items() if part in (None, name)]
+            if setters and all(setters):
+                why = f"the levels of factor '{setters[0]}' set '{other}' instead"
+                return f"'{one}' would have no effect, because {why}; use --set {setters[0]}=..."
     return None
+
+
+def _alternatives(key: str) -> list[str]:
+    """Return the keys that exclude a key: path.delay for path.rtt."""
+    owner, _, own = key.rpartition(".")
+    model = model_of(owner)
+    groups = [group for group in model.EXCLUSIVE if own in group] if model is not None else []
+    return [f"{owner}.{other}" for group in groups for other in group if other != own]
 
 
 def _setter(factors: Map, key: str, below: str) -> str | None:

@@ -178,6 +178,30 @@ def test_a_direction_is_overridden_if_the_levels_give_only_the_other(folder: Fol
 
 
 @pytest.mark.parametrize(
+    ("factor", "given", "refusal"),
+    [
+        (
+            "path.delay: [{down: 1ms, up: 1ms}, {down: 2ms, up: 2ms}]",
+            "path.rtt=50ms",
+            "'path.rtt' would have no effect, because the levels of factor 'path.delay' set 'path.delay' instead; "
+            "use --set path.delay=...",
+        ),
+        (
+            "large: [{traffic.bulk.size: 1MB}, {traffic.bulk.size: 2MB}]",
+            "traffic.bulk.duration=5s",
+            "the levels of factor 'large' set 'traffic.bulk.size' instead; use --set large=...",
+        ),
+    ],
+)
+def test_a_key_that_levels_of_a_factor_exclude_is_refused(
+    folder: Folder, factor: str, given: str, refusal: str
+) -> None:
+    folder.write(FLAT.replace("cc: [newreno, cubic]", factor))
+    (shown, *_) = folder.shown(given)
+    assert shown.endswith(refusal)
+
+
+@pytest.mark.parametrize(
     ("given", "said", "caret"),
     [
         ("duration=10", "--set duration=10: duration: '10' has no unit; expected a time such as 5ms", 10),
