@@ -14,6 +14,7 @@ from typing import Any
 from samovar.errors import PlanError
 from samovar.experiment import (
     Directional,
+    Distribution,
     Formula,
     PerHost,
     Scope,
@@ -145,7 +146,9 @@ class TreatmentValues:
         try:
             return self._scope.value(amount)
         except UnitError as error:
-            raise self._formula_error(where, str(amount), error) from error
+            amounts = amount.amounts if isinstance(amount, Distribution) else (amount,)
+            formula = next((one for one in amounts if isinstance(one, Formula)), amount)
+            raise self._formula_error(where, str(formula), error) from error
 
     def _formula_error(self, where: str, text: str, error: UnitError) -> TreatmentError:
         message = ", ".join(filter(None, (f"{self.context.name}: {where}: {error}", self.labels())))

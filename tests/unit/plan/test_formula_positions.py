@@ -31,3 +31,16 @@ def test_an_error_in_a_formula_of_the_configuration_has_its_position(tmp_path: P
     options = LoadOptions(config=load_config(file))
     with pytest.raises(DefinitionError, match=r"config\.yaml:1:18: main: rwnd of dst: '3 BDP'"):
         make_plan(resolve_experiment(experiment_of(EXPERIMENT), LAB, options), CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("size", "column", "error"),
+    [
+        ("{exponential: 1 BDP}", 91, "'1 BDP': path.rate"),
+        ("{uniform: [2 * RATE * 1s, 1KB]}", 88, "'2 \\* RATE \\* 1s': path.rate"),
+    ],
+)
+def test_an_error_in_a_formula_of_a_random_value_has_its_position(size: str, column: int, error: str) -> None:
+    traffic = BULK.replace("receiver}", f"receiver, size: {size}}}")
+    with pytest.raises(DefinitionError, match=rf"study\.yaml:4:{column}: main: flow bulk: size: {error}"):
+        make_plan(resolve_experiment(experiment_of(EXPERIMENT.replace(BULK, traffic)), LAB), CATALOGUE)
