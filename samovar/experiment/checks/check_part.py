@@ -142,11 +142,14 @@ def _check_router_path(part: PartToCheck, path: keys.NetworkPath) -> None:
         if not value and part.checked.intact() and f"path.{key}" not in part.setters:
             message = f"path has no {key}; set `{key}` here, or add a factor `path.{key}`"
             part.checked.report(("path",), message, key=True)
-    if not isinstance(path.rate_bps, Directional) and path.rate_bps and "path.rate" not in part.setters:
+    if path.rate_bps and not _has_upstream(path.rate_bps) and "path.rate" not in part.setters:
         for key, queue in (("buffer", path.buffer), ("aqm", path.aqm)):
-            if isinstance(queue, Directional) and queue.up is not None:
-                message = f"path has no rate upstream for this {key}; add rate: {{down: ..., up: ...}}"
+            message = f"path has no rate upstream for this {key}; add rate: {{down: ..., up: ...}}"
+            if _has_upstream(queue):
                 part.checked.report(("path", key), message)
+            for factor in part.setters_of(f"path.{key}"):
+                if any(_has_upstream(level.values.get(f"path.{key}")) for level in factor.levels):
+                    part.checked.report(("factors", factor.name), message)
     if path.loss_burst_packets and not path.loss and "path.loss" not in part.setters:
         part.checked.report(("path", "loss_burst"), "path has loss_burst but no loss; add loss")
     selectors = [(one.flow, one.from_end, one.to_end) for one in path.classes]
@@ -154,6 +157,10 @@ def _check_router_path(part: PartToCheck, path: keys.NetworkPath) -> None:
         if selectors.index(selector) != index:
             message = "another class selects the same packets already; merge the two"
             part.checked.report(("path", "classes", index), message)
+
+
+def _has_upstream(value: object) -> bool:
+    return isinstance(value, Directional) and value.up is not None
 
 
 def _check_device_path(part: PartToCheck, path: keys.NetworkPath) -> None:
