@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,17 @@ def _divide(left: Value, right: Value) -> Value:
     return left // right if whole else left / right  # as Python 2 does
 
 
+def _modulo(left: Value, right: Value) -> Value:
+    """Return the remainder of two numbers, or a text in which values replace `%s` and `%d`."""
+    if not isinstance(left, str):
+        return _of_numbers(operator.mod)(left, right)
+    values = list(right) if isinstance(right, tuple) else [right]
+    pieces = left.replace("%d", "%s").split("%s")
+    if "%" in "".join(pieces) or len(pieces) != len(values) + 1:
+        raise UnreadableError("has a conversion other than %s and %d, or another number of values")
+    return "".join(map("".join, zip_longest(pieces, map(str, values), fillvalue="")))
+
+
 def _range(*ends: int) -> list[int]:
     found = range(*ends)
     if len(found) > MOST_VALUES:
@@ -238,7 +250,7 @@ OPERATORS: Mapping[type[ast.AST], Callable[..., Value]] = {
     ast.Mult: _of_numbers(operator.mul),
     ast.Div: _divide,
     ast.FloorDiv: operator.floordiv,
-    ast.Mod: _of_numbers(operator.mod),
+    ast.Mod: _modulo,
     ast.USub: operator.neg,
 }
 FUNCTIONS: Mapping[str, Callable[..., Value]] = {

@@ -374,6 +374,17 @@ def test_comprehensions_are_evaluated_as_in_the_examples_of_teacup(
     assert [path and path.down.buffer_packets for path in paths] == [200, 400]
 
 
+def test_texts_are_formatted_as_in_python_2(project: Path) -> None:
+    more = (
+        "command = 'tc qdisc add dev %s root netem delay %dms' % ('eth3', 10)\n"
+        "TPCONF_host_init_custom_cmds = {'a': [command, 'echo %s' % command]}\n"
+    )
+    assert import_text(project, small(more=more)) == 0
+    added = "tc qdisc add dev eth3 root netem delay 10ms"
+    run = planned(project).trials[0].resolved.hosts["a"].settings["command"]["run"]
+    assert run == f"{added} && echo {added}"
+
+
 def test_an_entry_that_cannot_be_read_leaves_the_other_entries_of_its_dictionary(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
