@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv4Network
+from itertools import product
 from typing import Any
 
 from samovar.experiment import RecipeCatalogue
@@ -71,11 +72,12 @@ def _with_entry(
     """Add an entry to a path, or to a new path if `path` is None."""
     own = [config.network(f"{address}/24") for address in config.addresses.get(router, [])]
     ends = [config.network(entry.read(name, config.defaults)) for name in ENDS]
-    sides = [next((one for one in own if one.overlaps(end)), None) for end in ends]
-    if sides[0] is None or sides[1] is None or sides[0] == sides[1]:
+    near, far = ([one for one in own if one.overlaps(end)] for end in ends)
+    sides = next(((one, other) for one, other in product(near, far) if one != other), None)
+    if sides is None:
         where = "each end of the queue in TPCONF_host_internal_ip"
         raise NoCounterpartError(f"{router[:40]} has no interface to {where}")
-    path = path or BottleneckQueues(router, (sides[0], sides[1]))
+    path = path or BottleneckQueues(router, sides)
     if set(path.sides) != set(sides):
         raise NoCounterpartError("samovar has one bottleneck, between the networks of the first queue")
     for unknown in entry.arguments.keys() - {*SIZE, *ENDS, *OTHERS}:

@@ -234,6 +234,14 @@ def test_a_class_has_the_delay_of_the_queue_in_a_direction_without_an_entry_of_i
     assert [(one.delay_down_s, one.delay_up_s) for one in path.classes] == [(0.02, 0.01)]
 
 
+def test_an_end_of_a_queue_may_be_every_address(project: Path) -> None:
+    queues = [one.replace("172.16.11.0/24", "0.0.0.0/0") for one in (QUEUE, BACK)]
+    assert import_text(project, small(queues=", ".join(queues))) == 0
+    path = planned(project).trials[0].resolved.path
+    assert path is not None
+    assert (path.down.interface, path.up.interface) == ("eth2", "eth1")
+
+
 def test_the_last_queue_that_matches_in_teacup_is_the_first_class(project: Path) -> None:
     every = "('3', \"source='172.16.10.0/24', dest='172.16.11.0/24', delay=30, attach_to_queue='1'\")"
     one = "('4', \"source='a', dest='b', delay=70, attach_to_queue='1'\")"
