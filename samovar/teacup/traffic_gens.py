@@ -141,7 +141,8 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
     pairs = list(product(senders, _ends(config, entry, kind.receiver)))
     for index, ((sender, sender_port), (receiver, receiver_port)) in enumerate(pairs, 1):
         if receiver == sender:  # TEACUP runs a command at one host, but a flow needs two
-            receiver = next((host for host in config.names if host != sender), sender)
+            others = (host for host in [*config.hosts, *config.routers] if host != sender)
+            receiver = next(others, sender)
         flow: dict[str, Any] = {
             "flow": f"{label}-{index}" if len(pairs) > 1 else label,
             "generator": generator,
