@@ -114,10 +114,11 @@ class EffectiveValues:
     def path(self, path: PathPlan | None, flows: Flows) -> Hashable:
         """Return the effective values of the path.
 
-        If every flow is in a class, the path's own delay and loss have no effect and are left out.
+        If every flow is in a class, the path's own delay and loss have no effect and are left out. Devices
+        outside of labs cannot be configured, so no value of their path has an effect.
         """
         if path is None or path.device is not None:
-            return path and repr(path)
+            return repr(path) if path and path.device and path.device.settable else None
         in_classes = all(class_of(path, flow) for flow in flows)
         down, up = (self._direction(one, path, in_classes) for one in (path.down, path.up))
         return down, up, repr(path.classes)

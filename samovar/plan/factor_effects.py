@@ -180,6 +180,11 @@ class FactorEffects:
     def _reasons_of_path(
         self, tree: Tree, one: PathPlan, other: PathPlan, flows: Sequence[FlowPlan]
     ) -> Iterator[Reason]:
+        if one.device is not None:
+            if one != other:
+                what = f"the adapters of link '{one.link}', which are not in a lab"
+                yield Reason(f"samovar cannot configure {what}")
+            return
         for mine, its in ((one.down, other.down), (one.up, other.up)):
             if (mine.buffer_packets, mine.buffer_bytes) != (its.buffer_packets, its.buffer_bytes):
                 buffer = self.effective.buffer(mine, self.effective.testbed.hosts[one.router].system)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,22 @@ def test_parameters_of_a_device_can_be_explained(folder: Path) -> None:
     study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
     (found,) = explain_key(study, CATALOGUE, "path.flow_control")
     assert [one.text for one in found.values] == ["off", "on", "off"]
+
+
+def test_levels_of_a_device_outside_a_lab_are_reported_as_without_effect(
+    tmp_path: Path, folder: Path
+) -> None:
+    text = (ROOT / "hosts" / "powerline.yaml").read_text()
+    (tmp_path / "powerline.yaml").write_text(re.sub(r"(?m)^lab: .*\n", "", text))
+    (folder / "study.yaml").write_text(
+        TEXT + "factors: {path.buffer: [100packets, 50packets], mtu: [600, 1500]}\n"
+    )
+    warnings = {
+        lab: " ".join(make_plan(load_experiment(folder / "study.yaml", CATALOGUE, file), CATALOGUE).warnings)
+        for lab, file in ((True, ROOT / "hosts" / "powerline.yaml"), (False, tmp_path / "powerline.yaml"))
+    }
+    said = (
+        "factor path.buffer has no effect: 100packets and 50packets give the same trials, as samovar cannot "
+    )
+    assert said + "configure the adapters of link 'powerline', which are not in a lab" in warnings[False]
+    assert "no effect" not in warnings[True]
