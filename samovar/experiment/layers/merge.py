@@ -33,7 +33,7 @@ ALTERNATIVES: Mapping[str, tuple[str, ...]] = {"flow": FLOW_ENDS, "path": Networ
 
 
 def nested_keys(key: str) -> tuple[str, ...]:
-    """Split a dotted key into nested keys; names of flows, loggers and settings keep their dots."""
+    """Split a dotted key into nested keys; names of flows, loggers, classes and settings keep their dots."""
     first, _, rest = key.partition(".")
     if first in LISTED and "." in rest:
         name, _, own = rest.rpartition(".")
@@ -41,6 +41,9 @@ def nested_keys(key: str) -> tuple[str, ...]:
         return (first, label, last, own) if dot and last == "arrivals" else (first, name, own)
     if first in LISTED and rest:
         return (first, rest)
+    if key.startswith("path.classes.") and rest.count(".") > 1:
+        name, _, own = rest.removeprefix("classes.").rpartition(".")
+        return (first, "classes", name, own)
     return tuple(key.split(".")) if first in ("path", "order", "stop", "verdict") else (key,)
 
 
@@ -56,10 +59,11 @@ def nodes_at(node: Node | None, steps: Sequence[str]) -> list[Node]:
 def values_below(node: Node | None, key: str) -> list[Node]:
     """Return all values of a key in a mapping, including overridden values.
 
-    In a list of flows or loggers, the key is a name, and the values are the entries of this name.
+    In a list of flows, loggers or classes, the key is a name, and the values are the entries of this name.
     """
     if isinstance(node, Seq):
-        return [one for one in node if isinstance(one, Map) and key in (one.get("flow"), one.get("logger"))]
+        maps = [one for one in node if isinstance(one, Map)]
+        return [one for one in maps if key in (one.get("flow"), one.get("logger"), one.get("name"))]
     if not isinstance(node, Map):
         return []
     return [*([node[key]] if key in node else []), *node.overridden.get(key, ())]

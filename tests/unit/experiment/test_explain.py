@@ -275,6 +275,17 @@ def test_settings_and_factors_are_explained_one_by_one(folder: Folder) -> None:
     assert folder.lines("parts.two.factors.home") == folder.lines("parts.two.factors")
 
 
+@pytest.mark.parametrize("name", ["far", "net-172.16.10.0"])
+def test_a_class_of_the_path_is_explained_by_its_name(folder: Folder, name: str) -> None:
+    study = folder.root / "experiments" / "study.yaml"
+    study.write_text(
+        "experiment: study\nextends: base\n"
+        f"path: {{classes: [{{name: {name}, from: src, to: dst, rtt: 90ms}}, {{flow: bulk, loss: 1%}}]}}\n"
+    )
+    assert folder.lines(f"parts.one.path.classes.{name}.rtt")[0] == f"one: path.classes.{name}.rtt = 90ms"
+    assert folder.lines("parts.one.path.classes.bulk.loss")[0] == "one: path.classes.bulk.loss = 1%"
+
+
 def test_settings_that_no_layer_gives_are_not_set(folder: Folder) -> None:
     (folder.root / "config.yaml").write_text("{}\n")
     study = folder.root / "experiments" / "study.yaml"
