@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from samovar.atomic_files import sync
 from samovar.campaign.collection.checksums import SUMS, content_of, read_sums, sha256_of
-from samovar.campaign.collection.verify import ARCHIVE, TRACE, verify
+from samovar.campaign.collection.verify import ARCHIVE, TRACE, printable, verify
 from samovar.campaign.journal import JOURNAL, Journal
 from samovar.errors import CampaignError
 from samovar.events import Emit
@@ -101,12 +101,22 @@ def _locked(folder: Path) -> Journal:
 
 
 def _recorded_sums(folder: Path) -> dict[str, str]:
-    """Return the checksum of each trace by its path below the campaign's folder."""
+    """Return the checksum of each trace by its path below the campaign's folder.
+
+    Raises CampaignError if a path leads out of its trial, because restoring the trace would overwrite a file
+    there.
+    """
     found: dict[str, str] = {}
     for file in sorted(folder.glob(f"*/*/{SUMS}")):
         home = file.parent.relative_to(folder)
         found |= {f"{home}/{name}": sha256 for name, sha256 in read_sums(content_of(file)).items()}
-    return {name: sha256 for name, sha256 in found.items() if TRACE.fullmatch(name)}
+    sums = {name: sha256 for name, sha256 in found.items() if TRACE.fullmatch(name)}
+    place = folder.resolve()
+    for parent in {Path(name).parent for name in sums}:
+        if (folder / parent).resolve() != place / parent:  # it has `..` or a symbolic link
+            where = printable(str(parent))
+            raise CampaignError(f"{folder}: {where}, from a {SUMS}, leads out of its trial; nothing was done")
+    return sums
 
 
 def _write(archive: Path, folder: Path, sums: Mapping[str, str], place: Path) -> None:

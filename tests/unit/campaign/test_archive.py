@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import shutil
+import subprocess
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from samovar.campaign.collection import ARCHIVE, archive_traces, restore_traces, sha256_of, verify
+from samovar.campaign.collection import ARCHIVE, SUMS, archive_traces, restore_traces, sha256_of, verify
 from samovar.campaign.collection.checksums import names_in
 from samovar.campaign.folder import ResumePoint, read_plan, read_state
 from samovar.campaign.journal import JOURNAL, Journal
@@ -89,6 +93,30 @@ def test_a_damaged_archive_stays_and_is_reported(campaign: Path, at: int) -> Non
     with pytest.raises(CampaignError, match=r"traces.tar.zst: "):
         restore_traces(campaign)
     assert (campaign / ARCHIVE).exists()
+
+
+def add_to_archive(archive: Path, member: tarfile.TarInfo, data: bytes) -> None:
+    unpacked = subprocess.run(["zstd", "-dc", archive], capture_output=True, check=True).stdout
+    out = io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(unpacked)) as old, tarfile.open(fileobj=out, mode="w") as new:
+        for one in old:
+            new.addfile(one, old.extractfile(one))
+        member.size = len(data)
+        new.addfile(member, io.BytesIO(data))
+    subprocess.run(["zstd", "-qf", "-o", archive], input=out.getvalue(), check=True)
+
+
+@pytest.mark.parametrize("path", ["traces/../../../../profile", "traces/link/profile"])
+def test_an_archive_from_elsewhere_writes_nothing_outside_the_campaign(campaign: Path, path: str) -> None:
+    archive_traces(campaign, silent)
+    trial, data = next(campaign.glob("trials/*/")), b"exec evil"
+    with (trial / SUMS).open("a") as sums:
+        sums.write(f"{hashlib.sha256(data).hexdigest()}  {path}\n")
+    (trial / "traces" / "link").symlink_to(campaign.parent)
+    add_to_archive(campaign / ARCHIVE, tarfile.TarInfo(f"trials/{trial.name}/{path}"), data)
+    with pytest.raises(CampaignError, match=r"SHA256SUMS, leads out of its trial; nothing was done"):
+        restore_traces(campaign)
+    assert [one.name for one in campaign.parent.iterdir()] == [campaign.name]
 
 
 def test_what_cannot_be_archived_keeps_its_traces(campaign: Path) -> None:
