@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from samovar.atomic_files import sync, write_whole
-from samovar.campaign.collection import digests, require_unarchived, sums_digest
+from samovar.campaign.collection import digests, require_unarchived, verify
 from samovar.campaign.folder import (
     PLAN,
     new_folder,
@@ -42,6 +42,7 @@ from samovar.campaign.past_campaigns import campaigns_in
 from samovar.campaign.provenance_json import PROVENANCE, RECIPES
 from samovar.campaign.run import OWN_FILES
 from samovar.errors import CampaignError
+from samovar.events import Emit, silent
 from samovar.plan import Plan, Shard
 
 SHARDS = "shards"
@@ -145,7 +146,7 @@ def latest_shards(experiment: str, results: Path) -> list[Path]:
     )
 
 
-def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) -> Merged:
+def merge_shards(folders: Iterable[Path], results: Path, force: bool = False, emit: Emit = silent) -> Merged:
     """Merge the campaigns of a plan's shards into a new campaign, and return it.
 
     If a campaign with exactly these results exists, it is returned instead. Files of trials are hard links to
@@ -165,11 +166,11 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False) ->
         )
     if not force:
         _require_equal_versions(shards)
-    for one in shards:
-        _require_unchanged(one)
     for known in shards[0].folder.parent.glob(f"*/{SHARDS}/"):
         if _sources(known.parent) == {one.journal_sha256 for one in shards}:
             return Merged(known.parent.resolve(), False, missing)
+    for one in shards:
+        _require_unchanged(one, emit)
     plan = Plan.from_json(shards[0].whole_plan)
     target = new_folder(plan, results)
     if target.exists():
@@ -238,21 +239,13 @@ def _require_equal_versions(shards: Sequence[_ShardCampaign]) -> None:
             )
 
 
-def _require_unchanged(shard: _ShardCampaign) -> None:
-    """Raise CampaignError if the SHA256SUMS of a complete trial is missing or differs from the journal's."""
-    recorded = {
-        str(entry.values["id"]): entry.values.get("sums_sha256")
-        for entry in shard.entries
-        if entry.event == "trial-finished"
-    }
-    for id_ in shard.shard.ids(shard.plan):
-        trial = shard.folder / "trials" / id_
-        known = shard.state.trials.get(id_)
-        is_complete = known is not None and known.status == "completed"
-        if is_complete and sums_digest(trial).get("sums_sha256") != recorded[id_]:
-            raise CampaignError(
-                f"{trial}: missing, or its SHA256SUMS has changed; `fab verify {shard.folder}` lists changes"
-            )
+def _require_unchanged(shard: _ShardCampaign, emit: Emit) -> None:
+    """Raise CampaignError if a file of a trial is missing, or differs from its recorded checksum."""
+    changed = [one for one in verify(shard.folder, emit).findings if one.path.startswith("trials/")]
+    if changed:
+        raise CampaignError(
+            f"{shard.folder}/{changed[0]}; not merged; `fab verify {shard.folder}` lists all changes"
+        )
 
 
 def _sources(folder: Path) -> set[str]:

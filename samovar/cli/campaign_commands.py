@@ -89,7 +89,9 @@ def run(
     if shards:
         options += ["--new"] * new_campaign + ["--force"] * force
         folders = run_shards(controller, request, shards, on or LOCAL, options)
-        return _show_merged(merge_shards(folders, controller.project.results))
+        with event_display(controller) as display:
+            merged = merge_shards(folders, controller.project.results, emit=display)
+        return _show_merged(merged)
     planned = controller.project.plan(request)
     resume = controller.project.resume_point(planned, new_campaign, pick)
     command = " ".join([run_command(planned.plan) + pick.options, *options])
@@ -158,7 +160,9 @@ def merge(controller: Controller, shards: Sequence[str], force: bool) -> int:
         folders = latest_shards(shards[0], project.results)
     else:
         folders = [project.campaign(one) for one in shards]
-    return _show_merged(merge_shards(folders, project.results, force))
+    with event_display(controller) as display:
+        merged = merge_shards(folders, project.results, force, display)
+    return _show_merged(merged)
 
 
 def _show_merged(merged: Merged) -> int:

@@ -280,6 +280,20 @@ def changed_sums(shards: list[Path]) -> None:
         file.write("\n")
 
 
+def truncated_trace(shards: list[Path]) -> None:
+    os.truncate(next(shards[0].glob("trials/*/trace")), 50)
+
+
+def trace_is_a_link(shards: list[Path]) -> None:
+    trace = next(shards[0].glob("trials/*/trace"))
+    trace.unlink()
+    trace.symlink_to("/etc/hostname")
+
+
+def no_trial(shards: list[Path]) -> None:
+    shutil.rmtree(next(shards[0].glob("trials/*/")))
+
+
 def changed_journal(shards: list[Path]) -> None:
     file = shards[0] / JOURNAL
     file.write_bytes(file.read_bytes().replace(b'"attempt": 2', b'"attempt": 3'))
@@ -300,7 +314,13 @@ BAD: list[tuple[Callable[[list[Path]], None], str]] = [
     (other_plan, r"its plan differs from that of .*; must be shards of one plan"),
     (other_version, r"versions differ: samovar: 1.0 in shard 1/2, 2.0 in shard 2/2; must be equal, or use"),
     (other_kernel, r"kernel of lab lab: uml 6.1.1 in shard 1/2, uml 6.2.0 in shard 2/2"),
-    (changed_sums, r"missing, or its SHA256SUMS has changed; `fab verify .*` lists changes"),
+    (
+        changed_sums,
+        r"SHA256SUMS: changed since it was written; not merged; `fab verify .*` lists all changes",
+    ),
+    (truncated_trace, r"trials/.*/trace: changed since it was written; not merged"),
+    (trace_is_a_link, r"trials/.*/trace: is no longer a plain file; not merged"),
+    (no_trial, r"trials/.*/SHA256SUMS: missing; not merged"),
     (changed_journal, r"journal.jsonl:\d+: the lines before it have changed"),
     (no_journal, r"journal.jsonl is missing; must be a campaign that has started"),
     (archived, r"its traces are archived; `fab archive .* --restore` restores them"),
