@@ -84,7 +84,7 @@ def read_head(file: Path) -> Mapping[str, object]:
     """Return the content of a plan.json of any schema version; empty if the file is not a JSON object."""
     try:
         head = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return head if isinstance(head, dict) else {}
 

@@ -16,7 +16,7 @@ from samovar.plan.level_precedence import PartContext, TreatmentError
 from samovar.plan.model import Changes, PlanValue, Trial
 from samovar.plan.order import States, costly_settings, count_changes, nested, ordered
 from samovar.plan.placement import Placement
-from samovar.plan.plan_file import KEYS, json_of_trials, read_trials
+from samovar.plan.plan_file import KEYS, FolderName, json_of_trials, read_trials
 from samovar.plan.resolve import matrix_of, resolve_part
 from samovar.plan.trials import Components, DesignError, Group, Slot, Treatments, Trials, View, ids_of
 from samovar.plan.warnings import warnings_of
@@ -41,11 +41,11 @@ class Head(PlanValue):
     """
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    experiment: str
+    experiment: FolderName
     title: str
     source: str
     description: str
-    profile: str | None
+    profile: FolderName | None
     overrides: Mapping[str, str] = Field(default_factory=dict)
     testbed: str
     shard: str = ""
@@ -119,7 +119,7 @@ class Plan(Head):
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
-        except (ValueError, AttributeError, LookupError) as error:
+        except (ValueError, AttributeError, LookupError, RecursionError) as error:
             raise PlanError(f"plan.json: damaged or incomplete; {EXPECTED}") from error
 
 

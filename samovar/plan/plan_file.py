@@ -12,7 +12,14 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, NonNegativeInt, TypeAdapter, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    NonNegativeInt,
+    StringConstraints,
+    TypeAdapter,
+    model_validator,
+)
 
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, PlanValue, RunPlan
 from samovar.plan.trials import Component, Components, Slot, Treatments, Trials, kind_of
@@ -66,6 +73,8 @@ def _as_columns(values: Any) -> Any:
 
 
 Column = tuple[NonNegativeInt, ...]
+FolderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+"""A name that becomes part of a path. It must not lead out of the results folder."""
 
 
 class _PartJson(PlanValue):
@@ -98,7 +107,7 @@ class _TrialsJson(PlanValue):
 
     values: tuple[Any, ...]
     treatments: tuple[_PartJson, ...]
-    trials: tuple[tuple[str, NonNegativeInt, NonNegativeInt, NonNegativeInt], ...]
+    trials: tuple[tuple[FolderName, NonNegativeInt, NonNegativeInt, NonNegativeInt], ...]
 
 
 def read_trials(tree: Mapping[str, Any]) -> Trials:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -15,6 +16,8 @@ TRIAL_EVENTS = (
     *("trial-started", "phase", "trial-finished", "trial-refused", "trial-reopened"),
     "trial-set-aside",
 )
+SET_ASIDE = re.compile(r"set-aside/[A-Za-z0-9][^/]*")
+"""Folders of trials that were set aside. A merge copies them, so a journal must not name any other folder."""
 TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 
 
@@ -273,7 +276,10 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
             trial = replace(trial, status="interrupted", reasons=reasons, earlier=trial.last_result)
         case "trial-set-aside":
             status: TrialStatus = "interrupted" if trial.status == "in flight" else trial.status
-            trial = replace(trial, status=status, set_aside=(*trial.set_aside, str(values["folder"])))
+            folder = str(values["folder"])
+            if not SET_ASIDE.fullmatch(folder):
+                raise ValueError(f"folder {folder!r}")
+            trial = replace(trial, status=status, set_aside=(*trial.set_aside, folder))
     state.trials[id_] = trial
 
 

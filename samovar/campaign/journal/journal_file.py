@@ -197,5 +197,5 @@ def _entry(line: bytes) -> Entry | None:
     try:
         record = json.loads(line)
         return Entry(float(record.pop("t_s")), str(record.pop("event")), record)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

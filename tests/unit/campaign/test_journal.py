@@ -121,7 +121,11 @@ def test_each_torn_record_is_kept_under_a_number_of_its_own(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"nonsense", b"[]", b'{"event": "phase"}', b'{"t_s": "x", "event": "phase"}', b"", b"\xff\xfe"]
+    "line",
+    [
+        *(b"nonsense", b"[]", b'{"event": "phase"}', b'{"t_s": "x", "event": "phase"}', b"", b"\xff\xfe"),
+        b"[" * 100_000,
+    ],
 )
 def test_a_corrupt_line_in_the_middle_is_named(file: Path, line: bytes) -> None:
     file.write_bytes(BEGUN.line() + line + b"\n" + STARTED.line())
@@ -262,6 +266,8 @@ def test_events_of_a_later_version_are_ignored() -> None:
         (Entry(1.0, "trial-started", {"id": "a"}), "attempt"),
         (Entry(1.0, "trial-finished", {"id": "a", "outcome": "splendid"}), "splendid"),
         (Entry(1.0, "state-restored", {"id": "a"}), "host"),
+        (Entry(1.0, "trial-set-aside", {"id": "a", "folder": "set-aside/../../x"}), "set-aside/../../x"),
+        (Entry(1.0, "trial-set-aside", {"id": "a", "folder": "/etc"}), "/etc"),
     ],
 )
 def test_an_event_without_its_values_is_named_by_line(entry: Entry, said: str) -> None:

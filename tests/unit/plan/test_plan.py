@@ -1,5 +1,6 @@
 """Plans: the same input gives the same bytes, and every trial is complete."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -85,12 +86,27 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
             "plan.json: seed: input should be a valid integer, unable to parse string as an integer; "
             "expected a plan written by samovar",
         ),
+        (b"{", b"[" * 100_000, "plan.json: damaged or incomplete; expected a plan written by samovar"),
     ],
 )
 def test_a_file_that_is_not_a_plan_of_this_schema_is_refused(old: bytes, new: bytes, message: str) -> None:
     with pytest.raises(PlanError) as caught:
         Plan.from_json(planned().to_json().replace(old, new, 1))
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        (rb'"experiment": "[^"]+"', b'"experiment": "../../x"'),
+        (rb'"profile": null', b'"profile": "../x"'),
+        (rb'\n\["[^"]+",', b'\n["../../x",'),
+        (rb'\n\["[^"]+",', b'\n["/etc",'),
+    ],
+)
+def test_a_name_in_plan_json_cannot_lead_out_of_the_results(pattern: bytes, name: bytes) -> None:
+    with pytest.raises(PlanError, match="string should match pattern"):
+        Plan.from_json(re.sub(pattern, name, planned().to_json(), count=1))
 
 
 def test_the_report_is_planned_with_the_trials_that_it_states() -> None:
