@@ -39,7 +39,6 @@ MOST_FAILURES = 40
 """At most this many failed trials are listed after a run."""
 FEW_TRIALS, FEW_REASONS, MOST_FINDINGS = 10, 5, 1000
 SHOWN_BY_ALL = " (--all shows them)"
-ENDS = ("campaign-finished", "campaign-interrupted")
 ASSUMED_OVERHEAD_S = MeasuredTimes().overhead.seconds
 """The overhead in seconds that is assumed for each trial until the overhead of one has been measured."""
 
@@ -181,7 +180,7 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
     yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed} in {status.folder}"
     yield from override_lines(plan)
     if state.last_event:
-        killed = "" if state.last_event in ENDS else ": the controller was killed"
+        killed = "" if state.ended else ": the controller was killed"
         activity = "running" if status.is_running else f"not running{killed}"
         yield f"{activity}; last event {state.last_event}, {clock(status.now_s - state.t_last_s)} ago"
     else:

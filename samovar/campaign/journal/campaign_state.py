@@ -12,6 +12,7 @@ from samovar.errors import CampaignError
 from samovar.units import counted
 
 STARTS = ("campaign-started", "campaign-resumed")
+ENDS = ("campaign-finished", "campaign-interrupted")
 TRIAL_EVENTS = (
     *("trial-started", "phase", "trial-finished", "trial-refused", "trial-reopened"),
     "trial-set-aside",
@@ -95,13 +96,13 @@ class CampaignState:
     `unrestored` maps each changed host to its saved states, oldest first. These states are restored newest
     first; the oldest one is from before any trial. `blocked` maps trials to the reasons why no testbed could
     run them at the last preflight. `quarantined` maps hosts to the reason why the last run stopped using
-    them. `probation` has hosts that an earlier run quarantined and on which no trial has completed since.
-    `stopped` is the reason why the last run ended early. `idle` has the testbeds that have no trial left to
-    run. `picks` describes the parts of the plan to which runs were limited, and `picked` has the trials of
-    these parts; both are empty after a run of the whole plan. `nodes` has the computers on which controllers
-    ran, each with its kernel and the version of samovar; `node` is the computer of the last run.
-    `kernel_changes` has the hosts whose kernels changed between runs. If several testbeds share the campaign,
-    hosts are named HOST@TESTBED.
+    them. `ended` is True if the last run recorded its end, so that it was not killed. `probation` has hosts
+    that an earlier run quarantined and on which no trial has completed since. `stopped` is the reason why the
+    last run ended early. `idle` has the testbeds that have no trial left to run. `picks` describes the parts
+    of the plan to which runs were limited, and `picked` has the trials of these parts; both are empty after a
+    run of the whole plan. `nodes` has the computers on which controllers ran, each with its kernel and the
+    version of samovar; `node` is the computer of the last run. `kernel_changes` has the hosts whose kernels
+    changed between runs. If several testbeds share the campaign, hosts are named HOST@TESTBED.
     """
 
     trials: dict[str, TrialState] = field(default_factory=dict)
@@ -112,6 +113,7 @@ class CampaignState:
     blocked: dict[str, tuple[str, ...]] = field(default_factory=dict)
     quarantined: dict[str, str] = field(default_factory=dict)
     probation: frozenset[str] = frozenset()
+    ended: bool = False
     stopped: str = ""
     idle: frozenset[str] = frozenset()
     picks: tuple[str, ...] = ()
@@ -199,6 +201,9 @@ def _apply_campaign_event(state: CampaignState, entry: Entry) -> None:
             state.node = str(values.get("node") or "")
             state.probation |= state.quarantined.keys()
             state.blocked, state.quarantined, state.idle, state.stopped = {}, {}, frozenset(), ""
+            state.ended = False
+        case event if event in ENDS:
+            state.ended = True
         case "campaign-stopped":
             state.stopped = str(values.get("reason", ""))
         case "testbed-idle":

@@ -115,6 +115,16 @@ def test_the_status_of_a_killed_campaign_has_the_command_that_resumes_it() -> No
     assert lines[-1] == f"to run the missing trials: fab run {PLAN.experiment} --testbed lab"
 
 
+@pytest.mark.parametrize("end", ["campaign-finished", "campaign-interrupted"])
+def test_a_campaign_whose_hosts_were_restored_after_its_end_was_not_killed(end: str) -> None:
+    restored = Entry(127.0, "state-restored", {"id": IDS[3], "host": "src"})
+    entries = [*JOURNALED, Entry(127.0, end, {"completed": 2, "failed": []}), restored]
+    ended = list(status_lines(status(False, entries), 60))
+    assert ended[1] == "not running; last event state-restored, 0:03 ago"
+    resumed = [*entries, Entry(127.0, "campaign-resumed", {"trials": 12})]
+    assert "the controller was killed" in list(status_lines(status(False, resumed), 60))[1]
+
+
 def test_the_status_of_all_trials_has_a_row_per_trial() -> None:
     lines = list(status_lines(status(True), 60, every_trial=True))
     row = lines.index("✗  cubic-40KB-r1-abc123     failed   2.0 s overhead")
