@@ -166,16 +166,17 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False, em
         )
     if not force:
         _require_equal_versions(shards)
-    for known in shards[0].folder.parent.glob(f"*/{SHARDS}/"):
+    plan = Plan.from_json(shards[0].whole_plan)
+    target = new_folder(plan, results)
+    for known in target.parent.glob(f"*/{SHARDS}/"):
         if _sources(known.parent) == {one.journal_sha256 for one in shards}:
             return Merged(known.parent.resolve(), False, missing)
     for one in shards:
         _require_unchanged(one, emit)
-    plan = Plan.from_json(shards[0].whole_plan)
-    target = new_folder(plan, results)
     if target.exists():
         raise CampaignError(f"{target}: was created just now by another process; run the command again")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".merging-", dir=target.parent) as place:
             folder = Path(place) / target.name
             _write_campaign(folder, plan, shards)

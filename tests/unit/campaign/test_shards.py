@@ -216,6 +216,15 @@ def test_shards_that_were_merged_before_give_the_same_campaign(shards: list[Path
     assert second.folder == first.folder
 
 
+def test_shards_outside_the_results_folder_are_merged_into_it_once(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    results = tmp_path / "project" / "results"
+    first = merge_shards(shards, results)
+    assert first.folder.parent == results / "x"
+    assert merge_shards(shards, results) == Merged(first.folder, False)
+
+
 def test_the_unfinished_trials_of_a_killed_shard_are_left_to_run(tmp_path: Path) -> None:
     whole, killed = run_shard(tmp_path, "1/2"), run_shard(tmp_path, "2/2", node="n2", trials=4)
     before = {file: file.stat().st_mtime_ns for file in killed.rglob("*")}
