@@ -31,12 +31,12 @@ from samovar.campaign.journal import (
     TRIAL_EVENTS,
     CampaignState,
     Entry,
-    Journal,
     failed_checksums,
     fold,
     is_open,
     journal_bytes,
     read_journal,
+    require_not_running,
 )
 from samovar.campaign.past_campaigns import campaigns_in
 from samovar.campaign.provenance_json import PROVENANCE, RECIPES
@@ -197,7 +197,7 @@ def _read_shard(folder: Path) -> _ShardCampaign:
     if not file.is_file():
         raise CampaignError(f"{folder}: journal.jsonl is missing; must be a campaign that has started")
     require_unarchived(folder)
-    Journal(file).close()  # raises CampaignError if a controller is running the campaign
+    require_not_running(file)
     data = file.read_bytes()
     if changed := next(failed_checksums(data), None):
         raise CampaignError(f"{file}:{changed}: the lines before it have changed since they were written")
@@ -250,8 +250,11 @@ def _require_unchanged(shard: _ShardCampaign, emit: Emit) -> None:
 
 
 def _sources(folder: Path) -> set[str]:
-    """Return the checksums of the journals from which a campaign was merged."""
-    entries = read_journal(folder / JOURNAL)
+    """Return the checksums of the journals from which a campaign was merged; none if it cannot be read."""
+    try:
+        entries = read_journal(folder / JOURNAL)
+    except CampaignError:
+        return set()
     return {str(one.values["journal_sha256"]) for one in entries if one.event == "shard-merged"}
 
 

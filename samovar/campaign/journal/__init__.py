@@ -14,3 +14,4 @@ from samovar.campaign.journal.journal_file import failed_checksums as failed_che
 from samovar.campaign.journal.journal_file import holder as holder
 from samovar.campaign.journal.journal_file import journal_bytes as journal_bytes
 from samovar.campaign.journal.journal_file import read_journal as read_journal
+from samovar.campaign.journal.journal_file import require_not_running as require_not_running

@@ -17,6 +17,7 @@ from samovar.atomic_files import sync, write_whole
 from samovar.errors import CampaignError
 
 JOURNAL = "journal.jsonl"
+LOCKED = "another controller is running this campaign"
 CHECKSUMMED = frozenset({"trial-finished", "files-recorded", "campaign-finished", "campaign-interrupted"})
 """Events with a value `before`, which is the SHA-256 of all bytes of the journal before the event's line."""
 
@@ -63,6 +64,20 @@ def holder(file: Path) -> int | None:
     return next((int(one[4]) for one in words if len(one) > 5 and (one[1], one[5]) == ("FLOCK", inode)), None)
 
 
+def require_not_running(file: Path) -> None:
+    """Raise CampaignError if a controller has locked a journal. The journal may be on a read-only disk."""
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise CampaignError(f"{file}: cannot be opened: {error.strerror}") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise CampaignError(f"{file}: {LOCKED}") from error
+    finally:
+        os.close(fd)
+
+
 def failed_checksums(data: bytes) -> Iterator[int]:
     """Yield the number, from 1, of each line whose `before` is not the SHA-256 of all earlier lines."""
     digest = hashlib.sha256()
@@ -105,7 +120,7 @@ class Journal:
             self._entries = self._repair()
         except BlockingIOError as error:
             os.close(self._fd)
-            raise CampaignError(f"{file}: another controller is running this campaign") from error
+            raise CampaignError(f"{file}: {LOCKED}") from error
         except BaseException:
             os.close(self._fd)
             raise

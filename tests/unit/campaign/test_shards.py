@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -223,6 +224,31 @@ def test_shards_outside_the_results_folder_are_merged_into_it_once(
     first = merge_shards(shards, results)
     assert first.folder.parent == results / "x"
     assert merge_shards(shards, results) == Merged(first.folder, False)
+
+
+def test_a_merge_neither_changes_nor_writes_to_a_shard_whose_journal_is_truncated(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (shards[0] / JOURNAL).open("ab") as journal:
+        journal.write(b'{"t_s": 1')
+    before = {file: file.stat().st_mtime_ns for file in shards[0].rglob("*")}
+    real_open = os.open
+
+    def open_on_read_only_disk(path: os.PathLike[str], flags: int, *mode: int, **more: int) -> int:
+        if Path(path).is_relative_to(shards[0]) and flags & (os.O_WRONLY | os.O_RDWR):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return real_open(path, flags, *mode, **more)
+
+    monkeypatch.setattr(os, "open", open_on_read_only_disk)
+    assert merge_shards(shards, tmp_path / "other").is_new
+    assert {file: file.stat().st_mtime_ns for file in shards[0].rglob("*")} == before
+
+
+def test_a_damaged_merged_campaign_does_not_stop_a_merge(shards: list[Path], tmp_path: Path) -> None:
+    damaged = tmp_path / "x" / "full-20260101-000000"
+    (damaged / "shards").mkdir(parents=True)
+    (damaged / JOURNAL).write_text("not an event\nnot an event\n")
+    assert merged(shards).is_new
 
 
 def test_the_unfinished_trials_of_a_killed_shard_are_left_to_run(tmp_path: Path) -> None:
