@@ -182,7 +182,7 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
     if state.last_event:
         killed = "" if state.ended else ": the controller was killed"
         activity = "running" if status.is_running else f"not running{killed}"
-        yield f"{activity}; last event {state.last_event}, {clock(status.now_s - state.t_last_s)} ago"
+        yield f"{activity}; last event {state.last_event}, {_ago(status.now_s - state.t_last_s)}"
     else:
         yield "not started"
     yield ""
@@ -191,13 +191,18 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
     for trial in state.with_status("in flight"):
         phase = f"phase {list(trial.phases)[-1]} done" if trial.phases else "no phase done yet"
         word = "running" if status.is_running else "cut off"
-        started = f"started {clock(status.now_s - trial.t_start_s)} ago"
+        started = f"started {_ago(status.now_s - trial.t_start_s)}"
         yield f"» {trial.id}{place_text(trial.testbed)}: {word}, {started}, {phase}"
     yield from [""] if every_trial else []
     yield from (_every_trial_lines if every_trial else _not_valid_lines)(state, states)
     yield from (f"✗ {host}: quarantined: {why}" for host, why in state.quarantined.items())
     yield ""
     yield from _count_lines(status)
+
+
+def _ago(seconds: float) -> str:
+    """Return a time in the past as text. It is in the future if the clock of the controller was ahead."""
+    return f"{clock(seconds)} ago" if seconds >= 0 else f"{clock(-seconds)} ahead of this computer's clock"
 
 
 def _not_valid_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:

@@ -125,6 +125,14 @@ def test_a_campaign_whose_hosts_were_restored_after_its_end_was_not_killed(end: 
     assert "the controller was killed" in list(status_lines(status(False, resumed), 60))[1]
 
 
+def test_the_status_says_if_the_clock_of_the_controller_is_ahead() -> None:
+    begun = Entry(133.0, "trial-started", {"id": IDS[4], "attempt": 1})
+    lines = list(status_lines(status(True, [*JOURNALED, begun]), 60))
+    ahead = "0:03 ahead of this computer's clock"
+    assert lines[1] == f"running; last event trial-started, {ahead}"
+    assert f"» {IDS[4]}: running, started {ahead}, no phase done yet" in lines
+
+
 def test_the_status_of_all_trials_has_a_row_per_trial() -> None:
     lines = list(status_lines(status(True), 60, every_trial=True))
     row = lines.index("✗  cubic-40KB-r1-abc123     failed   2.0 s overhead")
