@@ -264,7 +264,7 @@ applications_of <- function(manifest, traces) {
   subjects <- lapply(stats::setNames(nm = unique(labels)), \(label) {
     members <- flows[labels == label]
     read <- application_logs[[members[[1]]$generator]]
-    list2env(list(flow = members[[1]], label = label, logs = lapply(members, \(f) read(traces, f)), t_start_s = traces$t_start_s))
+    list2env(list(flow = members[[1]], label = label, logs = lapply(members, \(f) read(traces, f)), t_start_s = traces$t_start_s, traces = traces))
   })
   Filter(\(x) !any(vapply(x$logs, is.null, TRUE)), subjects)
 }
@@ -283,7 +283,7 @@ application_logs <- list(http = client_log, dash = client_log, incast = client_l
 
 # The samples of an application: a table for each series in outputs.yaml, by name, with `t_s` (since the start of traffic, on the clock of the log) and `value`.
 application_samples <- function(x) {
-  samples <- \(log, value) data.table(t_s = (attr(log, "epoch_s") - x$t_start_s) + log$t_ns / 1e9, value = value)
+  samples <- \(log, value, host = x$flow$to) data.table(t_s = seconds_since(log, start_on(x$traces, host)), value = value)
   finished <- \(log) keep_epoch(log[finished == TRUE], log)
   found <- switch(x$flow$generator,
     http = {
@@ -304,7 +304,7 @@ application_samples <- function(x) {
     {
       both <- x$logs[[1]]
       delays <- message_delays(both$there, both$back)
-      list("message-delay" = samples(both$there, delays$there), "message-delay-back" = samples(both$back, delays$back))
+      list("message-delay" = samples(both$there, delays$there), "message-delay-back" = samples(both$back, delays$back, x$flow$from))
     }
   )
   lapply(found, from_source, paste("generator", x$flow$generator))

@@ -234,7 +234,7 @@ device_of_flow <- function(flow, ref, mon, name, traces, manifest, offset) {
   found <- if (!is.null(ref) && !is.null(mon)) {
     buffer_by_pause(ref, mon, name, offset %||% assumed_offset(mon), frames, manifest$resolved$mtu_bytes)
   }
-  since <- \(t_ns) t_ns / 1e9 + attr(frames, "epoch_s") - traces$t_start_s
+  since <- \(t_ns) t_ns / 1e9 + (attr(frames, "epoch_s") - start_on(traces, flow$from))
   pauses <- episodes[, .(episode, first_s = since(first_ns), last_s = since(last_ns), frames, drop_s = since(drop_ns), drops, pause_to_drop_s)]
   list(metrics = c(metrics, pause_metrics(episodes, found, offset, manifest$resolved$mtu_bytes)), pauses = pauses, frames_s = since(frames$t_ns))
 }

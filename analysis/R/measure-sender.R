@@ -17,7 +17,7 @@ tcp_samples <- function(flow, traces) {
     path <- traces$path(logger, flow$from)
     samples <- if (length(path) > 0) sender_sources[[logger]](path[1], flow, \(x) traces$within(x, flow$from))
     if (is.null(samples) || nrow(samples) == 0) next
-    set(samples, NULL, c("t_s", "source"), list(seconds_since(samples, traces$t_start_s), logger))
+    set(samples, NULL, c("t_s", "source"), list(seconds_since(samples, start_on(traces, flow$from)), logger))
     return(samples)
   }
   NULL
@@ -268,7 +268,7 @@ limit_shares <- function(limits) {
 limits_of_flow <- function(flow, sender, ref, name, rtt, traces, manifest) {
   if (is.null(sender) || nrow(sender) < 2) return(NULL)
   offered <- if (!is.null(ref)) advertised_window(ref, name)
-  if (!is.null(offered)) set(offered, NULL, "t_s", seconds_since(offered, traces$t_start_s))
+  if (!is.null(offered)) set(offered, NULL, "t_s", seconds_since(offered, start_on(traces, flow$from)))
   segment_bytes <- manifest$resolved$mtu_bytes - tcp_header_bytes
   sharing <- sum(vapply(manifest$resolved$flows, \(f) identical(is_down(f, manifest), is_down(flow, manifest)), TRUE))
   way <- if (is_down(flow, manifest)) "down" else "up"

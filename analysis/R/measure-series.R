@@ -91,7 +91,7 @@ subject_of_flow <- function(flow, traces, manifest) {
   # Only a TCP flow has samples of TCP: those of a UDP flow would be from its generator's control connection, which has the same port.
   tcp <- is.na(name) || protocol_of(mon %||% ref, name) %in% "tcp"
   delayedAssign("sender", if (tcp) tcp_samples(flow, traces), assign.env = x)
-  delayedAssign("rtt", if (is.na(name)) no_rtt else flow_rtt(x$near, x$far, name, traces$t_start_s), assign.env = x)
+  delayedAssign("rtt", if (is.na(name)) no_rtt else flow_rtt(x$near, x$far, name, start_on(traces, flow$from)), assign.env = x)
   delayedAssign("clock", clock_between(traces, flow$from, flow$to), assign.env = x)
   delayedAssign("handshake_ms", if (is.null(ref)) NA_real_ else handshake_rtt(x$near, name), assign.env = x)
   delayedAssign("cycles", flow_cycles(flow, x$sender, x$rtt, mon, x$handshake_ms, manifest), assign.env = x)
@@ -111,8 +111,10 @@ series_frame <- function(traces, manifest, from_s, to_s) {
 }
 
 end_of_trial_s <- function(traces, manifest) {
-  captured <- lapply(names(manifest$resolved$hosts), traces$capture)
-  last_s <- unlist(lapply(captured, \(x) if (!is.null(x) && nrow(x) > 0) max(seconds_since(x, traces$t_start_s), na.rm = TRUE)))
+  last_s <- unlist(lapply(names(manifest$resolved$hosts), \(host) {
+    x <- traces$capture(host)
+    if (!is.null(x) && nrow(x) > 0) max(seconds_since(x, start_on(traces, host)), na.rm = TRUE)
+  }))
   max(last_s, as.double(manifest$resolved$duration_s %||% 0))
 }
 
@@ -162,20 +164,20 @@ series_of_rtt <- function(x) {
 series_of_ack_rtt <- function(x) {
   if (is.null(x$near) || !x$tcp) return(NULL)
   rtt <- data_ack_rtt(x$near, x$name)
-  data.table(t_s = seconds_since(rtt, x$traces$t_start_s), value = rtt$rtt_ms)
+  data.table(t_s = seconds_since(rtt, start_on(x$traces, x$flow$from)), value = rtt$rtt_ms)
 }
 
 series_of_timestamp_rtt <- function(x) {
   if (is.null(x$near) || !x$tcp) return(NULL)
   rtt <- timestamp_rtt(x$near, x$name)
-  data.table(t_s = seconds_since(rtt, x$traces$t_start_s), value = rtt$rtt_ms)
+  data.table(t_s = seconds_since(rtt, start_on(x$traces, x$flow$from)), value = rtt$rtt_ms)
 }
 
 series_of_delay <- function(x) {
   if (is.null(x$near) || is.null(x$far) || is.null(x$clock)) return(NULL)
   delay <- one_way_delay(x$near, x$far, x$name, x$clock)
   forward <- which(delay$direction == "forward")
-  data.table(t_s = seconds_since(delay, x$traces$t_start_s)[forward], value = delay$delay_ms[forward])
+  data.table(t_s = seconds_since(delay, start_on(x$traces, x$flow$from))[forward], value = delay$delay_ms[forward])
 }
 
 # --- Windows and bytes in flight, from a capture or else as TCP reports them
@@ -183,14 +185,14 @@ series_of_delay <- function(x) {
 series_of_flight <- function(x) {
   if (is.null(x$near) || !x$tcp) return(from_tcp_state(x, "flight"))
   flight <- bytes_in_flight(x$near, x$name)
-  data.table(t_s = seconds_since(flight, x$traces$t_start_s), value = flight$flight_bytes / 1e3)
+  data.table(t_s = seconds_since(flight, start_on(x$traces, x$flow$from)), value = flight$flight_bytes / 1e3)
 }
 
 series_of_rwnd <- function(x) {
   capture <- x$near %||% x$far
   if (is.null(capture) || !x$tcp) return(from_tcp_state(x, "send-window"))
   offered <- advertised_window(capture, x$name)
-  data.table(t_s = seconds_since(offered, x$traces$t_start_s), value = offered$window_bytes / 1e3)
+  data.table(t_s = seconds_since(offered, start_on(x$traces, if (is.null(x$near)) x$flow$to else x$flow$from)), value = offered$window_bytes / 1e3)
 }
 
 from_tcp_state <- function(x, name) series_of_sender(x)[[name]]
@@ -206,9 +208,12 @@ series_of_throughput <- function(x) {
   lapply(Filter(\(sizes) !anyNA(sizes), bytes), \(sizes) rate_mbps(x$frame, packets$t_s, sizes))
 }
 
+# Seconds since the start of traffic, of a table that was recorded at the flow's receiver, or at its sender if the receiver has no capture.
+seconds_at_far <- function(recorded, x) seconds_since(recorded, start_on(x$traces, if (is.null(x$far)) x$flow$from else x$flow$to))
+
 packets_out <- function(x, capture) {
   rows <- which(as.character(capture$flow) == x$name)
-  cbind(t_s = seconds_since(capture, x$traces$t_start_s)[rows], as.data.table(capture)[rows])
+  cbind(t_s = seconds_at_far(capture, x)[rows], as.data.table(capture)[rows])
 }
 
 # At the receiver, each byte counts when it arrives for the first time.
@@ -217,7 +222,7 @@ series_of_goodput <- function(x) {
   if (is.null(capture)) return(NULL)
   if (!x$tcp) return(series_of_throughput(x)[["throughput-payload"]])
   data <- data_packets(capture, x$name)
-  rate_mbps(x$frame, seconds_since(data, x$traces$t_start_s), data$new_bytes)
+  rate_mbps(x$frame, seconds_at_far(data, x), data$new_bytes)
 }
 
 # Data packets of a flow in order of time: `t_ns`, `first`, `end`, `payload_bytes` and `new_bytes`, the bytes that were not in the capture before.
@@ -250,20 +255,20 @@ series_of_loss <- function(x) {
   if (length(arrived) == 0) return(NULL)
   # Packets sent after the last packet that arrived may have been in flight when a capture ended.
   sent <- sent[seq_len(max(arrived))]
-  t_s <- seconds_since(x$near, x$traces$t_start_s)[sent$row]
+  t_s <- seconds_since(x$near, start_on(x$traces, x$flow$from))[sent$row]
   lost <- per_window(x$frame, t_s, is.na(sent$other))
   if (is.null(lost)) return(NULL)
   all <- per_window(x$frame, t_s)
   lost[, value := fifelse(all$value > 0, 100 * value / all$value, NA_real_)]
   order <- sent[, number := seq_len(.N)][!is.na(other)][order(x$far$t_ns[other], other)]
   late <- order[number < shift(cummax(number), fill = 0L)]
-  list(loss = lost, reordering = per_window(x$frame, seconds_since(x$near, x$traces$t_start_s)[late$row]))
+  list(loss = lost, reordering = per_window(x$frame, seconds_since(x$near, start_on(x$traces, x$flow$from))[late$row]))
 }
 
 series_of_retransmissions <- function(x) {
   if (!is.null(x$near) && x$tcp) {
     data <- data_packets(x$near, x$name)
-    return(per_window(x$frame, seconds_since(data, x$traces$t_start_s)[data$new_bytes < data$payload_bytes]))
+    return(per_window(x$frame, seconds_since(data, start_on(x$traces, x$flow$from))[data$new_bytes < data$payload_bytes]))
   }
   sender <- x$sender
   # Only TCP_INFO counts retransmissions; the other logs have zeros.
@@ -280,7 +285,7 @@ counted <- function(frame, t_s, counter) {
 series_of_duplicate_acks <- function(x) {
   if (is.null(x$near) || !x$tcp) return(NULL)
   answers <- marked_acks(x$near, x$name)
-  per_window(x$frame, seconds_since(answers, x$traces$t_start_s)[which(answers$duplicate)])
+  per_window(x$frame, seconds_since(answers, start_on(x$traces, x$flow$from))[which(answers$duplicate)])
 }
 
 # Packets that arrive with Congestion Experienced, and acknowledgements that echo it (RFC 3168).
@@ -288,7 +293,7 @@ series_of_marks <- function(x) {
   marked <- if (!is.null(x$far)) packets_out(x, x$far)[bitwAnd(tos, 3L) == 3L]
   back <- if (!is.null(x$near) && x$tcp) which(as.character(x$near$flow) == reverse_flow(x$name) & bitwAnd(x$near$flags, 66L) == 64L)
   list("ecn-marks" = if (!is.null(marked)) per_window(x$frame, marked$t_s),
-       "ecn-echoes" = if (!is.null(back)) per_window(x$frame, seconds_since(x$near, x$traces$t_start_s)[back]))
+       "ecn-echoes" = if (!is.null(back)) per_window(x$frame, seconds_since(x$near, start_on(x$traces, x$flow$from))[back]))
 }
 
 # --- The bottleneck's queue
@@ -322,7 +327,7 @@ series_of_pauses <- function(x) {
 series_of_pause <- function(x) {
   frames <- pause_witness(x$traces, x$host, x$traces$capture(x$host))
   if (is.null(frames)) return(NULL)
-  from_source(per_window(x$frame, seconds_since(frames, x$traces$t_start_s)), attr(frames, "from"))
+  from_source(per_window(x$frame, seconds_since(frames, start_on(x$traces, x$host))), attr(frames, "from"))
 }
 
 # The mean over all CPUs of a host.
@@ -330,7 +335,7 @@ series_of_cpu <- function(x) {
   path <- x$traces$path("cpu", x$host)
   if (length(path) == 0) return(NULL)
   rows <- x$traces$within(read_cpu(path[1]), x$host)
-  rows <- cbind(t_s = seconds_since(rows, x$traces$t_start_s), as.data.table(rows))
+  rows <- cbind(t_s = seconds_since(rows, start_on(x$traces, x$host)), as.data.table(rows))
   counters <- intersect(c("user_s", "nice_s", "system_s", "idle_s", "iowait_s", "irq_s", "softirq_s", "steal_s"), names(rows))
   totals <- rows[, .(whole = sum(unlist(.SD), na.rm = TRUE)), by = t_s, .SDcols = counters]
   handled <- rows[, .(handled = sum(unlist(.SD), na.rm = TRUE)), by = t_s, .SDcols = intersect(c("irq_s", "softirq_s"), counters)]
@@ -342,7 +347,7 @@ series_of_nic <- function(x) {
   path <- x$traces$path("nic", x$host)
   if (length(path) == 0) return(NULL)
   rows <- x$traces$within(read_nic(path[1]), x$host)
-  t_s <- seconds_since(rows, x$traces$t_start_s)
+  t_s <- seconds_since(rows, start_on(x$traces, x$host))
   if (length(t_s) < 2) return(NULL)
   per_second <- \(column) data.table(t_s = t_s[-1], value = pmax(diff(rows[[column]]), 0) / diff(t_s))[value < Inf]
   list("frames-sent" = per_second("tx_packets"), "frames-received" = per_second("rx_packets"))

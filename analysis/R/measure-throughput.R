@@ -314,7 +314,7 @@ ns_since <- function(x, origin_s) {
 }
 
 # Metrics of all flows of a trial together. `sizes` has a row per flow: `down` (TRUE if it comes from a sender of the testbed), `start_s` (planned),
-# `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the receiver's clock `first_s` and `last_s`, the interval in which the bytes were counted.
+# `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the controller's clock `first_s` and `last_s`, the interval in which the bytes were counted.
 metrics_together <- function(trial) {
   sizes <- trial$sizes
   if (is.null(sizes) || nrow(sizes) == 0) return(NULL)
@@ -338,12 +338,13 @@ domination <- function(sizes) {
 # Jain, Chiu, Hawe: A quantitative measure of fairness and discrimination, DEC-TR-301, 1984.
 jain <- function(x) if (length(x) > 1) sum(x)^2 / (length(x) * sum(x^2)) else NA
 
-flow_size <- function(flow, far, name, manifest) {
+# `ahead_s`: see clocks_ahead_s().
+flow_size <- function(flow, far, name, manifest, ahead_s = 0) {
   interval <- rate_interval(far, name, c("ip_bytes", "payload_bytes"), sending_s(flow, manifest))
   # One packet, or packets at one instant, have no rate.
   if (nrow(interval$packets) < 2 || !isTRUE(interval$elapsed_s > 0)) return(NULL)
   ip_bytes <- sum(as.double(interval$packets$ip_bytes))
-  first_s <- attr(far, "epoch_s") + interval$first_ns / 1e9
+  first_s <- attr(far, "epoch_s") + interval$first_ns / 1e9 - ahead_s
   data.table(
     down = is_down(flow, manifest), start_s = as.double(flow$start_s %||% 0), throughput_bps = 8 * ip_bytes / interval$elapsed_s, ip_bytes,
     payload_bytes = sum(as.double(interval$packets$payload_bytes)), first_s = first_s, last_s = first_s + interval$elapsed_s

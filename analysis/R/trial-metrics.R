@@ -42,8 +42,8 @@ ethernet_mtu_bytes <- 1500
 
 # Access to the files of a trial: `path` returns the files that record a quantity of outputs.yaml, or the
 # files of a logger. `log` returns the log of a flow's client or server. Captures are decoded once, on first
-# use; `within` removes rows that were recorded after the trial. `columns` are those of captures, see
-# read_pcap().
+# use; `within` removes rows that were recorded after the trial. `t_start_s` is on the controller's clock, see start_on(). `columns` are those of captures,
+# see read_pcap().
 open_traces <- function(folder, manifest, columns = NULL) {
   at <- file.path(folder, "trials", manifest$id)
   files <- rbindlist(lapply(manifest$files, \(f) {
@@ -52,6 +52,7 @@ open_traces <- function(folder, manifest, columns = NULL) {
   captures <- list()
   list(
     t_start_s = as.double(manifest$t_start_s),
+    ahead_s = clocks_ahead_s(manifest),
     path = \(recorded, of = NULL) {
       wanted <- sources_of(recorded)
       here <- files[files$logger %in% wanted & (is.null(of) | files$host == (of %||% ""))]
@@ -67,6 +68,16 @@ open_traces <- function(folder, manifest, columns = NULL) {
     within = \(x, host) within_trial(x, host, manifest)
   )
 }
+
+# By how many seconds each host's clock is ahead of the controller's. The flows were started by these offsets; like there (samovar/campaign/clocks.py), an
+# offset within its error counts as none. Hosts without generators, and all hosts of early campaigns, have no offset.
+clocks_ahead_s <- function(manifest) {
+  offsets_s <- lapply(manifest$clocks, \(clock) if (abs(clock$offset_s) > clock$error_s) as.double(clock$offset_s) else 0)
+  stats::setNames(offsets_s, vapply(manifest$clocks, \(clock) clock$host, ""))
+}
+
+# The start of traffic, Unix seconds on a host's clock.
+start_on <- function(traces, host) traces$t_start_s + (traces$ahead_s[[host]] %||% 0)
 
 # Rows of a trace up to the end of the trial. Captures and loggers stop after the hosts are restored; by then a queue that was
 # still full may have drained at another rate. The end is on the host's own clock; early campaigns did not record it.
@@ -112,13 +123,13 @@ measure_flow <- function(flow, traces, manifest) {
   x <- subject_of_flow(flow, traces, manifest)
   name <- x$name
   if (is.na(name)) return(list())
-  whole <- traces$capture(flow$to) %||% traces$capture(flow$from)
+  at <- if (is.null(x$far)) flow$from else flow$to
   labelled <- \(rows) if (!is.null(rows) && nrow(rows) > 0) cbind(flow = flow$label, rows)
   list(
     metrics = metric_rows(flow$label, measured_metrics("flow", x)),
-    size = flow_size(flow, x$far %||% x$near, name, manifest), cycles = labelled(x$cycles),
+    size = flow_size(flow, x$far %||% x$near, name, manifest, traces$ahead_s[[at]] %||% 0), cycles = labelled(x$cycles),
     rtt = labelled(if (nrow(x$rtt) > 0) rtt_quantiles(x$rtt$rtt_ms)), sender = labelled(sender_quantiles(x$sender)), jitter = labelled(jitter_quantiles(x$rtt$jitter_ms)),
-    series = flow_series(flow$label, x$sender, x$rtt, whole, name, traces$t_start_s, sending_ends_s(manifest)),
+    series = flow_series(flow$label, x$sender, x$rtt, traces$capture(at), name, start_on(traces, at), sending_ends_s(manifest)),
     pauses = labelled(x$device$pauses), closeup = labelled(closeup_of(x$device, x$sender))
   )
 }
@@ -350,7 +361,7 @@ jitter_quantiles <- function(jitter_ms) {
   rtt_quantiles(known)[, .(share, jitter_ms = rtt_ms)]
 }
 
-# A figure shows series of three clocks (sender, receiver, router) over one axis; no value is computed across them.
+# A figure shows series of three clocks (sender, receiver, router) over one axis, each since the start of traffic on its clock.
 flow_series <- function(label, sender, rtt, far, name, t_start_s, sending_ends_s = Inf) {
   parts <- list(thin_series(rtt$t_s, rtt$rtt_ms, label, "rtt", "ms"))
   values <- values_of_sender(sender)

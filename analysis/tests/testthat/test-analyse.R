@@ -188,6 +188,37 @@ test_that("packets and samples after the end of the trial are left out, by the c
   expect_gt(sampled(whole), 2)
 })
 
+test_that("times count from the start of traffic on the clock of the host that recorded them", {
+  folder <- small_campaign()
+  manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
+  names <- c("throughput", "throughput-total", "goodput", "rtt", "rtt-ack", "rtt-timestamp", "cwnd", "inflight", "rwnd", "loss", "retransmissions", "duplicate-acks", "buffer-method1")
+  measured <- function(manifest) {
+    one <- measure_trial(folder, manifest)
+    c(one[c("metrics", "rtt")], list(series = one$series[flow != ""], others = measure_series(folder, manifest, names, 0.5, 4)))
+  }
+  # The same trial, had the controller's clock been 0.7 s behind those of the hosts.
+  behind <- manifest
+  behind$t_start_s <- manifest$t_start_s - 0.7
+  behind$t_end_s <- manifest$t_end_s - 0.7
+  behind$clocks <- lapply(c("src", "dst"), \(host) list(host = host, offset_s = 0.7, error_s = 0.001))
+  expect_equal(measured(behind), measured(manifest), tolerance = 1e-9)
+  # An offset within its error does not count.
+  behind$clocks <- lapply(c("src", "dst"), \(host) list(host = host, offset_s = 0.7, error_s = 0.8))
+  expect_equal(min(measured(behind)$rtt$rtt_ms), min(measured(manifest)$rtt$rtt_ms))
+  expect_gt(min(measure_trial(folder, behind)$series[quantity == "rtt", t_s]), 0.7)
+})
+
+test_that("link utilisation over receivers with different clocks uses the interval on one clock", {
+  x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
+  flow <- list(from = "a", to = "b", start_s = 0, duration_s = 3)
+  manifest <- list(resolved = list(hosts = list(a = list(role = "sender")), path = list(down = list(rate_bps = 2e6))), t_start_s = 0, t_end_s = 5)
+  size <- \(capture, ahead_s) flow_size(flow, capture, data_flows(x)$flow[1], manifest, ahead_s)
+  later <- copy(x)
+  setattr(later, "epoch_s", attr(x, "epoch_s") + 1)
+  used <- \(other) metrics_together(list(sizes = rbind(size(x, 0), other), manifest = manifest))$link_utilisation_share
+  expect_equal(used(size(later, 1)), used(size(x, 0)))
+})
+
 test_that("a part of a campaign is analysed alone, and the measurements of the other trials stay", {
   folder <- small_campaign()
   quietly(whole <- analyse_campaign(folder, figures = list(), cores = 1L))
