@@ -111,8 +111,8 @@ rate_interval <- function(capture, flow, columns, duration_s = NULL) {
   if (is.null(duration_s)) return(list(packets = packets, elapsed_s = (max(timed_ns) - first_ns) / 1e9, first_ns = first_ns, end_ns = Inf))
   end_ns <- first_ns + duration_s * 1e9
   # A capture that ends sooner does not show that the flow was silent afterwards.
-  covered_ns <- min(end_ns, attr(capture, "last_ns") %||% max(capture$t_ns, na.rm = TRUE))
-  list(packets = packets[t_ns < end_ns], elapsed_s = (covered_ns - first_ns) / 1e9, first_ns = first_ns, end_ns = end_ns)
+  elapsed_s <- (min(end_ns, covered_ns(capture)) - first_ns) / 1e9
+  list(packets = packets[t_ns < end_ns], elapsed_s = elapsed_s, first_ns = first_ns, end_ns = end_ns)
 }
 
 window_frame <- function(capture, width_s, from_s, to_s) {

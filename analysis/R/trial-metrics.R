@@ -62,7 +62,7 @@ open_traces <- function(folder, manifest, columns = NULL) {
     capture = \(of) {
       found <- files$path[files$kind == "capture" & files$host == of]
       if (length(found) == 0) return(NULL)
-      if (is.null(captures[[of]])) captures[[of]] <<- within_trial(read_pcap(found[1], columns), of, manifest)
+      if (is.null(captures[[of]])) captures[[of]] <<- covered_until(within_trial(read_pcap(found[1], columns), of, manifest), of, manifest)
       captures[[of]]
     },
     within = \(x, host) within_trial(x, host, manifest)
@@ -82,10 +82,23 @@ start_on <- function(traces, host) traces$t_start_s + (traces$ahead_s[[host]] %|
 # Rows of a trace up to the end of the trial. Captures and loggers stop after the hosts are restored; by then a queue that was
 # still full may have drained at another rate. The end is on the host's own clock; early campaigns did not record it.
 within_trial <- function(x, host, manifest) {
-  over_s <- unlist(lapply(manifest$ends, \(e) if (identical(e$host, host)) e$over_s))
-  later <- if (length(over_s) > 0) which(seconds_since(x, over_s[1]) >= 0)
+  over_s <- end_on(manifest, host)
+  later <- if (!is.null(over_s)) which(seconds_since(x, over_s) >= 0)
   if (length(later) == 0) x else with_attributes(x[-later], x)
 }
+
+# The end of the trial on a host's own clock; NULL if it was not recorded.
+end_on <- function(manifest, host) unlist(lapply(manifest$ends, \(e) if (identical(e$host, host)) e$over_s))[1]
+
+# Set the attribute `last_ns` of a capture that was read to its end: it covers the trial to the end on its host, even if its last packet is earlier.
+covered_until <- function(capture, host, manifest) {
+  over_s <- end_on(manifest, host)
+  if (is.null(over_s) || isTRUE(attr(capture, "truncated"))) return(capture)
+  setattr(capture, "last_ns", (over_s - attr(capture, "epoch_s")) * 1e9)
+}
+
+# The time until which a capture of a trial shows what was sent, ns since its `epoch_s`.
+covered_ns <- function(capture) attr(capture, "last_ns") %||% max(capture$t_ns, na.rm = TRUE)
 
 # Samples of the bottleneck's queue, with the samples of all queues in attribute `every`; NULL without the queue logger.
 queue_samples <- function(traces) {
@@ -192,13 +205,13 @@ flow_rtt <- function(ref, mon, name, t_start_s) {
 
 no_rtt <- data.table(t_s = double(), rtt_ms = double(), arrival_s = double(), jitter_ms = double())
 
-# The rows of one conversation, so that measures of a flow do not scan the packets of all flows. `last_ns` is the end of the whole capture: the flow was
-# silent from its last packet until then.
+# The rows of one conversation, so that measures of a flow do not scan the packets of all flows. The attribute `last_ns` is the end of the whole capture: the
+# flow was silent from its last packet until then.
 conversation_of <- function(capture, names) {
   if (is.null(capture)) return(NULL)
   at <- which(as.integer(capture$flow) %in% match(names, levels(capture$flow)))
   if (length(at) > nrow(capture) / 2) return(capture)
-  setattr(with_attributes(capture[at], capture), "last_ns", max(capture$t_ns, na.rm = TRUE))
+  setattr(with_attributes(capture[at], capture), "last_ns", covered_ns(capture))
 }
 
 # The flow in the opposite direction. One-way UDP is paired with the largest UDP flow between the same hosts
@@ -378,7 +391,9 @@ rate_series <- function(label, far, name, t_start_s, sending_ends_s = Inf) {
   packets <- far[as.character(far$flow) == name]
   if (nrow(packets) < 2) return(NULL)
   setattr(packets, "epoch_s", attr(far, "epoch_s"))
-  ends_s <- min(max(seconds_since(far, t_start_s), na.rm = TRUE), sending_ends_s)
+  # The windows reach to the planned end of the flows, even if no packet arrives at the end; if a flow ends by its size, to the last packet.
+  last_ns <- if (sending_ends_s < Inf) covered_ns(far) else max(far$t_ns, na.rm = TRUE)
+  ends_s <- min((attr(far, "epoch_s") - t_start_s) + last_ns / 1e9, sending_ends_s)
   width_s <- rate_window_s(ends_s)
   windows <- trial_windows(packets, t_start_s, width_s, to_s = ends_s, flows = name)[partial == FALSE]
   if (nrow(windows) == 0) return(NULL)

@@ -219,6 +219,32 @@ test_that("link utilisation over receivers with different clocks uses the interv
   expect_equal(used(size(later, 1)), used(size(x, 0)))
 })
 
+test_that("a flow that is alone and falls silent is rated over its duration, as the capture goes on until the end of the trial", {
+  folder <- small_campaign()
+  manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
+  flow <- manifest$resolved$flows[[1]]
+  traces <- open_traces(folder, manifest)
+  whole <- traces$capture(flow$to)
+  silent <- with_attributes(whole[seconds_since(whole, manifest$t_start_s) < 3], whole)
+  measured <- function(capture, over_s) {
+    manifest$ends <- lapply(c(flow$from, flow$to), \(host) list(host = host, over_s = over_s))
+    traces$capture <- \(of) if (of == flow$to) covered_until(within_trial(copy(capture), of, manifest), of, manifest)
+    found <- measure_flow(flow, traces, manifest)
+    together <- metrics_together(list(sizes = found$size, manifest = manifest))
+    c(list(throughput = found$series[quantity == "throughput"]), together, as.list(stats::setNames(found$metrics$value, found$metrics$metric)))
+  }
+  found <- measured(silent, manifest$t_start_s + 5.2)
+  expect_equal(found$goodput_bps, 8 * found$delivered_bytes / flow$duration_s)
+  expect_equal(found$link_utilisation_share, found$throughput_bps / manifest$resolved$path$down$rate_bps)
+  expect_lt(found$link_utilisation_share, 0.61)
+  expect_equal(range(found$throughput[t_s > 3]$mid), c(0, 0))
+  expect_gt(max(found$throughput$t_s), 4.8)
+  # A truncated capture shows nothing of the time after it.
+  cut <- measured(setattr(copy(silent), "truncated", TRUE), manifest$t_start_s + 5.2)
+  expect_gt(cut$link_utilisation_share, 0.98)
+  expect_lt(max(cut$throughput$t_s), 3)
+})
+
 test_that("a part of a campaign is analysed alone, and the measurements of the other trials stay", {
   folder <- small_campaign()
   quietly(whole <- analyse_campaign(folder, figures = list(), cores = 1L))
