@@ -79,9 +79,11 @@ series_subjects <- function(scope, traces, manifest, from_s, to_s) {
 
 # Everything known about a flow, see measure_flow(); parts that take time are computed on first use. `name` is NA if no capture has the flow.
 subject_of_flow <- function(flow, traces, manifest) {
-  ref <- traces$capture(flow$from)
-  mon <- traces$capture(flow$to)
+  ref <- traces$capture(flow$from, flow)
+  mon <- traces$capture(flow$to, flow)
   name <- flow_in_capture(flow, mon %||% ref)
+  # A capture at another interface of the sender does not show the flow.
+  if (!is.na(name) && !name %in% levels(ref$flow)) ref <- NULL
   x <- list2env(list(flow = flow, manifest = manifest, traces = traces, name = name))
   if (!is.na(name)) {
     both_ways <- c(name, way_back(mon %||% ref, name))

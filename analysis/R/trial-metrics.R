@@ -41,7 +41,8 @@ measures_of <- function(folder, manifest) {
 ethernet_mtu_bytes <- 1500
 
 # Access to the files of a trial: `path` returns the files that record a quantity of outputs.yaml, or the
-# files of a logger. `log` returns the log of a flow's client or server. Captures are decoded once, on first
+# files of a logger. `log` returns the log of a flow's client or server. `capture` returns the capture of a host that has a flow, or else its first. Captures
+# are decoded once, on first
 # use; `within` removes rows that were recorded after the trial. `t_start_s` is on the controller's clock, see start_on(). `columns` are those of captures,
 # see read_pcap().
 open_traces <- function(folder, manifest, columns = NULL) {
@@ -59,11 +60,16 @@ open_traces <- function(folder, manifest, columns = NULL) {
       here$path[order(match(here$logger, wanted))]
     },
     log = \(flow, end) files$path[files$kind == "generator" & files$path == file.path(at, "logs", paste0(flow, "-", end, ".out.gz"))],
-    capture = \(of) {
+    capture = \(of, flow = NULL) {
       found <- files$path[files$kind == "capture" & files$host == of]
       if (length(found) == 0) return(NULL)
-      if (is.null(captures[[of]])) captures[[of]] <<- covered_until(within_trial(read_pcap(found[1], columns), of, manifest), of, manifest)
-      captures[[of]]
+      read <- \(path) {
+        if (is.null(captures[[path]])) captures[[path]] <<- covered_until(within_trial(read_pcap(path, columns), of, manifest), of, manifest)
+        captures[[path]]
+      }
+      # A flow passes one of the interfaces at which a host has captures.
+      passed <- if (length(found) > 1 && !is.null(flow)) Find(\(path) !is.na(flow_in_capture(flow, read(path))), found)
+      read(passed %||% found[1])
     },
     within = \(x, host) within_trial(x, host, manifest)
   )
@@ -142,7 +148,7 @@ measure_flow <- function(flow, traces, manifest) {
     metrics = metric_rows(flow$label, measured_metrics("flow", x)),
     size = flow_size(flow, x$far %||% x$near, name, manifest, traces$ahead_s[[at]] %||% 0), cycles = labelled(x$cycles),
     rtt = labelled(if (nrow(x$rtt) > 0) rtt_quantiles(x$rtt$rtt_ms)), sender = labelled(sender_quantiles(x$sender)), jitter = labelled(jitter_quantiles(x$rtt$jitter_ms)),
-    series = flow_series(flow$label, x$sender, x$rtt, traces$capture(at), name, start_on(traces, at), sending_ends_s(manifest)),
+    series = flow_series(flow$label, x$sender, x$rtt, traces$capture(at, flow), name, start_on(traces, at), sending_ends_s(manifest)),
     pauses = labelled(x$device$pauses), closeup = labelled(closeup_of(x$device, x$sender))
   )
 }

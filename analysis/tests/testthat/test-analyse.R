@@ -228,7 +228,7 @@ test_that("a flow that is alone and falls silent is rated over its duration, as 
   silent <- with_attributes(whole[seconds_since(whole, manifest$t_start_s) < 3], whole)
   measured <- function(capture, over_s) {
     manifest$ends <- lapply(c(flow$from, flow$to), \(host) list(host = host, over_s = over_s))
-    traces$capture <- \(of) if (of == flow$to) covered_until(within_trial(copy(capture), of, manifest), of, manifest)
+    traces$capture <- \(of, flow = NULL) if (of == flow$to) covered_until(within_trial(copy(capture), of, manifest), of, manifest)
     found <- measure_flow(flow, traces, manifest)
     together <- metrics_together(list(sizes = found$size, manifest = manifest))
     c(list(throughput = found$series[quantity == "throughput"]), together, as.list(stats::setNames(found$metrics$value, found$metrics$metric)))
@@ -243,6 +243,20 @@ test_that("a flow that is alone and falls silent is rated over its duration, as 
   cut <- measured(setattr(copy(silent), "truncated", TRUE), manifest$t_start_s + 5.2)
   expect_gt(cut$link_utilisation_share, 0.98)
   expect_lt(max(cut$throughput$t_s), 3)
+})
+
+test_that("of several captures at a host, a flow is measured in the capture of the interface that it passes", {
+  folder <- small_campaign()
+  id <- basename(trial_named(folder, "buffer-.*-1500"))
+  manifest <- read_campaign(folder)$manifests[[id]]
+  metrics <- \(files) measure_trial(folder, replace(manifest, "files", list(files)))$metrics
+  other <- file.path("traces", "src-eth0.pcap")
+  file.copy(write_capture(list(ethernet(ipv4(udp(), 17))), epoch_s = floor(manifest$t_start_s)), file.path(folder, "trials", id, other))
+  elsewhere <- list(path = other, kind = "capture", host = "src", interface = "eth0", logger = "tcpdump")
+  expect_identical(metrics(c(list(elsewhere), manifest$files)), metrics(manifest$files))
+  # If the only capture of the sender is elsewhere, the flow has the metrics of the receiver's capture.
+  is_at_sender <- vapply(manifest$files, \(f) f$kind == "capture" && f$host == "src", TRUE)
+  expect_identical(metrics(c(list(elsewhere), manifest$files[!is_at_sender])), metrics(manifest$files[!is_at_sender]))
 })
 
 test_that("a part of a campaign is analysed alone, and the measurements of the other trials stay", {

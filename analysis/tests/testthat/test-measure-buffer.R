@@ -92,7 +92,7 @@ measured_with <- function(folder, id, ...) {
   flow <- manifest$resolved$flows[[1]]
   traces <- open_traces(folder, manifest)
   original <- traces$capture
-  traces$capture <- \(of) if (of == flow$to) move_clock(original(of), ...) else original(of)
+  traces$capture <- \(of, flow = NULL) if (of == flow$to) move_clock(original(of), ...) else original(of)
   measure_flow(flow, traces, manifest)
 }
 

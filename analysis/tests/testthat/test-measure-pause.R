@@ -140,7 +140,7 @@ test_that("the source of PAUSE frames is what recorded them, and drops that noth
   frame <- \(t_ns) paste0(t_ns, ",eth0,in,00:00:00:00:00:01,0x0001,,65535")
   writeLines(c("t_ns,interface,direction,src,opcode,classes,quanta", frame(c("1700000001000000000", "1700000002000000000"))), path)
   capture <- read_pcap(write_capture(list(ethernet(ipv4(udp(), 17)))))
-  traces <- list(t_start_s = 1700000000, path = \(recorded, of) if (recorded == "pause-frames") path else character(), capture = \(of) capture, within = \(x, of) x)
+  traces <- list(t_start_s = 1700000000, path = \(recorded, of) if (recorded == "pause-frames") path else character(), capture = \(of, flow = NULL) capture, within = \(x, of) x)
   seen <- series_of_pause(list2env(list(traces = traces, host = "src", frame = list(from_s = 0, to_s = 10, width_s = 1))))
   expect_equal(sum(seen$value), 2)
   expect_equal(attr(seen, "from"), "pause-frames")

@@ -81,7 +81,7 @@ test_that("a UDP flow gets no TCP samples of a generator's control connection on
   traces <- open_traces(folder, manifest)
   tcp <- measure_flow(flow, traces, manifest)
   captured <- traces$capture
-  traces$capture <- \(of) data.table::copy(captured(of))[, proto := factor("udp")]
+  traces$capture <- \(of, flow = NULL) data.table::copy(captured(of))[, proto := factor("udp")]
   udp <- measure_flow(flow, traces, manifest)
   of_tcp <- c("cwnd_median_packets", "srtt_median_ms")
   expect_true(all(of_tcp %in% tcp$metrics$metric))

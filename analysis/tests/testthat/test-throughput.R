@@ -223,7 +223,7 @@ test_that("metrics of a flow are rates while its generator sends, and of a flow 
   measured <- function(flow, ended_s = 5) {
     manifest <- list(resolved = list(mtu_bytes = 1500, hosts = list(a = list(role = "sender")), flows = list(flow), path = list(down = list(rate_bps = 2e6))),
                      t_start_s = start_s, t_end_s = start_s + ended_s)
-    traces <- list(t_start_s = start_s, capture = \(of) if (of == "b") x, path = \(...) character())
+    traces <- list(t_start_s = start_s, capture = \(of, flow = NULL) if (of == "b") x, path = \(...) character())
     found <- measure_flow(flow, traces, manifest)
     value <- stats::setNames(found$metrics$value, found$metrics$metric)
     list(rates = value[c("throughput_bps", "throughput_link_bps", "throughput_payload_bps", "goodput_bps")], together = metrics_together(list(sizes = found$size, manifest = manifest)),
@@ -247,7 +247,7 @@ test_that("rates over time end when the last flow stops sending, so that a tail 
   start_s <- attr(x, "epoch_s") + 1
   flow <- list(label = "bulk", generator = "iperf3", from = "a", to = "b", from_address = "172.16.10.2", to_address = "172.16.11.2", port = 5201L,
                start_s = 0, duration_s = 3)
-  traces <- list(t_start_s = start_s, capture = \(of) if (of == "b") x, path = \(...) character())
+  traces <- list(t_start_s = start_s, capture = \(of, flow = NULL) if (of == "b") x, path = \(...) character())
   samples <- function(name, flow, to_s = Inf) {
     manifest <- list(resolved = list(mtu_bytes = 1500, hosts = list(a = list(role = "sender"), b = list(role = "receiver")), flows = list(flow)),
                      t_start_s = start_s, t_end_s = start_s + 5)
@@ -300,7 +300,7 @@ test_that("a flow that has only a handshake has no rate, and does not prevent th
 
 test_that("a span of time that ends after the trial has no windows after it", {
   x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
-  traces <- list(t_start_s = attr(x, "epoch_s") + 1, capture = \(of) x)
+  traces <- list(t_start_s = attr(x, "epoch_s") + 1, capture = \(of, flow = NULL) x)
   manifest <- list(resolved = list(hosts = list(b = list()), flows = list()))
   ends_s <- end_of_trial_s(traces, manifest)
   expect_equal(series_frame(traces, manifest, 0, 100)[c("to_s", "rates_to_s")], list(to_s = ends_s, rates_to_s = ends_s))
