@@ -81,9 +81,11 @@ series_subjects <- function(scope, traces, manifest, from_s, to_s) {
 subject_of_flow <- function(flow, traces, manifest) {
   ref <- traces$capture(flow$from, flow)
   mon <- traces$capture(flow$to, flow)
-  name <- flow_in_capture(flow, mon %||% ref)
+  name <- flow_in_capture(flow, mon %||% ref, manifest$resolved$flows)
   # A capture at another interface of the sender does not show the flow.
   if (!is.na(name) && !name %in% levels(ref$flow)) ref <- NULL
+  # The samples of TCP are found by the port of the data.
+  if (!is.na(name) && flow$generator %in% own_port_generators) flow$port <- (mon %||% ref)$dport[first_packet(mon %||% ref, name)]
   x <- list2env(list(flow = flow, manifest = manifest, traces = traces, name = name))
   if (!is.na(name)) {
     both_ways <- c(name, way_back(mon %||% ref, name))

@@ -68,7 +68,7 @@ open_traces <- function(folder, manifest, columns = NULL) {
         captures[[path]]
       }
       # A flow passes one of the interfaces at which a host has captures.
-      passed <- if (length(found) > 1 && !is.null(flow)) Find(\(path) !is.na(flow_in_capture(flow, read(path))), found)
+      passed <- if (length(found) > 1 && !is.null(flow)) Find(\(path) !is.na(flow_in_capture(flow, read(path), manifest$resolved$flows)), found)
       read(passed %||% found[1])
     },
     within = \(x, host) within_trial(x, host, manifest)
@@ -157,17 +157,29 @@ limit_metrics <- function(x) limit_shares(limits_of_flow(x$flow, x$sender, x$nea
 
 device_metrics <- function(x) x$device$metrics
 
-# A generator's control connection may have the same addresses and port, so the flow is the connection with the most payload.
-flow_in_capture <- function(flow, capture) {
+# A generator's control connection may have the same addresses and port, so the flow is the connection with the most payload. `flows` are all flows of the
+# trial.
+flow_in_capture <- function(flow, capture, flows = list(flow)) {
   if (is.null(capture)) return(NA_character_)
   seen <- data_flows(capture, proto = c("tcp", "udp"))
-  port <- flow$port
   ends <- c(flow$from_address, flow$to_address)
-  ours <- as.character(seen$src) %in% ends & as.character(seen$dst) %in% ends & (seen$dport == port | seen$sport == port)
+  between <- as.character(seen$src) %in% ends & as.character(seen$dst) %in% ends
+  has_port <- \(ports) seen$dport %in% ports | seen$sport %in% ports
+  ours <- between & has_port(flow$port) & !flow$generator %in% "nttcp"
+  if (!any(ours) && flow$generator %in% own_port_generators) ours <- between & !has_port(vapply(flows, \(f) as.integer(f$port), 1L)) & alone_in_choosing(flow, flows)
   if (any(ours)) return(direction_from(flow$from_address, seen[which(ours)[1L]], capture))
   # ICMP echoes have no ports.
   echoes <- paste(flow$from_address, ">", flow$to_address)
   if (echoes %in% levels(capture$flow) && identical(flow$generator, "ping")) echoes else NA_character_
+}
+
+# Generators whose data may have other ports than that of the flow, which for nttcp is the port of the control connection.
+own_port_generators <- c("nttcp", "command")
+
+# Whether a flow is the only one of these generators between its hosts. Several such flows cannot be told apart.
+alone_in_choosing <- function(flow, flows) {
+  ends <- \(f) sort(c(f$from_address, f$to_address))
+  sum(vapply(flows, \(f) f$generator %in% own_port_generators && identical(ends(f), ends(flow)), TRUE)) == 1
 }
 
 # A call sends about the same amount of payload in both directions, and more payload arrives in the direction

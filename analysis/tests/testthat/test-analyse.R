@@ -259,6 +259,26 @@ test_that("of several captures at a host, a flow is measured in the capture of t
   expect_identical(metrics(c(list(elsewhere), manifest$files[!is_at_sender])), metrics(manifest$files[!is_at_sender]))
 })
 
+test_that("a flow whose generator chooses the port of its data is found by its hosts", {
+  packet <- \(sport, dport, seq, bytes) ethernet(ipv4(tcp(sport, dport, seq, payload = raw(bytes)), 6))
+  frames <- c(list(packet(40000, 5001, 1, 100)), lapply(0:9, \(i) packet(40001, 32768, 1000 * i, 1000)), lapply(0:9, \(i) packet(40002, 5002, 1400 * i, 1400)))
+  capture <- read_pcap(write_capture(frames))
+  flow <- \(generator, port) list(label = generator, generator = generator, from = "a", to = "b", from_address = "10.0.0.1", to_address = "10.0.0.2", port = port)
+  nttcp <- flow("nttcp", 5001L)
+  iperf3 <- flow("iperf3", 5002L)
+  data <- "10.0.0.1:40001 > 10.0.0.2:32768"
+  expect_equal(flow_in_capture(nttcp, capture, list(nttcp, iperf3)), data)
+  expect_equal(flow_in_capture(iperf3, capture, list(nttcp, iperf3)), "10.0.0.1:40002 > 10.0.0.2:5002")
+  # A command may use the flow's port or others.
+  expect_equal(flow_in_capture(flow("command", 5001L), capture), "10.0.0.1:40000 > 10.0.0.2:5001")
+  command <- flow("command", 5003L)
+  expect_equal(flow_in_capture(command, capture, list(command, iperf3)), data)
+  # Two such flows between the same hosts cannot be told apart.
+  expect_equal(flow_in_capture(nttcp, capture, list(nttcp, iperf3, command)), NA_character_)
+  traces <- list(t_start_s = 0, capture = \(of, flow = NULL) if (of == "b") capture, path = \(...) character())
+  expect_equal(subject_of_flow(nttcp, traces, list(resolved = list(flows = list(nttcp, iperf3))))$flow$port, 32768L)
+})
+
 test_that("a part of a campaign is analysed alone, and the measurements of the other trials stay", {
   folder <- small_campaign()
   quietly(whole <- analyse_campaign(folder, figures = list(), cores = 1L))
