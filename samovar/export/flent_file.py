@@ -79,11 +79,13 @@ def flent_data(
         samples[row["flow"], row["quantity"], row["unit"]].append(point)
     grid = sorted({t_s for key, points in samples.items() if key[1] == "throughput" for t_s, *_ in points})
     names = flow_names(flows, metrics)
+    # Query times belong to all flows of an entry `incast` together. They become series of its first flow.
+    queries = {flow.get("group"): names[flow["label"]] for flow in reversed(flows)}
     results: dict[str, list[float | None]] = {}
     raw: dict[str, list[dict[str, float]]] = defaultdict(list)
     meta: dict[str, dict[str, Any]] = {}
     for (flow, quantity, unit), points in samples.items():
-        name = names.get(flow, "Router")
+        name = names.get(flow) or queries.get(flow, "Router")
         if quantity != ("rtt" if name.startswith(PING) else "throughput"):  # not a flow's main quantity
             name += f"::{SOCKET_KEYS.get(quantity, quantity)}"
         also = [PING] if quantity == "rtt" and PING not in {*names.values(), *results} else []

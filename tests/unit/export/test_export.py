@@ -102,6 +102,26 @@ def test_flent_loads_every_trial_with_the_numbers_of_the_tables(exported: Path) 
         assert loaded.meta("TITLE") == trial
 
 
+def test_flent_shows_query_times_as_series_of_a_flow_not_of_the_router() -> None:
+    trial = next((SMALL.parent / "applications" / "trials").glob("pfifo*"))
+    manifest = json.loads((trial / "manifest.json").read_text())
+    rows = [
+        {"flow": flow, "quantity": quantity, "unit": unit, "t_s": "1", "low": "1", "mid": "1", "high": "1"}
+        for flow, quantity, unit in (
+            ("query-2", "throughput", "Mbit/s"),
+            ("query", "query-time", "s"),
+            ("", "queue", "packets"),
+        )
+    ]
+    flows = {flow["label"]: {"goodput_bps": 1.0} for flow in manifest["resolved"]["flows"]}
+    data = flent_data(manifest, rows, flows, {"title": "", "campaign": ""})
+    assert {name: meta["FLOW"] for name, meta in data["metadata"]["SERIES_META"].items()} == {
+        "TCP upload::7": "query-2",
+        "TCP upload::6::query-time": "query",
+        "Router::queue": "",
+    }
+
+
 def test_flent_prints_its_summary_with_sums_and_averages_of_its_own(exported: Path, tmp_path: Path) -> None:
     words = ["-m", "flent", "-i", str(exported / f"{TRIAL}.flent.gz"), "-f", "summary"]
     done = subprocess.run(
