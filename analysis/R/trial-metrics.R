@@ -192,10 +192,17 @@ direction_from <- function(address, found, capture) {
   if (answers >= least_answering_share * found$packets) back else found$flow
 }
 
+# Whether flows in the same direction go to other receivers. The capture at this receiver then lacks a part of what left the queue, so that it shows neither
+# the rate of the link nor the size of the queue.
+shares_queue_with_others <- function(flow, manifest) {
+  down <- is_down(flow, manifest)
+  any(vapply(manifest$resolved$flows, \(f) f$to != flow$to && !f$generator %in% "ping" && is_down(f, manifest) == down, TRUE))
+}
+
 flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   if (is.null(sender)) return(NULL)
   cycles <- cwnd_cycles(sender)
-  if (nrow(rtt) == 0 || is.null(mon) || is.na(handshake_ms)) return(cycles)
+  if (nrow(rtt) == 0 || is.null(mon) || is.na(handshake_ms) || shares_queue_with_others(flow, manifest)) return(cycles)
   # With flows in both directions, the receiver's own packets are not arrivals.
   from <- setdiff(vapply(manifest$resolved$flows, \(f) f$from_address, ""), flow$to_address)
   # These times are on the receiver's clock, like `arrival_s` of the RTT samples, because the hosts' clocks

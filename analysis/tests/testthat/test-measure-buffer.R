@@ -111,3 +111,21 @@ test_that("cycles and metrics do not change if the receiver's clock is 250 ms ah
     expect_equal(skewed$metrics[!one_packet], expected$metrics[!one_packet], tolerance = 1e-4)
   }
 })
+
+test_that("a buffer is not estimated from the packets of one receiver if others share the queue", {
+  folder <- small_campaign()
+  manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
+  flow <- manifest$resolved$flows[[1]]
+  measured <- function(other) {
+    manifest$resolved$hosts$dst2 <- manifest$resolved$hosts$dst
+    manifest$resolved$flows <- list(flow, utils::modifyList(flow, other))
+    measure_flow(flow, open_traces(folder, manifest), manifest)$metrics$metric
+  }
+  expect_true("buffer_method1_packets" %in% measured(list(port = 5002L)))
+  found <- measured(list(port = 5002L, to = "dst2", to_address = "172.16.11.3"))
+  expect_true("cycles" %in% found)
+  expect_false(any(startsWith(found, "buffer_")))
+  # Echo requests, and flows in the opposite direction, hardly use the queue.
+  expect_true("buffer_method1_packets" %in% measured(list(generator = "ping", to = "dst2")))
+  expect_true("buffer_method1_packets" %in% measured(list(from = "dst", to = "src", from_address = "172.16.11.2", to_address = "172.16.10.2", port = 5002L)))
+})
