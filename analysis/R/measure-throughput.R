@@ -313,13 +313,15 @@ ns_since <- function(x, origin_s) {
   (attr(x, "epoch_s") - whole_s) * 1e9 - round((origin_s - whole_s) * 1e9) + x$t_ns
 }
 
-# Metrics of all flows of a trial together. `sizes` has a row per flow: `down` (TRUE if it comes from a sender of the testbed), `start_s` (planned),
+# Metrics of all flows of a trial together. `sizes` has a row per flow: `down` (TRUE if it comes from a sender of the testbed), `competes` (FALSE for echo
+# requests, which only measure the path), `start_s` (planned),
 # `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the controller's clock `first_s` and `last_s`, the interval in which the bytes were counted.
 metrics_together <- function(trial) {
   sizes <- trial$sizes
   if (is.null(sizes) || nrow(sizes) == 0) return(NULL)
+  competing <- sizes[sizes$competes]
   list(throughput_total_bps = sum(sizes$throughput_bps), link_utilisation_share = utilisation(sizes[sizes$down], trial$manifest$resolved$path$down$rate_bps),
-       domination_share = domination(sizes), fairness_jain = jain(sizes$throughput_bps))
+       domination_share = domination(competing), fairness_jain = jain(competing$throughput_bps))
 }
 
 utilisation <- function(sizes, rate_bps) {
@@ -346,7 +348,8 @@ flow_size <- function(flow, far, name, manifest, ahead_s = 0) {
   ip_bytes <- sum(as.double(interval$packets$ip_bytes))
   first_s <- attr(far, "epoch_s") + interval$first_ns / 1e9 - ahead_s
   data.table(
-    down = is_down(flow, manifest), start_s = as.double(flow$start_s %||% 0), throughput_bps = 8 * ip_bytes / interval$elapsed_s, ip_bytes,
+    down = is_down(flow, manifest), competes = !identical(flow$generator, "ping"), start_s = as.double(flow$start_s %||% 0),
+    throughput_bps = 8 * ip_bytes / interval$elapsed_s, ip_bytes,
     payload_bytes = sum(as.double(interval$packets$payload_bytes)), first_s = first_s, last_s = first_s + interval$elapsed_s
   )
 }

@@ -1,5 +1,5 @@
-sizes_of <- function(down, start_s, bytes, last_s) {
-  data.table::data.table(down, start_s, throughput_bps = bytes * 8 / (last_s - start_s), ip_bytes = bytes,
+sizes_of <- function(down, start_s, bytes, last_s, competes = TRUE) {
+  data.table::data.table(down, competes, start_s, throughput_bps = bytes * 8 / (last_s - start_s), ip_bytes = bytes,
                          payload_bytes = bytes * 0.9, first_s = start_s, last_s)
 }
 
@@ -26,6 +26,16 @@ test_that("the domination share of the first of three downloads ignores the uplo
   rates <- c(12, 16 / 3, 8, 480 / 7)
   expect_equal(found[["throughput_total_bps"]], sum(rates) * 1e6)
   expect_equal(found[["fairness_jain"]], sum(rates)^2 / (4 * sum(rates^2)))
+})
+
+test_that("echo requests beside two flows do not compete with them", {
+  found <- together(sizes_of(c(TRUE, TRUE, TRUE), c(0, 0, 0), c(1e3, 50e6, 50e6), c(10, 10, 10), c(FALSE, TRUE, TRUE)), 100e6)
+  expect_equal(found[["fairness_jain"]], 1)
+  expect_equal(found[["domination_share"]], 0.5)
+  echoes <- rep(list(ethernet(ipv4(c(as.raw(c(8, 0)), raw(62)), 1))), 3)
+  capture <- read_pcap(write_capture(echoes))
+  ping <- list(from = "src", generator = "ping")
+  expect_false(flow_size(ping, capture, as.character(capture$flow[1]), list(resolved = list(hosts = list(src = list(role = "sender")))))$competes)
 })
 
 test_that("a single flow has no fairness index and no domination share", {
