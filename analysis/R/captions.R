@@ -60,6 +60,15 @@ in_sentence <- function(title) sub("^([A-Z])(?=[a-z])", "\\L\\1", title, perl = 
 
 count_words <- function(n, one, many = paste0(one, "s")) paste(n, if (n == 1) one else many)
 
+# The values that a logarithmic axis cannot show; NULL if all are positive. Samples are stated as a share, because they may stand for more samples.
+log_words <- function(values, what, more = NULL) {
+  hidden <- sum(values <= 0)
+  if (hidden == 0) return(NULL)
+  if (hidden == length(values)) abort_nothing(paste("a logarithmic axis shows only positive values, and all", what, "are zero or negative"))
+  amount <- if (what == "samples") paste(percent_words(hidden / length(values)), "of the samples") else paste(hidden, "of", length(values), what)
+  paste0("Not on the logarithmic axis, because they are zero or negative: ", amount, more)
+}
+
 # For 5 trials per point: "Bars: 93.75 % interval of the median (order statistics)."
 interval_words <- function(n) {
   n <- sort(unique(n))

@@ -16,6 +16,8 @@ distribution_of <- function(results, trials, find, kind = "cdf", of = NULL, over
   data <- cbind(in_groups(found$values$trial, groups), found$values)
   setorderv(data, c(columns, "value"))
   cumulative <- kind %in% c("cdf", "ccdf")
+  log_left_out <- if (log) log_words(data$value, if (found$single) "values" else "samples", if (cumulative) ", which count in the shares")
+  if (log && !cumulative) data <- data[value > 0]
   if (cumulative) {
     if (found$single) data[, share := seq_len(.N) / .N, by = columns] else data <- data[, pooled_cdf(value), by = columns]
   }
@@ -32,7 +34,7 @@ distribution_of <- function(results, trials, find, kind = "cdf", of = NULL, over
     sources = found$sources,
     caption = sentences(
       paste0(kind_words[[kind]], " of ", in_sentence(found$title), ": ", count_words(uniqueN(found$values$trial), "trial"), ", ", found$words),
-      capital(found$what), groups$left_out, flow_words(of), fixed_words(campaign, trials, groups$factors), path_words(campaign, trials)
+      capital(found$what), log_left_out, groups$left_out, flow_words(of), fixed_words(campaign, trials, groups$factors), path_words(campaign, trials)
     )
   )
 }

@@ -17,12 +17,13 @@ medians_of <- function(results, trials, show, by, kind = "points", of = NULL, ov
     data <- cbind(data[, c("curve", groups$panels), with = FALSE], label = as.character(data$level), level = x$at, data[, !c("curve", groups$panels, "level"), with = FALSE])
     theory <- if (show == "rtt_median_ms" && by == "rwnd" && x$sizes) rwnd_theory(campaign, trials, range(data$level))
     y_from <- if (!is.null(theory) || log) 0 else y_start(data)
+    log_left_out <- if (log) log_words(data$median, "medians")
     plot_by_factor(data, x$title, found$title, groups$legend, log, groups$panels, x$sizes, y_from, theory)
   } else {
     plot_bars(data, factor_title(by), found$title, groups$legend, groups$panels)
   }
   more <- if (points) c(if (!is.null(theory)) "Grey line: theory, RTT = window / rate once the window fills the path, up to a full buffer",
-                        if (y_from %in% 0) NULL else "The y axis does not start at zero")
+                        if (y_from %in% 0) NULL else "The y axis does not start at zero", log_left_out)
   list(
     plot = plot, data = data, trials = as.character(found$values$trial), width_in = 6.3, height_in = panels_height_in(groups, 2.6),
     title = paste(found$title, "by", factor_title(by)),
@@ -111,6 +112,7 @@ plot_by_factor <- function(data, x_title, y_title, title = "Congestion control",
   places <- if (is.numeric(data$level)) data$level else as.integer(data$level)
   span <- diff(range(if (sizes) log10(places) else places))
   beside <- if (length(curves) > 1 && span > 0) ggplot2::position_dodge(width = 0.005 * length(curves) * span) else "identity"
+  if (log_axis) data <- copy(data)[median <= 0, median := NA_real_][lo <= 0, lo := 0] # an interval from 0 begins at the lower edge
   y <- if (log_axis) {
     ggplot2::scale_y_log10(paste0(y_title, ", log scale"), labels = format_plain)
   } else {
@@ -125,9 +127,9 @@ plot_by_factor <- function(data, x_title, y_title, title = "Congestion control",
   }
   ggplot2::ggplot(data, ggplot2::aes(level, median, colour = curve, linetype = curve, shape = curve, group = curve)) +
     (if (!is.null(theory)) ggplot2::geom_line(ggplot2::aes(level, value), theory, inherit.aes = FALSE, colour = "grey60", linewidth = 1.6, alpha = 0.5)) +
-    ggplot2::geom_line(linewidth = 0.5, position = beside) +
+    ggplot2::geom_line(linewidth = 0.5, position = beside, na.rm = TRUE) +
     ggplot2::geom_linerange(ggplot2::aes(ymin = lo, ymax = hi), linewidth = 0.7, linetype = "solid", na.rm = TRUE, position = beside, show.legend = FALSE) +
-    ggplot2::geom_point(size = 1.8, position = beside) +
+    ggplot2::geom_point(size = 1.8, position = beside, na.rm = TRUE) +
     scale_levels(curves, title) + x + y + panel_facets(panels) + theme_samovar() +
     ggplot2::theme(legend.position = if (length(curves) > 1) "top" else "none")
 }

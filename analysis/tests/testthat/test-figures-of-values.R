@@ -203,3 +203,24 @@ test_that("RTT by congestion control has no table if the experiment has no facto
   results$campaign$factors <- setdiff(results$campaign$factors, "cc")
   expect_error(table_cc_comparison(results, results$campaign$trials), "no factor cc", class = "samovar_no_data")
 })
+
+test_that("a logarithmic axis shows only positive values, and the caption says how many others there are", {
+  results <- values_results()
+  zeros <- sum(results$metrics[metric == "loss_share"]$value <= 0)
+  expect_true(zeros %in% 1:5)
+  words <- paste("zero or negative:", zeros, "of 6 values")
+  for (kind in c("box", "violin", "histogram")) {
+    made <- figure_of(figure = "distribution", show = "loss_share", kind = kind, axis = "log")
+    expect_match(made$caption, paste0(words, "."), fixed = TRUE)
+    expect_true(all(made$data$value > 0))
+    expect_gt(suppressWarnings(printed(made)), 3000)
+  }
+  made <- figure_of(figure = "distribution", show = "loss_share", axis = "log")
+  expect_match(made$caption, paste0(words, ", which count in the shares"), fixed = TRUE)
+  expect_equal(nrow(made$data), 6)
+  expect_error(figure_of(figure = "distribution", show = "reordered_share", axis = "log"), "all values are zero or negative", class = "samovar_no_data")
+  made <- figure_of(figure = "bars", show = "loss_share", by = "rwnd", axis = "log", part = "window")
+  expect_match(made$caption, "zero or negative: [1-3] of 4 medians")
+  drawn <- ggplot2::layer_data(made$plot, 1)$y
+  expect_true(all(is.finite(drawn) | is.na(drawn)))
+})
