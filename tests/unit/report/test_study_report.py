@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import typst
 
 from samovar.campaign import read_plan
 from samovar.errors import DefinitionError, ReportError
@@ -19,6 +20,7 @@ from samovar.experiment.keys.experiment_file import StudyReport
 from samovar.report.document import compose, output_name
 from samovar.report.scorecard import read_results
 from samovar.report.study_report import ReportedCampaign, compose_study, make_study
+from samovar.report.typeset import TEMPLATES
 from tests.unit.report.page_text import Text, words_only_in_pdf
 from tests.unit.report.report_sample import draw_figures, set_layout, write_campaign
 
@@ -255,3 +257,22 @@ def test_an_unknown_experiment_is_reported_with_the_nearest_name(tmp_path: Path)
 def test_the_studies_of_this_project_are_valid(path: Path) -> None:
     experiments = {one.stem for one in (ROOT / "experiments").glob("*.yaml")}
     assert load_study_report(path, experiments).study == path.stem
+
+
+def test_a_heading_and_its_source_stay_on_the_page_of_their_text(tmp_path: Path) -> None:
+    for template in TEMPLATES.glob("*.typ"):
+        shutil.copy(template, tmp_path)
+    for place in range(12):
+        (tmp_path / "page.typ").write_text(
+            '#import "style.typ": *\n#import "study-parts.typ": *\n'
+            '#show: pages.with((experiment: "e", campaign: "c", samovar: "0"))\n'
+            f"#v({21 + 0.3 * place}cm)\n"
+            '#let one = (title: "Heading", follows: "part II", experiment: "e", text: "The text. " * 30, facts: (),'
+            " tables: (), figures: (), lines: ())\n#study-section(one)\n"
+        )
+        pdf = tmp_path / "page.pdf"
+        typst.compile(tmp_path / "page.typ", output=pdf, ignore_system_fonts=True)
+        done = subprocess.run(["pdftotext", pdf, "-"], check=True, capture_output=True, timeout=60)
+        with_heading = [page for page in done.stdout.decode().split("\f") if "Heading" in page]
+        assert len(with_heading) == 1
+        assert "The text." in with_heading[0]
