@@ -35,7 +35,7 @@ compare_campaigns <- function(a, b, to, by = NULL, cores = getOption("samovar.co
   if (all(changes$n == 0)) abort_comparison(nothing_matched(both$metrics))
   write_csv(changes, file.path(to, "data", "changes.csv"))
   both$campaign$trials <- in_both(both$campaign$trials, matched$treatments)
-  drawn <- make_all(overlaid(campaigns$A$plan$figures), cores, \(entry) drawn_or_reason(both, entry, to))
+  drawn <- make_all(named_entries(overlaid(campaigns$A$plan$figures), "figure"), cores, \(one) drawn_or_reason(both, one$options, to, one$name))
   left <- both$left_out
   own <- unique(both$metrics, by = "trial")[, !"campaign"][, trial := sub("^[AB]:", "", trial)]
   write_json(c(list(
@@ -193,9 +193,9 @@ overlaid <- function(figures) {
 }
 
 # A figure is left out of the comparison if one campaign lacks the data for it, or if it would have too many curves.
-drawn_or_reason <- function(results, entry, to) {
-  left_out <- \(reason) list(name = entry_name(entry, "figure"), reason = cli::ansi_strip(reason))
-  drawn <- tryCatch(one_figure(results, entry, to), samovar_error_name = identity, samovar_error_figure = identity)
+drawn_or_reason <- function(results, entry, to, name) {
+  left_out <- \(reason) list(name = name, reason = cli::ansi_strip(reason))
+  drawn <- tryCatch(one_figure(results, entry, to, name), samovar_error_name = identity, samovar_error_figure = identity)
   if (inherits(drawn, "error")) return(left_out(conditionMessage(drawn)))
   sides <- unique(substr(drawn$trials, 1, 1))
   if (length(sides) == 1) left_out(paste("only", sides, "has data for it")) else drawn

@@ -136,11 +136,23 @@ as_entry <- function(entry, kind) {
   options
 }
 
-# The name of "buffer-cdf" with `method` 1 and `part` buffer is "buffer-cdf-1-buffer", so that each set of options has its own file.
+# The name of "buffer-cdf" with `method` 1 and `part` buffer is "buffer-cdf-1-buffer".
 entry_name <- function(options, kind) {
   chosen <- options[setdiff(names(options), c(kind, "title", "published"))]
   text <- c(options[[kind]], vapply(chosen, \(v) paste(unlist(v), collapse = "-"), ""))
   gsub("[^A-Za-z0-9.]+", "-", paste(text, collapse = "-"))
+}
+
+# Names of all figures or tables of a plan. If several have the same name, such as bars with `overlay: cc` and with `facet: cc`, the later ones end in -2,
+# -3 and so on. output_names() in samovar/report/document.py makes the same names.
+entry_names <- function(entries, kind) {
+  names <- character()
+  for (entry in entries) {
+    plain <- entry_name(entry, kind)
+    candidates <- c(plain, paste0(plain, "-", seq_len(length(names) + 1L) + 1L))
+    names <- c(names, setdiff(candidates, names)[1])
+  }
+  names
 }
 
 # Return the options that an entry sets for a figure or table, as arguments for the function that makes it.

@@ -63,13 +63,14 @@ set_pdf_date <- function(path, date) {
 }
 
 draw_figures <- function(results, entries, bundle, keeper) {
-  drawn <- keeper$made("figure", entries, "bundle", \(options) one_figure(results, options, bundle))
+  drawn <- keeper$made("figure", named_entries(entries, "figure"), "bundle", \(one) one_figure(results, one$options, bundle, one$name))
   write_json(unname(Filter(\(d) is.null(d[["reason"]]), drawn)), file.path(bundle, "figures.json"))
   Filter(\(d) !is.null(d[["reason"]]), drawn)
 }
 
-one_figure <- function(results, options, bundle) {
-  name <- entry_name(options, "figure")
+named_entries <- function(entries, kind) Map(\(options, name) list(options = options, name = name), entries, entry_names(entries, kind), USE.NAMES = FALSE)
+
+one_figure <- function(results, options, bundle, name) {
   made <- or_reason(make_output(results, options))
   if (!is.null(made[["reason"]])) return(list(name = name, reason = made[["reason"]]))
   file <- file.path("figures", paste0(name, ".pdf"))
@@ -98,13 +99,12 @@ axes_of_plot <- function(plot) {
 }
 
 draw_tables <- function(results, entries, bundle, keeper) {
-  drawn <- keeper$made("table", entries, "bundle", \(options) one_table(results, options, bundle))
+  drawn <- keeper$made("table", named_entries(entries, "table"), "bundle", \(one) one_table(results, one$options, bundle, one$name))
   write_json(unname(Filter(\(d) is.null(d[["reason"]]), drawn)), file.path(bundle, "tables.json"))
   Filter(\(d) !is.null(d[["reason"]]), drawn)
 }
 
-one_table <- function(results, options, bundle) {
-  name <- entry_name(options, "table")
+one_table <- function(results, options, bundle, name) {
   made <- or_reason(make_output(results, options))
   if (!is.null(made[["reason"]])) return(list(name = name, reason = made[["reason"]]))
   data <- file.path("data", paste0(name, ".csv"))

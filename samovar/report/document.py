@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -163,13 +164,26 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
         one["ids"] = trials if isinstance(trials, list) else []
         amount = len(trials) if isinstance(trials, list) else trials
         one["trials"] = "" if amount is None else counted(int(amount), "trial")
-    places = {output_name(one, kind): place for place, one in enumerate(planned)}
+    places = {name: place for place, name in enumerate(output_names(planned, kind))}
     found.sort(key=lambda one: places.get(str(one["name"]), len(places)))
     return [OUTPUT_DEFAULTS | one for one in found]
 
 
-def output_name(planned: Mapping[str, Any], kind: str) -> str:
-    """Return the name of a planned output's files. entry_name() of the R package makes the same name."""
+def output_names(planned: Iterable[Mapping[str, Any]], kind: str) -> list[str]:
+    """Return the names of the files of planned outputs.
+
+    If the options give several outputs the same name, the later ones end in -2, -3 and so on. entry_names()
+    of the R package makes the same names.
+    """
+    names: list[str] = []
+    for one in planned:
+        plain = _plain_name(one, kind)
+        candidates = chain([plain], (f"{plain}-{number}" for number in count(2)))
+        names.append(next(name for name in candidates if name not in names))
+    return names
+
+
+def _plain_name(planned: Mapping[str, Any], kind: str) -> str:
     options = (value for key, value in planned.items() if key not in (kind, "title", "published"))
     lists = (value if isinstance(value, list | tuple) else [value] for value in options)
     texts = (str(one) for value in lists for one in value)

@@ -17,7 +17,7 @@ from samovar.events import Emit
 from samovar.experiment import Outputs, Section, keys
 from samovar.report.bundle import OUTPUTS, SCORECARD, bundle_files, finish_bundle, output_files
 from samovar.report.campaign_data import Campaign, Json
-from samovar.report.document import compose, data_files, output_name, path_section, scorecard_section
+from samovar.report.document import compose, data_files, output_names, path_section, scorecard_section
 from samovar.report.number_format import moment
 from samovar.report.overview import pairs, trials_text, when
 from samovar.report.page import ListedCampaign, write_report
@@ -229,8 +229,10 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
     wanted: Sequence[str] | None = getattr(section, kind)
     if wanted is None:
         singular = kind.removesuffix("s")
+        planned = getattr(one.campaign.plan, kind)
         parts = {
-            output_name(entry, singular): entry.get("part") for entry in getattr(one.campaign.plan, kind)
+            name: entry.get("part")
+            for name, entry in zip(output_names(planned, singular), planned, strict=True)
         }
         naming_none = [other for other in one.sections if getattr(other, kind) is None]
         named = {name for other in one.sections for name in getattr(other, kind) or ()}

@@ -102,3 +102,16 @@ test_that("a project overrides entries of the package, and its functions must ex
   expect_equal(outputs_of("figure")$design$what, "Mine")
   expect_equal(sum(names(outputs_of("figure")) == "design"), 1)
 })
+
+test_that("figures whose options give them the same name have files of their own", {
+  folder <- small_campaign()
+  overlaid <- list(figure = "bars", show = "goodput_bps", by = "mtu", overlay = "cc")
+  panels <- list(figure = "bars", show = "goodput_bps", by = "mtu", facet = "cc")
+  expect_equal(entry_names(list(overlaid, panels, list(figure = "bars-goodput-bps-mtu-cc-2")), "figure"),
+               c("bars-goodput-bps-mtu-cc", "bars-goodput-bps-mtu-cc-2", "bars-goodput-bps-mtu-cc-2-2"))
+  quietly(analyse_campaign(folder, figures = list(overlaid, panels), cores = 1L))
+  drawn <- jsonlite::fromJSON(file.path(folder, "bundle", "figures.json"), simplifyVector = FALSE)
+  expect_equal(lengths(lapply(drawn, \(figure) figure$layout$facets)), c(0, 1))
+  expect_equal(uniqueN(vapply(drawn, \(figure) figure$file, "")), 2)
+  expect_true("cc" %in% names(fread(file.path(folder, "bundle", drawn[[2]]$data))))
+})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from samovar.report.document import output_names
 from samovar.report.number_format import listed, moment, number, quantity, span
 from samovar.report.overview import shortened
 from samovar.report.path_drawing import draw_path
@@ -169,3 +170,16 @@ def test_of_many_flows_of_a_group_the_first_and_the_last_are_shown(flows: int, s
     texts = [("bulk", str(number)) for number in range(1, flows + 1)]
     assert shortened([("voip", "a"), *texts, *texts]) == ["a", *shortened(texts)]
     assert " ".join(shortened(texts)) == shown
+
+
+def test_outputs_whose_options_give_them_the_same_name_have_files_of_their_own() -> None:
+    planned = [
+        {"figure": "bars", "show": "goodput_bps", "by": "mtu", "overlay": "cc"},
+        {"figure": "bars", "show": "goodput_bps", "by": "mtu", "facet": "cc"},
+        {"figure": "bars-goodput-bps-mtu-cc-2"},
+    ]
+    assert output_names(planned, "figure") == [
+        "bars-goodput-bps-mtu-cc",
+        "bars-goodput-bps-mtu-cc-2",
+        "bars-goodput-bps-mtu-cc-2-2",
+    ]

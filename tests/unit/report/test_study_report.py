@@ -17,7 +17,7 @@ from samovar.errors import DefinitionError, ReportError
 from samovar.events import silent
 from samovar.experiment import load_study_report
 from samovar.experiment.keys.experiment_file import StudyReport
-from samovar.report.document import compose, output_name
+from samovar.report.document import compose, output_names
 from samovar.report.scorecard import read_results
 from samovar.report.study_report import ReportedCampaign, compose_study, make_study
 from samovar.report.typeset import TEMPLATES
@@ -116,8 +116,8 @@ def test_a_section_about_a_part_shows_what_is_about_that_part(campaign: Path) ->
     one = ReportedCampaign("tplink-buffer", *read_results(campaign), {}, list(parsed.sections))
     one = replace(one, document=compose(one.campaign, one.results))
     for kind, entries in (("figure", one.campaign.plan.figures), ("table", one.campaign.plan.tables)):
-        for output, entry in zip(one.document[f"{kind}s"], entries, strict=True):
-            output["name"] = output_name(entry, kind)  # as the analysis names it
+        for output, name in zip(one.document[f"{kind}s"], output_names(entries, kind), strict=True):
+            output["name"] = name  # as the analysis names it
     rest, windows = compose_study(parsed, [(section, one) for section in parsed.sections], [one])["sections"]
     for shown, parts in ((windows, {"window"}), (rest, {"buffer", ""})):
         assert {line["part"] for line in shown["lines"]} <= parts
