@@ -231,8 +231,9 @@ representatives <- function(campaign, trials) {
 
 # Moments at which cwnd was reduced, in the first panel.
 reductions_of <- function(results, chosen, data, flow) {
+  if (nrow(results$cycles) == 0) return(NULL) # the table of a campaign without reductions has no columns
   found <- of_flows(results$cycles[trial %in% chosen$trials$id], flow)
-  if (is.null(found) || nrow(found) == 0) return(NULL)
+  if (nrow(found) == 0) return(NULL)
   span_s <- range(data$t_s)
   found <- found[which(found$end_s >= span_s[1] & found$end_s <= span_s[2])]
   if (nrow(found) == 0) return(NULL)

@@ -224,3 +224,9 @@ test_that("a logarithmic axis shows only positive values, and the caption says h
   drawn <- ggplot2::layer_data(made$plot, 1)$y
   expect_true(all(is.finite(drawn) | is.na(drawn)))
 })
+
+test_that("reductions of cwnd are not marked if no trial of the campaign has one", {
+  results <- as.list(values_results())
+  results$cycles <- data.table()
+  expect_no_match(make_output(results, list(figure = "sender-time", part = "window"))$caption, "reductions of cwnd")
+})
