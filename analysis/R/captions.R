@@ -21,7 +21,8 @@ curves_of <- function(campaign, trials, but = character(), at_least = NULL) {
   candidates <- setdiff(c("part", campaign$factors), but)
   vary <- candidates[vapply(candidates, \(f) uniqueN(trials[[f]]) > 1, TRUE)]
   vary <- union(vary, at_least)
-  if (length(vary) == 0) vary <- intersect(c("cc", candidates), candidates)[1]
+  if (length(vary) == 0) vary <- utils::head(intersect(c("cc", candidates), candidates), 1)
+  if (length(vary) == 0) return(list(labels = factor(rep("all", nrow(trials))), title = "", factors = character()))
   ordered <- lapply(vary, \(f) level_factor(campaign, f, trials[[f]]))
   labels <- droplevels(interaction(ordered, sep = ", ", lex.order = TRUE))
   list(labels = labels, title = factor_title(vary), factors = vary)

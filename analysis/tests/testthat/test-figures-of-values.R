@@ -230,3 +230,10 @@ test_that("reductions of cwnd are not marked if no trial of the campaign has one
   results$cycles <- data.table()
   expect_no_match(make_output(results, list(figure = "sender-time", part = "window"))$caption, "reductions of cwnd")
 })
+
+test_that("a heat map over all factors of a campaign has a panel for each of its parts", {
+  results <- as.list(values_results())
+  results$campaign$factors <- c("cc", "mtu")
+  made <- make_output(results, list(figure = "heatmap", show = "goodput_bps", rows = "cc", columns = "mtu"))
+  expect_setequal(as.character(made$data$part), c("buffer", "window"))
+})
