@@ -265,7 +265,7 @@ panels_across <- function(data, panels) {
 # Height of a figure whose panels are in a grid.
 panels_height_in <- function(groups, one_in) {
   rows <- if (length(groups$panels) == 2) uniqueN(groups$levels[[1]]) else if (length(groups$panels) == 1) ceiling(uniqueN(groups$levels[[1]]) / 3) else 1
-  min(0.6 + one_in * (if (rows > 1) 0.75 else 1) * rows, 8.5)
+  min(0.6 + one_in * (if (rows > 1) 0.75 else 1) * rows, most_height_in)
 }
 
 # --- Short names

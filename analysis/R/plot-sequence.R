@@ -13,7 +13,7 @@ figure_time_sequence <- function(results, trials, of = NULL, from = NULL, to = N
   shown <- data[, joined_segments(.SD), by = .(panel, trial, flow, event)]
   list(
     plot = plot_time_sequence(shown), data = shown[, .(trial, flow, event, t_s, low_kb, high_kb)], trials = unique(as.character(shown$trial)),
-    width_in = 6.3, height_in = min(0.8 + (if (nlevels(data$panel) > 1) 2.1 else 3.4) * nlevels(data$panel), 8.5), title = "Sequence numbers over time",
+    width_in = 6.3, height_in = min(0.8 + (if (nlevels(data$panel) > 1) 2.1 else 3.4) * nlevels(data$panel), most_height_in), title = "Sequence numbers over time",
     layout = list(kind = "segments", x = "t_s", low = "low_kb", high = "high_kb", curve = "event", facets = c("trial", "flow")),
     sources = sentences(paste("Recorded by captures", if (all(rows$near)) "at the flow's sender" else "at one end of the flow")),
     caption = sentences(

@@ -113,7 +113,7 @@ time_figure <- function(results, trials, show, title, what, of = NULL, overlay =
     plot = plot_time_series(data, limits, facets, if (!stacked) one_line(levels(data$panel)), reductions, chosen$legend),
     data = data[, c("trial", if (!plain) c("column", "curve"), "flow", "quantity", "unit", "t_s", "low", "mid", "high"), with = FALSE],
     trials = unique(as.character(data$trial)), width_in = 6.3,
-    height_in = if (stacked) 1 + 1.25 * nlevels(data$panel) else 0.8 + 1.3 * ceiling(nlevels(data$column) / columns), title = title,
+    height_in = if (stacked) min(1 + 1.25 * nlevels(data$panel), most_height_in) else 0.8 + 1.3 * ceiling(nlevels(data$column) / columns), title = title,
     layout = list(kind = "line", x = "t_s", y = "mid", low = "low", high = "high", curve = if (plain) "flow" else "curve",
                   facets = c("quantity", if (plain) "trial" else "column")),
     sources = series_source_words(campaign, data, show),

@@ -37,6 +37,9 @@ theme_samovar <- function(base_size = 9) {
     )
 }
 
+# A figure that is not higher fits on a page of the report, with a caption of several lines.
+most_height_in <- 7.8
+
 # Okabe and Ito, "Color Universal Design", 2008: colours that colour-blind readers can distinguish. Yellow is omitted because it is hard to see on
 # white.
 okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")

@@ -237,3 +237,8 @@ test_that("a heat map over all factors of a campaign has a panel for each of its
   made <- make_output(results, list(figure = "heatmap", show = "goodput_bps", rows = "cc", columns = "mtu"))
   expect_setequal(as.character(made$data$part), c("buffer", "window"))
 })
+
+test_that("a figure over time of many quantities fits on a page", {
+  made <- figure_of(figure = "time-series", show = c("cwnd", "srtt", "inflight", "rwnd", "goodput", "loss", "queue"))
+  expect_lte(made$height_in, 7.8)
+})
