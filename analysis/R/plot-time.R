@@ -184,7 +184,7 @@ one_line <- function(text) gsub("\n", " ", text, fixed = TRUE)
 # The curves that have colours, and how many others are left out.
 drop_curves <- function(data) {
   every <- levels(data$curve)
-  kept <- utils::head(every, length(okabe_ito))
+  kept <- utils::head(every, most_curves(every))
   list(kept = kept, left_out = if (length(every) > length(kept)) {
     paste(length(kept), "of", length(every), "curves are shown, because more colours are hard to distinguish; choose with `of` or the levels of a factor")
   })

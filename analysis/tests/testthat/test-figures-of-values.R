@@ -242,3 +242,9 @@ test_that("a figure over time of many quantities fits on a page", {
   made <- figure_of(figure = "time-series", show = c("cwnd", "srtt", "inflight", "rwnd", "goodput", "loss", "queue"))
   expect_lte(made$height_in, 7.8)
 })
+
+test_that("a figure over time shows sixteen curves of rates, but eight of words", {
+  rates <- data.table(curve = factor(paste0(1:20, "Mbit"), levels = paste0(1:20, "Mbit")))
+  expect_length(drop_curves(rates)$kept, 16)
+  expect_length(drop_curves(data.table(curve = factor(letters[1:20])))$kept, 8)
+})
