@@ -151,10 +151,12 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
     found = read_json(file, list)
     if not all(isinstance(one, dict) and "name" in one for one in found):
         raise ReportError(f"{file}: an entry has no name; run `{campaign.analyse_command}` again")
-    planned = campaign.plan.figures if kind == "figure" else campaign.plan.tables
+    plan = campaign.plan
+    planned = plan.figures if kind == "figure" else plan.tables
+    others = output_names(plan.tables, "table") if kind == "figure" else output_names(plan.figures, "figure")
     names = tuple(str(one[kind]) for one in planned)
     unmade = campaign.analysis.get("figures_left_out") or []
-    found += [one for one in unmade if str(one["name"]).startswith(names)]
+    found += [one for one in unmade if str(one["name"]).startswith(names) and one["name"] not in others]
     for name in names:
         if not any(str(one["name"]).startswith(name) for one in found):
             command = f"run `{campaign.analyse_command}` to make it"

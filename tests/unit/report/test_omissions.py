@@ -121,3 +121,18 @@ def test_a_report_of_a_part_names_it_and_how_to_make_it_again(tmp_path: Path) ->
     campaign = read_campaign(folder)
     assert campaign.part == f"2 of {len(campaign.plan.ids)} trials are shown (picked: cc=cdg)"
     assert campaign.analyse_command.endswith(" --only cc=cdg")
+
+
+def test_a_figure_without_data_is_not_listed_among_the_tables(tmp_path: Path) -> None:
+    folder = write_campaign(tmp_path)
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["figures"].append({"figure": "pause-buffer-cdf"})
+    plan["tables"].append({"table": "pause-buffer"})
+    (folder / "plan.json").write_text(json.dumps(plan))
+    analysis = json.loads((folder / "bundle" / "analysis.json").read_text())
+    names = ("pause-buffer-cdf", "pause-buffer")
+    analysis["figures_left_out"] = [{"name": name, "reason": "no PAUSE frame"} for name in names]
+    (folder / "bundle" / "analysis.json").write_text(json.dumps(analysis))
+    document = compose(read_campaign(folder), ())
+    shown = {kind: [one["name"] for one in document[kind] if one["reason"]] for kind in ("figures", "tables")}
+    assert shown == {"figures": ["pause-buffer-cdf"], "tables": ["pause-buffer"]}
