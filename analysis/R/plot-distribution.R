@@ -100,7 +100,7 @@ plot_distribution <- function(data, kind, x_title, title = "Congestion control",
                   cdf_axis(if (kind == "ccdf") "Share of greater values" else "Cumulative share"))
   ggplot2::ggplot(data, base) + shapes + mark_buffer(buffer_packets, flat, data$value) +
     scale_levels(curves, title, if (kind %in% c("cdf", "ccdf")) c("colour", "linetype") else c("colour", "fill")) +
-    axis + other + panel_facets(panels) + theme_samovar() +
+    axis + other + panel_facets(panels, data) + theme_samovar() +
     ggplot2::theme(legend.position = if (flat || length(curves) == 1) "none" else "top")
 }
 
@@ -248,10 +248,11 @@ in_groups <- function(ids, groups) {
 }
 
 # Panels by one or two columns.
-panel_facets <- function(panels) {
+panel_facets <- function(panels, data) {
   if (length(panels) == 0) return(NULL)
   label <- \(name) if (name == "panel") "" else paste0(factor_title(name), " ")
-  titled <- stats::setNames(lapply(panels, \(name) ggplot2::as_labeller(\(x) paste0(label(name), x))), panels)
+  across <- panels_across(data, panels)
+  titled <- stats::setNames(lapply(panels, \(name) ggplot2::as_labeller(\(x) broken_titles(paste0(label(name), x), across))), panels)
   columns <- lapply(panels, \(name) ggplot2::vars(.data[[!!name]]))
   if (length(panels) == 1) return(ggplot2::facet_wrap(columns[[1]], labeller = do.call(ggplot2::labeller, titled)))
   ggplot2::facet_grid(rows = columns[[1]], cols = columns[[2]], labeller = do.call(ggplot2::labeller, titled))
@@ -265,7 +266,7 @@ panels_across <- function(data, panels) {
 # Height of a figure whose panels are in a grid.
 panels_height_in <- function(groups, one_in) {
   rows <- if (length(groups$panels) == 2) uniqueN(groups$levels[[1]]) else if (length(groups$panels) == 1) ceiling(uniqueN(groups$levels[[1]]) / 3) else 1
-  min(0.6 + one_in * (if (rows > 1) 0.75 else 1) * rows, most_height_in)
+  min(0.6 + one_in * (if (rows > 1) 0.75 else 1) * rows + legend_height_in(levels(groups$curve), groups$legend), most_height_in)
 }
 
 # --- Short names

@@ -89,7 +89,7 @@ plot_bars <- function(data, x_title, y_title, title = "Congestion control", pane
   ggplot2::ggplot(data, ggplot2::aes(level, median, colour = curve, fill = curve)) +
     ggplot2::geom_col(position = beside, width = 0.7, alpha = 0.45, linewidth = 0.3) +
     ggplot2::geom_linerange(ggplot2::aes(ymin = lo, ymax = hi), linewidth = 0.7, position = beside, na.rm = TRUE, show.legend = FALSE) +
-    scale_levels(curves, title, c("colour", "fill")) + word_axis(x_title, levels(droplevels(data$level)), panels_across(data, panels)) + y + panel_facets(panels) + theme_samovar() +
+    scale_levels(curves, title, c("colour", "fill")) + word_axis(x_title, levels(droplevels(data$level)), panels_across(data, panels)) + y + panel_facets(panels, data) + theme_samovar() +
     ggplot2::theme(legend.position = if (length(curves) > 1) "top" else "none")
 }
 
@@ -130,15 +130,16 @@ plot_by_factor <- function(data, x_title, y_title, title = "Congestion control",
     ggplot2::geom_line(linewidth = 0.5, position = beside, na.rm = TRUE) +
     ggplot2::geom_linerange(ggplot2::aes(ymin = lo, ymax = hi), linewidth = 0.7, linetype = "solid", na.rm = TRUE, position = beside, show.legend = FALSE) +
     ggplot2::geom_point(size = 1.8, position = beside, na.rm = TRUE) +
-    scale_levels(curves, title) + x + y + panel_facets(panels) + theme_samovar() +
+    scale_levels(curves, title) + x + y + panel_facets(panels, data) + theme_samovar() +
     ggplot2::theme(legend.position = if (length(curves) > 1) "top" else "none")
 }
 
-# Labels of sizes that are close together alternate between two rows, so that no label is omitted.
+# Labels of sizes that are close together alternate between two rows, so that no label is omitted unless there are many.
 size_axis <- function(title, bytes) {
   gaps <- diff(sort(log10(bytes)))
   tight <- length(gaps) > 0 && min(gaps) < 0.09 * sum(gaps)
-  ggplot2::scale_x_log10(paste(title, "(log scale)"), breaks = sort(bytes), labels = label_bytes, guide = ggplot2::guide_axis(n.dodge = if (tight) 2 else 1))
+  ggplot2::scale_x_log10(paste(title, "(log scale)"), breaks = sort(bytes), labels = label_bytes,
+                         guide = ggplot2::guide_axis(n.dodge = if (tight) 2 else 1, check.overlap = length(bytes) > 12))
 }
 
 # RTT of a flow that keeps its whole window in flight; NULL when the trials' paths differ.

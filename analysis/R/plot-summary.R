@@ -38,7 +38,7 @@ plot_heatmap <- function(data, x_title, y_title, title, panels = character()) {
     ggplot2::scale_fill_gradient(title, low = "#E8F1F8", high = okabe_ito[1], labels = label_axis, na.value = "white") +
     word_axis(x_title, levels(droplevels(data$column)), panels_across(data, panels), expand = c(0, 0)) +
     ggplot2::scale_y_discrete(y_title, limits = rev, expand = c(0, 0)) +
-    panel_facets(panels) + theme_samovar() +
+    panel_facets(panels, data) + theme_samovar() +
     ggplot2::theme(panel.grid.major = ggplot2::element_blank(), legend.position = "right", legend.key.height = ggplot2::unit(14, "pt"),
                    legend.key.width = ggplot2::unit(8, "pt"))
 }
@@ -123,7 +123,7 @@ plot_two_metrics <- function(data, x_title, y_title, title = "Congestion control
     scale_levels(curves, title, c("colour", "shape", "fill")) +
     ggplot2::scale_x_continuous(x_title, labels = label_axis, expand = ggplot2::expansion(0.08), trans = if (delay) "reverse" else "identity") +
     ggplot2::scale_y_continuous(y_title, labels = label_axis, expand = ggplot2::expansion(0.08)) +
-    panel_facets(panels) + theme_samovar() +
+    panel_facets(panels, data) + theme_samovar() +
     ggplot2::theme(legend.position = if (length(curves) > 1) "top" else "none")
 }
 

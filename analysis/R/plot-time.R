@@ -35,7 +35,10 @@ plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_t
                    legend.position = if (length(curves) > 1 || !is.null(events)) "top" else "none")
 }
 
-stacked_panels <- function() ggplot2::facet_grid(panel ~ column, scales = "free_y", switch = "y")
+stacked_panels <- function(across = 1) {
+  titles <- ggplot2::labeller(column = ggplot2::as_labeller(\(x) broken_titles(x, across)))
+  ggplot2::facet_grid(panel ~ column, scales = "free_y", switch = "y", labeller = titles)
+}
 
 limit_lines <- function(limits) {
   if (is.null(limits) || nrow(limits) == 0) return(NULL)
@@ -107,13 +110,14 @@ time_figure <- function(results, trials, show, title, what, of = NULL, overlay =
   reductions <- if (events) reductions_of(results, chosen, data, of)
   stacked <- nlevels(data$panel) > 1
   columns <- if (stacked) NULL else wrap_columns(nlevels(data$column))
-  facets <- if (stacked) stacked_panels() else ggplot2::facet_wrap(~column, ncol = columns)
+  facets <- if (stacked) stacked_panels(nlevels(data$column)) else
+    ggplot2::facet_wrap(~column, ncol = columns, labeller = ggplot2::as_labeller(\(x) broken_titles(x, columns)))
   plain <- is.null(overlay) && is.null(facet)
   list(
     plot = plot_time_series(data, limits, facets, if (!stacked) one_line(levels(data$panel)), reductions, chosen$legend),
     data = data[, c("trial", if (!plain) c("column", "curve"), "flow", "quantity", "unit", "t_s", "low", "mid", "high"), with = FALSE],
     trials = unique(as.character(data$trial)), width_in = 6.3,
-    height_in = if (stacked) min(1 + 1.25 * nlevels(data$panel), most_height_in) else 0.8 + 1.3 * ceiling(nlevels(data$column) / columns), title = title,
+    height_in = if (stacked) 1 + 1.25 * nlevels(data$panel) else 0.8 + 1.3 * ceiling(nlevels(data$column) / columns), title = title,
     layout = list(kind = "line", x = "t_s", y = "mid", low = "low", high = "high", curve = if (plain) "flow" else "curve",
                   facets = c("quantity", if (plain) "trial" else "column")),
     sources = series_source_words(campaign, data, show),

@@ -75,12 +75,21 @@ scale_levels <- function(levels, title, aesthetics = c("colour", "linetype", "sh
 # all entries do not fit into one row, the title is placed above the entries.
 wrapped_legend <- function(levels, title) {
   if (length(levels) < 2) return("legend")
+  rows <- legend_rows(levels, title)
+  ggplot2::guide_legend(nrow = rows$entries, byrow = TRUE, title.position = if (rows$title > 0) "top")
+}
+
+# The rows of a legend's entries, and the row of its title (0 or 1) if this is above the entries.
+legend_rows <- function(levels, title) {
   entries <- legend_entry_pt + text_width_pt(levels)
   above <- sum(text_width_pt(title), entries) > legend_width_pt
   fits <- \(columns) sum(tapply(entries, (seq_along(entries) - 1) %% columns, max)) <= legend_width_pt
   columns <- if (above) max(1, Filter(fits, seq_along(entries))) else length(entries)
-  ggplot2::guide_legend(nrow = ceiling(length(entries) / columns), byrow = TRUE, title.position = if (above) "top")
+  list(entries = ceiling(length(entries) / columns), title = as.integer(above))
 }
+
+# Height that a figure needs for the rows of its legend beyond the first three.
+legend_height_in <- function(levels, title) 0.16 * max(0, sum(unlist(legend_rows(levels, title))) - 3)
 
 # In figures that are 6.3 inches wide, panels are about 5.5 inches wide; a legend starts at the left edge of
 # the panels.
@@ -91,14 +100,24 @@ legend_entry_pt <- 18 + 2 * 5.5 # of each entry: the key, and the space on both 
 # graphics device, which could measure the text, is open only while a figure is written.
 text_width_pt <- function(text) 8 * 0.64 * nchar(text)
 
+# Break titles of panels at spaces, for panels in `across` columns; a title that is wider than its panel would be cut off. In many columns, titles would
+# take the room of the panels.
+broken_titles <- function(texts, across) {
+  if (across > most_columns) return(as.character(texts))
+  most <- floor((legend_width_pt / across - 14) / (text_width_pt("0") * 9 / 8)) # titles have 9 points
+  vapply(as.character(texts), \(text) paste(strwrap(text, max(most, 5) + 1), collapse = "\n"), "", USE.NAMES = FALSE)
+}
+
 # A discrete axis whose labels are words, for a figure with `across` columns of panels. Labels that are too wide for one line are broken at spaces. If a
-# single word is too wide, all labels are rotated.
+# single word is too wide, all labels are rotated, and short ones are vertical if there is no room for two lines.
 word_axis <- function(title, levels, across = 1, ...) {
   room_pt <- legend_width_pt / across / max(1, length(levels)) - 2
   broken <- \(most) vapply(levels, \(text) paste(strwrap(text, most + 1), collapse = "\n"), "") # strwrap() makes lines shorter than its width
   labels <- broken(floor(room_pt / text_width_pt("0")))
   turned <- any(text_width_pt(unlist(strsplit(labels, "\n", fixed = TRUE))) > room_pt)
-  ggplot2::scale_x_discrete(title, labels = if (turned) broken(18) else labels, guide = ggplot2::guide_axis(angle = if (turned) 35), ...)
+  upright <- turned && room_pt < 18 && all(text_width_pt(levels) < 72)
+  ggplot2::scale_x_discrete(title, labels = if (!turned) labels else if (upright) levels else broken(18),
+                            guide = ggplot2::guide_axis(angle = if (upright) 90 else if (turned) 35), ...)
 }
 
 # Sizes as users write them: 50000 is "50 KB" and 9999000 is "9999 KB", not rounded to "10 MB".

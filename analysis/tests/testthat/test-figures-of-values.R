@@ -238,13 +238,17 @@ test_that("a heat map over all factors of a campaign has a panel for each of its
   expect_setequal(as.character(made$data$part), c("buffer", "window"))
 })
 
-test_that("a figure over time of many quantities fits on a page", {
-  made <- figure_of(figure = "time-series", show = c("cwnd", "srtt", "inflight", "rwnd", "goodput", "loss", "queue"))
-  expect_lte(made$height_in, 7.8)
-})
-
 test_that("a figure over time shows sixteen curves of rates, but eight of words", {
   rates <- data.table(curve = factor(paste0(1:20, "Mbit"), levels = paste0(1:20, "Mbit")))
   expect_length(drop_curves(rates)$kept, 16)
   expect_length(drop_curves(data.table(curve = factor(letters[1:20])))$kept, 8)
+})
+
+test_that("long titles of panels and labels of axes are not cut off and do not overlap", {
+  expect_equal(broken_titles("main, 9KB, congestion", 4), "main, 9KB,\ncongestion")
+  expect_equal(broken_titles("main, 9KB, congestion", 1), "main, 9KB, congestion")
+  expect_equal(word_axis("Rate", paste0(10:60, "Mbit"))$guide$angle, 90)
+  expect_equal(word_axis("Rate", strrep(letters, 20))$guide$angle, 35)
+  expect_gt(legend_height_in(strrep(letters[1:8], 60), "Congestion control"), 0.5)
+  expect_equal(legend_height_in(letters[1:8], "Congestion control"), 0)
 })

@@ -276,3 +276,17 @@ def test_a_heading_and_its_source_stay_on_the_page_of_their_text(tmp_path: Path)
         with_heading = [page for page in done.stdout.decode().split("\f") if "Heading" in page]
         assert len(with_heading) == 1
         assert "The text." in with_heading[0]
+
+
+def test_a_figure_that_is_higher_than_a_page_is_reduced(tmp_path: Path) -> None:
+    for template in TEMPLATES.glob("*.typ"):
+        shutil.copy(template, tmp_path)
+    (tmp_path / "high.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="630" height="1700"/>')
+    (tmp_path / "page.typ").write_text(
+        '#import "style.typ": *\n#import "parts.typ": *\n'
+        '#let one = (file: "high.svg", width_in: 6.3, title: "Title", caption: "A caption. " * 40, trials: "",'
+        ' data: "", name: "high")\n#set page(width: page-width, height: page-height)\n'
+        "#context [#metadata(measure(block(width: text-width, figure-block(one))).height.cm()) <height>]\n"
+    )
+    found = typst.query(tmp_path / "page.typ", "<height>", field="value", one=True, ignore_system_fonts=True)
+    assert 15 < float(json.loads(found)) < 23.5
