@@ -29,7 +29,9 @@ await 20 linked eth2 || fail eth2" has no link 20 s after its MTU was set"
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-up sv-up
 } | batch ip || fail "this kernel cannot create an intermediate device (ifb)"
 {
-  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 12000000 6000
+  mtu=1500; read -r mtu </sys/class/net/eth2/mtu
+  burst=6000; [ "$burst" -ge $((mtu + 100)) ] || burst=$((mtu + 100))
+  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 12000000 "$burst"
   printf 'qdisc replace dev %s parent 1:1 handle 10: %s\n' eth2 'pfifo limit 137'
   printf 'qdisc replace dev %s root handle 2: %s\n' sv-down 'netem limit 1928 delay 10000us loss random 0.1%'
   printf 'qdisc add dev %s handle ffff: ingress\n' eth1

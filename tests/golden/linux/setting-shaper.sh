@@ -16,12 +16,18 @@ for interface in eth1 eth2; do
   echo "shaper.$interface.queue=$s_queue"
 done
 # ---- set
+s_mtu=1500; read -r s_mtu </sys/class/net/eth1/mtu
+s_burst=20000
+[ "$s_burst" -ge $((2 * (s_mtu + 14))) ] || s_burst=$((2 * (s_mtu + 14)))
 {
-  printf 'qdisc add dev %s root handle 11: tbf rate %sbit burst %s limit 1000000\n' eth1 40000000 20000
+  printf 'qdisc add dev %s root handle 11: tbf rate %sbit burst %s limit 1000000\n' eth1 40000000 "$s_burst"
   printf 'qdisc add dev %s parent 11:1 handle 12: pfifo limit %s\n' eth1 100
 } | batch tc || fail eth1" was not limited to "40000000" bit/s"
+s_mtu=1500; read -r s_mtu </sys/class/net/eth2/mtu
+s_burst=20000
+[ "$s_burst" -ge $((2 * (s_mtu + 14))) ] || s_burst=$((2 * (s_mtu + 14)))
 {
-  printf 'qdisc add dev %s root handle 11: tbf rate %sbit burst %s limit 1000000\n' eth2 40000000 20000
+  printf 'qdisc add dev %s root handle 11: tbf rate %sbit burst %s limit 1000000\n' eth2 40000000 "$s_burst"
   printf 'qdisc add dev %s parent 11:1 handle 12: pfifo limit %s\n' eth2 100
 } | batch tc || fail eth2" was not limited to "40000000" bit/s"
 # ---- wanted

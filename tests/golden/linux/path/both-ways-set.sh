@@ -5,12 +5,16 @@
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-up sv-up
 } | batch ip || fail "this kernel cannot create an intermediate device (ifb)"
 {
-  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 10000000 5000
+  mtu=1500; read -r mtu </sys/class/net/eth2/mtu
+  burst=5000; [ "$burst" -ge $((mtu + 100)) ] || burst=$((mtu + 100))
+  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 10000000 "$burst"
   printf 'qdisc replace dev %s parent 1:1 handle 10: %s\n' eth2 'pfifo limit 100'
   printf 'qdisc replace dev %s root handle 2: %s\n' sv-down 'netem limit 2304 delay 20000us 2000us loss gemodel 0.336700337% 33.333333333% duplicate 0.01% reorder 0.1% rate 100gbit'
   printf 'qdisc add dev %s handle ffff: ingress\n' eth1
   printf 'filter add dev %s parent ffff: prio 60000 protocol all u32 match u32 0 0 action mirred egress redirect dev %s\n' eth1 sv-down
-  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth1 2000000 3028
+  mtu=1500; read -r mtu </sys/class/net/eth1/mtu
+  burst=3028; [ "$burst" -ge $((mtu + 100)) ] || burst=$((mtu + 100))
+  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth1 2000000 "$burst"
   printf 'qdisc replace dev %s parent 1:1 handle 10: %s\n' eth1 'bfifo limit 50000'
   printf 'qdisc replace dev %s root handle 2: %s\n' sv-up 'netem limit 1364 delay 30000us'
   printf 'qdisc add dev %s handle ffff: ingress\n' eth2

@@ -7,7 +7,9 @@
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-up sv-up
 } | batch ip || fail "this kernel cannot create an intermediate device (ifb)"
 {
-  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 10000000 5000
+  mtu=1500; read -r mtu </sys/class/net/eth2/mtu
+  burst=5000; [ "$burst" -ge $((mtu + 100)) ] || burst=$((mtu + 100))
+  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 10000000 "$burst"
   printf 'qdisc replace dev %s parent 1:1 handle 10: %s\n' eth2 'pfifo limit 100'
   printf 'qdisc replace dev %s root handle 2: %s\n' sv-down1 'netem limit 3584 delay 50000us'
   printf 'qdisc replace dev %s root handle 2: %s\n' sv-down 'netem limit 2194 delay 20000us loss random 1%'

@@ -1,0 +1,69 @@
+"""Settings of Linux hosts, applied with the real tc and ip in a network namespace."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from samovar.plan import DirectionPlan, HostPlan, PathPlan
+from samovar.recipes import Catalogue, bottleneck_values
+
+CATALOGUE = Catalogue(Path(__file__).parents[3] / "templates")
+INSIDE = ["unshare", "--net", "--mount", *(() if os.geteuid() == 0 else ("--user", "--map-root-user"))]
+PRELUDE = """\
+set -u
+root() { "$@"; }
+put_in() { echo "$2" >"$1"; }
+batch() { "$1" ${2:+"$2"} -batch -; }
+fail() { echo "$*"; exit 1; }
+await() { shift; until "$@"; do sleep 0.05; done; }
+mount -t sysfs sysfs /sys
+ip link add eth1 type veth peer name peer1 && ip link set eth1 up && ip link set peer1 up
+ip link add eth2 type veth peer name peer2 && ip link set eth2 up && ip link set peer2 up
+ip addr add 172.16.10.2/24 dev eth1
+"""
+
+
+def run(script: str) -> str:
+    """Run a script in a network namespace with two links; return what it prints."""
+    done = subprocess.run(
+        [*INSIDE, "dash", "-c", PRELUDE + script], text=True, capture_output=True, check=False, timeout=60
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def each_line() -> str:
+    prelude = CATALOGUE.recipe("step", "prelude", "linux").render("script", {"folder": "/x", "campaign": "x"})
+    found = re.search(r"^each_line\(\) \{.*?^\}\n", prelude, re.MULTILINE | re.DOTALL)
+    assert found
+    return found[0]
+
+
+def bottleneck(block: str, was: dict[str, str]) -> str:
+    down = DirectionPlan(interface="eth2", rate_bps=5_000_000, aqm="pfifo", buffer_packets=100)
+    path = PathPlan(router="rtr", rtt_s=0.0, down=down, up=DirectionPlan(interface="eth1"))
+    router = HostPlan(
+        os="linux", role="router", cc=None, rwnd_bytes=None, mtu_bytes=None, txd=None,
+        interfaces=("eth1", "eth2"),
+    )  # fmt: skip
+    values = dict(bottleneck_values(path, router, None, CATALOGUE))
+    return CATALOGUE.recipe("setting", "bottleneck", "linux").render(block, {**values, "was": was})
+
+
+def shaper(block: str) -> str:
+    values = {"interfaces": ("eth2",), "rate": 5_000_000, "was": {"shaper.eth2": "noqueue 0: "}}
+    return CATALOGUE.recipe("setting", "shaper", "linux").render(block, values)
+
+
+@pytest.mark.parametrize("script", [bottleneck("set", {}), shaper("set")], ids=["bottleneck", "shaper"])
+def test_an_interface_with_jumbo_frames_is_shaped_without_dropping_them(script: str) -> None:
+    jumbo = "ip link set eth2 mtu 9000; ip link set peer2 mtu 9000\nip addr add 172.16.11.1/24 dev eth2\n"
+    peer = "ip neigh add 172.16.11.2 lladdr 02:00:00:00:00:02 dev eth2 nud permanent\n"
+    packets = "ping -c 2 -i 0.2 -W 0.1 -s 8972 -M do 172.16.11.2 >/dev/null\ntc -s qdisc show dev eth2\n"
+    shown = run(jumbo + peer + script + packets)
+    assert re.search(r"tbf .*\n Sent \d+ bytes \d+ pkt \(dropped 0,", shown), shown
