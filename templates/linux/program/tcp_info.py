@@ -23,7 +23,10 @@ diag = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)
 diag.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
 diag.settimeout(2)
 ext = 1 << (INFO - 1) | 1 << (CONG - 1)
-request = struct.pack("=IHHII", 72, 20, 0x301, 1, 0) + struct.pack("=BBBxI", 2, 6, ext, WANTED) + bytes(48)
+# TCPDIAG_GETSOCK with a struct inet_diag_req dumps the sockets of both families in one pass. IPv4 connections
+# of a program that listens at `::` are on IPv6 sockets.
+TCPDIAG_GETSOCK = 18
+request = struct.pack("=IHHII", 76, TCPDIAG_GETSOCK, 0x301, 1, 0) + struct.pack("=xxxB48xII", ext, WANTED, 0)
 
 
 def fields(info):
@@ -45,7 +48,7 @@ def sockets(data):
     at = 0
     while at + 16 <= len(data):
         length, kind = struct.unpack_from("=IH", data, at)
-        if kind != 20 or length < 16:
+        if kind != TCPDIAG_GETSOCK or length < 16:
             yield None
             return
         yield data[at + 16 : at + length]
@@ -75,9 +78,9 @@ def row(message):
     return ",".join(map(str, (src, sport, dst, dport, STATES.get(state, state), cc, *values)))
 
 
-def dump(out, family):
+def sample(out):
     now = time.time_ns()
-    diag.send(request[:16] + bytes([family]) + request[17:])
+    diag.send(request)
     while True:
         for message in sockets(diag.recv(1 << 18)):
             if message is None:
@@ -87,15 +90,9 @@ def dump(out, family):
                 out.write(f"{now},{line}\n")
 
 
-def sample(out):
-    for family in families:
-        dump(out, family)
-
-
 COLUMNS = (
     "t_ns,src,sport,dst,dport,state,cc,cwnd_packets,ssthresh_packets,srtt_us,rttvar_us,min_rtt_us,rto_us,"
     "snd_mss_bytes,rcv_mss_bytes,unacked_packets,lost_packets,retrans_packets,total_retrans_packets,bytes_acked,bytes_sent,"
     "bytes_retrans,snd_wnd_bytes,rcv_space_bytes,delivery_rate_bps,pacing_rate_bps,ca_state"
 )
-families = [2] + ([10] if any(":" in a for a in addresses) else [])
 every(sample, COLUMNS)  # noqa: F821 - sampling.py precedes this file
