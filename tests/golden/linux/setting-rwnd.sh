@@ -27,4 +27,4 @@ route.172.16.10.2*=window 200000
 put_in /proc/sys/net/ipv4/tcp_moderate_rcvbuf 1
 put_in /proc/sys/net/ipv4/tcp_adv_win_scale 1
 put_in /proc/sys/net/ipv4/tcp_rmem '4096 131072 6291456'
-root ip -4 route replace 172.16.10.2 via 172.16.11.1 dev eth1
+root ip -4 route replace 172.16.10.2/32 via 172.16.11.1 dev eth1

@@ -11,6 +11,7 @@ import pytest
 
 from samovar.plan import DirectionPlan, HostPlan, PathPlan
 from samovar.recipes import Catalogue, bottleneck_values
+from samovar.recipes.sudo_rules import allowed_commands
 
 CATALOGUE = Catalogue(Path(__file__).parents[3] / "templates")
 INSIDE = ["unshare", "--net", "--mount", *(() if os.geteuid() == 0 else ("--user", "--map-root-user"))]
@@ -67,3 +68,27 @@ def test_an_interface_with_jumbo_frames_is_shaped_without_dropping_them(script: 
     packets = "ping -c 2 -i 0.2 -W 0.1 -s 8972 -M do 172.16.11.2 >/dev/null\ntc -s qdisc show dev eth2\n"
     shown = run(jumbo + peer + script + packets)
     assert re.search(r"tbf .*\n Sent \d+ bytes \d+ pkt \(dropped 0,", shown), shown
+
+
+SYSCTLS = {"tcp_moderate_rcvbuf": "1", "tcp_adv_win_scale": "1", "tcp_rmem": "4096 131072 6291456"}
+ROUTE = "172.16.11.2 via 172.16.10.1 dev eth1 proto static metric 100"
+
+
+def rwnd(block: str) -> str:
+    was = {**SYSCTLS, "route.172.16.11.2": ROUTE}
+    values = {"size_bytes": 65535, "peers": ("172.16.11.2",), "was": was}
+    return CATALOGUE.recipe("setting", "rwnd", "linux").render(block, values)
+
+
+def test_a_route_to_a_peer_is_restored_with_its_metric() -> None:
+    show = "ip -4 route show 172.16.11.2/32\n"
+    shown = run(f"ip route add {ROUTE}\n{rwnd('set')}{show}{rwnd('restore')}{show}")
+    during, after = (" ".join(line.split()) for line in shown.splitlines())
+    assert "window 65535" in during
+    assert after == ROUTE
+
+
+def test_sudo_allows_the_command_that_restores_a_route_to_a_peer() -> None:
+    (command,) = re.findall(r"^root ip (.*)$", rwnd("restore"), re.MULTILINE)
+    allowed = allowed_commands(CATALOGUE.header("setting", "rwnd", "linux").root, "user", ("eth1",))
+    assert any(one.program == "ip" and re.fullmatch(one.arguments, command) for one in allowed), command
