@@ -123,6 +123,17 @@ def test_every_queue_discipline_is_set_and_shown_as_the_golden_ones() -> None:
     _matches_golden("aqm.txt", "\n".join(rows) + "\n")
 
 
+SHOWN_BY_NEW_TC = (
+    "fq limit 100p flow_limit 100p buckets 1024 orphan_mask 1023 nopacing bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 "
+    "weights 589824 196608 65536 quantum 3028b initial_quantum 15140b low_rate_threshold 550Kbit refill_delay 40ms"
+)
+"""What tc prints of fq since Linux and iproute2 6.7 (fq_print_opt() of iproute2's q_fq.c)."""
+
+
+def test_fq_is_recognised_if_tc_prints_its_priority_bands() -> None:
+    assert [line for line in _aqm("fq", {}).queue_shown if line not in SHOWN_BY_NEW_TC] == []
+
+
 RECORDED_OF_CAKE = """\
 qdisc cake 10: dev eth2 parent 1:1 bandwidth unlimited besteffort triple-isolate nonat nowash no-ack-filter split-gso rtt 100ms raw overhead 0
  Sent 1228084 bytes 829 pkt (dropped 3, overlimits 0 requeues 0)
