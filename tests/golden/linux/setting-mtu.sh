@@ -1,6 +1,24 @@
 # ---- read
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
+address6() { [ "${3-}" != inet6 ] || s_six="$s_six$4 "; }
+route6() { case "$* " in '' | *' proto kernel '* | *' proto ra '* | fe80:*) ;; *) s_six="$s_six$*, "; esac; }
+value=1; read -r value 2>/dev/null </proc/sys/net/ipv6/conf/eth1/disable_ipv6
+if [ "$value" = 0 ]; then
+  s_six=''; each_line address6 "$(ip -6 -o addr show dev eth1 scope global permanent 2>/dev/null)"
+  echo inet6.eth1"=$s_six"
+  s_six=''; each_line route6 "$(ip -6 route show dev eth1 2>/dev/null)"
+  echo routes6.eth1"=$s_six"
+fi
 read -r value </sys/class/net/eth2/mtu && echo mtu.eth2"=$value"
+address6() { [ "${3-}" != inet6 ] || s_six="$s_six$4 "; }
+route6() { case "$* " in '' | *' proto kernel '* | *' proto ra '* | fe80:*) ;; *) s_six="$s_six$*, "; esac; }
+value=1; read -r value 2>/dev/null </proc/sys/net/ipv6/conf/eth2/disable_ipv6
+if [ "$value" = 0 ]; then
+  s_six=''; each_line address6 "$(ip -6 -o addr show dev eth2 scope global permanent 2>/dev/null)"
+  echo inet6.eth2"=$s_six"
+  s_six=''; each_line route6 "$(ip -6 route show dev eth2 2>/dev/null)"
+  echo routes6.eth2"=$s_six"
+fi
 # ---- set
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 root ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1

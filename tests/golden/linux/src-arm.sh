@@ -78,8 +78,8 @@ diag = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)
 diag.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
 diag.settimeout(2)
 ext = 1 << (INFO - 1) | 1 << (CONG - 1)
-# TCPDIAG_GETSOCK with a struct inet_diag_req dumps the sockets of both families in one pass. IPv4 connections of a
-# program that listens at `::` are on IPv6 sockets.
+# TCPDIAG_GETSOCK with a struct inet_diag_req dumps the sockets of both families in one pass. IPv4 connections
+# of a program that listens at `::` are on IPv6 sockets.
 TCPDIAG_GETSOCK = 18
 request = struct.pack("=IHHII", 76, TCPDIAG_GETSOCK, 0x301, 1, 0) + struct.pack("=xxxB48xII", ext, WANTED, 0)
 

@@ -104,3 +104,15 @@ def test_a_queue_discipline_of_the_testbed_s_owner_is_not_replaced() -> None:
     assert "eth2 has the queue discipline 5: bfifo limit 30000b" in shown
     assert "qdisc bfifo 5: root" in shown
     assert run(bottleneck("set", {"qdisc.eth2.0:": "fq_codel limit 10240p"})) == ""
+
+
+def test_ipv6_addresses_and_routes_survive_an_mtu_below_their_minimum() -> None:
+    ipv6 = "ip addr add 2001:db8::1/64 dev eth1 nodad\nip -6 route add 2001:db8:1::/64 via 2001:db8::2 dev eth1\n"
+    recipe = CATALOGUE.recipe("setting", "mtu", "linux")
+    values: dict[str, object] = {"interfaces": ("eth1",), "mtu_bytes": 600}
+    read = each_line() + recipe.render("read", values)
+    was = dict(line.split("=", 1) for line in run(ipv6 + read).splitlines())
+    values["was"] = was
+    script = f"{ipv6}{recipe.render('set', values)}{recipe.render('restore', values)}{read}"
+    assert dict(line.split("=", 1) for line in run(script).splitlines()) == was
+    assert was["inet6.eth1"] == "2001:db8::1/64 "
