@@ -314,8 +314,8 @@ ns_since <- function(x, origin_s) {
 }
 
 # Metrics of all flows of a trial together. `sizes` has a row per flow: `down` (TRUE if it comes from a sender of the testbed), `competes` (FALSE for echo
-# requests, which only measure the path), `start_s` (planned),
-# `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the controller's clock `first_s` and `last_s`, the interval in which the bytes were counted.
+# requests, which only measure the path), `start_s` (planned), `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the controller's clock `first_s` and
+# `last_s`, the interval in which the bytes were counted.
 metrics_together <- function(trial) {
   sizes <- trial$sizes
   if (is.null(sizes) || nrow(sizes) == 0) return(NULL)

@@ -40,11 +40,9 @@ measures_of <- function(folder, manifest) {
 # The MTU of interfaces without a configured MTU.
 ethernet_mtu_bytes <- 1500
 
-# Access to the files of a trial: `path` returns the files that record a quantity of outputs.yaml, or the
-# files of a logger. `log` returns the log of a flow's client or server. `capture` returns the capture of a host that has a flow, or else its first. Captures
-# are decoded once, on first
-# use; `within` removes rows that were recorded after the trial. `t_start_s` is on the controller's clock, see start_on(). `columns` are those of captures,
-# see read_pcap().
+# Access to the files of a trial: `path` returns the files that record a quantity of outputs.yaml, or the files of a logger. `log` returns the log of a
+# flow's client or server. `capture` returns the capture of a host that has a flow, or else its first. Captures are decoded once, on first use; `within`
+# removes rows that were recorded after the trial. `t_start_s` is on the controller's clock, see start_on(). `columns` are those of captures, see read_pcap().
 open_traces <- function(folder, manifest, columns = NULL) {
   at <- file.path(folder, "trials", manifest$id)
   files <- rbindlist(lapply(manifest$files, \(f) {
