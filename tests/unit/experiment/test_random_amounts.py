@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from samovar.errors import DefinitionError, PlanError
+from samovar.errors import DefinitionError
 from samovar.experiment import Distribution, Testbed
 from samovar.experiment.keys import value_types
 from samovar.experiment.values import read_distribution
@@ -132,7 +132,10 @@ def test_arrivals_and_random_sizes_can_be_factors() -> None:
 
 def test_bounds_that_are_formulas_are_checked_when_they_are_evaluated() -> None:
     assert all(10_000 <= size < 20_000 for size in sizes("{uniform: [1 BDP, 2 BDP]}"))
-    with pytest.raises(PlanError, match="flow short: size: the first bound must be below the second"):
+    with pytest.raises(
+        DefinitionError,
+        match=r"study.yaml:5:91: main: flow short: size: the first bound must be below the second",
+    ):
         sizes("{uniform: [2 BDP, 1 BDP]}")
 
 
