@@ -163,7 +163,7 @@ test_that("a call is played with the delay that gives the best rating", {
 })
 
 test_that("the flow of a call is the direction from its sender, even if more data arrives in the other one", {
-  call <- list(port = 5002, from_address = "10.0.0.1", to_address = "10.0.0.2")
+  call <- list(generator = "voip", port = 5002, from_address = "10.0.0.1", to_address = "10.0.0.2")
   there <- ethernet(ipv4(udp(4000, 5002, raw(172)), 17))
   back <- ethernet(ipv4(udp(5002, 4000, raw(172)), 17, src = "10.0.0.2", dst = "10.0.0.1"))
   capture <- \(n) read_pcap(write_capture(c(rep(list(there), n), rep(list(back), 40))))

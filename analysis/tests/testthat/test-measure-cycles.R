@@ -64,9 +64,10 @@ test_that("packets that the receiver sends, such as those of an upload, do not c
   lost <- at_s %in% at_s[c(501, 1001, 1501)]
   sender <- data.table::data.table(t_s = at_s, cwnd_packets = 20 + at_s %% 5, ssthresh_packets = 10, ca_state = 3L * lost, total_retrans_packets = cumsum(lost))
   rtt <- data.table::data.table(t_s = at_s, rtt_ms = 110, arrival_s = at_s - 0.005)
-  down <- list(from_address = "10.0.0.1", to_address = "10.0.0.2")
-  up <- list(from_address = "10.0.0.2", to_address = "10.0.0.1")
-  estimates <- \(flows) flow_cycles(down, sender, rtt, received, 10, list(resolved = list(mtu_bytes = 1500, flows = flows)))
+  down <- list(generator = "iperf3", from = "src", to = "dst", from_address = "10.0.0.1", to_address = "10.0.0.2")
+  up <- list(generator = "iperf3", from = "dst", to = "src", from_address = "10.0.0.2", to_address = "10.0.0.1")
+  hosts <- list(src = list(role = "sender"), dst = list(role = "receiver"))
+  estimates <- \(flows) flow_cycles(down, sender, rtt, received, 10, list(resolved = list(mtu_bytes = 1500, hosts = hosts, flows = flows)))
   expect_equal(estimates(list(down, up)), estimates(list(down)))
   expect_equal(estimates(list(down, up))[counts == TRUE]$method1_packets, c(10, 10), tolerance = 0.05)
 })

@@ -48,7 +48,7 @@ test_that("4: trial 1 does not use the files of trial 10, and port 500 does not 
   both <- lapply(c(500, 5001), \(port) constant_flow(1e6, 0.1, port = port))
   capture <- data.table::rbindlist(lapply(both, \(x) data.table::as.data.table(x)[, flow := as.character(flow)]))[, flow := factor(flow)]
   for (name in c("epoch_s", "path")) data.table::setattr(capture, name, attr(both[[1]], name))
-  flow <- list(port = 500, from_address = "10.0.0.1", to_address = "10.0.0.2")
+  flow <- list(generator = "iperf3-udp", port = 500, from_address = "10.0.0.1", to_address = "10.0.0.2")
   expect_equal(flow_in_capture(flow, capture), udp_flow(500))
   samples <- data.table::data.table(sport = c(500, 5001, 1500), dport = 9)
   expect_equal(nrow(of_port(samples, 500)), 1)
