@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from samovar.analyse import AnalysedPart, measure_commands, unmeasured
 from samovar.atomic_files import write_json
@@ -144,10 +144,14 @@ def run_processes(commands: Mapping[str, Sequence[str]], folder: Path, again: st
         for command in commands.values()
     ]
 
+    one_line = Lock()  # print() writes a line and its end separately
+
     def show_output(name: str, process: subprocess.Popen[str]) -> None:
         assert process.stdout
         with process.stdout as lines:
-            show(f"{name}  {line.rstrip()}" for line in lines)
+            for line in lines:
+                with one_line:
+                    show([f"{name}  {line.rstrip()}"])
 
     def interrupt() -> None:
         for process in processes:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from samovar.cli.cluster_jobs import run_processes
 from samovar.cli.commands import run_commands
 
 ROOT = Path(__file__).parents[3]
@@ -96,3 +97,10 @@ def test_shards_end_if_the_command_is_terminated_and_ignores_sigint() -> None:
         finally:
             command.kill()
     assert sorted(started) == ["1/2  started\n", "2/2  started\n"]
+
+
+def test_lines_of_shards_stay_whole(capfd: pytest.CaptureFixture[str]) -> None:
+    script = ["sh", "-c", "i=0; while [ $i -lt 3000 ]; do echo line; i=$((i + 1)); done"]
+    run_processes({"1/2": script, "2/2": script}, ROOT, "again")
+    lines = capfd.readouterr().out.splitlines()
+    assert (len(lines), set(lines)) == (6000, {"1/2  line", "2/2  line"})
