@@ -264,7 +264,7 @@ applications_of <- function(manifest, traces) {
   subjects <- lapply(stats::setNames(nm = unique(labels)), \(label) {
     members <- flows[labels == label]
     read <- application_logs[[members[[1]]$generator]]
-    list2env(list(flow = members[[1]], label = label, logs = lapply(members, \(f) read(traces, f)), t_start_s = traces$t_start_s, traces = traces))
+    list2env(list(flow = members[[1]], label = label, logs = lapply(members, \(f) read(traces, f)), traces = traces))
   })
   Filter(\(x) !any(vapply(x$logs, is.null, TRUE)), subjects)
 }

@@ -77,6 +77,12 @@ series_subjects <- function(scope, traces, manifest, from_s, to_s) {
   subjects
 }
 
+# Seconds since the start of traffic, of a table that was recorded at the flow's sender, or at its receiver if the sender has no capture.
+seconds_at_near <- function(recorded, x) seconds_since(recorded, start_on(x$traces, if (is.null(x$near)) x$flow$to else x$flow$from))
+
+# The same of a table that was recorded at the receiver, or at the sender if the receiver has no capture.
+seconds_at_far <- function(recorded, x) seconds_since(recorded, start_on(x$traces, if (is.null(x$far)) x$flow$from else x$flow$to))
+
 # Everything known about a flow, see measure_flow(); parts that take time are computed on first use. `name` is NA if no capture has the flow.
 subject_of_flow <- function(flow, traces, manifest) {
   ref <- traces$capture(flow$from, flow)
@@ -168,20 +174,20 @@ series_of_rtt <- function(x) {
 series_of_ack_rtt <- function(x) {
   if (is.null(x$near) || !x$tcp) return(NULL)
   rtt <- data_ack_rtt(x$near, x$name)
-  data.table(t_s = seconds_since(rtt, start_on(x$traces, x$flow$from)), value = rtt$rtt_ms)
+  data.table(t_s = seconds_at_near(rtt, x), value = rtt$rtt_ms)
 }
 
 series_of_timestamp_rtt <- function(x) {
   if (is.null(x$near) || !x$tcp) return(NULL)
   rtt <- timestamp_rtt(x$near, x$name)
-  data.table(t_s = seconds_since(rtt, start_on(x$traces, x$flow$from)), value = rtt$rtt_ms)
+  data.table(t_s = seconds_at_near(rtt, x), value = rtt$rtt_ms)
 }
 
 series_of_delay <- function(x) {
   if (is.null(x$near) || is.null(x$far) || is.null(x$clock)) return(NULL)
   delay <- one_way_delay(x$near, x$far, x$name, x$clock)
   forward <- which(delay$direction == "forward")
-  data.table(t_s = seconds_since(delay, start_on(x$traces, x$flow$from))[forward], value = delay$delay_ms[forward])
+  data.table(t_s = seconds_at_near(delay, x)[forward], value = delay$delay_ms[forward])
 }
 
 # --- Windows and bytes in flight, from a capture or else as TCP reports them
@@ -189,14 +195,14 @@ series_of_delay <- function(x) {
 series_of_flight <- function(x) {
   if (is.null(x$near) || !x$tcp) return(from_tcp_state(x, "flight"))
   flight <- bytes_in_flight(x$near, x$name)
-  data.table(t_s = seconds_since(flight, start_on(x$traces, x$flow$from)), value = flight$flight_bytes / 1e3)
+  data.table(t_s = seconds_at_near(flight, x), value = flight$flight_bytes / 1e3)
 }
 
 series_of_rwnd <- function(x) {
   capture <- x$near %||% x$far
   if (is.null(capture) || !x$tcp) return(from_tcp_state(x, "send-window"))
   offered <- advertised_window(capture, x$name)
-  data.table(t_s = seconds_since(offered, start_on(x$traces, if (is.null(x$near)) x$flow$to else x$flow$from)), value = offered$window_bytes / 1e3)
+  data.table(t_s = seconds_at_near(offered, x), value = offered$window_bytes / 1e3)
 }
 
 from_tcp_state <- function(x, name) series_of_sender(x)[[name]]
@@ -211,9 +217,6 @@ series_of_throughput <- function(x) {
                 "throughput-link" = bytes_on_link(packets$frame_bytes, capture))
   lapply(Filter(\(sizes) !anyNA(sizes), bytes), \(sizes) rate_mbps(x$frame, packets$t_s, sizes))
 }
-
-# Seconds since the start of traffic, of a table that was recorded at the flow's receiver, or at its sender if the receiver has no capture.
-seconds_at_far <- function(recorded, x) seconds_since(recorded, start_on(x$traces, if (is.null(x$far)) x$flow$from else x$flow$to))
 
 packets_out <- function(x, capture) {
   rows <- which(as.character(capture$flow) == x$name)
@@ -259,20 +262,20 @@ series_of_loss <- function(x) {
   if (length(arrived) == 0) return(NULL)
   # Packets sent after the last packet that arrived may have been in flight when a capture ended.
   sent <- sent[seq_len(max(arrived))]
-  t_s <- seconds_since(x$near, start_on(x$traces, x$flow$from))[sent$row]
+  t_s <- seconds_at_near(x$near, x)[sent$row]
   lost <- per_window(x$frame, t_s, is.na(sent$other))
   if (is.null(lost)) return(NULL)
   all <- per_window(x$frame, t_s)
   lost[, value := fifelse(all$value > 0, 100 * value / all$value, NA_real_)]
   order <- sent[, number := seq_len(.N)][!is.na(other)][order(x$far$t_ns[other], other)]
   late <- order[number < shift(cummax(number), fill = 0L)]
-  list(loss = lost, reordering = per_window(x$frame, seconds_since(x$near, start_on(x$traces, x$flow$from))[late$row]))
+  list(loss = lost, reordering = per_window(x$frame, seconds_at_near(x$near, x)[late$row]))
 }
 
 series_of_retransmissions <- function(x) {
   if (!is.null(x$near) && x$tcp) {
     data <- data_packets(x$near, x$name)
-    return(per_window(x$frame, seconds_since(data, start_on(x$traces, x$flow$from))[data$new_bytes < data$payload_bytes]))
+    return(per_window(x$frame, seconds_at_near(data, x)[data$new_bytes < data$payload_bytes]))
   }
   sender <- x$sender
   # Only TCP_INFO counts retransmissions; the other logs have zeros.
@@ -289,7 +292,7 @@ counted <- function(frame, t_s, counter) {
 series_of_duplicate_acks <- function(x) {
   if (is.null(x$near) || !x$tcp) return(NULL)
   answers <- marked_acks(x$near, x$name)
-  per_window(x$frame, seconds_since(answers, start_on(x$traces, x$flow$from))[which(answers$duplicate)])
+  per_window(x$frame, seconds_at_near(answers, x)[which(answers$duplicate)])
 }
 
 # Packets that arrive with Congestion Experienced, and acknowledgements that echo it (RFC 3168).
@@ -297,7 +300,7 @@ series_of_marks <- function(x) {
   marked <- if (!is.null(x$far)) packets_out(x, x$far)[bitwAnd(tos, 3L) == 3L]
   back <- if (!is.null(x$near) && x$tcp) which(as.character(x$near$flow) == reverse_flow(x$name) & bitwAnd(x$near$flags, 66L) == 64L)
   list("ecn-marks" = if (!is.null(marked)) per_window(x$frame, marked$t_s),
-       "ecn-echoes" = if (!is.null(back)) per_window(x$frame, seconds_since(x$near, start_on(x$traces, x$flow$from))[back]))
+       "ecn-echoes" = if (!is.null(back)) per_window(x$frame, seconds_at_near(x$near, x)[back]))
 }
 
 # --- The bottleneck's queue

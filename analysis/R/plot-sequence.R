@@ -45,7 +45,7 @@ sequence_of_trial <- function(from, id, of, from_s, to_s) {
     if (is.null(capture) || !x$tcp) return(NULL)
     events <- sequence_events(capture, x$name)
     if (nrow(events) == 0) return(NULL)
-    events[, t_s := seconds_since(events, start_on(traces, if (is.null(x$near)) flow$to else flow$from))]
+    events[, t_s := seconds_at_near(events, x)]
     events[t_s >= from_s & t_s <= to_s, .(trial = id, flow = flow$label, event, t_s, low_kb = low / 1e3, high_kb = high / 1e3, near = !is.null(x$near))]
   }))
 }
