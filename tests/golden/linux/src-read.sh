@@ -11,14 +11,15 @@ feature() { # FEATURE: VALUE, a line of ethtool -k
   esac
 }
 for interface in eth1; do each_line feature "$(ethtool -k "$interface")"; done
-read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
 address6() { [ "${3-}" != inet6 ] || s_six="$s_six$4 "; }
 route6() { case "$* " in '' | *' proto kernel '* | *' proto ra '* | fe80:*) ;; *) s_six="$s_six$*, "; esac; }
-value=1; read -r value 2>/dev/null </proc/sys/net/ipv6/conf/eth1/disable_ipv6
+read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
+s_off=/proc/sys/net/ipv6/conf/eth1/disable_ipv6 value=1
+[ ! -e "$s_off" ] || read -r value <"$s_off" # a kernel without IPv6 does not have this file
 if [ "$value" = 0 ]; then
-  s_six=''; each_line address6 "$(ip -6 -o addr show dev eth1 scope global permanent 2>/dev/null)"
+  s_six=''; each_line address6 "$(ip -6 -o addr show dev eth1 scope global permanent)"
   echo inet6.eth1"=$s_six"
-  s_six=''; each_line route6 "$(ip -6 route show dev eth1 2>/dev/null)"
+  s_six=''; each_line route6 "$(ip -6 route show dev eth1)"
   echo routes6.eth1"=$s_six"
 fi
 set --
