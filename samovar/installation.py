@@ -69,7 +69,7 @@ def r_library(emit: Emit = silent) -> Path:
 
 
 def lab_program(name: str, emit: Emit = silent) -> Path:
-    """Return `adapter`, `wlan` or `register_state.so` of labs; compile them first if it is missing.
+    """Return the path of a compiled file of labs, such as `adapter`; compile all of them if it is missing.
 
     Raises InstallationError.
     """

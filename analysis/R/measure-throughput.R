@@ -340,7 +340,7 @@ domination <- function(sizes) {
 # Jain, Chiu, Hawe: A quantitative measure of fairness and discrimination, DEC-TR-301, 1984.
 jain <- function(x) if (length(x) > 1) sum(x)^2 / (length(x) * sum(x^2)) else NA
 
-# `ahead_s`: see clocks_ahead_s().
+# `ahead_s` is the offset of the clock of the host with capture `far`, see clocks_ahead_s().
 flow_size <- function(flow, far, name, manifest, ahead_s = 0) {
   interval <- rate_interval(far, name, c("ip_bytes", "payload_bytes"), sending_s(flow, manifest))
   # One packet, or packets at one instant, have no rate.

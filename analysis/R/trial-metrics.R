@@ -73,8 +73,8 @@ open_traces <- function(folder, manifest, columns = NULL) {
   )
 }
 
-# By how many seconds each host's clock is ahead of the controller's. The flows were started by these offsets; like there (samovar/campaign/clocks.py), an
-# offset within its error counts as none. Hosts without generators, and all hosts of early campaigns, have no offset.
+# By how many seconds each host's clock is ahead of the controller's. Flows were started with these offsets. As in samovar/campaign/clocks.py, an offset within
+# its error counts as 0. The manifest has no offset of hosts without generators, and early campaigns have none at all.
 clocks_ahead_s <- function(manifest) {
   offsets_s <- lapply(manifest$clocks, \(clock) if (abs(clock$offset_s) > clock$error_s) as.double(clock$offset_s) else 0)
   stats::setNames(offsets_s, vapply(manifest$clocks, \(clock) clock$host, ""))
@@ -164,7 +164,9 @@ flow_in_capture <- function(flow, capture, flows = list(flow)) {
   between <- as.character(seen$src) %in% ends & as.character(seen$dst) %in% ends
   has_port <- \(ports) seen$dport %in% ports | seen$sport %in% ports
   ours <- between & has_port(flow$port) & !flow$generator %in% "nttcp"
-  if (!any(ours) && flow$generator %in% own_port_generators) ours <- between & !has_port(vapply(flows, \(f) as.integer(f$port), 1L)) & alone_in_choosing(flow, flows)
+  if (!any(ours) && flow$generator %in% own_port_generators && alone_in_choosing(flow, flows)) {
+    ours <- between & !has_port(vapply(flows, \(f) as.integer(f$port), 1L))
+  }
   if (any(ours)) return(direction_from(flow$from_address, seen[which(ours)[1L]], capture))
   # ICMP echoes have no ports.
   echoes <- paste(flow$from_address, ">", flow$to_address)
@@ -174,7 +176,7 @@ flow_in_capture <- function(flow, capture, flows = list(flow)) {
 # Generators whose data may have other ports than that of the flow, which for nttcp is the port of the control connection.
 own_port_generators <- c("nttcp", "command")
 
-# Whether a flow is the only one of these generators between its hosts. Several such flows cannot be told apart.
+# Whether a flow is the only one of these generators between its hosts. With several, a capture does not show which packets are of which flow.
 alone_in_choosing <- function(flow, flows) {
   ends <- \(f) sort(c(f$from_address, f$to_address))
   sum(vapply(flows, \(f) f$generator %in% own_port_generators && identical(ends(f), ends(flow)), TRUE)) == 1

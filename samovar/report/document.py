@@ -92,8 +92,8 @@ def path_section(campaigns: Sequence[Campaign]) -> Json:
 def scorecard_section(results: Sequence[Result], part: str = "") -> Json:
     """Return the lines of the scorecard, the number of lines with each verdict, a headline, and brief lines.
 
-    The brief lines are those on the cover: all of them, or none if there is no room. `part`, which says how
-    much of the plan is shown, is added to the headline unless it is empty.
+    The cover shows the brief lines: all lines, or none if they do not fit. `part`, which says how much of the
+    plan is shown, is added to the headline unless it is empty.
     """
     counts = {word: sum(one.verdict == word for one in results) for word in VERDICTS}
     lines = [_scorecard_line(one) for one in results]

@@ -273,7 +273,7 @@ test_that("a flow whose generator chooses the port of its data is found by its h
   expect_equal(flow_in_capture(flow("command", 5001L), capture), "10.0.0.1:40000 > 10.0.0.2:5001")
   command <- flow("command", 5003L)
   expect_equal(flow_in_capture(command, capture, list(command, iperf3)), data)
-  # Two such flows between the same hosts cannot be told apart.
+  # With two such flows between the same hosts, a capture does not show which packets are of which flow.
   expect_equal(flow_in_capture(nttcp, capture, list(nttcp, iperf3, command)), NA_character_)
   traces <- list(t_start_s = 0, capture = \(of, flow = NULL) if (of == "b") capture, path = \(...) character())
   expect_equal(subject_of_flow(nttcp, traces, list(resolved = list(flows = list(nttcp, iperf3))))$flow$port, 32768L)

@@ -18,7 +18,7 @@ TRIAL_EVENTS = (
     "trial-set-aside",
 )
 SET_ASIDE = re.compile(r"set-aside/[A-Za-z0-9][^/]*")
-"""Folders of trials that were set aside. A merge copies them, so a journal must not name any other folder."""
+"""The folder of an attempt that was set aside. A merge copies it, so a journal must name no other folder."""
 TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 
 

@@ -65,7 +65,10 @@ def holder(file: Path) -> int | None:
 
 
 def require_not_running(file: Path) -> None:
-    """Raise CampaignError if a controller has locked a journal. The journal may be on a read-only disk."""
+    """Raise CampaignError if a controller has locked a journal, which may be on a read-only disk.
+
+    Unlike holder(), this finds a controller on another computer that shares the disk.
+    """
     try:
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:

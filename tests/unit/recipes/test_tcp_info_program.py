@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 PROGRAMS = Path(__file__).parents[3] / "templates" / "linux" / "program"
@@ -30,7 +31,7 @@ def test_ipv6_connections_are_sampled_at_both_ends(tmp_path: Path) -> None:
 
 
 def sample(folder: Path, *addresses: str) -> list[dict[str, str]]:
-    """Return the samples of connections between addresses, until the first samples have been taken."""
+    """Return what the program samples of connections between addresses until it reports that it is ready."""
     names = ("ready.py", "sampling.py", "tcp_info.py")
     program = "".join((PROGRAMS / name).read_text() for name in names)
     ready = folder / "ready"
@@ -39,7 +40,7 @@ def sample(folder: Path, *addresses: str) -> list[dict[str, str]]:
         limit = threading.Timer(20, sampler.kill)
         limit.start()
         while not ready.exists() and sampler.poll() is None:
-            pass
+            time.sleep(0.01)
         sampler.terminate()
         assert sampler.stdout
         text = sampler.stdout.read()
