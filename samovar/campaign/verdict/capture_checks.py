@@ -17,7 +17,6 @@ from samovar.campaign.verdict.pcap_reader import (
     PacketStream,
 )
 from samovar.campaign.verdict.socket_checks import check_largest_window
-from samovar.plan import FlowPlan
 from samovar.recipes import ByteCounts, FlowEnds
 
 PROTOCOLS = {"tcp": TCP, "udp": UDP, "icmp": ICMP}
@@ -155,7 +154,7 @@ def _capture_with(evidence: Evidence, host: str, ends: FlowEnds) -> CaptureSumma
     return max(captures, key=lambda one: sum(s.packets for s in data_streams(one, ends)), default=None)
 
 
-def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream], list[PacketStream]]]:
+def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowEnds, list[PacketStream], list[PacketStream]]]:
     """Yield each started TCP flow with its packet streams: sender to receiver, and receiver to sender.
 
     The streams are from a capture at the receiver, or at the sender if the receiver has no capture.
@@ -164,24 +163,32 @@ def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream
         flow = ends.flow
         capture = _capture_with(evidence, flow.to_host, ends) or _capture_with(evidence, flow.from_host, ends)
         if ends.recipe.header.transport == "tcp" and capture is not None:
-            yield flow, data_streams(capture, ends), streams_from(flow.to_address, capture, ends)
+            yield ends, data_streams(capture, ends), streams_from(flow.to_address, capture, ends)
 
 
 def check_mss(evidence: Evidence) -> Iterator[Check]:
-    """Check that sender and receiver of each TCP flow offered their MTU minus 40 B as MSS."""
-    for flow, data, answers in _tcp_flows(evidence):
+    """Check that sender and receiver of each TCP flow offered their MTU minus 40 B as MSS.
+
+    If the parameter `mss` of the flow's generator is smaller, either end may offer it: some generators set it
+    at one end only, and not for control connections.
+    """
+    for ends, data, answers in _tcp_flows(evidence):
+        flow, chosen = ends.flow, ends.recipe.parse_values(ends.flow.parameters).get("mss")
         for host, streams in ((flow.from_host, data), (flow.to_host, answers)):
             mtu_bytes = evidence.resolved.hosts[host].mtu_bytes
             offered = {stream.mss_bytes for stream in streams if stream.syn}
             if mtu_bytes is not None and offered:
-                asked = mtu_bytes - TCP_IP_HEADER_BYTES
-                name = f"MSS offered by {host} in flow {flow.label}"
-                yield Check(name, host, f"{asked} B", f"{_listed(offered)} B", offered == {asked})
+                most = mtu_bytes - TCP_IP_HEADER_BYTES
+                accepted = {min(chosen, most), most} if isinstance(chosen, int) else {most}
+                name, requested = f"MSS offered by {host} in flow {flow.label}", _listed(accepted, " or ")
+                ok = offered <= accepted
+                yield Check(name, host, f"{requested} B", f"{_listed(offered)} B", ok)
 
 
 def check_receive_windows(evidence: Evidence) -> Iterator[Check]:
     """Check the window scale and the largest receive window of each TCP flow."""
-    for flow, data, all_answers in _tcp_flows(evidence):
+    for ends, data, all_answers in _tcp_flows(evidence):
+        flow = ends.flow
         answers = [stream for stream in all_answers if stream.syn]
         rwnd = evidence.resolved.window_bytes(flow)
         if rwnd is None or not answers:
@@ -212,8 +219,8 @@ def check_routers(evidence: Evidence) -> Iterator[Check]:
             yield Check(name, flow.to_host, str(asked), observed, routers == {asked})
 
 
-def _listed(values: Iterable[int | None]) -> str:
-    return ", ".join(sorted("none" if value is None else str(value) for value in values))
+def _listed(values: Iterable[int | None], separator: str = ", ") -> str:
+    return separator.join(sorted("none" if value is None else str(value) for value in values))
 
 
 def check_flow_bytes(evidence: Evidence) -> Iterator[Check]:

@@ -52,7 +52,7 @@ from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan, LoggerPlan, WlanPlan
 from samovar.recipes import ByteCounts, CountPatterns, split_finish_output
 from samovar.recipes.scripts import FOUND, RESTORED
-from tests.unit.campaign.evidence_sample import evidence_of
+from tests.unit.campaign.evidence_sample import evidence_of, with_flow
 from tests.unit.plans import CATALOGUE
 from tests.unit.trials import PATH, RESOLVED
 
@@ -234,6 +234,25 @@ def test_what_differs_from_the_request_is_reported_with_the_observed_value(
     tmp_path: Path, frames: list[tuple[bytes, int]], name: str, observed: str
 ) -> None:
     assert failed(judged(tmp_path, frames))[name] == observed
+
+
+@pytest.mark.parametrize(
+    ("mss", "offered", "requested", "ok"),
+    [
+        ("500B", (500, 560), "500 or 560 B", True),  # iperf and nuttcp set it at the client only
+        ("500B", (500, 500), "500 or 560 B", True),  # iperf3 sets it at both ends
+        ("500B", (536, 560), "500 or 560 B", False),
+        ("1000B", (560, 560), "560 B", True),  # the kernel offers no more than the MTU allows
+    ],
+)
+def test_the_mss_that_a_flow_chooses_is_accepted(
+    tmp_path: Path, mss: str, offered: tuple[int, int], requested: str, ok: bool
+) -> None:
+    resolved = with_flow(RESOLVED.flows[0].model_copy(update={"parameters": {"mss": mss}}))
+    write(tmp_path, "dst-eth1", [syn(SRC, DST, (40_000, 5001), offered[0], 7), *sound(offered[1])[1:]])
+    by_src, by_dst = check_mss(evidence_of(tmp_path, resolved))
+    assert (by_src.requested, by_src.observed, by_src.ok) == (requested, f"{offered[0]} B", ok)
+    assert by_dst.ok
 
 
 @pytest.mark.parametrize("interfaces", [("eth0", "eth1"), ("eth1", "eth0")])
