@@ -9,7 +9,7 @@ from typing import Any
 
 from samovar.campaign.verdict.check_result import Check, unreadable
 from samovar.campaign.verdict.evidence import Evidence
-from samovar.campaign.verdict.socket_checks import FlowKey, check_largest_window, sampled_flows
+from samovar.campaign.verdict.socket_checks import FlowKey, check_largest_window, tcp_flows
 from samovar.campaign.verdict.traces import UNREADABLE, open_lines
 
 COLUMNS: Mapping[str, tuple[int, ...]] = {"1.2": (25, 26, 27, 28), "1.3": (27,)}
@@ -135,7 +135,7 @@ def check_siftr_log(
             shown = ", ".join("-".join(pair) for pair in others[:3])
             observed = f"{len(others)} connection(s) on other ports: {shown}"
         yield Check("ports in the SIFTR log", host, requested, observed, bool(log.ports) and not others)
-    for flow in sampled_flows(evidence):
+    for flow in (ends.flow for ends in tcp_flows(evidence)):
         window_bytes = log.windows.get((flow.from_address, flow.to_address, str(flow.port)))
         if flow.from_host == host and window_bytes is not None:
             yield from check_largest_window(evidence, flow, window_bytes)

@@ -201,6 +201,19 @@ def test_a_flow_without_samples_makes_the_trial_invalid(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "values", [{"generator": "nuttcp", "duration_s": None, "size_bytes": 30_000}, {"generator": "command"}]
+)
+def test_a_flow_that_may_be_short_or_use_other_ports_needs_no_samples(
+    tmp_path: Path, values: dict[str, Any]
+) -> None:
+    trace = tmp_path / "traces" / "src-tcp-info.csv.gz"
+    trace.parent.mkdir()
+    trace.write_bytes(gzip.compress(SAMPLES.encode()))
+    evidence = evidence_of(tmp_path, with_flow(flow().model_copy(update=values)))
+    assert verdict_of(check_tcp_info(evidence)) == ("valid", ())
+
+
+@pytest.mark.parametrize(
     "content", [b"", b"no gzip at all", gzip.compress(b"a,b\n1,2\n"), gzip.compress(b"x")[:15]]
 )
 def test_a_trace_that_cannot_be_read_fails_the_trial_not_the_campaign(tmp_path: Path, content: bytes) -> None:
