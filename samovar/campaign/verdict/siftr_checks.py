@@ -138,7 +138,7 @@ def check_siftr_log(
     for flow in (ends.flow for ends in tcp_flows(evidence)):
         window_bytes = log.windows.get((flow.from_address, flow.to_address, str(flow.port)))
         if flow.from_host == host and window_bytes is not None:
-            yield from check_largest_window(evidence, flow, window_bytes)
+            yield from check_largest_window(evidence, flow, window_bytes, flow.size_bytes)
 
 
 def _check_end(evidence: Evidence, host: str, log: SiftrLog) -> Iterator[Check]:

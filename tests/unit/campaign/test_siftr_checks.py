@@ -133,18 +133,20 @@ def test_a_log_with_a_damaged_footer_is_reported_as_unreadable(damaged: str, tmp
 
 
 @pytest.mark.parametrize(
-    ("asked", "wrong"),
+    ("asked", "size_bytes", "wrong"),
     [
-        (None, []),
-        (1_600_000, []),
-        (1_500_000, ["at most 1500000 B"]),
-        (9_999_000, ["at least 90% of 9999000 B"]),
+        (None, None, []),
+        (1_600_000, None, []),
+        (1_500_000, None, ["at most 1500000 B"]),
+        (9_999_000, None, ["at least 90% of 9999000 B"]),
+        (9_999_000, 30_000, []),  # too little data to open the window
     ],
 )
 def test_the_largest_window_that_a_sender_saw_is_compared_with_the_requested_one(
-    asked: int | None, wrong: list[str], tmp_path: Path
+    asked: int | None, size_bytes: int | None, wrong: list[str], tmp_path: Path
 ) -> None:
-    flow = RESOLVED.flows[0].model_copy(update={"port": 5201, "rwnd_bytes": asked})
+    values = {"port": 5201, "rwnd_bytes": asked, "size_bytes": size_bytes}
+    flow = RESOLVED.flows[0].model_copy(update=values)
     hosts = {**RESOLVED.hosts, "dst": RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": None})}
     resolved = RESOLVED.model_copy(update={"flows": (flow,), "hosts": hosts})
     trace = tmp_path / "src-siftr.csv.gz"
