@@ -47,8 +47,8 @@ class PacketStream:
 
     `ports` are the source port and the destination port. `frame_bytes` (total) and `largest_bytes` (largest
     frame) count whole frames without padding, even if the capture has only the beginning of each. `window` is
-    the largest window field in packets other than SYNs. `syn` is True if a SYN was seen; `mss_bytes` and
-    `scale` are the SYN's options, or None.
+    the largest window field in packets other than SYNs. `syn` is True if a SYN was captured with all its
+    options; `mss_bytes` and `scale` are these options, or None.
     """
 
     protocol: int
@@ -212,13 +212,16 @@ def _count_packets(capture: CaptureSummary, data: bytes, record: struct.Struct, 
         at = frame + kept
         packets += 1
         if data[frame + 12 : frame + 15] == PLAIN_IPV4:
-            _count(streams, data, frame, size)
+            _count(streams, data, frame, at, size)
     capture.packets, capture.whole = packets, packets < most_packets
     return at
 
 
-def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, size: int) -> None:
-    """Add one packet to the counts of its stream. This runs for every captured packet, and must be fast."""
+def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, frame_end: int, size: int) -> None:
+    """Add one packet, `data[frame:frame_end]`, to the counts of its stream.
+
+    This runs for every captured packet, and must be fast.
+    """
     if size == SHORTEST_FRAME_BYTES:
         size = min(size, ETHERNET_HEADER_BYTES + (data[frame + 16] << 8 | data[frame + 17]))
     protocol = data[frame + 23]
@@ -239,7 +242,7 @@ def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, size: int)
     if protocol == TCP:
         window = data[frame + 48] << 8 | data[frame + 49]
         if window > stream.window or data[frame + 47] & SYN:
-            _read_window(stream, data, frame, window)
+            _read_window(stream, data[frame:frame_end], window)
 
 
 def _key(protocol: int, data: bytes, frame: int) -> Key:
@@ -253,20 +256,23 @@ def _key(protocol: int, data: bytes, frame: int) -> Key:
     return protocol, data[frame + 26 : frame + 34] + bytes(4)
 
 
-def _read_window(stream: PacketStream, data: bytes, frame: int, window: int) -> None:
+def _read_window(stream: PacketStream, packet: bytes, window: int) -> None:
     """Update a stream from one packet: its window, or for a SYN, its options.
 
-    The window of a SYN is ignored, because it is never scaled (RFC 7323, section 2.2).
+    The window of a SYN is ignored, because it is never scaled (RFC 7323, section 2.2). A SYN is ignored if
+    its options were not captured completely.
     """
-    if not data[frame + 47] & SYN:
+    if not packet[47] & SYN:
         stream.window = window
         return
+    at, end = 54, 34 + (packet[46] >> 4) * 4
+    if end > len(packet):
+        return
     stream.syn = True
-    at, end = frame + 54, frame + 34 + (data[frame + 46] >> 4) * 4
-    while at + 1 < end and data[at]:
-        kind, length = data[at], 1 if data[at] == 1 else max(2, data[at + 1])
+    while at + 1 < end and packet[at]:
+        kind, length = packet[at], 1 if packet[at] == 1 else max(2, packet[at + 1])
         if kind == 2:
-            stream.mss_bytes = int.from_bytes(data[at + 2 : at + 4], "big")
+            stream.mss_bytes = int.from_bytes(packet[at + 2 : at + 4], "big")
         elif kind == 3:
-            stream.scale = data[at + 2]
+            stream.scale = packet[at + 2]
         at += length

@@ -91,11 +91,12 @@ def syn(source: str, destination: str, ports: tuple[int, int], mss: int, scale: 
     return segment(source, destination, ports, flags=SYN, window=65535, options=options, ttl=63)
 
 
-def write(folder: Path, name: str, frames: Sequence[tuple[bytes, int]]) -> Path:
+def write(folder: Path, name: str, frames: Sequence[tuple[bytes, int]], snaplen: int = 96) -> Path:
     """Write a capture as a trial leaves it."""
     file = folder / "traces" / f"{name}.pcap.gz"
     file.parent.mkdir(exist_ok=True)
-    records = (struct.pack("<IIII", 1, 2, len(kept[:96]), size) + kept[:96] for kept, size in frames)
+    packets = ((kept[:snaplen], size) for kept, size in frames)
+    records = (struct.pack("<IIII", 1, 2, len(kept), size) + kept for kept, size in packets)
     file.write_bytes(gzip.compress(HEAD + b"".join(records)))
     return file
 
@@ -269,6 +270,25 @@ def test_a_flow_is_judged_by_the_capture_at_the_interface_that_it_passes(
         "largest window offered to flow bulk at dst": "10240000 B",
         "routers on the path of flow bulk at dst": "1 (TTL 63)",
     }
+
+
+def test_options_that_a_capture_has_cut_off_are_not_judged(tmp_path: Path) -> None:
+    """With 68 bytes of each packet, Linux's order of options leaves out the window scale."""
+    options = struct.pack(">BBHBBBBII", 2, 4, 560, 4, 2, 8, 10, 1, 0) + bytes((1, 3, 3, 8))
+    syns = [
+        segment(*ends, flags=SYN, window=65535, options=options, ttl=63)
+        for ends in ((SRC, DST, (40_000, 5001)), (DST, SRC, (5001, 40_000)))
+    ]
+    frames = [*syns, *sound()[2:]]
+    for snaplen, names in ((68, []), (74, ["MSS offered by dst", "MSS offered by src", "window scale of"])):
+        write(tmp_path, "src-eth1", before_a_router(frames), snaplen)
+        write(tmp_path, "dst-eth1", frames, snaplen)
+        checks = by_name(capture_checks(evidence_of(tmp_path)))
+        assert failed(checks) == {}
+        found = (name.partition(" flow")[0] for name in checks)
+        assert (
+            sorted(name.removesuffix(" in") for name in found if name.startswith(("MSS", "window"))) == names
+        )
 
 
 def test_a_flow_that_moved_too_little_to_open_its_window_is_not_judged_by_it(tmp_path: Path) -> None:
