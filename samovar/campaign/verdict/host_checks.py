@@ -18,9 +18,9 @@ from samovar.campaign.verdict.evidence import (
     State,
     with_prefix,
 )
-from samovar.campaign.verdict.pcap_reader import bytes_by_second
+from samovar.campaign.verdict.pcap_reader import ETHERNET_HEADER_BYTES, bytes_by_second
 from samovar.campaign.verdict.traces import UNREADABLE
-from samovar.plan import DirectionPlan
+from samovar.plan import PathPlan
 
 CPU, CLOCK = "cpu.", "clock"
 """The prefix of a CPU's counters, followed by the CPU's number, and the key of the clock readings."""
@@ -139,18 +139,18 @@ def check_cpus(evidence: Evidence) -> Iterator[Check]:
             requested, observed = f"at most {most:.0%} busy", f"CPU {cpu} {share:.1%} busy"
             ok, path = share <= most, evidence.resolved.path
             if not ok and path is not None and path.router == host:
-                ok, effect = _compare_router_rate(evidence, path.down)
+                ok, effect = _compare_router_rate(evidence, path)
                 observed += f"; {effect}"
             yield Check("CPU during the traffic", host, requested, observed, ok, "suspect")
 
 
-def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool, str]:
+def _compare_router_rate(evidence: Evidence, path: PathPlan) -> tuple[bool, str]:
     """Return whether the median rate downstream of a busy router equals the bottleneck's, and an explanation.
 
     The median is taken over the full seconds of a capture at the receiver. Samples of the router's queue are
     not used, because a busy router may miss some.
     """
-    behind = evidence.policy.behind.get("down", frozenset())
+    down, behind = path.down, evidence.policy.behind.get("down", frozenset())
     captures = [
         plan
         for plan in evidence.resolved.captures
@@ -159,8 +159,10 @@ def _compare_router_rate(evidence: Evidence, down: DirectionPlan) -> tuple[bool,
     if not down.rate_bps or len(captures) != 1 or not evidence.is_ipv4:
         return False, "its effect is unknown: no capture shows all that passed the bottleneck"
     (plan,) = captures
+    # The bottleneck of Linux counts the Ethernet header, dummynet of FreeBSD only the IP packet.
+    header_bytes = 0 if evidence.resolved.hosts[path.router].os == "freebsd" else ETHERNET_HEADER_BYTES
     try:
-        seconds = bytes_by_second(evidence.capture_file(plan), behind)
+        seconds = bytes_by_second(evidence.capture_file(plan), behind, header_bytes)
     except UNREADABLE as error:
         return False, f"its effect is unknown: {type(error).__name__}: {error}"
     if len(seconds) < LEAST_SECONDS:

@@ -119,16 +119,17 @@ def read_capture(file: Path, most_packets: int) -> CaptureSummary:
     return capture
 
 
-def bytes_by_second(file: Path, destinations: Iterable[str]) -> list[int]:
+def bytes_by_second(file: Path, destinations: Iterable[str], header_bytes: int) -> list[int]:
     """Return the bytes of the IPv4 packets to the addresses `destinations` in each second of a capture.
 
-    The first and the last second that have such packets are left out, because the capture may cover them only
-    in part. Raises the same errors as read_capture().
+    `header_bytes` are added to the length of each IP packet. The first and the last second that have such
+    packets are left out, because the capture may cover them only in part. Raises the same errors as
+    read_capture().
     """
     wanted, found = {bytes(map(int, one.split("."))) for one in destinations}, Counter[int]()
     for t_ns, data in packets_of(file):
         if data[12:15] == PLAIN_IPV4 and data[30:34] in wanted:
-            found[t_ns // 1_000_000_000] += int.from_bytes(data[16:18], "big")
+            found[t_ns // 1_000_000_000] += int.from_bytes(data[16:18], "big") + header_bytes
     return [found[second] for second in range(min(found) + 1, max(found))] if found else []
 
 

@@ -505,15 +505,16 @@ def test_a_cpu_that_was_busy_all_the_time_makes_a_trial_suspect(idle: str, ok: b
     assert (check.ok, check.severity, check.observed[:5]) == (ok, "suspect", "CPU 1")
 
 
-def write_seconds(folder: Path, sizes: Sequence[int]) -> None:
-    """Write the capture behind the bottleneck, with a packet of so many bytes in each second."""
+def write_seconds(folder: Path, sizes: Sequence[int], packet_bytes: int) -> None:
+    """Write the capture behind the bottleneck, with IP packets of so many bytes in each second."""
     file = folder / "traces" / "dst-eth1.pcap.gz"
     file.parent.mkdir()
     kept, _ = segment(SRC, DST, (40_000, 5001))
     records = []
     for second, size in enumerate(sizes):
-        header = kept[:16] + struct.pack(">H", 60_000) + kept[18:]
-        records += [struct.pack("<IIII", 100 + second, 5, len(header), size) + header] * (size // 60_000)
+        header = kept[:16] + struct.pack(">H", packet_bytes) + kept[18:]
+        record = struct.pack("<IIII", 100 + second, 5, len(header), packet_bytes + 14) + header
+        records += [record] * (size // packet_bytes)
     file.write_bytes(gzip.compress(HEAD + b"".join(records)))
 
 
@@ -525,7 +526,7 @@ def write_seconds(folder: Path, sizes: Sequence[int]) -> None:
         (
             [1_500_000, 1_500_000, *[1_200_000] * 5, 60_000],
             "suspect",
-            "its effect is unknown: median rate per second 9.6 of 12 Mbit/s; the flows may have sent less than that",
+            "its effect is unknown: median rate per second 9.602 of 12 Mbit/s; the flows may have sent less than that",
         ),
         ([1_500_000] * 5, "suspect", "its effect is unknown: 3 s of traffic, but the check needs 4 s"),
     ],
@@ -533,13 +534,26 @@ def write_seconds(folder: Path, sizes: Sequence[int]) -> None:
 def test_a_busy_router_is_judged_by_whether_it_forwarded_at_the_rate_of_its_bottleneck(
     tmp_path: Path, sizes: list[int], verdict: str, observed: str
 ) -> None:
-    write_seconds(tmp_path, sizes)
+    write_seconds(tmp_path, sizes, 60_000)
     span = CounterSpan({"cpu.0": "0 0"}, {"cpu.0": "988 12"})
     policy = Policy(behind={"down": frozenset({DST})})
     (check,) = check_cpus(evidence_of(tmp_path, policy=policy, counters={"rtr": span}))
     assert (check.verdict, check.observed) == (verdict, f"CPU 0 98.8% busy; {observed}")
     (check,) = check_cpus(evidence_of(tmp_path, policy=policy, counters={"dst": span}))
     assert (check.verdict, check.observed) == ("suspect", "CPU 0 98.8% busy")
+
+
+@pytest.mark.parametrize(("os", "packet_bytes"), [("linux", 286), ("freebsd", 300)])
+def test_the_rate_of_a_busy_router_counts_the_headers_that_its_bottleneck_counts(
+    tmp_path: Path, os: str, packet_bytes: int
+) -> None:
+    write_seconds(tmp_path, [5_000 * packet_bytes] * 8, packet_bytes)
+    router = RESOLVED.hosts["rtr"].model_copy(update={"os": os})
+    resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "rtr": router}})
+    counters = {"rtr": CounterSpan({"cpu.0": "0 0"}, {"cpu.0": "988 12"})}
+    policy = Policy(behind={"down": frozenset({DST})})
+    (check,) = check_cpus(evidence_of(tmp_path, resolved, policy, counters=counters))
+    assert (check.ok, check.observed) == (True, "CPU 0 98.8% busy; median rate per second 12 of 12 Mbit/s")
 
 
 @pytest.mark.parametrize(
