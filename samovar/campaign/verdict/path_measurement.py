@@ -27,13 +27,6 @@ IPERF3_OUTPUT = re.compile(r"^iperf3 (burst|paced)\n", re.MULTILINE)
 WHOLE_INTERVAL_S = 0.05
 """A shorter interval in iperf3's report is the remainder at the end, from which no rate is computed."""
 
-STORED_NAMES = {
-    "sampled_packets": "held_packets",
-    "sampled_bytes": "held_bytes",
-    "in_flight_packets": "under_way_packets",
-}
-"""Maps attributes of a measurement to their names in calibration files, if these differ."""
-
 
 class PacketArrival(NamedTuple):
     """One packet at the receiver: number, frame size, send time and the kernel's receive time.
@@ -75,7 +68,7 @@ class DirectionMeasurement:
 
     def as_json(self) -> Mapping[str, object]:
         """Return the measurement as calibration files store it."""
-        values = {STORED_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        values = asdict(self)
         del values["round_trips_s"]
         return {"base_rtt_s": self.base_rtt_s, **values}
 
