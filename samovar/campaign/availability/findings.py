@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from samovar.errors import TestbedError
 from samovar.plan import Plan
+from samovar.units import counted
 
 HERE = "this machine"
 """The value of `host` in findings about the controller."""
@@ -28,7 +29,7 @@ class Finding:
 
     def __str__(self) -> str:
         """Return the finding as one line."""
-        many = f" ({len(self.trials)} trial{'s' * (len(self.trials) > 1)})" if self.trials else ""
+        many = f" ({counted(len(self.trials), 'trial')})" if self.trials else ""
         return f"{self.host}: {self.what}{many}; {self.remedy}"
 
 
