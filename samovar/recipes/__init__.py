@@ -37,4 +37,5 @@ from samovar.recipes.trial_programs import FlowEnds as FlowEnds
 from samovar.recipes.trial_programs import Pace as Pace
 from samovar.recipes.trial_programs import Program as Program
 from samovar.recipes.trial_programs import StopRule as StopRule
+from samovar.recipes.wlan import WLAN_RECIPES as WLAN_RECIPES
 from samovar.recipes.wlan import air_values as air_values

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from samovar.campaign.availability.findings import Finding
 from samovar.errors import RecipeError
 from samovar.plan import Group, HostPlan, PathPlan, Plan, Resolved, View
-from samovar.recipes import Catalogue, Header, adapter_values, air_values, bottleneck_values
+from samovar.recipes import (
+    WLAN_RECIPES,
+    Catalogue,
+    Header,
+    adapter_values,
+    air_values,
+    bottleneck_values,
+)
 from samovar.units import format_duration
 
 BOTTLENECK = "bottleneck"
@@ -22,7 +29,7 @@ def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
     view: View = {
         "run": lambda run: run.mtu_bytes,
         "path": None,
-        "hosts": lambda host: host.system,
+        "hosts": lambda host: (host.system, host.wlans, *_settings_of_radio(host)),
         "flows": lambda flows: tuple(
             (flow.group, flow.generator, flow.from_host, flow.duration_s) for flow in flows
         ),
@@ -37,6 +44,11 @@ def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
         remedy = f"{f'e.g. {example}; ' if example else ''}accepted: {accepted}"
         findings.append(Finding(host, what, remedy, True, plan.trials_of(groups)))
     return findings
+
+
+def _settings_of_radio(host: HostPlan) -> Iterator[tuple[str, str, str]]:
+    for recipe in WLAN_RECIPES:
+        yield from ((recipe, key, value) for key, value in host.settings.get(recipe, {}).items())
 
 
 def _refusals(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:

@@ -115,6 +115,22 @@ def test_what_a_simulated_wlan_cannot_be_is_refused(factor: str, what: str, acce
 
 
 @pytest.mark.parametrize(
+    ("factors", "refused"),
+    [
+        ("air.tries: [7, 300]", "300"),
+        ("air.tries: [300, 7]", "300"),
+        ("air.standard: [802.11g, 802.11b], wlan.rate: [54Mbit]", "802.11b"),
+    ],
+)
+def test_only_the_levels_that_a_simulated_wlan_cannot_be_are_refused(factors: str, refused: str) -> None:
+    text = f"experiment: study\ntestbed: wlan-wired\nduration: 9s\n{BULK}factors: {{{factors}}}\n"
+    plan = planned(text, WLAN, CATALOGUE)
+    (finding,) = unsupported_paths(plan, CATALOGUE)
+    (trial,) = finding.trials
+    assert refused in next(one for one in plan.trials if one.id == trial).treatment.values()
+
+
+@pytest.mark.parametrize(
     ("ranges", "source"), [(ADAPTER_RANGES, "adapter/adapter.c"), (WLAN_RANGES, "wlan/keys.c")]
 )
 def test_the_ranges_of_a_device_are_those_of_its_program(
