@@ -14,6 +14,7 @@ from samovar.plan import PathPlan, Resolved
 
 PORT = 5300
 SAMPLER, RECEIVER = "calibrate-queue", "calibrate"
+NO_ENDPOINTS = "no flow of the trial passes the bottleneck, or the setting `shaper` limits its sender"
 RECEIVER_FILES = f"{RECEIVER}.* {RECEIVER}-burst.* {RECEIVER}-paced.*"
 
 
@@ -53,15 +54,16 @@ class PathResult:
 def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None:
     """Return a sender and a receiver that are on different sides of the bottleneck, or None.
 
-    Sender and receiver belong to one of the trial's flows. `behind` has the addresses on the receiving side
-    of the bottleneck.
+    Sender and receiver belong to one of the trial's flows. The sender must not have the setting `shaper`,
+    which may be slower than the bottleneck. `behind` has the addresses on the receiving side of the
+    bottleneck.
     """
     for flow in resolved.flows:
-        sender, receiver = flow.from_address in behind, flow.to_address in behind
-        if receiver and not sender:
-            return Endpoints(flow.from_host, flow.to_host, flow.to_address)
-        if sender and not receiver:
-            return Endpoints(flow.to_host, flow.from_host, flow.from_address)
+        ends = [(flow.from_host, flow.from_address), (flow.to_host, flow.to_address)]
+        for (sender, source), (receiver, address) in (ends, ends[::-1]):
+            crosses = address in behind and source not in behind
+            if crosses and "shaper" not in resolved.hosts[sender].settings:
+                return Endpoints(sender, receiver, address)
     return None
 
 
@@ -156,7 +158,7 @@ class PathCalibration:
         resolved, catalogue = scripts.resolved, self._context.catalogue
         ends = self._endpoints(resolved, name)
         if ends is None:
-            return PathResult((), (f"{name}: no flow of the trial passes the bottleneck",))
+            return PathResult((), (f"{name}: {NO_ENDPOINTS}",))
         systems = resolved.hosts[ends.sender].system, resolved.hosts[ends.receiver].system
         for host, system in zip((ends.sender, ends.receiver), systems, strict=True):
             if "calibrate" not in catalogue.names("step", system):

@@ -936,6 +936,16 @@ def test_the_endpoints_of_a_calibration_are_those_of_a_flow_through_the_bottlene
     assert endpoints_of(RESOLVED, frozenset()) is None
 
 
+def test_a_host_whose_shaper_limits_it_does_not_measure_a_path() -> None:
+    slow = RESOLVED.hosts["src"].model_copy(update={"settings": {"shaper": {"rate": "5Mbit"}}})
+    other = RESOLVED.flows[1].model_copy(update={"from_host": "src2", "from_address": "172.16.10.3"})
+    hosts = {**RESOLVED.hosts, "src": slow, "src2": RESOLVED.hosts["src"]}
+    resolved = RESOLVED.model_copy(update={"hosts": hosts, "flows": (RESOLVED.flows[0], other)})
+    assert endpoints_of(resolved, frozenset({DST})) == Endpoints("src2", "dst", DST)
+    assert endpoints_of(with_flow(RESOLVED.flows[0], resolved), frozenset({DST})) is None
+    assert endpoints_of(resolved, frozenset({SRC})) == Endpoints("dst", "src", SRC)
+
+
 def test_the_output_of_the_restore_script_has_three_parts() -> None:
     text = f"cpu.0=1 2\n{FOUND}\ncc=reno\n{RESTORED}\ncc=cubic\n"
     assert split_finish_output(text) == ("cpu.0=1 2\n", "cc=reno\n", "cc=cubic\n")
