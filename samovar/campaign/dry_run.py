@@ -88,7 +88,7 @@ def render_trial(trial: Trial, catalogue: Catalogue, policy: Policy) -> Iterator
                 yield HostScript(trial.id, phase, host, note, text, expected)
 
     def traffic(host: str) -> str | None:
-        return scripts.traffic(host, StartTime(), limits.disk_bytes, limits.clock_step_s)
+        return scripts.traffic(host, StartTime(), limits.disk_bytes, limits.clock_step_s, limits.duration)
 
     lasting = [host for host in hosts if scripts.settings(host, True)]
     yield from rendered(

@@ -13,8 +13,6 @@ from samovar.plan import FlowPlan
 from samovar.recipes.recipe import Recipe
 
 End = Literal["client", "server"]
-EARLY_SHARE = 0.95
-"""A flow has failed if it ends by itself before this share of its duration."""
 NEVER_NS = 2**62
 
 
@@ -61,13 +59,16 @@ class FlowEnds:
         """Return the name of the program at one end, such as bulk-client; files and verdicts use it."""
         return f"{self.flow.label}-{end}"
 
-    def earliest_end_ns(self, t0_ns: int) -> int:
-        """Return the earliest time at which the client may end by itself; t0_ns is second 0 of the trial."""
+    def earliest_end_ns(self, t0_ns: int, least_share: float) -> int:
+        """Return the earliest time at which the client may end by itself.
+
+        t0_ns is second 0 of the trial; `least_share` is the share of its duration that a flow must last.
+        """
         if self.flow.size_bytes is not None:
             return 0
         if self.flow.duration_s is None:
             return NEVER_NS
-        return t0_ns + round((self.flow.start_s + EARLY_SHARE * self.flow.duration_s) * 1e9)
+        return t0_ns + round((self.flow.start_s + least_share * self.flow.duration_s) * 1e9)
 
 
 class Pace(NamedTuple):

@@ -65,7 +65,8 @@ class Traffic:
         """Run the watch script of one host, again after each report, until the traffic has ended."""
         host = session.host
         t0_ns = self._t0_ns.get(host, 0)  # a host without clients and servers starts nothing
-        script = self._scripts.traffic(host, t0_ns, self._limits.disk_bytes, self._limits.clock_step_s) or ""
+        limits, least_share = self._limits, self._limits.duration
+        script = self._scripts.traffic(host, t0_ns, limits.disk_bytes, limits.clock_step_s, least_share) or ""
         try:
             while True:
                 left_s = max(1.0, self._until - time.monotonic())
@@ -74,7 +75,7 @@ class Traffic:
                     self._handle(host, line)
                 if self._over:
                     return
-                script = self._scripts.follow(host, t0_ns)
+                script = self._scripts.follow(host, t0_ns, least_share=least_share)
         except TestbedError:
             self._stop()
             raise

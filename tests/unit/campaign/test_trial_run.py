@@ -19,14 +19,17 @@ from samovar.campaign.recovery import Restored, Restorer
 from samovar.campaign.retries import TestbedSetup
 from samovar.campaign.run import CampaignRun, Summary
 from samovar.campaign.trial import BootSettings, TrialRun, read_result
+from samovar.campaign.trial.traffic import Traffic
 from samovar.campaign.trial.trial_run import LEAD_S
 from samovar.errors import CampaignError, RemoteError
 from samovar.events import Event, silent
-from samovar.hosts import ScriptResult
+from samovar.experiment import keys
+from samovar.hosts import ScriptResult, Session
 from samovar.plan import Pick
 from samovar.recipes import TrialScripts
 from tests.unit.campaign.answering_hosts import CATALOGUE, Answer, AnsweringSessions, as_before, full_state
 from tests.unit.plan_values import plan_of, trial
+from tests.unit.trials import TRIAL
 
 PLAN = plan_of([trial("cubic")])
 (ID,) = PLAN.ids
@@ -158,3 +161,16 @@ def test_a_damaged_calibration_is_measured_again(tmp_path: Path) -> None:
     assert cache.read_result(context, "key") == {"schema": 1, "ratio": 1}
     (tmp_path / cache.FOLDER / "key.json").write_text("")
     assert cache.read_result(context, "key") is None
+
+
+def test_the_threshold_says_how_long_a_flow_must_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, scripts = iter(["ended bulk-client\n", "idle\n"]), list[str]()
+    sessions = AnsweringSessions(lambda host, step: next(answers))
+    sessions["src"].record = lambda done: scripts.append(done.script)
+    monkeypatch.setattr(Session, "order", lambda self, text: None)
+    limits = keys.Thresholds.model_validate({"duration": "50%"})
+    traffic = Traffic(TrialScripts(TRIAL, CATALOGUE, "c"), sessions, {"src": 0}, limits)
+    traffic._hosts = ("src",)
+    traffic.run(30.0)
+    assert len(scripts) == 2
+    assert all("bulk-client) due_ns=3000000000 ;;" in script for script in scripts)

@@ -163,8 +163,8 @@ class Host:
         self.scripts, self.folder = text, Path(text.folder)
         self.t0_ns = time.time_ns() + 100_000_000
 
-    def traffic(self, free_bytes: int = 0) -> subprocess.Popen[str]:
-        return self._start(self.scripts.traffic("src", self.t0_ns, free_bytes) or "")
+    def traffic(self, free_bytes: int = 0, **limits: float) -> subprocess.Popen[str]:
+        return self._start(self.scripts.traffic("src", self.t0_ns, free_bytes, **limits) or "")
 
     def follow(self) -> subprocess.Popen[str]:
         return self._start(self.scripts.follow("src", self.t0_ns))
@@ -223,6 +223,11 @@ def test_a_client_that_fails_ends_the_others_at_once(host: Callable[..., Host]) 
 def test_a_client_that_ends_well_before_its_time_has_failed(host: Callable[..., Host]) -> None:
     at = host(_command("a", "true", size_bytes=None, duration_s=30.0))
     assert _said(at.traffic()) == ["failed a-client by itself before its time"]
+
+
+def test_a_client_may_end_after_the_share_of_its_duration_that_is_required(host: Callable[..., Host]) -> None:
+    at = host(_command("a", "sleep 0.4", size_bytes=None, duration_s=30.0))
+    assert _said(at.traffic(least_share=0.01)) == ["idle"]
 
 
 def test_a_flow_ends_with_the_flow_that_it_names(host: Callable[..., Host]) -> None:
