@@ -51,8 +51,8 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
     host_checks.check_clock_drift,
     program_checks.check_duration,
 )
-"""All check functions, in the order in which they run. Of checks with equal names, hosts and results only
-the first is kept, so checks of captures come before checks of socket samples."""
+"""All check functions, in the order in which they run. Of equal checks, only the first is kept (see
+run_checks()), so checks of captures come before checks of socket samples."""
 
 
 def run_checks(evidence: Evidence) -> list[Check]:
