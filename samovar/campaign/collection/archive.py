@@ -103,13 +103,17 @@ def _locked(folder: Path) -> Journal:
 def _recorded_sums(folder: Path) -> dict[str, str]:
     """Return the checksum of each trace by its path below the campaign's folder.
 
-    Raises CampaignError if a path leads out of its trial, because restoring the trace would overwrite a file
-    there.
+    Raises CampaignError if a SHA256SUMS is damaged, or if a path leads out of its trial, because restoring
+    the trace would overwrite a file there.
     """
     found: dict[str, str] = {}
     for file in sorted(folder.glob(f"*/*/{SUMS}")):
         home = file.parent.relative_to(folder)
-        found |= {f"{home}/{name}": sha256 for name, sha256 in read_sums(content_of(file)).items()}
+        try:
+            sums = read_sums(content_of(file))
+        except ValueError as error:
+            raise CampaignError(f"{file}: {error}; nothing was done") from error
+        found |= {f"{home}/{name}": sha256 for name, sha256 in sums.items()}
     sums = {name: sha256 for name, sha256 in found.items() if TRACE.fullmatch(name)}
     place = folder.resolve()
     for parent in {Path(name).parent for name in sums}:

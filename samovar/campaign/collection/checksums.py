@@ -11,7 +11,7 @@ from pathlib import Path
 from samovar.errors import CampaignError
 
 SUMS = "SHA256SUMS"
-_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+_LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\0]+)")
 
 
 def sha256_of(file: Path) -> str:

@@ -119,6 +119,17 @@ def test_an_archive_from_elsewhere_writes_nothing_outside_the_campaign(campaign:
     assert [one.name for one in campaign.parent.iterdir()] == [campaign.name]
 
 
+@pytest.mark.parametrize("end", [b"x\n", b"0" * 64 + b"  traces/a\0\n"])
+def test_damaged_checksums_are_named(campaign: Path, end: bytes) -> None:
+    sums = next(campaign.glob(f"trials/*/{SUMS}"))
+    sums.write_bytes(sums.read_bytes() + end)
+    lines = sums.read_bytes().count(b"\n")
+    assert any(f"line {lines} is not a checksum" in str(one) for one in verify(campaign).findings)
+    for act in (lambda: archive_traces(campaign, silent), lambda: restore_traces(campaign)):
+        with pytest.raises(CampaignError, match=f"SHA256SUMS: line {lines} is not a checksum"):
+            act()
+
+
 def test_what_cannot_be_archived_keeps_its_traces(campaign: Path) -> None:
     before = traces(campaign)
     with Journal(campaign / JOURNAL), pytest.raises(CampaignError):
