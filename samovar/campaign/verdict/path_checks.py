@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import exp, lgamma, log
 from pathlib import Path
 
@@ -25,6 +25,8 @@ RATE_SHARE = 0.02
 DELAY_SHARE, DELAY_S = 0.05, 0.001
 CHANCE = 0.001
 """A path with the requested loss fails the check with this probability, because counts of losses vary."""
+NEGLIGIBLE = 1e-12
+"""Numbers of losses that are less likely than this are left out of a sum of probabilities."""
 INVALID_TOLERANCES = 5
 """If the calibrated round-trip time or rate deviates by more than this many tolerances, no trial runs on the
 path. If it deviates by one to this many tolerances, trials are suspect."""
@@ -301,5 +303,5 @@ def plausible_losses(lost: int, sent: int, share: float, states: tuple[float, fl
         ways = lgamma(sent + 1) - lgamma(k + 1) - lgamma(sent - k + 1)
         return exp(ways + k * log(share) + (sent - k) * log(1 - share))
 
-    chances = [chance(k) for k in range(sent + 1)]
-    return min(sum(chances[: lost + 1]), sum(chances[lost:])) > CHANCE / 2
+    outward = range(lost, sent + 1) if lost > sent * share else range(lost, -1, -1)
+    return sum(takewhile(lambda one: one > NEGLIGIBLE, map(chance, outward))) > CHANCE / 2
