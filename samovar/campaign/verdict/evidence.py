@@ -33,7 +33,7 @@ UNKNOWN, UNSEEN = "unknown", "unseen"
 """Keys after the prefixes NETWORK and SHAPING: `unknown` means that the program that reads the values failed,
 `unseen` that the host does not have the program."""
 MTU_AND_ROUTES = ("network.mtu.", "network.route.")
-"""Prefixes of keys whose values must stay the same in all trials that do not set an MTU."""
+"""Prefixes of keys whose values must not change between trials, on hosts whose MTU the trials do not set."""
 NOT_OVERHEAD = frozenset({"traffic", "reboot", "calibrate", "windows"})
 """Phases whose time does not count as overhead, because the experiment itself requests them."""
 
@@ -100,10 +100,10 @@ class Evidence:
 
     `before` has each host's state before any change, `as_set` after the settings were applied, `found` after
     the traffic, and `restored` after the host was restored. `counters` were read before and after the
-    traffic. `network` has the MTUs and routes from before the first trial of this run. `halted` has the
-    clients that were stopped, or not even started, because of a stop rule. `started` maps clients, and
-    `traffic_over` hosts, to seconds since the epoch by the host's clock. `checks` has the results of all
-    checks that were run.
+    traffic. `network` has the MTUs and routes from before the first trial of this run, for hosts whose MTU
+    the trial does not set. `halted` has the clients that were stopped, or not even started, because of a stop
+    rule. `started` maps clients, and `traffic_over` hosts, to seconds since the epoch by the host's clock.
+    `checks` has the results of all checks that were run.
     """
 
     scripts: TrialScripts

@@ -45,8 +45,9 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
     """Check that the network of each host did not change during the traffic, apart from the trial's settings.
 
     The network is the MTU, the offload flags, the routes, and all that shapes packets: queue disciplines,
-    filters and firewall rules. MTU and routes before the traffic are also compared with those before the
-    first trial of this run. If a program that reads the network failed, the trial is suspect.
+    filters and firewall rules. On hosts whose MTU the trial does not set, MTU and routes before the traffic
+    are also compared with those before the first trial of this run. If a program that reads the network
+    failed, the trial is suspect.
     """
     for host, span in evidence.counters.items():
         before, after = span.state(NETWORK)
