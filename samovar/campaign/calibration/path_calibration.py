@@ -159,6 +159,8 @@ class PathCalibration:
         ends = self._endpoints(resolved, name)
         if ends is None:
             return PathResult((), (f"{name}: {NO_ENDPOINTS}",))
+        if ":" in ends.address:
+            return PathResult((), (f"{name}: paths are measured with IPv4 only",))
         systems = resolved.hosts[ends.sender].system, resolved.hosts[ends.receiver].system
         for host, system in zip((ends.sender, ends.receiver), systems, strict=True):
             if "calibrate" not in catalogue.names("step", system):

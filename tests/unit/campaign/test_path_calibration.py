@@ -28,6 +28,7 @@ from samovar.recipes import (
     render_calibration,
     sampling_s,
 )
+from tests.unit.campaign.answering_hosts import AnsweringSessions
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED, TRIAL
 
@@ -301,3 +302,17 @@ def test_calibration_files_keep_the_names_that_version_0_1_gave_them(tmp_path: P
     assert found.left_out == ("up: not measured",)
     probes = calibration.windows.probes(scripts)
     assert (list(probes), calibration.windows.due(probes)) == (["window-85bb288fcf6f"], [])
+
+
+def test_a_path_of_ipv6_flows_is_not_measured(tmp_path: Path) -> None:
+    def answer(host: str, step: str) -> BaseException:
+        return AssertionError(f"{step} at {host}")
+
+    flow = RESOLVED.flows[0].model_copy(update={"from_address": "fd00:10::2", "to_address": "fd00:11::2"})
+    policy = Policy(calibrate=True, behind={"down": frozenset({"fd00:11::2"})})
+    context = CampaignContext(
+        tmp_path, AnsweringSessions(answer), CATALOGUE, lambda *_, **__: None, silent, policy=policy
+    )
+    one = replace(TRIAL, source=RESOLVED.model_copy(update={"flows": (flow,)}))
+    result = Calibration(context).paths.measure(TrialScripts(one, CATALOGUE, "c"))
+    assert (result.checks, result.left_out) == ((), ("down: paths are measured with IPv4 only",))
