@@ -11,6 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def bytes_by_second(file: Path, destinations: Iterable[str], header_bytes: int) 
     packets are left out, because the capture may cover them only in part. Raises the same errors as
     read_capture().
     """
-    wanted, found = {bytes(map(int, one.split("."))) for one in destinations}, Counter[int]()
+    wanted, found = {ip_address(one).packed for one in destinations}, Counter[int]()
     for t_ns, data in packets_of(file):
         if data[12:15] == PLAIN_IPV4 and data[30:34] in wanted:
             found[t_ns // 1_000_000_000] += int.from_bytes(data[16:18], "big") + header_bytes
