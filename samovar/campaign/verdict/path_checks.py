@@ -199,17 +199,15 @@ def check_queue_samples(evidence: Evidence) -> Iterator[Check]:
     path = evidence.resolved.path
     for host, program in evidence.programs("logger", "queue"):
         of_router = (path.down, path.up) if path is not None and path.router == host else ()
-        directions = [one for one in of_router if one.interface == program.interface]
         trace = evidence.trace(program)
         try:
             with open_lines(trace) as file:
                 samples = list(read_queue_samples(file, program.interface or ""))
         except UNREADABLE as error:
-            if directions:
-                yield unreadable(trace, host, error)
+            yield unreadable(trace, host, error)
             continue
-        for direction in directions:
-            if direction.rate_bps:
+        for direction in of_router:
+            if direction.interface == program.interface and direction.rate_bps:
                 yield _check_rate(evidence, host, direction, direction.rate_bps, samples)
         if samples:
             yield _check_gaps(evidence, host, program, samples)

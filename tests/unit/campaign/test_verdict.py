@@ -671,6 +671,16 @@ def write_queue(folder: Path, *rows: str) -> None:
     trace.write_bytes(gzip.compress("\n".join([head, *rows]).encode()))
 
 
+@pytest.mark.parametrize("interface", ["eth2", "eth3"])
+def test_samples_of_any_queue_must_be_readable(tmp_path: Path, interface: str) -> None:
+    write_queue(tmp_path)
+    (tmp_path / "traces" / "rtr-queue.csv.gz").write_bytes(b"no gzip")
+    logger = LoggerPlan(logger="queue", host="rtr", interface=interface)
+    resolved = RESOLVED.model_copy(update={"loggers": (logger,)})
+    (check,) = check_queue_samples(evidence_of(tmp_path, resolved))
+    assert (check.name, check.verdict) == ("trace rtr-queue.csv.gz", "invalid")
+
+
 @pytest.mark.parametrize(
     ("samples", "observed"),
     [
