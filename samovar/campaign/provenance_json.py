@@ -49,10 +49,16 @@ def this_node() -> Mapping[str, str]:
 
 
 def _git_state(root: Path) -> Mapping[str, object]:
-    """Return a project's git revision and whether files differ from it; empty outside a git checkout."""
+    """Return a project's git revision and whether files differ from it.
+
+    Empty outside a git checkout, and on a controller without git.
+    """
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return ""
         return done.stdout.strip() if done.returncode == 0 else ""
 
     revision = git("rev-parse", "HEAD")

@@ -10,7 +10,7 @@ import pytest
 
 from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import fold
-from samovar.campaign.provenance_json import changed_recipes, recipe_digests
+from samovar.campaign.provenance_json import changed_recipes, provenance_of, recipe_digests
 from samovar.plan import Pick, Plan
 from samovar.plan.diff import compare
 from samovar.recipes import Catalogue
@@ -64,3 +64,9 @@ def test_a_recipe_that_no_trial_uses_may_change(templates: Path, tmp_path: Path)
 def test_a_campaign_that_recorded_no_recipes_has_no_changed_ones(templates: Path, tmp_path: Path) -> None:
     standing = _standing(tmp_path, PLAN, None)
     assert changed_recipes(PLAN, standing, Catalogue(templates)) == ()
+
+
+def test_a_campaign_can_run_on_a_controller_without_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    testbeds: dict[str, dict[str, object]] = {"lab": {"lab": None, "hosts": {}}}
+    assert provenance_of(ROOT, PLAN, Catalogue(ROOT / "templates"), testbeds)["git"] == {}
