@@ -160,7 +160,7 @@ class HostPool:
                     self._context.report("host-back", host=host, seconds=seconds)
 
     def _cycle_power(self, host: str, suspect: _SuspectHost) -> None:
-        """Cycle the power of a host that does not answer, and extend its time limit to boot_timeout from now.
+        """Cycle the power of a host that does not answer; it then has at least boot_timeout to come back.
 
         Does nothing if the host has no power command, was power-cycled for this failure before, or was
         power-cycled POWER_CYCLES times in this run.
@@ -178,7 +178,7 @@ class HostPool:
         except TestbedError as error:
             self._context.emit(Event("host-not-switched", {"host": host, "reason": str(error)}))
         else:
-            suspect.until_s = time.monotonic() + machine.boot_timeout_s
+            suspect.until_s = max(suspect.until_s, time.monotonic() + machine.boot_timeout_s)
 
     def _restore(self, host: str, suspect: _SuspectHost) -> bool:
         """Restore a reachable host to its state in the journal; return whether this succeeded.

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,8 +34,8 @@ from samovar.campaign.trial_queue import TrialQueue, choose, treatment_of
 from samovar.campaign.verdict import Verdict
 from samovar.errors import CampaignError, RemoteError, TestbedError
 from samovar.events import Event, silent
-from samovar.experiment import Config
-from samovar.hosts import ConnectionLostError, HostsError
+from samovar.experiment import Config, Power
+from samovar.hosts import ConnectionLostError, HostsError, Machine
 from samovar.plan import Resolved, Trial
 from samovar.recipes import Catalogue, TrialScripts
 from tests.unit.campaign.answering_hosts import CATALOGUE, AnsweringSessions, as_before, full_state
@@ -174,6 +175,37 @@ def test_a_host_that_reboots_is_awaited_although_another_was_quarantined(
     hosts.make_ready({})
     assert list(hosts.quarantined) == ["rtr"]
     assert told == ["host-quarantined", "host-lost", "host-back"]
+
+
+def test_a_power_cycle_does_not_shorten_the_wait_for_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = count()
+
+    def answer(host: str, step: str) -> str | BaseException:
+        if step == "probe" and next(clock) < 80:
+            return ConnectionLostError("dst: no route to host")
+        return as_before(host, step)
+
+    monkeypatch.setattr(host_pool, "POLL_S", 0.0)
+    monkeypatch.setattr(host_pool, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    told = list[str]()
+    power = Power.model_validate({"cycle": ["true"]})
+    context = CampaignContext(
+        Path(),
+        AnsweringSessions(answer),
+        CATALOGUE,
+        lambda event, **values: told.append(event),
+        silent,
+        policy=Policy(ONE_ATTEMPT.model_copy(update={"host_wait_s": 100.0})),
+        machines={"dst": Machine("dst", "dst", 1.0, power)},
+    )
+
+    def none(id_: str) -> TrialScripts:
+        raise AssertionError(id_)
+
+    hosts = HostPool(context, Recovery(context, none), BootSettings(context, none))
+    hosts.check_before_next_trial({"dst": "dst: lost"})
+    hosts.repair()
+    assert told == ["host-lost", "host-power-cycled", "host-back"]
 
 
 def test_an_error_names_its_hosts() -> None:
