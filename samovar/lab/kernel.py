@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,14 +117,13 @@ def needs_user_namespace() -> bool:
     raise LabError(f"lab: this user cannot create namespaces; {remedy}")
 
 
-def require_programs(kernel: Kernel) -> None:
-    """Raise LabError, with the Debian packages to install, if a lab with this kernel lacks programs."""
-    programs = {**PACKAGES, **(UML_PACKAGES if kernel == "uml" else {})}
+def require_programs(packages: Mapping[str, str]) -> None:
+    """Raise LabError if programs are missing; `packages` maps each to the Debian package to install."""
     path = f"{os.environ.get('PATH', '')}:{SBIN}"
-    missing = {name: package for name, package in programs.items() if shutil.which(name, path=path) is None}
+    missing = {name: package for name, package in packages.items() if shutil.which(name, path=path) is None}
     if missing:
-        packages = " ".join(sorted(set(missing.values())))
-        raise LabError(f"lab: not installed: {', '.join(missing)}; apt install {packages}")
+        listed = " ".join(sorted(set(missing.values())))
+        raise LabError(f"lab: not installed: {', '.join(missing)}; apt install {listed}")
 
 
 def read_allowed_cc() -> str:

@@ -125,11 +125,12 @@ def _plan_boot(
     machines = plan_machines(testbed, topology, project)
     chosen: Kernel = "vm"
     if len(machines) < len(topology.nodes):
-        kernel.require_programs("native")
+        kernel.require_programs(kernel.PACKAGES)
         if any(link.device for link in topology.links):
             needs = replace(needs, features=needs.features | {kernel.TAP})
         chosen = kernel.choose_kernel(testbed.lab.kernel, needs)
-        kernel.require_programs(chosen)
+        if chosen == "uml":
+            kernel.require_programs(kernel.UML_PACKAGES)
     return Boot(
         topology=topology,
         kernel=chosen,

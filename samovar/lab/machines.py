@@ -17,6 +17,7 @@ from pathlib import Path
 
 from samovar.errors import LabError
 from samovar.experiment import Testbed
+from samovar.lab.kernel import require_programs
 from samovar.lab.topology import Node, Topology
 from samovar.recipes import shell_environment
 
@@ -201,13 +202,9 @@ def choose_accelerator() -> str:
 
 def require_qemu() -> None:
     """Raise LabError if QEMU, another needed program or TAP devices are missing."""
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    missing = {name: package for name, package in PACKAGES.items() if shutil.which(name, path=path) is None}
     if platform.machine() != "x86_64":
         raise LabError(f"lab: virtual machines need an x86_64 machine; this one is {platform.machine()}")
-    if missing:
-        packages = " ".join(sorted(set(missing.values())))
-        raise LabError(f"lab: not installed: {', '.join(missing)}; apt install {packages}")
+    require_programs(PACKAGES)
     try:
         os.close(os.open(TUN, os.O_RDWR))
     except OSError as error:
