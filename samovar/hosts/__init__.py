@@ -17,7 +17,6 @@ from samovar.hosts.power import POWER_ACTIONS as POWER_ACTIONS
 from samovar.hosts.power import Machine as Machine
 from samovar.hosts.power import machines_of as machines_of
 from samovar.hosts.script_result import NOT_ENDED as NOT_ENDED
-from samovar.hosts.script_result import Recorder as Recorder
 from samovar.hosts.script_result import ScriptResult as ScriptResult
 from samovar.hosts.script_result import discard_result as discard_result
 from samovar.hosts.session import Session as Session

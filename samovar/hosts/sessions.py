@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from samovar.errors import TestbedError
-from samovar.hosts.script_result import Recorder, ScriptResult, discard_result
+from samovar.hosts.script_result import ScriptResult
 from samovar.hosts.session import Session
 from samovar.hosts.target import Dialer, SshTarget
 
@@ -30,10 +30,8 @@ class HostsError(TestbedError):
 class Sessions:
     """One session for each host of a testbed. Methods for all hosts work on the hosts in parallel."""
 
-    def __init__(
-        self, targets: Iterable[SshTarget], dialer: Dialer | None = None, record: Recorder = discard_result
-    ) -> None:
-        self._sessions = {target.host: Session(target, dialer, record) for target in targets}
+    def __init__(self, targets: Iterable[SshTarget], dialer: Dialer | None = None) -> None:
+        self._sessions = {target.host: Session(target, dialer) for target in targets}
         self._threads = ThreadPoolExecutor(max(1, len(self._sessions)), thread_name_prefix="host")
 
     def __enter__(self) -> Sessions:
