@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import installation
+from samovar.events import Emit
 from samovar.experiment import keys
 from samovar.lab.access import Kernel
 from samovar.lab.kernel import UserModeKernel
@@ -66,7 +67,7 @@ class Boot:
         return self.user_mode.release if self.user_mode else platform.release()
 
 
-def write_boot_folder(folder: Path, boot: Boot) -> None:
+def write_boot_folder(folder: Path, boot: Boot, emit: Emit) -> None:
     """Write the scripts, batch files and system files of a lab. Host keys of an earlier boot are kept."""
     for name in ("bin", "etc", "dev", "lib", "devices", "machines"):
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -75,7 +76,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     compiled = {link.device for link in boot.topology.links if link.device}
     if boot.kernel == "uml":
         compiled.add(REGISTER_STATE)
-    programs += [installation.lab_program(name) for name in sorted(compiled)]
+    programs += [installation.lab_program(name, emit) for name in sorted(compiled)]
     for program in programs:
         shutil.copyfile(program, folder / "bin" / program.name)
         (folder / "bin" / program.name).chmod(0o755)

@@ -170,7 +170,7 @@ def _forget(folder: Path, record: Access | None) -> None:
 
 
 def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit: Emit) -> Access:
-    write_boot_folder(folder / "boot", boot)
+    write_boot_folder(folder / "boot", boot, emit)
     make_keys(folder, folder / "boot", boot.topology, boot.port)
     write_seeds(folder / "boot", boot)
     # The first process sets up the lab once it reads a line from this pipe, and ends if the pipe is closed.

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from samovar import installation
 from samovar.errors import LabError
+from samovar.events import Event
 from samovar.experiment import Testbed, load_testbed
+from samovar.lab.boot_files import Boot, write_boot_folder
 from samovar.lab.topology import Topology, read_topology
 from samovar.recipes import shell_environment
 
@@ -186,3 +189,16 @@ def test_the_given_access_point_of_a_wlan_precedes_its_router() -> None:
     testbed = Testbed.model_validate({**CHAIN, "links": {"one": {"wlan": wlan}}})
     (air,) = [link for link in read_topology(testbed).links if link.device]
     assert [port.host for port in air.ports] == ["a", "r1"]
+
+
+def test_the_first_lab_of_an_installation_without_a_checkout_says_that_it_compiles_programs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(installation, "CHECKOUT", None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    topology = read_topology(load_testbed(ROOT / "hosts" / "powerline.yaml"))
+    boot = Boot(topology, "native", None, False, 65536, 0, 22)
+    events = list[Event]()
+    for _ in range(2):
+        write_boot_folder(tmp_path / "boot", boot, events.append)
+    assert [event.values["text"] for event in events] == ["the C programs of labs"]
