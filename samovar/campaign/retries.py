@@ -25,7 +25,7 @@ from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.campaign.recovery import Recovery, find_trial
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun, read_result
 from samovar.campaign.trial_queue import TrialEnd, TrialQueue
-from samovar.errors import TestbedError
+from samovar.errors import SamovarError
 from samovar.events import Event
 from samovar.hosts import Machine, Sessions
 from samovar.plan import Plan, Trial, host_bytes
@@ -183,7 +183,7 @@ class TestbedRunner:
         self.context.interrupt.requested.clear()  # no trial runs any more; these reboots are awaited
         try:
             self.boot_settings.restore()
-        except TestbedError as error:
+        except SamovarError as error:  # also RecipeError, if a recipe has changed since a crash
             self.context.emit(Event("warning", {"text": str(error)}))
 
     def _own_trial(self, trial: Trial) -> Trial:

@@ -133,7 +133,7 @@ class TrialRun:
                 by_host = self.context.sessions.map(self._collect, self.hosts)
                 self.evidence.files = [entry for entries in by_host.values() for entry in entries]
             return self._judge(started)
-        except TestbedError as error:
+        except (TestbedError, RecipeError) as error:  # RecipeError: a recipe does not fit what a host printed
             if self.context.interrupt.requested.is_set():
                 raise KeyboardInterrupt from error
             return self._abort("failed", error, started)

@@ -21,7 +21,7 @@ from samovar.campaign.run import CampaignRun, Summary
 from samovar.campaign.trial import BootSettings, TrialRun, read_result
 from samovar.campaign.trial.traffic import Traffic
 from samovar.campaign.trial.trial_run import LEAD_S
-from samovar.errors import CampaignError, RemoteError
+from samovar.errors import CampaignError, RecipeError, RemoteError
 from samovar.events import Event, silent
 from samovar.experiment import keys
 from samovar.hosts import ScriptResult, Session
@@ -124,6 +124,19 @@ def test_a_disk_that_becomes_full_while_hosts_are_cleared_leaves_no_host_changed
     )
     assert summary.failed == {ID: ("src: set: exit code 1: no",)}
     assert "No space left on device" in summary.stopped
+    assert read_state(folder).clean
+
+
+def test_a_recipe_that_cannot_be_rendered_in_a_trial_fails_only_this_trial(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = "linux/setting/mine.sh.j2: block wanted: list index out of range"
+
+    def wanted(scripts: TrialScripts, host: str) -> tuple[str, ...]:
+        raise RecipeError(problem)
+
+    monkeypatch.setattr(TrialScripts, "wanted", wanted)
+    assert run(folder, AnsweringSessions(as_before)).failed == {ID: (problem,)}
     assert read_state(folder).clean
 
 
