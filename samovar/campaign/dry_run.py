@@ -66,7 +66,7 @@ def render_trial(trial: Trial, catalogue: Catalogue, policy: Policy) -> Iterator
     """Yield the scripts of a trial in the order in which they run if nothing fails. Raises RecipeError.
 
     The scripts that calibrate paths and windows are left out: a campaign runs them only once, not in every
-    trial.
+    trial. The scripts that compress and remove the files of a trial are left out too.
     """
     scripts, was = TrialScripts(trial, catalogue, CAMPAIGN), AsFound()
     hosts, limits = tuple(trial.resolved.hosts), policy.thresholds
