@@ -184,9 +184,8 @@ class HostPool:
         """Restore a reachable host to its state in the journal; return whether this succeeded.
 
         The host may have rebooted since it was lost, so its boot id is read again and clock readings are
-        dropped.
+        dropped. An attempt during which the connection is lost does not count as an attempt to restore it.
         """
-        suspect.restore_attempts += 1
         context = self._context
         context.last_states.pop(host, None)
         context.clocks.forget()
@@ -197,6 +196,7 @@ class HostPool:
             )
         except TestbedError as error:
             suspect.reason = str(error)
+            suspect.restore_attempts += not isinstance(error, ConnectionLostError)
             return False
         return True
 

@@ -177,6 +177,35 @@ def test_a_host_that_reboots_is_awaited_although_another_was_quarantined(
     assert told == ["host-quarantined", "host-lost", "host-back"]
 
 
+def test_a_host_that_is_lost_again_while_it_is_restored_is_still_awaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost = iter([ConnectionLostError("dst: the connection was lost")] * 4)
+
+    def answer(host: str, step: str) -> str | BaseException:
+        return as_before(host, step) if step == "probe" else next(lost, as_before(host, step))
+
+    monkeypatch.setattr(host_pool, "POLL_S", 0.0)
+    told = list[str]()
+    context = CampaignContext(
+        Path(),
+        AnsweringSessions(answer),
+        CATALOGUE,
+        lambda event, **values: told.append(event),
+        silent,
+        policy=Policy(ONE_ATTEMPT),
+        entries=lambda: [
+            Entry(1.0, "state-read", {"id": TRIAL.id, "host": "dst", "state": full_state("dst")})
+        ],
+    )
+    scripts = TrialScripts(TRIAL, CATALOGUE, "campaign")
+    hosts = HostPool(context, Recovery(context, lambda _: scripts), BootSettings(context, lambda _: scripts))
+    hosts.check_before_next_trial({"dst": "dst: lost"})
+    hosts.repair()
+    assert not hosts.quarantined
+    assert told[-1] == "state-restored"
+
+
 def test_a_power_cycle_does_not_shorten_the_wait_for_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = count()
 
