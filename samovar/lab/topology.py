@@ -69,8 +69,8 @@ class Segment:
     @property
     def is_cable(self) -> bool:
         """Whether this link is a cable: a veth pair, or a pair of sockets between two virtual machines."""
-        alike = len({port.is_machine for port in self.ports}) == 1
-        return len(self.ports) == 2 and self.device is None and alike
+        one_kind = len({port.is_machine for port in self.ports}) == 1
+        return len(self.ports) == 2 and self.device is None and one_kind
 
     @property
     def has_machines(self) -> bool:

@@ -16,7 +16,7 @@ enum { SHORTEST_FRAME = 60, QUANTUM_BITS = 512 };
 
 struct medium {
   struct queue served; /* frames of the current transmission */
-  int served_way, last_direction;
+  int served_direction, last_direction;
   int64_t free_ns; /* end of the current transmission */
 };
 
@@ -74,7 +74,7 @@ static int64_t takes_ns(int direction, const struct frame *frame) {
 }
 
 /* The direction to serve next on a medium. If both wait, they take turns. */
-static int next_way(const struct medium *medium, int first, int last) {
+static int next_direction(const struct medium *medium, int first, int last) {
   int chosen = -1;
   for (int direction = first; direction <= last; direction++) {
     const struct frame *head = adapters[direction].waiting.first;
@@ -96,15 +96,15 @@ static void begin_transmission(struct medium *medium, int direction) {
     push(&medium->served, pop(waiting));
   } while (waiting->first && waiting->first->t_ns <= begins_ns &&
            filled_ns + takes_ns(direction, waiting->first) <= (int64_t)now_set.burst_ns);
-  medium->served_way = direction;
+  medium->served_direction = direction;
   int64_t access_ns = (int64_t)(now_set.access_ns * (1 + ACCESS_VARIES * (2 * drawn(&access_state) - 1)));
   medium->free_ns = begins_ns + access_ns + filled_ns;
 }
 
 static void end_transmission(struct medium *medium) {
-  struct adapter *adapter = &adapters[medium->served_way];
-  double loss = now_set.loss[medium->served_way];
-  medium->last_direction = medium->served_way;
+  struct adapter *adapter = &adapters[medium->served_direction];
+  double loss = now_set.loss[medium->served_direction];
+  medium->last_direction = medium->served_direction;
   for (struct frame *frame; (frame = pop(&medium->served));) {
     adapter->held_frames--;
     if (loss > 0 && drawn(&loss_state) < loss) {
@@ -112,7 +112,7 @@ static void end_transmission(struct medium *medium) {
       free(frame);
       continue;
     }
-    frame->t_ns = medium->free_ns + (int64_t)now_set.delay_ns[medium->served_way];
+    frame->t_ns = medium->free_ns + (int64_t)now_set.delay_ns[medium->served_direction];
     push(&adapter->flying, frame);
   }
 }
@@ -123,7 +123,7 @@ static void advance(struct medium *medium, int first, int last, int64_t now_ns) 
       if (medium->free_ns > now_ns) return;
       end_transmission(medium);
     }
-    int direction = next_way(medium, first, last);
+    int direction = next_direction(medium, first, last);
     if (direction < 0) return;
     begin_transmission(medium, direction);
   }

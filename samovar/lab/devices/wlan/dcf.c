@@ -2,12 +2,12 @@
  *
  * The medium alternates between idle slots and exchanges: data and ACK, with CTS-to-self or RTS and CTS before them, or a
  * collision. All ports hear each other at once, and count slots from the same instant after an exchange: DIFS after a
- * successful exchange, EIFS after a failed one. The senders of a collision wait for their ACK for
- * as long as EIFS. A backoff is frozen during an exchange and then continues: a port that has slots left
- * does not send in slot 0 (G. Bianchi, I. Tinnirello,
- * Y. Xiao, "Refinements on IEEE 802.11 DCF modeling approaches", IEEE Trans. Veh. Tech. 59(3), 2010). With EDCA the slot in
- * which another port begins to send counts too (I. Tinnirello, G. Bianchi, "Rethinking the IEEE 802.11e EDCA performance
- * modeling methodology", IEEE/ACM Trans. Netw. 18(2), 2010). Each access to the medium is for one frame. */
+ * successful exchange, EIFS after a failed one. The senders of a collision wait for their ACK for as long as EIFS. A
+ * backoff is frozen during an exchange and then continues: a port that has slots left does not send in slot 0 (G. Bianchi,
+ * I. Tinnirello, Y. Xiao, "Refinements on IEEE 802.11 DCF modeling approaches", IEEE Trans. Veh. Tech. 59(3), 2010). With
+ * EDCA the slot in which another port begins to send counts too (I. Tinnirello, G. Bianchi, "Rethinking the IEEE 802.11e
+ * EDCA performance modeling methodology", IEEE/ACM Trans. Netw. 18(2), 2010). Each access to the medium is for one
+ * frame. */
 #include "wlan.h"
 
 #include <stdlib.h>

@@ -2,7 +2,8 @@
  *
  *   virtual SECONDS PORTS LENGTH FLOW[,FLOW...] [KEY=VALUE...]
  *
- * A FLOW is SENDER:RECEIVER or SENDER:RECEIVER:CATEGORY, best effort by default; LENGTH is that of the Ethernet frames. Prints the counters of each port, and then those of the medium, as lines of JSON. */
+ * A FLOW is SENDER:RECEIVER or SENDER:RECEIVER:CATEGORY, best effort by default; LENGTH is that of the Ethernet frames.
+ * Prints the counters of each port, and then those of the medium, as lines of JSON. */
 #include "wlan.h"
 
 #include <inttypes.h>
