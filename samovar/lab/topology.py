@@ -36,13 +36,15 @@ class SegmentPort:
 class Node:
     """One host of the lab: its addresses, and the gateways to all subnets to which it is not connected.
 
-    `control` is the host's address on the control network. `forwards` is True for a router.
+    `control` is the host's address on the control network. `forwards` is True for a router. `neighbours` has
+    the ports of other hosts on the same links, each with the host's own interface on that link.
     """
 
     name: str
     control: IPv4Interface
     forwards: bool
     ports: tuple[SegmentPort, ...]
+    neighbours: tuple[tuple[str, SegmentPort], ...]
     gateways: Mapping[IPv4Network, IPv4Address]
     os: str = "linux"
     is_machine: bool = False
@@ -136,6 +138,12 @@ def read_topology(testbed: Testbed) -> Topology:
             control=IPv4Interface((control, network.prefixlen)),
             forwards=hosts[host].role == "router",
             ports=tuple(port for port in ports if port.host == host),
+            neighbours=tuple(
+                (own.interface, port)
+                for own in ports
+                for port in ports
+                if own.link == port.link and own.host == host != port.host
+            ),
             gateways=_gateways(testbed, host, links),
             os=hosts[host].os,
             is_machine=hosts[host].image is not None,
