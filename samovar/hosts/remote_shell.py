@@ -51,15 +51,11 @@ class ShellFolder:
 
 @dataclass(frozen=True)
 class ScriptFrame:
-    """The result of a script as the shell sends it.
-
-    `host_seconds` is the script's duration as the host measured it; None if the host has no /proc/uptime.
-    """
+    """The result of a script as the shell sends it."""
 
     exit_code: int
     stdout: bytes
     stderr: bytes
-    host_seconds: float | None
 
 
 def new_mark() -> str:
@@ -116,16 +112,14 @@ def find_line(buffer: bytearray, mark: str) -> str | None:
 def find_frame(buffer: bytearray, mark: str) -> ScriptFrame | None:
     """Return the result of a script from received bytes, or None until all of it has arrived.
 
-    The shell sends the result as `MARK CODE START END`, standard output, MARK, standard error, MARK.
+    The shell sends the result as `MARK CODE`, standard output, MARK, standard error, MARK.
     """
     separator = mark.encode()
     if buffer.count(separator) < 3:
         return None
     _, head, rest = bytes(buffer).split(separator, 2)
-    line, _, stdout = head.partition(b"\n")
-    code, start, end = line.decode().split()
-    seconds = None if "-" in (start, end) else round(float(end) - float(start), 2)
-    return ScriptFrame(int(code), stdout, rest.partition(separator)[0], seconds)
+    code, _, stdout = head.partition(b"\n")
+    return ScriptFrame(int(code), stdout, rest.partition(separator)[0])
 
 
 class RemoteShell:

@@ -20,9 +20,7 @@ class ScriptResult:
     """The result of one script on a host. Results are stored in commands/ in the trial's folder.
 
     `exit_code` is NOT_ENDED unless `ending` is "exit". `t_start_s` is in seconds since the epoch by the
-    controller's clock. `seconds` is the duration that the controller measured. `host_seconds` is the duration
-    that the host measured, in steps of 10 ms; it is None for hosts that would have to start a program to
-    measure it.
+    controller's clock, `seconds` is the duration that the controller measured.
     """
 
     host: str
@@ -33,7 +31,6 @@ class ScriptResult:
     stderr: bytes
     t_start_s: float
     seconds: float
-    host_seconds: float | None = None
     ending: Ending = "exit"
 
     @property

@@ -248,7 +248,6 @@ class Session:
             stderr=frame.stderr if frame else b"",
             t_start_s=begun_s,
             seconds=round(time.monotonic() - started_s, 4),
-            host_seconds=frame.host_seconds if frame else None,
             ending=ending,
         )
 

@@ -15,11 +15,9 @@ d=$(mktemp -d "/tmp/samovar-$samovar_host.XXXXXXXXXX") || exit 1
 : >"$d/running"
 printf '%s\n' "$$" >"$d/pid"
 samovar_name=$1 samovar_count=0 samovar_child=
-samovar_uptime() { samovar_up=-; if [ -r /proc/uptime ]; then read -r samovar_up _ </proc/uptime; fi; }
 samovar_job() { # MARK LIMIT_BYTES
   trap : HUP INT TERM # a script may signal its process group, which is that of this shell
   samovar_out=$d/out.$samovar_count samovar_err=$d/err.$samovar_count
-  samovar_uptime; samovar_from=$samovar_up
   : >"$d/room"
   SAMOVAR_RUN=$samovar_name-$samovar_count- /bin/sh "$d/script" </dev/null >"$samovar_out" 2>"$samovar_err"
   samovar_code=$? samovar_full=
@@ -29,8 +27,7 @@ samovar_job() { # MARK LIMIT_BYTES
   fi
   : >"$d/running"
   if [ -e "$d/ending" ]; then return; fi # killed because the controller is gone: print nothing
-  samovar_uptime
-  printf '\n%s %s %s %s\n' "$1" "$samovar_code" "$samovar_from" "$samovar_up"
+  printf '\n%s %s\n' "$1" "$samovar_code"
   if [ -s "$samovar_out" ]; then head -c "$2" "$samovar_out"; fi
   printf '%s' "$1"
   if [ -s "$samovar_err" ]; then head -c "$2" "$samovar_err"; fi
@@ -47,7 +44,7 @@ samovar_run() { # MARK LIMIT_BYTES
   if ! printf '%s\n' "$samovar_name-$samovar_count-" >"$d/running"; then samovar_unwritten "$1"; return; fi
   samovar_job "$@" & samovar_child=$!
 }
-samovar_unwritten() { printf '\n%s 74 - -\n%sno room for the script in /tmp\n%s' "$1" "$1" "$1"; }
+samovar_unwritten() { printf '\n%s 74\n%sno room for the script in /tmp\n%s' "$1" "$1" "$1"; }
 samovar_first() { grep "$@" | while read -r samovar_word _; do echo "$samovar_word"; done; }
 # Kill the script of folder $1 and all processes that it has started, whatever their parents, groups and sessions are:
 # ps shows the mark in their environment. Repeat this, because they may start others meanwhile. If the script of this

@@ -212,8 +212,6 @@ def test_every_run_is_recorded_with_its_script_times_and_ending(
     assert first.script == "sleep 0.2; echo out"
     assert before_s <= first.t_start_s <= time.time()
     assert first.seconds >= 0.2
-    assert first.host_seconds is not None
-    assert first.host_seconds >= 0.19
     assert last.stdout == b"begun\n", "what it wrote before it was ended is evidence"
 
 
@@ -861,17 +859,16 @@ def test_a_host_that_the_testbed_does_not_have_is_said_to_be_so(sshd: Sshd) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="puts another /bin/sh into a mount namespace")
-def test_another_posix_shell_does_as_well(tmp_path: Path, host: str, kept: list[ScriptResult]) -> None:
+def test_another_posix_shell_does_as_well(tmp_path: Path, host: str) -> None:
     """Bash called as sh, to see that nothing hangs on dash."""
     with running(tmp_path, shell="/bin/bash") as other:
-        session = Session(other.target(host), record=kept.append)
+        session = Session(other.target(host))
         assert run(session, "echo $BASH_VERSION").text[0].isdigit()
         with pytest.raises(DeadlineError):
             run(session, f"sleep 600 & echo $! >{tmp_path}/child; echo $$ >{tmp_path}/own; sleep 600", 1)
         await_that(lambda: not alive(pid_in(tmp_path / "child")), "the child is gone")
         await_that(lambda: not alive(pid_in(tmp_path / "own")), "the script is gone")
         assert run(session, "echo usable").stdout == b"usable\n"
-        assert kept[-1].host_seconds is not None
         session.set_on_loss(f"echo cleaned >{tmp_path}/cleaned")
         os.kill(serving(session), signal.SIGKILL)
         await_that(lambda: lines_of(tmp_path / "cleaned") == ["cleaned"], "the clean-up")

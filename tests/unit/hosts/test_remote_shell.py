@@ -36,22 +36,22 @@ def read(data: bytes, size: int) -> ScriptFrame | None:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 31, 1000])
 def test_a_frame_is_read_in_blocks_of_any_size(size: int) -> None:
-    data = b"noise\n" + b"\n" + M + b" 3 10.50 12.75\n" + b"out\n\0\xff" + M + b"err" + M
-    assert read(data, size) == ScriptFrame(3, b"out\n\0\xff", b"err", 2.25)
+    data = b"noise\n" + b"\n" + M + b" 3\n" + b"out\n\0\xff" + M + b"err" + M
+    assert read(data, size) == ScriptFrame(3, b"out\n\0\xff", b"err")
 
 
-def test_outputs_may_be_empty_and_uptimes_missing() -> None:
-    assert read(b"\n" + M + b" 0 - -\n" + M + M, 1000) == ScriptFrame(0, b"", b"", None)
+def test_outputs_may_be_empty() -> None:
+    assert read(b"\n" + M + b" 0\n" + M + M, 1000) == ScriptFrame(0, b"", b"")
 
 
 def test_output_of_an_earlier_script_is_skipped() -> None:
     other = new_mark().encode()
-    late = b"\n" + other + b" 137 1.0 2.0\nlate" + other + other
-    assert read(late + b"\n" + M + b" 0 - -\nnow" + M + M, 9) == ScriptFrame(0, b"now", b"", None)
+    late = b"\n" + other + b" 137\nlate" + other + other
+    assert read(late + b"\n" + M + b" 0\nnow" + M + M, 9) == ScriptFrame(0, b"now", b"")
 
 
 def test_an_incomplete_frame_is_not_returned() -> None:
-    whole = b"\n" + M + b" 0 - -\nout" + M + b"err" + M
+    whole = b"\n" + M + b" 0\nout" + M + b"err" + M
     assert all(find_frame(bytearray(whole[:end]), MARK) is None for end in range(len(whole)))
 
 
