@@ -32,6 +32,8 @@ from samovar.lab.machines import MachineSetup, cost_of, longest_boot_s, plan_mac
 from samovar.lab.topology import Topology, read_topology
 
 CONSOLE = "console.log"
+FIRST_SCRIPT = "lab-init.sh"
+"""The script of a lab's first process, in the folder boot/ of the lab's state folder."""
 TAIL_LINES = 15
 TRACE = (" ", "Stack:", "Call Trace:", "CPU: ")
 """Beginnings of lines that a kernel prints after a panic. Messages leave out these lines, because the cause
@@ -161,12 +163,36 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
 
 
 def _forget(folder: Path, record: Access | None) -> None:
-    """Delete the record of a lab that has ended, and restore the machine's allowed congestion controls."""
+    """Delete the record of a lab that has ended, and restore the machine's allowed congestion controls.
+
+    If other labs still run on the machine's own kernel, the last of them restores the congestion controls.
+    """
     try:
-        if record is not None and record.allowed_before is not None:
+        if record is not None and record.allowed_before is not None and not _other_native_labs(folder):
             kernel.allow_cc(record.allowed_before)
     finally:  # a list that the kernel refuses now, it refuses the next time too
         (folder / RECORD).unlink(missing_ok=True)
+
+
+def _other_native_labs(folder: Path) -> list[Access]:
+    """Return the records of running labs on the machine's own kernel, except the lab with this state folder.
+
+    They are found by the command lines of their first processes, because they may belong to other projects.
+    """
+    labs = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError, LabError):  # the process has ended, or its lab has no record that can be read
+            script = Path(os.fsdecode(file.read_bytes().rstrip(b"\0").rpartition(b"\0")[2]))
+            home = script.parent.parent
+            if script.name == FIRST_SCRIPT and home != folder and (record := read_record(home)):
+                labs.append(record)
+    return [one for one in labs if one.allowed_before is not None and one.process.is_running]
+
+
+def _allowed_before_labs(folder: Path) -> str:
+    """Return the congestion controls that the machine allowed before the running labs extended them."""
+    allowed = kernel.read_allowed_cc()  # before the search: a lab is recorded before it changes the list
+    return next((one.allowed_before for one in _other_native_labs(folder) if one.allowed_before), allowed)
 
 
 def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit: Emit) -> Access:
@@ -189,7 +215,7 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
             port=boot.port,
             hosts={node.name: str(node.control.ip) for node in boot.topology.nodes},
             fingerprint=fingerprint,
-            allowed_before=kernel.read_allowed_cc() if boot.kernel == "native" else None,
+            allowed_before=_allowed_before_labs(folder) if boot.kernel == "native" else None,
         )
         write_record(folder, access)
         try:
@@ -213,7 +239,7 @@ def _start_first_process(folder: Path, user_namespace: bool, inlet: int) -> OsPr
     This process runs in a session of its own, which Ctrl-C does not reach. Its parent is `unshare`.
     """
     user = kernel.MAP_ROOT if user_namespace else ()
-    command = ["unshare", *user, *kernel.NAMESPACES, "sh", str(folder / "boot" / "lab-init.sh")]
+    command = ["unshare", *user, *kernel.NAMESPACES, "sh", str(folder / "boot" / FIRST_SCRIPT)]
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     parent = os.posix_spawnp(
         command[0],

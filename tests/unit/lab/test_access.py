@@ -6,6 +6,8 @@ import os
 import shlex
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +15,8 @@ import pytest
 
 from samovar.errors import LabError
 from samovar.events import silent
-from samovar.lab import Access, KernelNeeds, dial, down, read_access, shell_command
-from samovar.lab.access import OsProcess, process, read_record, write_record
+from samovar.lab import Access, KernelNeeds, dial, down, kernel, lifecycle, read_access, shell_command
+from samovar.lab.access import OsProcess, children, process, read_record, write_record
 from samovar.lab.kernel import choose_kernel, machine_lacks
 
 
@@ -95,7 +97,43 @@ def test_stopping_a_lab_that_never_ran_changes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_a_lab_is_stopped_also_if_its_old_congestion_controls_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first_to_stop", [0, 1])
+def test_the_last_of_two_labs_on_the_machine_s_kernel_restores_its_congestion_controls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_to_stop: int
+) -> None:
+    allowed = tmp_path / "allowed"
+    allowed.write_text("reno cubic\n")
+    monkeypatch.setattr(kernel, "CC_ALLOWED", allowed)
+    find_labs = lifecycle._other_native_labs
+
+    def labs_of_this_test(folder: Path) -> list[Access]:
+        return [one for one in find_labs(folder) if tmp_path in Path(one.key).parents]
+
+    monkeypatch.setattr(lifecycle, "_other_native_labs", labs_of_this_test)
+    folders = [tmp_path / "one" / ".lab" / "lab", tmp_path / "two" / ".lab" / "lab"]
+    with ExitStack() as stack:
+        for folder in folders:
+            (folder / "boot").mkdir(parents=True)
+            (folder / "boot" / "lab-init.sh").write_text("read line")
+            words = ["unshare", "--fork", "sh", str(folder / "boot" / "lab-init.sh")]
+            parent = stack.enter_context(subprocess.Popen(words, stdin=subprocess.PIPE))
+            while not (pids := children(parent.pid)):
+                time.sleep(0.01)
+            one = process(pids[0])
+            assert one is not None
+            before = lifecycle._allowed_before_labs(folder)
+            write_record(folder, replace(access_of(one, folder), kernel="native", allowed_before=before))
+            kernel.allow_cc("reno cubic bbr")
+        down(folders.pop(first_to_stop), silent)
+        assert allowed.read_text() == "reno cubic bbr\n"
+        down(folders.pop(), silent)
+        assert allowed.read_text() == "reno cubic\n"
+
+
+def test_a_lab_is_stopped_also_if_its_old_congestion_controls_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "_other_native_labs", lambda folder: [])
     with subprocess.Popen(["sleep", "60"]) as child:
         one = process(child.pid)
         assert one is not None
