@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Mapping, Set
@@ -14,6 +15,7 @@ from samovar.hosts import QDISC_ARGUMENTS
 from samovar.lab.access import Kernel
 
 CC_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+CC_MODULES = Path("/lib/modules", platform.release(), "kernel/net/ipv4")
 CC_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 PACKAGES = {
     "unshare": "util-linux",
@@ -132,11 +134,13 @@ def read_allowed_cc() -> str:
 
 
 def allow_all_cc(needed: Set[str]) -> None:
-    """Load the needed congestion controls; allow all loaded ones in namespaces of the machine's kernel."""
-    unloaded = sorted(needed - set(CC_AVAILABLE.read_text(encoding="ascii").split()))
-    if unloaded:
-        command = ["modprobe", "--all", *(f"tcp_{name}" for name in unloaded)]
-        subprocess.run(command, capture_output=True, check=False)
+    """Load all congestion controls of the machine's kernel, and allow them in namespaces.
+
+    `needed` are loaded too if their modules are elsewhere. Experiments that run later in the same lab may
+    need others, and a congestion control that is loaded inside a namespace is not allowed there.
+    """
+    shipped = {file.name.partition(".")[0] for file in CC_MODULES.glob("tcp_*.ko*")}
+    _succeeds(["modprobe", "--all", *sorted(shipped | {f"tcp_{name}" for name in needed})])
     allow_cc(CC_AVAILABLE.read_text(encoding="ascii").strip())
 
 

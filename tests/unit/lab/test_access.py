@@ -97,6 +97,23 @@ def test_stopping_a_lab_that_never_ran_changes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_lab_on_the_machine_s_kernel_allows_congestion_controls_that_a_later_experiment_may_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file, text in (("available", "reno cubic"), ("tcp_vegas.ko.xz", ""), ("tcp_htcp.ko", "")):
+        (tmp_path / file).write_text(text)
+    (tmp_path / "modprobe").write_text(
+        f'#!/bin/sh\nfor name; do case $name in tcp_*) printf " %s" "${{name#tcp_}}";; esac; done >>{tmp_path}/available\n'
+    )
+    (tmp_path / "modprobe").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(kernel, "CC_MODULES", tmp_path)
+    monkeypatch.setattr(kernel, "CC_AVAILABLE", tmp_path / "available")
+    monkeypatch.setattr(kernel, "CC_ALLOWED", tmp_path / "allowed")
+    kernel.allow_all_cc({"cdg"})
+    assert (tmp_path / "allowed").read_text() == "reno cubic cdg htcp vegas\n"
+
+
 @pytest.mark.parametrize("first_to_stop", [0, 1])
 def test_the_last_of_two_labs_on_the_machine_s_kernel_restores_its_congestion_controls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_to_stop: int
