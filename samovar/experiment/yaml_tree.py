@@ -392,12 +392,16 @@ _CAUSED_AT_OPENING = ("could not find expected ':'", "found unexpected end of st
 _CLOSE = "close the bracket"
 _QUOTE = "quote the text"
 _MESSAGES: Sequence[tuple[str, str]] = (
-    (r"any token .*'\\t'$", "tab character; YAML allows only spaces for indentation"),
+    (r"any token .*'\\t'$|tab character", "tab character; YAML allows only spaces for indentation"),
     (r"found another document", "second document in one file; write one document per file"),
     (r"could not find expected ':'", "missing ': ' in this line; write key: value"),
     (
         r"mapping values are not allowed .*'(.)'$|(?:entries|keys) are not allowed .*'(.)'$",
         rf"'\1\2 ' where no key or entry is allowed; {_QUOTE} that contains it",
+    ),
+    (
+        r"expected ',' or .* behind ': ' ':'$",
+        f"': ' inside a value, or missing ',' before a key; {_QUOTE}, or add the comma",
     ),
     (r"expected ',' or '(.)'", rf"missing ',' or '\1' before this; {_CLOSE}"),
     (r"expected node content .*''$", f"a '[' or '{{' before this is never closed; {_CLOSE}"),
@@ -405,6 +409,10 @@ _MESSAGES: Sequence[tuple[str, str]] = (
     (r"found unexpected end of stream", "this quote is never closed; add the closing quote"),
     (r"undefined alias '(.*?)'", r"alias '*\1' has no anchor; define '&\1' before it"),
     (r"duplicate anchor '([^']*)'", r"anchor '&\1' is defined twice; define it once"),
+    (
+        r"expected (?:key|<document start>|'-' indicator).* behind",
+        "text after a closing quote or bracket; quote the whole value, and write '' for ' in single quotes",
+    ),
     (
         r"expected (?:key|<document start>|'-' indicator)",
         "this line is not indented like its neighbours; use the same number of spaces",
@@ -416,12 +424,18 @@ _MESSAGES: Sequence[tuple[str, str]] = (
         f"a text cannot begin with one of & * ! | > % @ ` in YAML; {_QUOTE}",
     ),
 )
-"""Patterns, each with the message to show if it matches libyaml's message and the character at the error."""
+"""Patterns, each with the message to show if it matches what _message() puts together about an error."""
 
 
 def _message(error: yaml.MarkedYAMLError, position: Position) -> str:
-    character = position.text[position.column - 1 : position.column]
-    problem = f"{error.problem or 'cannot be read'} {error.context or ''} {character!r}"
+    """Return the message for an error of libyaml.
+
+    The message depends on libyaml's own message, the text before the error in its line, and the character at
+    the error.
+    """
+    before, character = position.text[: position.column - 1], position.text[position.column - 1 :][:1]
+    behind = "behind ': '" if ": " in before else "behind text" if before.strip() else ""
+    problem = f"{error.problem or 'cannot be read'} {error.context or ''} {behind} {character!r}"
     found = ((re.search(pattern, problem), words) for pattern, words in _MESSAGES)
     message = next((match.expand(words) for match, words in found if match), f"not valid YAML: {problem}")
     opening, here = error.context_mark, error.problem_mark
