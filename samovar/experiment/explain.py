@@ -205,8 +205,10 @@ class PartExplainer:
         for host, own in self.settings.items():
             values = [*self._factor_values(key, host)[0], *(own[key].layers if key in own else ())]
             system, recipe = self.testbed.hosts[host].system, key.partition(".")[0]
-            parameter = setting_parameters(self.catalogue, system).get(key)
-            values += _default(parameter, "recipe", f"setting/{recipe} on {system}")
+            is_run = any(one.startswith(f"{recipe}.") for one in (*own, *self.setters))
+            if is_run or recipe in keys.APPLIED_BY_DEFAULT:
+                parameter = setting_parameters(self.catalogue, system).get(key)
+                values += _default(parameter, "recipe", f"setting/{recipe} on {system}")
             hosts_by_values.setdefault(tuple(dict.fromkeys(values)), []).append(host)
         levels = self._factor_values(key)[1]
         for values_of_hosts, hosts in hosts_by_values.items():

@@ -27,6 +27,7 @@ from samovar.experiment.keys.key_table import is_union as is_union
 from samovar.experiment.keys.key_table import key_name as key_name
 from samovar.experiment.keys.key_table import keys_of as keys_of
 from samovar.experiment.keys.key_table import type_in as type_in
+from samovar.experiment.keys.levels import APPLIED_BY_DEFAULT as APPLIED_BY_DEFAULT
 from samovar.experiment.keys.levels import MOST_LEVELS as MOST_LEVELS
 from samovar.experiment.keys.levels import NOT_OF_HOSTS as NOT_OF_HOSTS
 from samovar.experiment.keys.levels import PLAIN_FACTORS as PLAIN_FACTORS

@@ -65,6 +65,9 @@ SETTINGS: Mapping[str, Parser] = {
     name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"
 }
 """Parsers of cc, rwnd, mtu and txd. Each of these settings is applied by the recipe of the same name."""
+APPLIED_BY_DEFAULT = ("air", "buffers", "offloads", "tcp")
+"""Setting recipes that run even if no parameter is set: `offloads` at every host, `buffers` and `tcp` at the
+ends of flows, `air` in a lab's WLAN. Any other recipe runs only at hosts where a parameter of it is set."""
 
 
 @cache

@@ -148,6 +148,14 @@ def test_a_default_of_a_recipe_is_named_as_one(folder: Folder) -> None:
     assert lines[1].endswith("recipe setting/tcp on linux")
 
 
+def test_a_recipe_that_does_not_run_has_no_default(folder: Folder) -> None:
+    assert folder.lines("parts.one.pause.autoneg") == ["one: pause.autoneg at every host is not set"]
+    assert folder.lines("parts.one.pause.autoneg", "pause.rx=on")[0] == (
+        "one: pause.autoneg at every host = off"
+    )
+    assert folder.lines("parts.one.offloads.tso")[0] == "one: offloads.tso at every host = off"
+
+
 def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
     study = folder.load()
     parts = [PartExplainer(study, CATALOGUE, name) for name in ("one", "two")]
