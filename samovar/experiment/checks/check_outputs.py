@@ -144,9 +144,10 @@ class OutputChecks:
             message = "`relative_to` selects the same trials as `where`; give other levels"
             self.checked.report((*where, "relative_to"), message)
         of_share = metric is not None and metric.unit == "share" and not to
-        for key in ("equals", "below", "above", "between") if of_share else ():
-            for index, bound in enumerate(_as_list(getattr(line, key))):
-                if bound is not None and abs(bound) >= LEAST_PERCENTAGE:
+        for key in ("equals", "within", "below", "above", "between") if of_share else ():
+            for index, written in enumerate(_as_list(getattr(line, key))):
+                bound = 0.0 if written is None or str(written).endswith("%") else float(written)
+                if abs(bound) >= LEAST_PERCENTAGE:
                     message = f"{key}: {line.metric} is a share from 0 to 1"
                     message += f"; write {bound / 100:g} for {bound:g} %"
                     self.checked.report((*where, key, index), message)
