@@ -91,7 +91,7 @@ class OutputChecks:
                 what = {"measure": "metric or quantity"}.get(
                     info.type, info.type if info.type in names else option
                 )
-                self._check_names(at, what, values, names.get(info.type, info.values) or None)
+                self._check_names(at, what, values, names.get(info.type, info.values or None))
             elif known is not None and option not in (kind, *COMMON_OPTIONS):
                 every = {*known.options, *factors, *COMMON_OPTIONS}
                 self.checked.report(at, unknown("option or factor", option, every), key=True)
