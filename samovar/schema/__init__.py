@@ -1,5 +1,4 @@
 """Generate editor schemas and reference pages from the key table and the recipes."""
 
-from samovar.schema.generated_files import generated as generated
 from samovar.schema.generated_files import stale as stale
 from samovar.schema.generated_files import write as write

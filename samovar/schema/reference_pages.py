@@ -381,19 +381,18 @@ def _value_words(infos: Mapping[str, keys.ParameterInfo]) -> str:
     words = {}
     for system, info in infos.items():
         words[system] = _default_or_type(info)
-        if types_differ and getattr(info, "default", None):
+        if types_differ and info.default:
             words[system] = f"{info.type} {words[system]}"
     return _per_system(words)
 
 
 def _default_or_type(info: keys.ParameterInfo) -> str:
     has_unit = info.type in ("integer", "number") and info.unit  # other types have it in their values: 10ms
-    default = getattr(info, "default", None)
     if info.choices:
-        return ", ".join(info.choices) + (f"; default `{default}`" if default else "")
-    if not default:
+        return ", ".join(info.choices) + (f"; default `{info.default}`" if info.default else "")
+    if not info.default:
         return f"{info.type}, {info.unit}" if has_unit else info.type
-    return f"`{default}` {info.unit}" if has_unit else f"`{default}`"
+    return f"`{info.default}` {info.unit}" if has_unit else f"`{info.default}`"
 
 
 def _per_system(texts: Mapping[str, str]) -> str:

@@ -89,9 +89,8 @@ def parameter_schema(definitions: Definitions, infos: Collection[keys.ParameterI
     words = f"{first.description[:1].upper()}{first.description[1:]}."
     if not first.choices:
         words += f" Type: {own_types[0].name}."
-    default = getattr(first, "default", None)
-    if default is not None:
-        words += f" Default: `{default}`."
+    if first.default is not None:
+        words += f" Default: `{first.default}`."
     return {**any_of(*values), "description": words}
 
 
