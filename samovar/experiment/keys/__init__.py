@@ -45,6 +45,7 @@ from samovar.experiment.keys.levels import model_of as model_of
 from samovar.experiment.keys.levels import owners_of as owners_of
 from samovar.experiment.keys.levels import read_target as read_target
 from samovar.experiment.keys.levels import texts_of as texts_of
+from samovar.experiment.keys.levels import type_of as type_of
 from samovar.experiment.keys.levels import varied_keys as varied_keys
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS as OPERATING_SYSTEMS
 from samovar.experiment.keys.operating_systems import canonical_cc as canonical_cc

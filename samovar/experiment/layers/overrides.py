@@ -1,7 +1,8 @@
 """Turn `--set KEY=VALUE` options into layers, to be merged over the experiment and its profile.
 
 KEY is written like the name of a factor: duration, path.rate, traffic.bulk.size, loggers.queue.interval, cc,
-tcp.sack; or parts.PART.KEY for one part. If KEY is a factor, VALUE replaces its levels.
+tcp.sack; or parts.PART.KEY for one part. If KEY is a factor, VALUE replaces its levels; factors.KEY makes KEY
+a factor.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from samovar.errors import DefinitionError, Problem, unknown
-from samovar.experiment.keys import SETTINGS, is_free, model_of, varied_keys
+from samovar.experiment.keys import SETTINGS, is_free, model_of, type_of, varied_keys
 from samovar.experiment.layers import merge
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, map_at, node_at, parse_value
 
@@ -81,16 +82,20 @@ def _refusal(part: str | None, key: str, value: Node, factors: Mapping[str, Map]
         return f"'{first}' cannot be set; use --testbed, --profile or a file that extends this one"
     if key in varied_keys("path"):
         return f"'{key}' is a key of the path; write path.{key}=..."
+    in_parts = [one for name, one in factors.items() if part in (None, name)]
     below = [f"{key}.{one}" for one in value] if isinstance(value, Map) else []
     for one in (key, *below):
-        setters = [_setter(own, key, one) for name, own in factors.items() if part in (None, name)]
+        setters = [_setter(own, key, one) for own in in_parts]
         if setters and all(setters):
             return f"'{one}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
         for other in _alternatives(one):
-            setters = [_setter(own, key, other) for name, own in factors.items() if part in (None, name)]
+            setters = [_setter(own, key, other) for own in in_parts]
             if setters and all(setters):
                 why = f"the levels of factor '{setters[0]}' set '{other}' instead"
                 return f"'{one}' would have no effect, because {why}; use --set {setters[0]}=..."
+    if isinstance(value, Seq) and type_of(key) is not None and not any(key in one for one in in_parts):
+        prefix = "" if part is None else f"parts.{part}."
+        return f"'{key}' is not a factor here; to make it one, write {prefix}factors.{key}=[...]"
     return None
 
 

@@ -206,6 +206,8 @@ def test_a_key_that_levels_of_a_factor_exclude_is_refused(
     [
         ("duration=10", "--set duration=10: duration: '10' has no unit; expected a time such as 5ms", 10),
         ("path.rate=[1Mbit", "--set path.rate=[1Mbit: missing ',' or ']' before this; close the bracket", 17),
+        ("mtu=[600, 1500]", "--set mtu=[600, 1500]: 'mtu' is not a factor here; to make it one, write factors.mtu=[...]", 1),
+        ("parts.two.path.rtt=[1ms]", "--set parts.two.path.rtt=[1ms]: 'path.rtt' is not a factor here; to make it one, write parts.two.factors.path.rtt=[...]", 1),
         ("durtion=1s", "--set durtion=1s: unknown key 'durtion'; did you mean 'duration'? known: ", 1),
         ("path.rat=1Mbit", "--set path.rat=1Mbit: unknown ", 1),
         ("parts.on.duration=1s", "--set parts.on.duration=1s: unknown part 'on'; did you mean 'one'? known: one, two", 1),
