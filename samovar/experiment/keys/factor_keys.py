@@ -79,8 +79,8 @@ class PathClass(Strict):
 class NetworkPath(WithParameters):
     """Rate, delay, loss and queue of the bottleneck.
 
-    A value is None if a factor must set it. A single rate, buffer, aqm, jitter or share applies downstream
-    only; see Directional.
+    A value is None if a factor must set it. A single rate, jitter or share applies downstream only. A single
+    buffer or aqm also applies upstream if there is a rate upstream, a single loss_burst if there is a loss.
     """
 
     EXCLUSIVE = (("rtt", "delay"),)
