@@ -45,7 +45,9 @@ TABLE_COLUMNS = (
     *("trial", "id", "part", "replicate", "block", "order", "verdict", "standing", "overhead_s", "campaign"),
     *("flow", "metric", "quantity", "unit", "value", "note", "factor", "level", "curve", "share"),
     *("median", "mean", "lo", "hi", "n", "confidence", "valid", "suspect", "min", "max", "p25", "p75", "p90"),
-    *("t_s", "t_ns", "low", "mid", "high", "rtt_ms", "jitter_ms"),
+    *("t_s", "t_ns", "low", "mid", "high", "source", "rtt_ms", "jitter_ms"),
+    *("cycle", "start_s", "before_s", "end_s", "cwnd_packets", "cause", "first", "counts"),
+    *("episode", "first_s", "last_s", "frames", "drop_s", "drops", "pause_to_drop_s"),
 )
 """Columns that the tables of the analysis have beside those of the factors, which must have other names."""
 NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
