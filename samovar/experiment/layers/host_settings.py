@@ -76,11 +76,11 @@ def resolve_settings(
 
 
 def settings_by_host(tree: Map, testbed: Testbed) -> Map:
-    """Return the tree of an experiment or part without settings that need the values of weaker layers.
+    """Return an experiment, part or profile without settings that need the values of weaker layers.
 
     If layers give a setting to different hosts, the setting gets a value for each host.
     """
-    result, settings, parts = tree.copied(), tree.get("settings"), tree.get("parts")
+    result, settings = tree.copied(), tree.get("settings")
     if isinstance(settings, Map):
         result["settings"] = whole = settings.copied()
         for key in (one for one in settings.overridden if isinstance(settings.get(one), Map)):
@@ -89,10 +89,12 @@ def settings_by_host(tree: Map, testbed: Testbed) -> Map:
                 nodes = (node for one, node in _nodes_of_host(settings, testbed.names_of(host)) if one == key)
                 if strongest := next(nodes, None):
                     by_host.put(host, strongest, strongest.position)
-    if isinstance(parts, Map):
-        result["parts"] = whole = parts.copied()
-        for name, part in parts.items():
-            whole[name] = settings_by_host(part, testbed) if isinstance(part, Map) else part
+    for group in ("parts", "profiles"):
+        layers = tree.get(group)
+        if isinstance(layers, Map):
+            result[group] = whole = layers.copied()
+            for name, layer in layers.items():
+                whole[name] = settings_by_host(layer, testbed) if isinstance(layer, Map) else layer
     return result
 
 

@@ -144,10 +144,12 @@ def test_values_of_hosts_that_only_a_weaker_layer_names_are_checked(bench: Bench
 
 def test_a_campaign_keeps_the_settings_of_hosts_that_only_a_weaker_file_sets(bench: Bench) -> None:
     base = EXPERIMENT.replace("rwnd: {receiver: 2MB}", "tcp.sack: off, rwnd: {receiver: 2MB, b: 4MB}")
+    base = base.replace("{rwnd: 3MB}", "{cc: {b: bbr}}")
     bench.write("experiments/base.yaml", base.replace("study", "base"))
     study = "experiment: study\nextends: base\nsettings: {tcp.sack: {a: on}, rwnd: {senders: 5MB}}\n"
-    bench.write("experiments/study.yaml", study)
-    first = bench.load()
+    profile = "profiles: {quick: {settings: {cc: {a: cdg}}}}\n"
+    bench.write("experiments/study.yaml", study + profile)
+    first, quick = bench.load(), bench.load("quick")
     bench.write("experiments/study.yaml", first.files["experiment.yaml"].decode())
 
     def values(experiment: ResolvedExperiment) -> list[object]:
@@ -160,6 +162,8 @@ def test_a_campaign_keeps_the_settings_of_hosts_that_only_a_weaker_file_sets(ben
 
     assert ("plain", "c", "rwnd", 2_000_000) in values(first)
     assert values(bench.load()) == values(first)
+    assert {("plain", "a", "cc", "cdg"), ("plain", "b", "cc", "bbr")} <= {*values(quick)}
+    assert values(bench.load("quick")) == values(quick)
 
 
 def test_settings_are_typed(bench: Bench) -> None:
