@@ -15,7 +15,7 @@ from samovar.units import counted
 SEVERAL = ("part", "trial")
 """Options that all figures and tables have. Each accepts one name or a list of names."""
 LEAST_PERCENTAGE = 2
-"""If a metric is a share, a bound that is at least as large as this is reported as a percentage.
+"""If a metric is a share, a bound or tolerance at least as large as this is reported as a percentage.
 
 A share is at most 1, or slightly more because of measurement errors.
 """
@@ -138,7 +138,7 @@ class OutputChecks:
                 self._check_levels((*where, key, factor), parts, _as_list(wanted))
 
     def _check_bounds(self, where: Loc, line: Expect) -> None:
-        """Report a `relative_to` that equals `where`, and bounds of a share that are given as percentages."""
+        """Report a `relative_to` that equals `where`, and bounds and tolerances of a share in percent."""
         to, metric = line.relative_to or {}, self.outputs.metrics.get(line.metric)
         if to and all(_as_list(line.where.get(name, ())) == [level] for name, level in to.items()):
             message = "`relative_to` selects the same trials as `where`; give other levels"

@@ -21,8 +21,8 @@ from samovar.units import UnitError
 class LayerValue:
     """The value of a key in one layer, as it is written in the file.
 
-    `layer` is a layer of the experiment (as in Position.layer), or `host`, `testbed`, `os`, `site`, `recipe`
-    or `default`. `place` is the `position` in the file as text, or the name of the recipe.
+    `layer` is a layer of the experiment (as in Position.layer), `host`, `testbed`, `os`, `site`, `recipe`,
+    `default` or `level of factor NAME`. `place` is the `position` in the file as text, or the recipe's name.
     """
 
     text: str
