@@ -199,7 +199,7 @@ def check_site(
 
 def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     """Yield the problems of a host setting that a part or a factor level contains."""
-    systems = part.systems_at(one.step) if one.factor is not None and one.step else part.systems
+    systems = part.systems_at(one.step) if one.step else part.systems
     names = None if one.factor is not None and one.factor.at else part.end_names
     yield from _setting_refusals(one, systems, names, part.catalogue)
     if part.testbed is not None:
