@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from samovar.errors import DefinitionError, Problem, unknown
-from samovar.experiment.yaml_tree import read_text
+from samovar.errors import DefinitionError, unknown
+from samovar.experiment.checks.validate import position_at
+from samovar.experiment.yaml_tree import plain, read_text, read_yaml
 from samovar.installation import SHIPPED
 
 MANIFEST = SHIPPED / "analysis" / "inst" / "outputs.yaml"
@@ -147,7 +148,7 @@ class Outputs(BaseModel):
 @cache
 def package_outputs() -> Outputs:
     """Return the metrics, figures and tables of the R package."""
-    return read_manifest(MANIFEST)
+    return Outputs.model_validate(yaml.load(read_text(MANIFEST), yaml.CSafeLoader))
 
 
 def project_outputs(root: Path) -> Outputs:
@@ -155,22 +156,21 @@ def project_outputs(root: Path) -> Outputs:
     ours, path = package_outputs(), root / PROJECT_MANIFEST
     if not path.exists():
         return ours
-    own = read_manifest(path)
+    tree, problems = read_yaml(path)
+    try:
+        own = Outputs.model_validate(plain(tree))
+    except ValidationError as error:
+        own = Outputs()
+        for one in error.errors():
+            is_unknown, place = one["type"] == "extra_forbidden", ".".join(map(str, one["loc"]))
+            message = "unknown key" if is_unknown else one["msg"]
+            problems.append(position_at(tree, one["loc"], key=is_unknown).problem(f"{place}: {message}"))
     merged = {kind: {**getattr(ours, kind), **getattr(own, kind)} for kind in Outputs.model_fields}
     for name, metric in own.metrics.items():
-        for need in metric.needs:
+        for index, need in enumerate(metric.needs):
             if need not in merged["quantities"]:
-                message = unknown("quantity", need, merged["quantities"])
-                raise DefinitionError.at(path, f"metrics.{name}.needs: {message}")
+                message = f"metrics.{name}.needs: {unknown('quantity', need, merged['quantities'])}"
+                problems.append(position_at(tree, ("metrics", name, "needs", index)).problem(message))
+    if problems:
+        raise DefinitionError(problems)
     return Outputs(**merged)
-
-
-def read_manifest(path: Path) -> Outputs:
-    """Read a manifest; raises DefinitionError."""
-    try:
-        return Outputs.model_validate(yaml.load(read_text(path), yaml.CSafeLoader) or {})
-    except yaml.YAMLError as error:
-        messages = [f"not YAML: {error}"]
-    except ValidationError as error:
-        messages = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-    raise DefinitionError([Problem(str(path), 0, 0, message) for message in messages])
