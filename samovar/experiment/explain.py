@@ -221,8 +221,12 @@ def _values(nodes: Iterable[Node]) -> tuple[LayerValue, ...]:
 
 
 def _level_text(level: keys.Level, key: str) -> str:
-    """Return the value that a level gives to a key, or the level's label if it does not set the key."""
-    return "-".join(keys.texts_of(level.texts[key])) if key in level.texts else level.label
+    """Return the value that a level gives to a key, or the level's label if it does not set the key.
+
+    If the level gives this value to several hosts (`at`), it is returned once.
+    """
+    texts = list(keys.texts_of(level.texts.get(key, level.label)))
+    return level.label if {*texts} == {level.label} else "-".join(texts)
 
 
 def _default(

@@ -121,6 +121,11 @@ def test_a_factor_lists_its_levels_and_what_they_override(folder: Folder) -> Non
     ]
 
 
+def test_a_level_at_several_hosts_is_listed_once(folder: Folder) -> None:
+    ecn = "factors.ecn={levels: ['off', 'on'], sets: tcp.ecn, at: [sender, receiver]}"
+    assert folder.lines("parts.one.tcp.ecn", ecn)[0] == "one: tcp.ecn at every host is a factor: off, on"
+
+
 def test_a_value_that_a_linked_factor_sets_is_a_factor_too(folder: Folder) -> None:
     lines = folder.lines("parts.two.path.rate")
     assert lines[0] == "two: path.rate is a factor: slow (9Mbit), far (8Mbit)"
