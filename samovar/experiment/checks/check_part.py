@@ -10,7 +10,7 @@ from math import prod
 
 from samovar.errors import unknown
 from samovar.experiment import keys
-from samovar.experiment.checks.part_values import PartToCheck
+from samovar.experiment.checks.part_values import PartToCheck, part_levels
 from samovar.experiment.checks.validate import Validation
 from samovar.experiment.values import Directional, errors_of
 
@@ -74,7 +74,11 @@ def _same_label(factor: str, label: str) -> str:
 
 
 def _check_conflicts(part: PartToCheck) -> None:
-    """Report two factors that set the same key, or that both determine when the same flow ends."""
+    """Report factors and levels that contradict each other.
+
+    Two factors must not set the same key, or both determine when a flow ends. A level must not set two keys
+    that exclude each other.
+    """
     for target, factors in part.setters.items():
         for factor in factors[1:]:
             message = f"factors '{factors[0].name}' and '{factor.name}' both set {target}"
@@ -86,6 +90,14 @@ def _check_conflicts(part: PartToCheck) -> None:
             message = f"{both} both determine when flow '{flow.label}' ends"
             advice = "remove one, or link their levels in one factor"
             part.checked.report(("factors", factor.name), f"{message}; {advice}", key=True)
+    for _, level, place in part_levels(part.model):
+        for owner in sorted({target.rpartition(".")[0] for target in level.texts}):
+            model = keys.model_of(owner)
+            for group in model.EXCLUSIVE if model is not None else ():
+                given = [f"{owner}.{key}" for key in group if f"{owner}.{key}" in level.texts]
+                if len(given) > 1:
+                    message = f"{' and '.join(given)} exclude each other; expected one of them in a level"
+                    part.checked.report(place, message)
 
 
 def _check_exclude(part: PartToCheck) -> None:
