@@ -31,12 +31,13 @@ def variables_of(*expressions: ast.expr) -> frozenset[str]:
 class TeacupEntry:
     """An entry of router_queues or traffic_gens: its id, the function's name if any, and its arguments.
 
-    The argument `start` is the time at which traffic starts.
+    `start` is the text of the time in seconds at which traffic starts.
     """
 
     id: str
     function: str
     arguments: Mapping[str, ast.expr]
+    start: str
 
     def read(self, name: str, names: Names, default: Any = "") -> Any:
         """Return the value of an argument, or the default if it is missing; raises UnreadableError."""
@@ -176,7 +177,7 @@ class Configuration:
                 if not isinstance(one, list | tuple) or len(one) != size:
                     raise self.refuse(f"entry {index} must have {size} texts")
                 start, id_, text = (["0"] * (3 - size)) + [str(text) for text in one]
-                call = parse(f"f({text}, start={start})", f"TPCONF_{name}[{index}]", "eval").body
+                call = parse(f"f({text})", f"TPCONF_{name}[{index}]", "eval").body
                 if not isinstance(call, ast.Call):
                     raise self.refuse(f"entry {index} is not a list of arguments")
             except DefinitionError as error:
@@ -184,7 +185,7 @@ class Configuration:
                 continue
             arguments = {one.arg: one.value for one in call.keywords if one.arg}
             function = call.args[0].id if call.args and isinstance(call.args[0], ast.Name) else ""
-            found.append(TeacupEntry(id_, function, arguments))
+            found.append(TeacupEntry(id_, function, arguments, start))
         return found
 
     @cached_property

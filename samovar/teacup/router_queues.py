@@ -29,7 +29,7 @@ LEAST_PACKETS, LEAST_BYTES = 1, 2048
 DIRECTIONS = ("down", "up")
 SIZE = ("queue_disc", "queue_size", "queue_size_mult", "avg_packet_size", "rtt")
 ENDS = ("source", "dest")
-OTHERS = ("delay", "loss", "rate", "queue_disc_params", "bidir", "attach_to_queue", "start")
+OTHERS = ("delay", "loss", "rate", "queue_disc_params", "bidir", "attach_to_queue")
 
 
 @dataclass

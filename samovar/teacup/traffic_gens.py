@@ -27,7 +27,7 @@ from samovar.teacup.static_python import UnreadableError
 from samovar.units import format_rate
 
 READ_ELSEWHERE = {
-    "start", "duration", "client", "clients", "server", "servers", "dest", "serv", "hostname", "port",
+    "duration", "client", "clients", "server", "servers", "dest", "serv", "hostname", "port",
     "serv_port", "server_port_start", "proto", "num_responders", "name", "directory", "parameters",
 }  # fmt: skip
 """Arguments that no `Generator` lists, because they are read in the same way for all flows or commands."""
@@ -124,7 +124,7 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
     if generator == "iperf" and str(entry.read("proto", names, "tcp")).lower() == "udp":
         generator = "iperf-udp"
     varied = frozenset[str]().union(*(one.variables for one in config.parameters()))
-    for name in sorted(entry.arguments.keys() & READ_ELSEWHERE - {"start", "duration"}):
+    for name in sorted(entry.arguments.keys() & READ_ELSEWHERE - {"duration"}):
         if entry.variables(name) & varied:
             where = f"{entry.function} (id {entry.id[:20]})"
             config.note("TPCONF_traffic_gens", f"{where}: {name} cannot vary; it has its default value")
@@ -138,6 +138,7 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
             raise NoCounterpartError("num_responders must be at least 1")
         first = int(number(entry.read("server_port_start", names)))
         senders = [(host, str(first + index)) for index, (host, _) in enumerate(senders[:count])]
+    start = seconds(entry.start)
     pairs = list(product(senders, _ends(config, entry, kind.receiver)))
     for index, ((sender, sender_port), (receiver, receiver_port)) in enumerate(pairs, 1):
         if receiver == sender:  # TEACUP runs a command at one host, but a flow needs two
@@ -153,6 +154,8 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
         port = server_port or str(entry.read("port", names, entry.read("serv_port", names)))
         if port.isdecimal() and 0 < int(port) < 65536 and generator not in ("ping", "command"):
             flow["port"] = int(port)
+        if start != "0s":
+            flow["start"] = start
         if generator == "command":
             folder, *words = (str(entry.read(one, names)) for one in ("directory", "name", "parameters"))
             flow["run"] = (f"{folder.rstrip('/')}/" if folder else "") + " ".join(filter(None, words))
@@ -178,7 +181,6 @@ def _targets(config: Configuration, entry: TeacupEntry, kind: Generator, generat
         return seconds(entry.read("duration", names, names.get("V_duration", default)))
 
     lasts = entry.variables("duration") if "duration" in entry.arguments else frozenset({"V_duration"})
-    yield Target("start", entry.variables("start"), partial(_start, entry))
     yield Target("duration", lasts, duration)
     for name in entry.arguments:
         if name in kind.keys and not (
@@ -191,11 +193,6 @@ def _targets(config: Configuration, entry: TeacupEntry, kind: Generator, generat
                 yield Target(key, entry.variables(name), partial(_converted, entry, name, convert))
         elif name not in READ_ELSEWHERE | OF_TEACUP:
             config.note("TPCONF_traffic_gens", f"{entry.function}: {name[:40]} has no counterpart")
-
-
-def _start(entry: TeacupEntry, names: Names) -> str | None:
-    start = seconds(entry.read("start", names))
-    return None if start == "0s" else start
 
 
 def _converted(entry: TeacupEntry, name: str, convert: Convert, names: Names) -> str | None:

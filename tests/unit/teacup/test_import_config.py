@@ -306,6 +306,15 @@ def test_each_generator_is_a_flow(
     assert (found.generator, found.from_host, found.to_host, dict(found.parameters)) == flow
 
 
+def test_the_arguments_of_an_entry_may_end_with_a_comma(project: Path) -> None:
+    queue = QUEUE.replace("queue_size=V_bsize", "queue_size=V_bsize, ")
+    traffic = IPERF.replace("'0.0'", "'2.5'").replace("duration=V_duration", "duration=V_duration,")
+    assert import_text(project, small(queues=queue, traffic=traffic)) == 0
+    resolved = planned(project).trials[0].resolved
+    assert resolved.path is not None and resolved.path.down.rate_bps == 8_000_000
+    assert [flow.start_s for flow in resolved.flows] == [2.5]
+
+
 def test_the_port_of_a_game_is_that_of_its_server(project: Path) -> None:
     entry = "start_fps_game, clients='a:27960', server='b:27961', duration=3"
     assert import_text(project, small(traffic=f"('0.0', '1', \"{entry}\")")) == 0
