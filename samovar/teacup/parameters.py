@@ -150,7 +150,8 @@ def _add_factor(
         level = {key: value for key, value in values.items() if value is not None}
         lost = [f"{key}: {value}" for key, value in level.items() if isinstance(value, NoCounterpartError)]
         same = [f"the same as {other} in samovar" for other, one in levels.items() if one == level]
-        if why := (lost or same)[:1]:
+        empty = [] if level else ["it sets no value, but a level in samovar must set one"]
+        if why := (lost or same or empty)[:1]:
             found.notes.append(f"{name} {label}: {why[0]}; this level is left out")
         else:
             levels[label] = level
@@ -160,7 +161,7 @@ def _add_factor(
         found.notes.append(f"{name}: none of its levels has a counterpart in samovar; it is left out")
         return
     targets = {key for level in levels.values() for key in level}
-    if len(targets) == 1 and all(levels.values()):
+    if len(targets) == 1:
         found.factors[targets.pop()] = [next(iter(level.values())) for level in levels.values()]
     else:
         free = f"{name}-levels" if name in keys.PLAIN_FACTORS else name.replace(".", "-")

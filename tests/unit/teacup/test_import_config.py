@@ -315,6 +315,14 @@ def test_the_arguments_of_an_entry_may_end_with_a_comma(project: Path) -> None:
     assert [flow.start_s for flow in resolved.flows] == [2.5]
 
 
+def test_a_level_that_sets_nothing_is_left_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    traffic = IPERF.replace("port=5000", "port=5000, buf_size=V_buffer")
+    parameters = "'x': (['V_buffer'], ['buf'], ['', '64k', '1m'], {})"
+    assert import_text(project, small(traffic=traffic, parameters=parameters, varied="'x'")) == 0
+    assert "buf : it sets no value, but a level in samovar must set one" in capsys.readouterr().out
+    assert len(planned(project).ids) == 2
+
+
 def test_the_port_of_a_game_is_that_of_its_server(project: Path) -> None:
     entry = "start_fps_game, clients='a:27960', server='b:27961', duration=3"
     assert import_text(project, small(traffic=f"('0.0', '1', \"{entry}\")")) == 0
