@@ -33,7 +33,7 @@ def _scaled(factor: float, write: Callable[[float], str]) -> Convert:
 seconds, milliseconds = _scaled(1, format_duration), _scaled(1e-3, format_duration)
 share = _scaled(1, format_share)
 whole_bytes = _scaled(1, lambda value: format_bytes(round(value)))
-kilobytes = _scaled(1000, lambda value: format_bytes(round(value)))
+kibibytes = _scaled(1024, lambda value: format_bytes(round(value)))
 kilobits = _scaled(1000, lambda value: format_rate(round(value)))
 
 

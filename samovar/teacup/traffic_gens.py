@@ -14,8 +14,8 @@ from samovar.teacup.convert_values import (
     Convert,
     algorithm,
     interval,
+    kibibytes,
     kilobits,
-    kilobytes,
     number,
     rate,
     seconds,
@@ -55,7 +55,7 @@ class Generator(NamedTuple):
 
 INCAST: Mapping[str, tuple[str, Convert]] = {
     "period": ("period", seconds),
-    "response_size": ("response", kilobytes),
+    "response_size": ("response", kibibytes),
 }
 GENERATORS: Mapping[str, Generator] = {
     "start_iperf": Generator(

@@ -292,7 +292,7 @@ def test_each_level_of_a_queue_discipline_has_its_own_parameters(project: Path) 
         ("start_nttcp, client='a', server='b', port=9000, interval=20, psize=1000, duration=3", ("iperf-udp", "a", "b", {"rate": "400Kbit", "length": "1KB"})),
         ("start_httperf, client='a', server='b', port=80, period='0.5'", ("http", "b", "a", {"period": "500ms"})),
         ("start_httperf_dash, client='a', server='b', port=80, duration=3, rate=500, cycle=5, prefetch=2", ("dash", "b", "a", {"rate": "500Kbit", "cycle": "5s", "prefetch": "2s"})),
-        ("start_httperf_incast, client='a', servers='b:80', duration=3, period=1, response_size=64", ("incast", "b", "a", {"period": "1s", "response": "64KB"})),
+        ("start_httperf_incast, client='a', servers='b:80', duration=3, period=1, response_size=64", ("incast", "b", "a", {"period": "1s", "response": "65.536KB"})),
         ("start_fps_game, clients='a:27960', server='b:27961', c2s_psize=60, duration=3", ("game", "a", "b", {"length": "60B"})),
         ("start_custom_traffic, hostname='a', name='mytool', parameters='-t 3', duration=3", ("command", "a", "b", {"run": "mytool -t 3"})),
     ],
