@@ -96,11 +96,14 @@ def find_trials(folder: Path) -> list[TrialFiles]:
 
 
 def read_text(file: Path) -> str:
-    """Return the text of a log; raises CampaignError."""
+    """Return the text of a log; raises CampaignError, also for a log in the binary format of ttprobe."""
     try:
-        return gzip.decompress(file.read_bytes()).decode("utf-8", "replace")
+        data = gzip.decompress(file.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
         raise CampaignError(f"{file}: cannot be read: {error}") from error
+    if b"\0" in data:
+        raise CampaignError(f"{file}: cannot be read: it is binary, not text")
+    return data.decode("utf-8", "replace")
 
 
 def addresses_of(text: str) -> dict[str, str]:

@@ -186,6 +186,7 @@ def damage(folder: Path, name: str, data: bytes) -> None:
         ("_src_ifconfig.log.gz", b"\x1f\x8b truncated"),
         ("_src_uname.log.gz", b"\x1f\x8b truncated"),
         ("_src_siftr.log.gz", gzip.compress(b"enable_time_secs=1" * 99)[:-9]),
+        ("_src_siftr.log.gz", gzip.compress((1795268293).to_bytes(8, "little") * 9)),
     ],
 )
 def test_a_damaged_file_is_left_out_and_named(
