@@ -165,7 +165,7 @@ def _read_addresses(files: TrialFiles, notes: list[str]) -> dict[str, dict[str, 
     """Return the interface of each address, by host, from ifconfig; leave out damaged logs."""
     found = {}
     for host, own in files.hosts.items():
-        for name in own.keys() & {UNAME, IFCONFIG, *LOGS}:
+        for name in [one for one in (UNAME, IFCONFIG, *LOGS) if one in own]:
             try:
                 text = read_text(own[name])
             except CampaignError as error:
@@ -355,9 +355,10 @@ def _components(
         for host, snaplen in old.snaplens.items()
     )
     loggers = (
-        LoggerPlan(logger=LOGS[name][0], host=host, interface=old.interface_of(host))
+        LoggerPlan(logger=logger, host=host, interface=old.interface_of(host))
         for host, files in old.files.hosts.items()
-        for name in files.keys() & LOGS.keys()
+        for name, (logger, _) in LOGS.items()
+        if name in files
     )
     hosts = {
         f"hosts.{host}": HostPlan(

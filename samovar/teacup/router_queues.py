@@ -80,7 +80,7 @@ def _with_entry(
     path = path or BottleneckQueues(router, sides)
     if set(path.sides) != set(sides):
         raise NoCounterpartError("samovar has one bottleneck, between the networks of the first queue")
-    for unknown in entry.arguments.keys() - {*SIZE, *ENDS, *OTHERS}:
+    for unknown in sorted(entry.arguments.keys() - {*SIZE, *ENDS, *OTHERS}):
         config.note("TPCONF_router_queues", f"{unknown[:40]} has no counterpart")
     is_down = sides[0] == path.sides[0]
     both = str(entry.read("bidir", config.defaults, "0")) == "1"

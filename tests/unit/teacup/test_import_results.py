@@ -168,6 +168,15 @@ def test_linux_logs_of_tcp_are_recorded_as_traces_here(name: str, logger: str, p
     assert (found.folder / "trials" / PREFIX / "logs" / f"{PREFIX}_src_{name}.log.gz").is_file()
 
 
+def test_loggers_are_in_the_same_order_at_each_import(project: Path) -> None:
+    old = project / "old" / PREFIX
+    old.mkdir(parents=True)
+    make_trial(old, PREFIX, log=("ttprobe", "i,1\n"))
+    put(old, f"{PREFIX}_src_web10g.log", web10g())
+    (one,) = manifests(import_results(old, project / "results").folder)
+    assert [logger["logger"] for logger in one["resolved"]["loggers"]] == ["tcp-info", "tcp-probe"]
+
+
 def damage(folder: Path, name: str, data: bytes) -> None:
     for file in folder.glob(f"*{name}"):
         file.write_bytes(data)
