@@ -211,14 +211,16 @@ def _cc_parameters(
         for algo, several in by_algorithm.items() if isinstance(by_algorithm, dict) else ():
             for one in several if isinstance(several, list | tuple) else ():
                 name, _, value = (part.strip() for part in str(one).partition("="))
-                known = CC_PARAMETER.fullmatch(name)
-                if not (known and value and host in hosts):
-                    remark = f"{host}: {name[:60]}: set it with tcp.<parameter> or command.run"
-                    config.note(variable, remark)
+                known, where = CC_PARAMETER.fullmatch(name), f"{host}: {name[:60]}"
+                if not (known and value):
+                    config.note(variable, f"{where}: set it with tcp.<parameter> or command.run")
+                    continue
+                if host not in hosts:
+                    config.note(variable, f"{where}: no flow sends from this host; it is left out")
                     continue
                 try:
                     at = host, algorithm(algo)
-                    found.setdefault(known[1], {})[at] = parse(value, f"{host}: {name[:60]}", "eval").body
+                    found.setdefault(known[1], {})[at] = parse(value, where, "eval").body
                 except (NoCounterpartError, DefinitionError) as error:
                     config.note(variable, f"{error}; it is left out")
     return found

@@ -351,6 +351,8 @@ def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Pat
         (small(traffic=IPERF.replace("port=5000", "port=5000, proto=V_proto"), parameters="'x': (['V_proto', 'V_delay'], ['x', 'd'], [('tcp', 1), ('udp', 2)], {})", varied="'x'"), "start_iperf (id 1): proto cannot vary; it has its default value"),
         (small(more=CDG + "TPCONF_host_TCP_algo_params = {'a': {'compound': ['net.inet.tcp.cc.cdg.alpha_inc = 1']}}\n"), "compound is not a congestion control of Linux or FreeBSD"),
         (small(more=CDG + "TPCONF_host_TCP_algo_params = {'a': {'cdg': ['net.inet.tcp.cc.cdg.alpha_inc = 1 +']}}\n"), "TPCONF_host_TCP_algo_params: a: net.inet.tcp.cc.cdg.alpha_inc:1:"),
+        (small(more="TPCONF_host_TCP_algo_params = {'b': {'cdg': ['net.inet.tcp.cc.cdg.alpha_inc = 1']}}\n"), "b: net.inet.tcp.cc.cdg.alpha_inc: no flow sends from this host"),
+        (small(more="TPCONF_host_TCP_algo_params = {'a': {'cubic': ['net.ipv4.tcp_frto = 0']}}\n"), "a: net.ipv4.tcp_frto: set it with tcp.<parameter> or command.run"),
         (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
         (small(queues=QUEUE.replace("V_aqm", "'codel', queue_disc_params='target 2ms'") + ", " + BACK.replace("V_aqm", "'codel'")), "path.target: differs between the directions"),
         (small(queues=f"{QUEUE}, {BACK}, ('3', \"source='b', dest='a', delay=20, loss=0.05, attach_to_queue='2'\")"), "queue 3: a class has no upstream loss of its own; the path's applies"),
