@@ -42,6 +42,9 @@ SERVERS = {
 }  # fmt: skip
 """Functions that need no counterpart, because a flow of samovar starts its server and creates its content."""
 
+IPERF_UDP_LENGTH = "1470B"
+"""The payload of a UDP packet of iperf 2.0.5, which TEACUP starts without the option --len."""
+
 
 class Generator(NamedTuple):
     """A samovar generator, TEACUP's arguments for its two ends, and the keys for TEACUP's other arguments."""
@@ -182,6 +185,8 @@ def _targets(config: Configuration, entry: TeacupEntry, kind: Generator, generat
 
     lasts = entry.variables("duration") if "duration" in entry.arguments else frozenset({"V_duration"})
     yield Target("duration", lasts, duration)
+    if generator == "iperf-udp" and entry.function == "start_iperf":
+        yield Target("length", frozenset(), lambda _: IPERF_UDP_LENGTH)
     for name in entry.arguments:
         if name in kind.keys and not (
             generator == "iperf-udp" and name in ("congestion_algo", "mss", "buf_size")

@@ -286,7 +286,7 @@ def test_each_level_of_a_queue_discipline_has_its_own_parameters(project: Path) 
 @pytest.mark.parametrize(
     ("entry", "flow"),
     [
-        ("start_iperf, client='a', server='b', port=5000, proto='udp', rate='10m', duration=3", ("iperf-udp", "a", "b", {"rate": "10Mbit"})),
+        ("start_iperf, client='a', server='b', port=5000, proto='udp', rate='10m', duration=3", ("iperf-udp", "a", "b", {"rate": "10Mbit", "length": "1470B"})),
         ("start_iperf, client='a', server='b', port=5000, mss=1000, buf_size='64k', duration=3", ("iperf", "a", "b", {"mss": "1KB", "socket_buffer": "65.536KB"})),
         ("start_ping, client='a', dest='b', rate=10, duration=3", ("ping", "a", "b", {"interval": "100ms"})),
         ("start_nttcp, client='a', server='b', port=9000, interval=20, psize=1000, duration=3", ("iperf-udp", "a", "b", {"rate": "400Kbit", "length": "1KB"})),
