@@ -19,8 +19,8 @@ MARKER = re.compile(r"(?P<trial>.+)_(?P<host>[^_]+)_uname\.log\.gz")
 SECRETS = ("_config.tar.gz", "_tpconf_vars.log.gz")
 """Endings of the names of files that hold the configuration, which contains passwords."""
 PROTOCOLS = {6: "tcp", 17: "udp"}
-IPV4_FRAME_BYTES = 54
-"""The size of Ethernet, IPv4 and TCP headers; even the shortest UDP packets are padded to a larger size."""
+HEADERS_BYTES = {"tcp": 54, "udp": 42}
+"""The size of the headers of Ethernet, IPv4 and the protocol, all without options."""
 WEB10G = {
     "time": 0, "src": 2, "sport": 3, "dst": 4, "dport": 5, "retransmitted": 10, "mss": 19, "srtt_ms": 22,
     "rto_ms": 23, "cwnd": 25, "ssthresh": 26, "window": 31, "una": 107, "nxt": 108,
@@ -131,9 +131,10 @@ def read_capture(file: Path) -> tuple[int, list[Stream]]:
 
 
 def _count(found: dict[bytes, Stream], frame: bytes, t_s: float) -> None:
-    is_ipv4 = frame[12:15] == b"\x08\x00\x45"
-    protocol = PROTOCOLS.get(frame[23]) if is_ipv4 and len(frame) >= IPV4_FRAME_BYTES else None
-    if protocol is None:
+    if frame[12:15] != b"\x08\x00\x45" or len(frame) < HEADERS_BYTES["udp"]:
+        return
+    protocol, is_later_fragment = PROTOCOLS.get(frame[23]), frame[20] & 0x1F or frame[21]
+    if protocol is None or is_later_fragment or len(frame) < HEADERS_BYTES[protocol]:
         return
     ends = frame[23:24] + frame[26:38]
     stream = found.get(ends)

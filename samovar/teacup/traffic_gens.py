@@ -41,7 +41,6 @@ SERVERS = {
     "start_http_server", "start_nginx_server", "create_http_dash_content", "create_http_incast_content",
 }  # fmt: skip
 """Functions that need no counterpart, because a flow of samovar starts its server and creates its content."""
-
 IPERF_UDP_LENGTH = "1470B"
 """The payload of a UDP packet of iperf 2.0.5, which TEACUP starts without the option --len."""
 

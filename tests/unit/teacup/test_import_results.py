@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from samovar.campaign.collection import verify
 from samovar.cli.commands import run_commands
 from samovar.teacup import import_results
-from samovar.teacup.result_files import find_trials, ttprobe_as_tcp_probe, web10g_as_tcp_info
+from samovar.teacup.result_files import find_trials, read_capture, ttprobe_as_tcp_probe, web10g_as_tcp_info
 from tests.unit.teacup.results_folder import PREFIX, SECRET, make_results, make_trial, put
 
 EXPERIMENT = "exp-20261122-120000"
@@ -166,6 +167,23 @@ def test_linux_logs_of_tcp_are_recorded_as_traces_here(name: str, logger: str, p
     (trace,) = [file for file in one["files"] if file["kind"] == "logger"]
     assert (trace["logger"], trace["path"]) == (logger, f"traces/src-{logger}.csv.gz")
     assert (found.folder / "trials" / PREFIX / "logs" / f"{PREFIX}_src_{name}.log.gz").is_file()
+
+
+def udp_frame(fragment: int, size: int) -> bytes:
+    """Return an Ethernet frame with a UDP packet of IPv4, or with a later fragment of one."""
+    ip = struct.pack(
+        ">BBHHHBBH4s4s", 0x45, 0, 20 + size, 7, fragment, 64, 17, 0, b"\xac\x10\n\2", b"\xac\x10\v\2"
+    )
+    return bytes(12) + b"\x08\x00" + ip + struct.pack(">HHHH", 6000, 7000, 1500, 0) + bytes(size - 8)
+
+
+def test_fragments_and_short_packets_belong_to_one_udp_stream(tmp_path: Path) -> None:
+    frames = [udp_frame(0x2000, 1480), udp_frame(185, 28)[:34] + bytes(28), udp_frame(0, 10)]
+    head = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000")
+    packets = [struct.pack("<IIII", at, 0, len(frame), len(frame)) + frame for at, frame in enumerate(frames)]
+    (tmp_path / "a.dmp.gz").write_bytes(gzip.compress(head + b"".join(packets)))
+    _, (stream,) = read_capture(tmp_path / "a.dmp.gz")
+    assert (stream.ports, stream.payload_bytes, stream.last_s) == ((6000, 7000), 1472 + 2, 2.0)
 
 
 def test_loggers_are_in_the_same_order_at_each_import(project: Path) -> None:
