@@ -268,9 +268,3 @@ class Trial:
         """Return the trial as JSON types, with the keys of manifest.json."""
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "source"}
         return {**values, "treatment": dict(self.treatment), "resolved": self.resolved.as_json()}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Trial) and self.as_json() == other.as_json()
-
-    def __hash__(self) -> int:
-        return hash(self.id)
