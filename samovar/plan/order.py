@@ -20,14 +20,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 from samovar.experiment import RecipeCatalogue
 from samovar.plan.model import Changes, HostPlan
 from samovar.plan.trials import HOST, Slot, Treatments
 
-MOST_NESTINGS_TRIED = 4
-"""Largest number of sets of hosts for which all orders of nesting are tried (24 orders for four sets)."""
 REBOOT, RESET = "reboot", "interface-reset"
 
 Column = Sequence[Hashable]
@@ -139,28 +137,13 @@ def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hasha
 def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
     """Return a column for each set of hosts that change together; the first set changes least often.
 
-    For up to MOST_NESTINGS_TRIED sets, the order is the one with the fewest changes of hosts. If there
-    are more sets, those with fewer states come first.
+    Sets with fewer states come first. Of sets with equally many states, those with more hosts come first.
     """
     weights = Counter[tuple[int, ...]]()
     for column in hosts:
         numbers = {state: number for number, state in enumerate(dict.fromkeys(column))}
         weights[tuple(numbers[state] for state in column)] += 1
-    sets = [column for column in weights if any(column)]
-    sets.sort(key=lambda column: (max(column), -weights[column]))
-
-    def changing_hosts(order: Iterable[tuple[int, ...]]) -> int:
-        """Count how often hosts change state if sets are nested in this order and whole plots are sorted."""
-        columns = list(order)
-        rows = sorted(set(zip(*columns, strict=True)))
-        return sum(
-            weights[column]
-            for one, other in pairwise(rows)
-            for column, a, b in zip(columns, one, other, strict=True)
-            if a != b
-        )
-
-    return sets if len(sets) > MOST_NESTINGS_TRIED else list(min(permutations(sets), key=changing_hosts))
+    return sorted(filter(any, weights), key=lambda column: (max(column), -weights[column]))
 
 
 def together(hosts: States) -> States:
