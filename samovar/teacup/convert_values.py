@@ -67,3 +67,8 @@ def algorithm(value: Any) -> str:
     if name.lower() in ("compound", ""):
         raise NoCounterpartError(f"{name or 'an empty name'} is not a congestion control of Linux or FreeBSD")
     return "newreno" if name.lower() == "reno" else name
+
+
+def link_of(address: str) -> str:
+    """Return the name of an address's link: the address's /24 network, because TEACUP's networks are /24."""
+    return "net-" + "-".join(address.split(".")[:3])

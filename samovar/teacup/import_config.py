@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -17,7 +17,7 @@ from samovar.errors import DefinitionError, ProjectError
 from samovar.experiment import RecipeCatalogue
 from samovar.secrets import find_secrets
 from samovar.teacup.configuration import VARIABLE, Configuration, variables_of
-from samovar.teacup.convert_values import algorithm, milliseconds, seconds
+from samovar.teacup.convert_values import algorithm, link_of, milliseconds, seconds
 from samovar.teacup.parameters import Names, NoCounterpartError, Spread, Target, spread
 from samovar.teacup.router_queues import BottleneckQueues, find_path, path_targets
 from samovar.teacup.static_python import evaluate, parse, read_module
@@ -241,15 +241,11 @@ def _settings(config: Configuration) -> Iterator[Target]:
     if commands:
         yield Target(
             "command.run",
-            _variables(commands.values()),
+            frozenset(VARIABLE.findall(" ".join(commands.values()))),
             lambda names: {host: _substituted(text, names) for host, text in commands.items()},
         )
         yield Target("command.undo", frozenset(), lambda _: dict.fromkeys(commands, "none"))
         config.note(variable, "nothing undoes these commands: replace `none` by commands that do")
-
-
-def _variables(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(name for text in texts for name in VARIABLE.findall(text))
 
 
 def _substituted(text: str, names: Names) -> str:
@@ -315,10 +311,7 @@ def _host(config: Configuration, host: str, bottleneck: BottleneckQueues | None)
     tree: dict[str, Any] = {"os": system, "role": role, "address": address}
     tree |= {"ssh": {"port": int(port)}} if port.isdecimal() else {}
     tree["interfaces"] = {
-        f"{INTERFACES[system]}{index}": {
-            "address": f"{one}/24",
-            "link": "net-" + "-".join(one.split(".")[:3]),
-        }
+        f"{INTERFACES[system]}{index}": {"address": f"{one}/24", "link": link_of(one)}
         for index, one in enumerate(own, 1)
     }
     tree |= _speed(dict(config.items("host_linkspeed")).get(host, "auto"))

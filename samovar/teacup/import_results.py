@@ -40,6 +40,7 @@ from samovar.plan import (
     Treatments,
     Trials,
 )
+from samovar.teacup.convert_values import link_of
 from samovar.teacup.result_files import (
     Stream,
     TrialFiles,
@@ -269,22 +270,17 @@ def _testbed(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str]) ->
     """Return a testbed file with the hosts, and their interfaces in the networks of flows."""
     addresses = {host: own for trial in reversed(trials) for host, own in trial.interfaces.items()}
     streams = [stream for trial in trials for stream in trial.flows]
-    links = {_link(end) for stream in streams for end in (stream.source, stream.destination)}
+    links = {link_of(end) for stream in streams for end in (stream.source, stream.destination)}
     hosts = {}
     for host, role in roles.items():
         interfaces = {
-            interface: {"address": f"{address}/24", "link": _link(address)}
+            interface: {"address": f"{address}/24", "link": link_of(address)}
             for address, interface in addresses.get(host, {}).items()
-            if _link(address) in links
+            if link_of(address) in links
         }
         own = {"os": trials[0].system(host), "role": role, "address": host}
         hosts[host] = {**own, "interfaces": interfaces}
     return {"testbed": name, "description": "Hosts of a TEACUP results folder.", "hosts": hosts}
-
-
-def _link(address: str) -> str:
-    """Return the name of an address's link: the address's /24 network, because TEACUP's networks are /24."""
-    return "net-" + "-".join(address.split(".")[:3])
 
 
 def _plan(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str], labels: Mapping[Any, str]) -> Plan:

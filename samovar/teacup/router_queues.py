@@ -109,31 +109,21 @@ def path_targets(
     """Yield the targets of a path and its classes."""
     queues, reader = path.queues, QueueReader(config.system(path.router), catalogue)
 
-    def target(key: str, arguments: Iterable[str], value: Callable[[TeacupEntry, Names], Any]) -> Target:
-        """Return the target of a key whose value is a mapping with an entry for each direction."""
+    def target(key: str, arguments: Iterable[str], value: Callable[[str, Names], str]) -> Target:
+        """Return the target of a key: a mapping by direction, or one value for a queue that both share."""
 
-        def by_direction(names: Names) -> dict[str, Any] | None:
-            found = {direction: value(entry, names) for direction, entry in queues.items()}
-            return {direction: one for direction, one in found.items() if one is not None} or None
+        def by_direction(names: Names) -> Any:
+            found = {direction: value(direction, names) for direction in queues}
+            is_shared = key in ("aqm", "buffer") and len(found) == 2 and len({*found.values()}) == 1
+            return found["down"] if is_shared else found
 
         return Target(f"path.{key}", _variables(queues, *arguments), by_direction)
 
-    def queue_target(
-        key: str, arguments: Iterable[str], value: Callable[[TeacupEntry, Names, str], str]
-    ) -> Target:
-        """Return the target of a key: a mapping by direction, or one value if both directions share it."""
-
-        def one_or_two(names: Names) -> Any:
-            found = {direction: value(entry, names, direction) for direction, entry in queues.items()}
-            return found["down"] if len(found) == 2 and len({*found.values()}) == 1 else found
-
-        return Target(f"path.{key}", _variables(queues, *arguments), one_or_two)
-
-    yield target("rate", ["rate"], reader.rate)
+    yield target("rate", ["rate"], lambda direction, names: reader.rate(queues[direction], names))
     yield Target("path.delay", _variables(queues, "delay"), partial(_delay, queues))
-    yield target("loss", ["loss"], _loss)
-    yield queue_target("aqm", SIZE, lambda entry, names, _: reader.aqm(entry, names))
-    yield queue_target("buffer", (*SIZE, "delay"), partial(reader.buffer, queues))
+    yield target("loss", ["loss"], lambda direction, names: _loss(queues[direction], names))
+    yield target("aqm", SIZE, lambda direction, names: reader.aqm(queues[direction], names))
+    yield target("buffer", (*SIZE, "delay"), partial(reader.buffer, queues))
     own = _variables(queues, "queue_disc", "queue_disc_params")
     for key in reader.known_parameters():
         yield Target(f"path.{key}", own, partial(_parameter, config, reader, queues.values(), key))
@@ -206,10 +196,9 @@ class QueueReader:
             raise NoCounterpartError(f"samovar has no queue discipline {aqm[:40]} for {self.system}")
         return aqm
 
-    def buffer(
-        self, queues: Mapping[str, TeacupEntry], entry: TeacupEntry, names: Names, direction: str
-    ) -> str:
-        """Return the size of the queue in the unit of its discipline, or as a formula."""
+    def buffer(self, queues: Mapping[str, TeacupEntry], direction: str, names: Names) -> str:
+        """Return the size of a direction's queue in the unit of its discipline, or as a formula."""
+        entry = queues[direction]
         aqm = self.aqm(entry, names)
         in_bytes = "buffer_bytes" in (self.catalogue.parameters("aqm", aqm, self.system) or {})
         wanted = str(entry.read("queue_size", names) or MOST_PACKETS[self.system])
