@@ -98,7 +98,8 @@ def plan(
     from samovar.plan import Pick
 
     planned = controller.project.plan(request)
-    if pick and pick == Pick(trials=pick.trials[:1]):  # a single trial is shown with all its values
+    single = pick and pick == Pick(trials=pick.trials[:1])
+    if single and not as_csv:  # a single trial is shown with all its values
         (id_,) = pick.of(planned.plan).ids
         trial = planned.plan.find(id_)
         show_json(trial.as_json()) if as_json else show(trial_lines(trial, controller.project.catalogue))

@@ -272,6 +272,12 @@ def test_a_plan_of_picked_trials_has_their_numbers_and_cost(project: Path) -> No
     assert {one["treatment"]["cc"] for one in json.loads(out)["trials"]} == {"cubic"}
 
 
+def test_a_plan_of_one_trial_can_be_printed_as_csv(project: Path) -> None:
+    head, first, *_ = run(project, "plan", "first", "--csv")[1].splitlines()
+    id_ = first.split(",")[1]
+    assert run(project, "plan", "first", "--csv", "--trial", id_) == (0, f"{head}\n{first}\n", "")
+
+
 @pytest.mark.parametrize(
     ("words", "typed", "expected"),
     [
