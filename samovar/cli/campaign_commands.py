@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,17 +108,19 @@ def _run_campaign(
     from samovar.cli.show_status import complete_lines, part_lines, summary_lines
 
     planned, resume = request.planned, request.resume
+    events_on_stdout = events == "-"
+    show_message = partial(show, to_stderr=events_on_stdout)
     if resume.folder and resume.nothing_to_do:
         summary = adopt_plan(resume.folder, planned.plan, planned.sources, resume.picked)
         if resume.picked.again:
-            show([f"nothing to run again: no trial of {resume.folder} matches `{resume.picked.text}`"])
+            text = f"nothing to run again: no trial of {resume.folder} matches `{resume.picked.text}`"
+            show_message([text])
         else:
-            show(complete_lines(summary, planned.plan.experiment, f"{same_command} --new"))
-        show(part_lines(summary.part, planned.plan))
+            show_message(complete_lines(summary, planned.plan.experiment, f"{same_command} --new"))
+        show_message(part_lines(summary.part, planned.plan))
         return summary
     from samovar.cli.progress import open_event_stream
 
-    events_on_stdout = events == "-"
     with (
         open_event_stream(events) as stream,
         event_display(controller, events_on_stdout, stream, resume=same_command) as display,
@@ -125,8 +128,8 @@ def _run_campaign(
         overhead = controller.cost(planned, resume).times.overhead
         display.campaign.expect(planned.plan, resume.state, overhead.seconds)
         summary = controller.run(request, display)
-    show(summary_lines(summary, same_command), to_stderr=events_on_stdout)
-    show(part_lines(summary.part, planned.plan), to_stderr=events_on_stdout)
+    show_message(summary_lines(summary, same_command))
+    show_message(part_lines(summary.part, planned.plan))
     return summary
 
 

@@ -21,7 +21,7 @@ from samovar.cli.show_project import menu_lines
 from samovar.cli.show_status import complete_lines, restored_lines, summary_lines
 from samovar.events import Emit, Event, silent
 from samovar.hosts import Sessions
-from samovar.plan import Cost, Pick, Plan, Trial, compare, estimate_cost
+from samovar.plan import DONE, Cost, Pick, Plan, Trial, compare, estimate_cost
 from samovar.units import clock
 from tests.unit.plan_values import shared_trials
 from tests.unit.plans import CATALOGUE
@@ -81,6 +81,27 @@ def test_run_shows_events_and_summary_and_returns_1_if_trials_are_missing(
     assert f"  ✗ {SECOND.id}: src: gone\n" in for_people
     assert for_people.endswith("to run the missing trials: fab run x --profile quick --testbed lab\n")
     assert [json.loads(line)["event"] for line in for_programs.splitlines()] == ["trials-open"]
+
+
+@pytest.mark.parametrize("again", [[], ["--again", "suspect"]])
+def test_a_run_without_open_trials_leaves_standard_output_to_the_events(
+    again: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class NothingToDo(OneTrialDone):
+        def __init__(self, root: Path) -> None:
+            super().__init__(root)
+            done = compare(PLAN, PLAN, dict.fromkeys(PLAN.ids, DONE))
+            picked = Pick(again=tuple(again[1:])).of(PLAN)
+            resume = ResumePoint(tmp_path, done, fold(()), picked)
+            planned = SimpleNamespace(plan=PLAN, sources={})
+            self.project = SimpleNamespace(plan=lambda _: planned, resume_point=lambda *_: resume)
+
+    (tmp_path / "plan.json").write_bytes(PLAN.to_json())
+    monkeypatch.setattr(controller, "Controller", NothingToDo)
+    run_commands(["run", "x", *again, "--events", "-"], tmp_path)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "2 trials are done" in err or err.startswith("nothing to run again")
 
 
 class Interrupted(OneTrialDone):
