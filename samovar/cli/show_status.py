@@ -185,6 +185,7 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
         yield f"{activity}; last event {state.last_event}, {_ago(status.now_s - state.t_last_s)}"
     else:
         yield "not started"
+    yield from [f"stopped: {state.stopped}"] if state.stopped else []
     yield ""
     states = trial_states(plan, state)
     yield from grid_lines(grid_of(plan, states), width, 10**6 if every_trial else 30)

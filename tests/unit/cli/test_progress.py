@@ -125,6 +125,12 @@ def test_a_campaign_whose_hosts_were_restored_after_its_end_was_not_killed(end: 
     assert "the controller was killed" in list(status_lines(status(False, resumed), 60))[1]
 
 
+def test_the_status_says_why_a_run_stopped_early() -> None:
+    stopped = Entry(127.0, "campaign-stopped", {"reason": "the disk is almost full"})
+    ended = [*JOURNALED, stopped, Entry(127.0, "campaign-finished", {"completed": 2, "failed": IDS[4:]})]
+    assert list(status_lines(status(False, ended), 60))[2] == "stopped: the disk is almost full"
+
+
 def test_the_status_says_if_the_clock_of_the_controller_is_ahead() -> None:
     begun = Entry(133.0, "trial-started", {"id": IDS[4], "attempt": 1})
     lines = list(status_lines(status(True, [*JOURNALED, begun]), 60))
