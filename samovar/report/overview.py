@@ -122,14 +122,14 @@ def _missing_trials(campaign: Campaign) -> str:
     """Return a text about trials that are not shown or have not run, or an empty text."""
     shown = f"{campaign.part}." if campaign.part else ""
     missing = [id_ for id_ in campaign.plan.ids if campaign.trial_state(id_) == NOT_RUN]
-    if campaign.is_finished and not missing:
+    if not missing:
         return shown
     wanted = [id_ for id_ in campaign.plan.ids if not campaign.state.is_left_for_later(id_)]
     kind = "planned" if len(wanted) == len(campaign.plan.ids) else "picked"
     which = f"{len(missing)} of {counted(len(wanted), f'{kind} trial')}"
     if campaign.is_finished and all(id_ in campaign.state.blocked for id_ in missing):
         return f"{shown} The testbed cannot run {which}.".strip()
-    state = "ended early" if campaign.is_finished else "was interrupted"
+    state = "ended early" if campaign.is_finished else "has not finished"
     return f"{shown} This campaign {state}: {which} have not run.".strip()
 
 

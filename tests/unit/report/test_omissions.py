@@ -70,6 +70,12 @@ def test_the_cover_says_whether_trials_are_missing_for_the_testbed_or_an_early_e
         assert overview(campaign)["notice"].startswith(begins)
 
 
+def test_the_cover_has_no_notice_if_only_a_repeated_trial_was_cut_off(tmp_path: Path) -> None:
+    again = {"id": _campaign(tmp_path / "first").plan.ids[0], "attempt": 2}
+    events = ("campaign-resumed", {"trials": 30}), ("trial-started", again)
+    assert not overview(_campaign(tmp_path / "second", *events))["notice"]
+
+
 def test_results_outside_the_plan_are_counted(tmp_path: Path) -> None:
     changed = {
         "stale": [{"changes": ["duration_s 6 -> 12"], "results": ["old-r1", "old-r2"]}],

@@ -144,7 +144,7 @@ def test_an_interrupted_campaign_says_so_on_its_cover(tmp_path: Path, figures: P
     folder = write_campaign(tmp_path, Sample(finished=False, not_run=5, testbed=dumbbell(4)), figures)
     pdf, _ = make_bundle(folder, silent)
     cover = pdf_text(pdf, "-l", "1")
-    assert "This campaign was interrupted: 5 of 30 planned trials have not run." in cover
+    assert "This campaign has not finished: 5 of 30 planned trials have not run." in cover
     assert "9 hosts, real machines" in cover
     assert "not run" in pdf_text(pdf, "-f", "4")
 
