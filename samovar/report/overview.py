@@ -231,20 +231,25 @@ def _recorded(trial: Trial) -> Iterator[tuple[str, str]]:
 
 
 def omissions(campaign: Campaign) -> Json:
-    """Return notes, the trials that are not valid, and the figures that could not be made.
+    """Return notes, the trials that are not valid or not analysed, and the figures that could not be made.
 
-    The trials, among them valid ones that the analysis left out, are grouped by state and reason.
+    The trials are grouped by state and reason.
     """
     left_out: list[Json] = campaign.analysis.get("trials_left_out") or []
     skipped = {str(one["id"]): str(one["reason"]) for one in left_out}
+    analysed = set(campaign.shown.get("trials", campaign.plan.ids))
     groups: dict[tuple[str, str], list[str]] = {}
     for trial in campaign.plan.ids:
         state = campaign.trial_state(trial)
-        if state != "valid":
+        if state in ("valid", "suspect") and trial not in analysed:
+            state, reason = "left out", f"the analysis was limited to {campaign.shown['picked']}"
+        elif state != "valid":
             reason = "; ".join(reasons(campaign, trial)) or skipped.get(trial, "")
-            groups.setdefault((state, reason), []).append(trial)
         elif trial in skipped:
-            groups.setdefault(("left out", skipped[trial]), []).append(trial)
+            state, reason = "left out", skipped[trial]
+        else:
+            continue
+        groups.setdefault((state, reason), []).append(trial)
     rows = []
     for (state, reason), trials in groups.items():
         shown, amount = trials, len(trials)

@@ -129,6 +129,17 @@ def test_a_report_of_a_part_names_it_and_how_to_make_it_again(tmp_path: Path) ->
     assert campaign.analyse_command.endswith(" --only cc=cdg")
 
 
+def test_a_report_of_a_part_lists_the_valid_and_suspect_trials_outside_it(tmp_path: Path) -> None:
+    folder = write_campaign(tmp_path)
+    ids = read_campaign(folder).plan.ids
+    part = {"picked": "first 4", "options": "--first 4", "trials": ids[:4]}
+    file = folder / "bundle" / "analysis.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "part": part}))
+    groups = omissions(read_campaign(folder))["groups"]
+    assert {one["state"]: one["amount"] for one in groups} == {"left out": len(ids) - 5, "invalid": 1}
+    assert {one["reason"] for one in groups} > {"the analysis was limited to first 4"}
+
+
 def test_a_figure_without_data_is_not_listed_among_the_tables(tmp_path: Path) -> None:
     folder = write_campaign(tmp_path)
     plan = json.loads((folder / "plan.json").read_text())
