@@ -28,6 +28,7 @@ from samovar.cli.options import (
     main,
     only_option,
     testbed_option,
+    to_option,
 )
 from samovar.cli.program import event_display, show, show_json
 
@@ -325,9 +326,7 @@ def _part_of(folder: Path, pick: Pick | None = None) -> AnalysedPart | None:
     type=click.Choice(["csv", "parquet", "flent"]),
     help="Format to write (default: list the formats).",
 )
-@click.option(
-    "--to", type=click.Path(path_type=Path), help="Folder to write to (default: export/ of the campaign)."
-)
+@to_option("export/ of the campaign")
 @flag("--overwrite", "Replace files of an earlier export.")
 @in_project
 def export(
@@ -374,9 +373,7 @@ def export(
     shell_complete=completion.limits,
     help="Return exit code 1 if a change is beyond this limit, 2 if that is unknown; can be repeated.",
 )
-@click.option(
-    "--to", type=click.Path(path_type=Path), help="Folder to write to (default: in results/comparisons/)."
-)
+@to_option("in results/comparisons/")
 @flag("--all/-a/every_metric", "Also show metrics without a change.")
 @in_project
 def compare(

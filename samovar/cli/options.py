@@ -77,6 +77,12 @@ def testbed_option(text: str) -> Callable[[Body], Body]:
     return click.option("--testbed", "-t", default="", shell_complete=completion.testbeds, help=text)
 
 
+def to_option(default: str) -> Callable[[Body], Body]:
+    """Return the option --to, which names a folder to write to; `default` is the default for the help."""
+    path = click.Path(file_okay=False, path_type=Path)
+    return click.option("--to", type=path, help=f"Folder to write to (default: {default}).")
+
+
 EXPERIMENT = options(
     click.argument("experiment", shell_complete=completion.experiments),
     click.option(

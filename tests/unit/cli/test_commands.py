@@ -252,9 +252,11 @@ def test_completion_offers_trials_and_levels_of_a_campaign(project: Path) -> Non
         (("run", "first", "--first", "0"), 2, "0 is not in the range x>=1"),
         (("report", "--study", "netgear", "--only", "cc=cubic"), 2, "pick trials of a campaign, not of a study"),
         (("report", "first", "--study", "netgear"), 2, "leave out CAMPAIGN or --study"),
+        (("compare", "first", "other", "--to", "config.yaml"), 2, "'--to': Directory 'config.yaml' is a file."),
+        (("export", "first", "--to", "config.yaml"), 2, "'--to': Directory 'config.yaml' is a file."),
     ],
 )  # fmt: skip
-def test_a_wrong_pick_is_reported_before_anything_is_touched(
+def test_a_wrong_option_is_reported_before_anything_is_touched(
     project: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
     found, _, err = run(project, *words)
