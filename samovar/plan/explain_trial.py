@@ -48,8 +48,6 @@ def _values(resolved: Resolved, key: str, catalogue: RecipeCatalogue) -> Iterato
             holders = [(one.host, one) for one in resolved.loggers if one.logger in named[one.host]]
         case ["stop", *_, own]:
             holders = [("", resolved.stop)]
-        case ["duration" as own]:
-            holders = [("", resolved)]
         case [setting] if "." in setting:
             recipe, _, own = setting.partition(".")
             holders = [

@@ -208,6 +208,13 @@ def test_a_trial_has_one_level_and_the_resolved_value(folder: Folder) -> None:
     assert ("down", "buffer_packets", 546) in buffer.in_trial
 
 
+def test_the_duration_in_a_trial_is_the_value_of_the_key_not_the_end_of_all_traffic() -> None:
+    project = Controller(ROOT).project
+    trial = project.plan(Request("flow-domination")).plan.ids[0]  # its `stop` ends the traffic after 90 s
+    found = project.explain(Request("flow-domination"), "duration", trial)
+    assert list(explanation_lines(found)) == ["duration is not set"]
+
+
 @pytest.mark.parametrize(
     ("trial", "said"),
     [("no-such", "unknown trial 'no-such'"), ("one", "the ids of 12 trials begin with 'one'")],
