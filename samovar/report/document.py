@@ -165,7 +165,9 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
         trials = one.get("trials")
         one["ids"] = trials if isinstance(trials, list) else []
         amount = len(trials) if isinstance(trials, list) else trials
+        suspect = sum(campaign.trial_state(id_) == "suspect" for id_ in one["ids"])
         one["trials"] = "" if amount is None else counted(int(amount), "trial")
+        one["trials"] += f" ({suspect} suspect)" if suspect else ""
     places = {name: place for place, name in enumerate(output_names(planned, kind))}
     found.sort(key=lambda one: places.get(str(one["name"]), len(places)))
     return [OUTPUT_DEFAULTS | one for one in found]

@@ -140,6 +140,11 @@ def test_a_report_of_a_part_lists_the_valid_and_suspect_trials_outside_it(tmp_pa
     assert {one["reason"] for one in groups} > {"the analysis was limited to first 4"}
 
 
+def test_a_caption_counts_suspect_trials(tmp_path: Path) -> None:
+    figures = compose(read_campaign(write_campaign(tmp_path)), ())["figures"]
+    assert {one["trials"] for one in figures} == {"24 trials (1 suspect)"}
+
+
 def test_a_figure_without_data_is_not_listed_among_the_tables(tmp_path: Path) -> None:
     folder = write_campaign(tmp_path)
     plan = json.loads((folder / "plan.json").read_text())
