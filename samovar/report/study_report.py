@@ -118,10 +118,12 @@ def compose_study(
     """
     campaigns = [one.campaign for one in reported]
     runs: list[str] = []
+    notices: list[str] = []
     testbeds: dict[str, list[Campaign]] = {}
     for one in reported:
-        plan = one.campaign.plan
-        runs += [run_command(plan), f"fab analyse {plan.experiment}"]
+        plan, options = one.campaign.plan, one.campaign.shown.get("options", "")
+        runs += [run_command(plan), f"fab analyse {plan.experiment} {options}".rstrip()]
+        notices += [f"{one.name}: {one.document['notice']}"] if one.document["notice"] else []
         testbeds.setdefault(plan.testbed, []).append(one.campaign)
     shown = [_section(section, one) for section, one in sections]
     scorecard = scorecard_section([result for one in reported for result in one.results])
@@ -140,7 +142,7 @@ def compose_study(
         "experiment": study.study,
         "campaign": counted(len(reported), "campaign"),
         "description": one_line(study.description),
-        "notice": " ".join(one.document["notice"] for one in reported if one.document["notice"]),
+        "notice": " ".join(notices),
         "facts": pairs(facts),
         "samovar": __version__,
         "scorecard": scorecard,

@@ -102,6 +102,17 @@ def test_the_cover_counts_by_section_what_it_has_no_room_to_list(campaign: Path)
     assert brief(2) == [("differs", "The buffer (section IV)", "10 of 14")]
 
 
+def test_the_cover_and_the_commands_name_the_campaign_that_shows_a_part(campaign: Path) -> None:
+    found, results = read_results(campaign)
+    part = {"picked": "cc=cdg", "options": "--only cc=cdg", "trials": found.plan.ids[:4]}
+    found = replace(found, analysis={**found.analysis, "part": part})
+    parsed = study()
+    one = ReportedCampaign("tplink-buffer", found, results, compose(found, results), list(parsed.sections))
+    document = compose_study(parsed, [(section, one) for section in parsed.sections], [one])
+    assert document["notice"] == "tplink-buffer: 4 of 30 trials are shown (picked: cc=cdg)."
+    assert "fab analyse tplink-buffer --only cc=cdg" in document["regenerate"]
+
+
 def test_a_campaign_that_two_sections_share_counts_once(made: Path) -> None:
     assert len(json.loads((made / "campaigns.json").read_text())) == 1
     assert len(json.loads((made / "scorecard.json").read_text())) == 7
