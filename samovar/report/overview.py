@@ -54,7 +54,7 @@ def overview(campaign: Campaign) -> Json:
         "campaign": name,
         "source": plan.source,
         "description": " ".join(plan.description.split()),
-        "notice": _notice(campaign),
+        "notice": " ".join(filter(None, (_missing_trials(campaign), *_kernel_changes(campaign)))),
         "facts": pairs(facts),
     }
 
@@ -102,11 +102,6 @@ def trials_text(campaigns: Iterable[Campaign]) -> str:
     counts = Counter(one.trial_state(id_) for one in campaigns for id_ in one.plan.ids)
     shares = [f"{counts[state]} {state}" for state in dict.fromkeys([*STATES, *counts]) if counts[state]]
     return f"{counted(sum(counts.values()), 'trial')} planned: {listed(shares)}"
-
-
-def _notice(campaign: Campaign) -> str:
-    """Return the notice on the cover: trials that are not shown or have not run, and changed kernels."""
-    return " ".join(filter(None, (_missing_trials(campaign), *_kernel_changes(campaign))))
 
 
 def _kernel_changes(campaign: Campaign) -> Iterator[str]:
