@@ -43,5 +43,3 @@ def run_commands(arguments: Sequence[str], root: Path | None = None) -> int:
         return 1
     except (KeyboardInterrupt, click.Abort):
         return EXIT_CODE
-    except click.exceptions.Exit as end:
-        return end.exit_code
