@@ -94,13 +94,11 @@ class Controller:
         Raises TestbedError if the hosts lack what the plan needs.
         """
         planned = request.planned.by_testbed
-        cost = self.cost(request.planned, request.resume)
+        cost, ids = self.cost(request.planned, request.resume), request.resume.picked.ids
         findings = {
-            one.testbed.name: self.compare(one, survey.facts, cost)
+            one.testbed.name: availability.findings_of(self.compare(one, survey.facts, cost), ids)
             for one, survey in zip(planned, surveys, strict=True)
         }
-        ids = request.resume.picked.ids
-        findings = {name: availability.findings_of(found, ids) for name, found in findings.items()}
         blocked = availability.require_runnable(request.planned.plan, findings, request.allow_partial, ids)
         return [
             campaign.TestbedSetup(
