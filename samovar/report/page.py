@@ -146,13 +146,10 @@ def _place(values: dict[Value, int], value: Value) -> int:
 
 
 def _checks(manifest: Json) -> Iterator[tuple[str, ...]]:
-    """Yield each check's result, name, host, requested and observed value; failed checks come first."""
-    rows = []
+    """Yield each check's result, name, host, requested and observed value."""
     for one in manifest.get("checks") or []:
         result = "passed" if one.get("ok") else str(one.get("severity") or "failed")
-        texts = (str(one.get(key) or "") for key in ("check", "host", "requested", "observed"))
-        rows.append((result, *texts))
-    yield from sorted(rows, key=lambda row: row[0] == "passed")
+        yield (result, *(str(one.get(key) or "") for key in ("check", "host", "requested", "observed")))
 
 
 def _files(trial: Path) -> Iterator[str]:
