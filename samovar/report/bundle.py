@@ -62,7 +62,13 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     unmade = document["omissions"]["unavailable"]
     notes = "".join(f"  {one['name']} could not be made: {one['reason']}\n" for one in unmade)
     readme = readme.format(
-        **document, unmade=notes, pdf=pdf.name, page=PAGE, label=campaign.label, repeat=repeat
+        **document,
+        unmade=notes,
+        pdf=pdf.name,
+        page=PAGE,
+        label=campaign.label,
+        repeat=repeat,
+        host_file=f"{next(iter(campaign.testbeds))}.yaml",
     )
     (bundle / README).write_text(readme, encoding="utf-8")
     described = [file for file in bundle_files(bundle) if file.name not in (SUMS, CRATE)]

@@ -295,6 +295,12 @@ def test_a_planned_figure_that_was_not_made_is_refused_with_the_command_to_run(
         make_bundle(folder, silent)
 
 
+def test_the_readme_names_the_files_with_which_the_commands_repeat_the_campaign(made: Path) -> None:
+    readme = " ".join((made / "bundle" / "README.txt").read_text().split())
+    assert "provenance/experiment.yaml to experiments/tplink-buffer.yaml" in readme
+    assert "provenance/testbed.yaml to hosts/lab.yaml" in readme
+
+
 def test_a_planned_figure_without_data_is_listed_with_the_reason(tmp_path: Path, figures: Path) -> None:
     folder = write_campaign(tmp_path, figures=figures)
     (folder / "bundle" / "figures.json").write_text("[]")
