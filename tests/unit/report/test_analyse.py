@@ -60,6 +60,15 @@ def test_parquet_tables_of_an_earlier_analysis_are_removed(checkout: Path) -> No
     assert not earlier.exists()
 
 
+def test_checksums_of_an_earlier_report_are_removed(checkout: Path) -> None:
+    _script(checkout, DONE)
+    sums = checkout / "campaign" / "bundle" / "SHA256SUMS"
+    sums.parent.mkdir()
+    sums.touch()
+    analyse(checkout / "campaign", checkout, silent)
+    assert not sums.exists()
+
+
 def test_the_message_of_r_is_part_of_the_error(checkout: Path) -> None:
     _script(checkout, 'for (i in 1:5000) message("much to say before"); stop("no such trial")')
     with pytest.raises(AnalysisError, match=r"(?s)R ended with code 1:.*no such trial"):
