@@ -192,6 +192,10 @@ def _slurm_words() -> list[str]:
 
 def require_snakemake(on: str) -> None:
     """Raise CampaignError if Snakemake, Slurm, or the profile is missing."""
+    if on != SLURM and not Path(on).is_dir():
+        raise CampaignError(
+            f"--on {on}: no such folder; must be local, slurm, or the folder of a Snakemake profile"
+        )
     modules = ("snakemake", "snakemake_executor_plugin_slurm") if on == SLURM else ("snakemake",)
     if missing := [name for name in modules if find_spec(name) is None]:
         raise CampaignError(
@@ -200,10 +204,6 @@ def require_snakemake(on: str) -> None:
     if on == SLURM and shutil.which("sbatch") is None:
         raise CampaignError(
             "--on slurm: sbatch is missing; run the command on a computer of the cluster, or use --on local"
-        )
-    if on != SLURM and not Path(on).is_dir():
-        raise CampaignError(
-            f"--on {on}: no such folder; must be local, slurm, or the folder of a Snakemake profile"
         )
 
 

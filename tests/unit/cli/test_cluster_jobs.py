@@ -44,12 +44,13 @@ def test_without_snakemake_nothing_is_measured(project: Path, capfd: pytest.Capt
 
 
 @has_snakemake
-def test_without_slurm_or_a_profile_nothing_is_submitted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_slurm_nothing_is_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CampaignError, match=r"--on slurm: sbatch is missing; run the command on a computer"):
         require_snakemake("slurm")
+
+
+def test_a_misspelt_place_for_jobs_is_reported_before_a_missing_snakemake() -> None:
     with pytest.raises(
         CampaignError, match=r"--on x: no such folder; must be local, slurm, or the folder of a"
     ):
