@@ -94,13 +94,13 @@ def test_sudo_allows_the_command_that_restores_a_route_to_a_peer() -> None:
     assert any(one.program == "ip" and re.fullmatch(one.arguments, command) for one in allowed), command
 
 
-def test_a_queue_discipline_of_the_testbed_s_owner_is_not_replaced() -> None:
+def test_a_queue_discipline_of_the_testbed_s_owner_is_neither_replaced_nor_removed() -> None:
     owned = "tc qdisc add dev eth2 root handle 5: bfifo limit 30000\n"
     found = dict(
         line.split("=", 1) for line in run(owned + each_line() + bottleneck("read", {})).splitlines()
     )
     assert found["qdisc.eth2.5:"].split() == ["bfifo", "limit", "30000b"]
-    shown = run(f"{owned}({bottleneck('set', found)})\ntc qdisc show dev eth2\n")
+    shown = run(f"{owned}({bottleneck('set', found)})\n{bottleneck('restore', found)}tc qdisc show dev eth2\n")
     assert "eth2 has the queue discipline 5: bfifo limit 30000b" in shown
     assert "qdisc bfifo 5: root" in shown
     assert run(bottleneck("set", {"qdisc.eth2.0:": "fq_codel limit 10240p"})) == ""

@@ -1,7 +1,7 @@
 {
-  printf 'qdisc del dev %s root\n' eth2
+  printf 'qdisc del dev %s root handle 1:\n' eth2
   printf 'qdisc del dev %s ingress\n' eth1
-  printf 'qdisc del dev %s root\n' eth1
+  printf 'qdisc del dev %s root handle 1:\n' eth1
   printf 'qdisc del dev %s ingress\n' eth2
 } | batch tc -force 2>&1
 set -- /sys/class/net/sv-*

@@ -1,5 +1,5 @@
 {
-  printf 'qdisc del dev %s root\n' eth2
+  printf 'qdisc del dev %s root handle 1:\n' eth2
   printf 'qdisc del dev %s ingress\n' eth1
   printf 'qdisc del dev %s ingress\n' eth2
 } | batch tc -force 2>&1
