@@ -143,14 +143,25 @@ def test_only_added_rules_and_pipes_are_removed() -> None:
     assert all(20001 <= int(number) <= 21999 for _, number in made)
 
 
-def test_foreign_rules_in_the_range_are_not_changed() -> None:
+def test_foreign_rules_in_the_range_are_read() -> None:
     state = state_of("00041 pipe 1 ip from any to any out\n65534 allow ip from any to any\n", "")
     assert state["ipfw.rules"] == "1"
-    script = setting("bottleneck", "set", was={**values_of_was("bottleneck"), **state})
-    done = replay(script, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "range_"),
+    [("bottleneck", "ipfw.rules", "41 to 49"), ("shaper", "shaper.rules", "51 to 59")],
+)
+def test_foreign_rules_in_the_range_are_neither_changed_nor_removed(
+    name: str, count: str, range_: str
+) -> None:
+    was = {**values_of_was(name), count: "1"}
+    done = replay(setting(name, "set", was=was), {})
     assert done.returncode == 1
-    assert "rules 41 to 49 of ipfw are in use" in done.stderr
+    assert f"rules {range_} of ipfw are in use" in done.stderr
     assert "nobody recorded" not in done.stderr
+    done = replay(setting(name, "restore", was=was), {}, "back() { :; }")
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def values_of_was(name: str) -> dict[str, str]:
