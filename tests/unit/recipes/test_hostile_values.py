@@ -232,7 +232,7 @@ def test_ten_thousand_hostile_texts_in_every_recipe_run_nothing(tmp_path: Path) 
     for number, text in enumerate(texts):
         recipe, block = blocks[number % len(blocks)]
         script = recipe.render(block, values_of(recipe, text)).replace("/boot/", f"{tmp_path}/boot/")
-        scripts.append(f"(\n{script}\n) </dev/null\necho done {number}\n")
+        scripts.append(f"(\n:\n{script}\n) </dev/null\necho done {number}\n")
     said = b""
     for start in range(0, len(scripts), 500):
         said += contained(HELPERS.format(folder=tmp_path) + "".join(scripts[start : start + 500]), tmp_path)

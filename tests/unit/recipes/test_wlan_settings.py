@@ -99,6 +99,19 @@ def test_a_radio_of_a_lab_is_not_set_with_iw() -> None:
     assert "wlan" not in recipes
 
 
+@pytest.mark.parametrize(("system", "free", "fixed"), [("linux", "0xfff", "0x8"), ("freebsd", "NONE", "11")])
+def test_a_rate_that_the_owner_has_fixed_is_neither_changed_nor_removed(
+    system: str, free: str, fixed: str
+) -> None:
+    recipe = CATALOGUE.recipe("setting", "wlan", system)
+    values = {"interfaces": ("wlan0",), "rate": "54Mbit"}
+    assert not recipe.render("set", {**values, "was": {"wlan.rates": free}}).startswith("fail ")
+    assert "wlan0" in recipe.render("restore", {**values, "was": {"wlan.rates": free}})
+    refused = {**values, "was": {"wlan.rates": fixed}}
+    assert recipe.render("set", refused).startswith("fail ")
+    assert "wlan0" not in recipe.render("restore", refused)
+
+
 def test_what_happens_on_the_medium_is_recorded_at_the_access_point() -> None:
     (trial,) = trials("")
     (logger,) = [one for one in trial.resolved.loggers if one.logger == "air"]
