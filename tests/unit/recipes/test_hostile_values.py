@@ -94,6 +94,7 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
     counts = {
         "limit_s": 21.0,
         "port": 5001,
+        "ports": (5001,),
         "duration_s": 6.0,
         "size_bytes": None,
         "dscp": 46,

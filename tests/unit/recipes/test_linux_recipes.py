@@ -222,6 +222,14 @@ def test_a_logger_renders_as_the_golden_one(name: str) -> None:
     _parses(text)
 
 
+@pytest.mark.parametrize(("count", "filtered"), [(40, 40), (41, 0)])
+def test_the_tracepoint_records_all_flows_however_many_there_are(count: int, filtered: int) -> None:
+    values = {"name": "x", "output": "x.csv", "limit_s": 9.0, "addresses": ()}
+    ports = tuple(range(5000, 5000 + count))
+    text = CATALOGUE.recipe("logger", "tcp-probe", "linux").render("start", {**values, "ports": ports})
+    assert len(set(re.findall(r"\b50\d\d\b", text.splitlines()[-1]))) == filtered
+
+
 def _check(name: str, text: str) -> None:
     path = GOLDEN / f"{name}.sh"
     if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
