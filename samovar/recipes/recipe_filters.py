@@ -85,8 +85,11 @@ def _percent_shown(share: float) -> str:
 
 
 def tc_rate(rate_bps: int) -> str:
-    """Return a rate as tc(8) prints it: 40Mbit, 1500Kbit, 999bit (iproute2's tc_print_rate)."""
-    value, units = rate_bps, ("bit", "Kbit", "Mbit", "Gbit", "Tbit")
+    """Return a rate as tc(8) prints it: 40Mbit, 1500Kbit, 992bit (iproute2's tc_print_rate).
+
+    The kernel counts rates in whole bytes per second.
+    """
+    value, units = rate_bps // 8 * 8, ("bit", "Kbit", "Mbit", "Gbit", "Tbit")
     for unit in units[:-1]:
         if value < 1000 or (value % 1000 and value < 1000 * 1000):
             return f"{value}{unit}"

@@ -194,7 +194,7 @@ def test_a_window_is_rounded_down_to_its_scale(size: int, clamp: int) -> None:
 
 @pytest.mark.parametrize(
     ("rate", "text"),
-    [(40_000_000, "40Mbit"), (1_500_000, "1500Kbit"), (999, "999bit"), (2_000_000_000, "2Gbit")],
+    [(40_000_000, "40Mbit"), (1_500_000, "1500Kbit"), (843_300, "843296bit"), (2_000_000_000, "2Gbit")],
 )
 def test_a_rate_is_written_as_tc_prints_it(rate: int, text: str) -> None:
     assert tc_rate(rate) == text
