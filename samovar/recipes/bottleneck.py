@@ -51,9 +51,7 @@ def bottleneck_values(
     """
     frame_bytes = (mtu_bytes or ETHERNET_MTU_BYTES) + ETHERNET_HEADER_BYTES
     return {
-        "from_interface": path.up.interface,
-        "to_interface": path.down.interface,
-        "directions": tuple(_direction(name, path, frame_bytes, host, catalogue) for name in ("down", "up")),
+        "directions": tuple(_direction(name, path, frame_bytes, host, catalogue) for name in ("down", "up"))
     }
 
 

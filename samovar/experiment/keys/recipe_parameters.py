@@ -32,7 +32,7 @@ _INTERNAL_OF: Mapping[str, frozenset[str]] = {
     "aqm": frozenset({"buffer_packets", "buffer_bytes", "rate_bps", "frame_bytes"}),
     "setting": frozenset(
         {"interfaces", "peers", "mtu_bytes", "txd", "algorithm", "parameters"}
-        | {"from_interface", "to_interface", "directions"}  # of recipe bottleneck, for the path
+        | {"directions"}  # of recipe bottleneck, for the path
         | {"link", "keys"}  # of the recipe for adapters of a link
         | {"buffer_bytes"}  # of the recipe for receive windows, from calibration
         | {"buffer_kib"}  # of the recipe for captures
