@@ -2,12 +2,10 @@
 
 from samovar.hosts.fact_parsers import Interface as Interface
 from samovar.hosts.fact_parsers import Sudo as Sudo
-from samovar.hosts.facts import LINUX_CC_NAMES as LINUX_CC_NAMES
 from samovar.hosts.facts import QDISC_ARGUMENTS as QDISC_ARGUMENTS
 from samovar.hosts.facts import HostFacts as HostFacts
 from samovar.hosts.facts import clock_offset as clock_offset
 from samovar.hosts.facts import gather_facts as gather_facts
-from samovar.hosts.facts import linux_cc as linux_cc
 from samovar.hosts.facts import read_boot_id as read_boot_id
 from samovar.hosts.facts import read_free_disk_bytes as read_free_disk_bytes
 from samovar.hosts.host_lease import Claim as Claim

@@ -16,8 +16,6 @@ from samovar.hosts.session import Session
 from samovar.recipes import Catalogue, Recipe, SudoCommand, quote
 
 DEADLINE_S = 60.0
-LINUX_CC_NAMES = {"newreno": "reno"}
-"""Maps names of congestion controls on other operating systems to their Linux names."""
 CLOCK_READINGS = 3
 # fmt: off
 DEFAULT_PROGRAMS = (
@@ -207,8 +205,3 @@ def parse_facts(facts: Sequence[Fact], text: str) -> dict[str, Any]:
     """Return the value of each fact by name, from the output of the script that script_of() returns."""
     outputs = dict(part.split("\n", 1) for part in text.split(_HEAD)[1:] if "\n" in part)
     return {fact.name: fact.parse(outputs.get(fact.name, "")) for fact in facts}
-
-
-def linux_cc(name: str) -> str:
-    """Return the Linux name of a congestion control, such as reno for newreno."""
-    return LINUX_CC_NAMES.get(name, name)

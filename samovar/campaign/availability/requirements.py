@@ -12,7 +12,7 @@ from samovar.campaign.availability.findings import Finding
 from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, refusal, root_needs
 from samovar.campaign.policy import Policy
 from samovar.experiment import keys
-from samovar.hosts import LINUX_CC_NAMES, HostFacts, linux_cc
+from samovar.hosts import HostFacts
 from samovar.plan import Group, HostPlan, Plan, Trial, View
 from samovar.recipes import Catalogue, Header, Recipe, TrialScripts, calibration_needs
 
@@ -205,7 +205,7 @@ def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozense
     """Return the congestion controls (Linux names) and the kernel features that a plan needs on any host."""
     needs = host_needs(plan, catalogue).values()
     return (
-        frozenset(linux_cc(name) for need in needs for name in need.names("congestion control")),
+        frozenset(keys.canonical_cc(name) for need in needs for name in need.names("congestion control")),
         frozenset(name for need in needs for name in need.names(FEATURE)),
     )
 
@@ -281,15 +281,15 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
     """
     if what.startswith(PARAMETER):
         cc = what.removeprefix(PARAMETER)
-        return facts.cc_parameters.get(cc, facts.cc_parameters.get(linux_cc(cc)))
+        return facts.cc_parameters.get(cc, facts.cc_parameters.get(keys.canonical_cc(cc)))
     if what in (ROOT_COMMAND, ROOT_LOGIN):
         if facts.sudo is None:
             return None  # root may do everything
         return facts.sudo.allowed if what == ROOT_COMMAND else ()
-    as_written = {written for written, linux in LINUX_CC_NAMES.items() if linux in facts.cc_offered}
+    ccs = {*facts.cc_offered, "newreno"} if "reno" in facts.cc_offered else facts.cc_offered
     offered: Mapping[str, Collection[str]] = {
         "program": facts.tools,
-        "congestion control": as_written.union(facts.cc_offered),
+        "congestion control": ccs,
         FEATURE: facts.qdiscs,
         "tracepoint": facts.tracepoints,
         INTERFACES["ring"]: facts.rings,

@@ -10,7 +10,7 @@ from pathlib import Path
 from samovar.campaign.verdict.check_result import Check, unreadable
 from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.traces import UNREADABLE, open_lines
-from samovar.hosts import linux_cc
+from samovar.experiment import keys
 from samovar.plan import FlowPlan
 from samovar.recipes import FlowEnds
 from samovar.units import ETHERNET_MTU_BYTES
@@ -66,7 +66,8 @@ def check_generator_cc(evidence: Evidence) -> Iterator[Check]:
         reported = counts.congestion_control(evidence.client_output(ends)) if counts is not None else None
         if asked is not None and reported is not None:
             name = f"congestion control of flow {flow.label}, as reported by its generator"
-            yield Check(name, flow.from_host, asked, reported, linux_cc(reported) == linux_cc(asked))
+            passed = keys.canonical_cc(reported) == keys.canonical_cc(asked)
+            yield Check(name, flow.from_host, asked, reported, passed)
 
 
 @dataclass
@@ -122,7 +123,7 @@ def _flow_checks(evidence: Evidence, ends: FlowEnds, samples: SocketSamples) -> 
     used = [one for one in samples.cc if asked == own or acked.get(one, CONTROL_BYTES) >= CONTROL_BYTES]
     seen = {cc for one in used for cc in samples.cc[one]}
     if asked is not None and seen:
-        requested, observed = linux_cc(asked), ", ".join(sorted(seen))
+        requested, observed = keys.canonical_cc(asked), ", ".join(sorted(seen))
         yield Check(f"congestion control of flow {label}", host, requested, observed, seen == {requested})
     if samples.window_bytes:
         moved_bytes = max(acked.values(), default=None)
