@@ -14,7 +14,7 @@ from samovar.plan import PathPlan, Resolved
 
 PORT = 5300
 SAMPLER, RECEIVER = "calibrate-queue", "calibrate"
-NO_ENDPOINTS = "no flow of the trial passes the bottleneck, or the setting `shaper` limits its sender"
+NO_ENDPOINTS = "no IPv4 flow of the trial passes the bottleneck, or the setting `shaper` limits its sender"
 RECEIVER_FILES = f"{RECEIVER}.* {RECEIVER}-burst.* {RECEIVER}-paced.*"
 
 
@@ -54,14 +54,14 @@ class PathResult:
 def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None:
     """Return a sender and a receiver that are on different sides of the bottleneck, or None.
 
-    Sender and receiver belong to one of the trial's flows. The sender must not have the setting `shaper`,
-    which may be slower than the bottleneck. `behind` has the addresses on the receiving side of the
-    bottleneck.
+    Sender and receiver belong to one of the trial's flows. Flows of IPv6 are left out, because calibrations
+    send packets of IPv4. The sender must not have the setting `shaper`, which may be slower than the
+    bottleneck. `behind` has the addresses on the receiving side of the bottleneck.
     """
     for flow in resolved.flows:
         ends = [(flow.from_host, flow.from_address), (flow.to_host, flow.to_address)]
         for (sender, source), (receiver, address) in (ends, ends[::-1]):
-            crosses = address in behind and source not in behind
+            crosses = address in behind and source not in behind and ":" not in address
             if crosses and "shaper" not in resolved.hosts[sender].settings:
                 return Endpoints(sender, receiver, address)
     return None
@@ -159,8 +159,6 @@ class PathCalibration:
         ends = self._endpoints(resolved, name)
         if ends is None:
             return PathResult((), (f"{name}: {NO_ENDPOINTS}",))
-        if ":" in ends.address:
-            return PathResult((), (f"{name}: paths are measured with IPv4 only",))
         systems = resolved.hosts[ends.sender].system, resolved.hosts[ends.receiver].system
         for host, system in zip((ends.sender, ends.receiver), systems, strict=True):
             if "calibrate" not in catalogue.names("step", system):

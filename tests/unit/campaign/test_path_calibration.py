@@ -12,6 +12,7 @@ import pytest
 
 from samovar.campaign.availability.requirements import host_needs
 from samovar.campaign.calibration import Calibration
+from samovar.campaign.calibration.path_calibration import NO_ENDPOINTS
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.policy import Policy
 from samovar.campaign.verdict import DirectionMeasurement, check_direction, parse_measurement
@@ -315,4 +316,4 @@ def test_a_path_of_ipv6_flows_is_not_measured(tmp_path: Path) -> None:
     )
     one = replace(TRIAL, source=RESOLVED.model_copy(update={"flows": (flow,)}))
     result = Calibration(context).paths.measure(TrialScripts(one, CATALOGUE, "c"))
-    assert (result.checks, result.left_out) == ((), ("down: paths are measured with IPv4 only",))
+    assert (result.checks, result.left_out) == ((), (f"down: {NO_ENDPOINTS}",))
