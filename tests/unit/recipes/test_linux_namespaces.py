@@ -45,9 +45,11 @@ def each_line() -> str:
     return found[0]
 
 
-def bottleneck(block: str, was: dict[str, str]) -> str:
-    down = DirectionPlan(interface="eth2", rate_bps=5_000_000, aqm="pfifo", buffer_packets=100)
-    path = PathPlan(router="rtr", rtt_s=0.0, down=down, up=DirectionPlan(interface="eth1"))
+def bottleneck(block: str, was: dict[str, str], delay_s: float = 0.0) -> str:
+    down = DirectionPlan(
+        interface="eth2", rate_bps=5_000_000, aqm="pfifo", buffer_packets=100, delay_s=delay_s
+    )
+    path = PathPlan(router="rtr", rtt_s=delay_s, down=down, up=DirectionPlan(interface="eth1"))
     router = HostPlan(
         os="linux", role="router", cc=None, rwnd_bytes=None, mtu_bytes=None, txd=None,
         interfaces=("eth1", "eth2"),
@@ -100,10 +102,24 @@ def test_a_queue_discipline_of_the_testbed_s_owner_is_neither_replaced_nor_remov
         line.split("=", 1) for line in run(owned + each_line() + bottleneck("read", {})).splitlines()
     )
     assert found["qdisc.eth2.5:"].split() == ["bfifo", "limit", "30000b"]
-    shown = run(f"{owned}({bottleneck('set', found)})\n{bottleneck('restore', found)}tc qdisc show dev eth2\n")
+    shown = run(
+        f"{owned}({bottleneck('set', found)})\n{bottleneck('restore', found)}tc qdisc show dev eth2\n"
+    )
     assert "eth2 has the queue discipline 5: bfifo limit 30000b" in shown
     assert "qdisc bfifo 5: root" in shown
     assert run(bottleneck("set", {"qdisc.eth2.0:": "fq_codel limit 10240p"})) == ""
+
+
+def test_filters_of_the_testbed_s_owner_for_arriving_packets_are_not_removed() -> None:
+    owned = "tc qdisc add dev eth1 handle ffff: ingress\n"
+    found = dict(
+        line.split("=", 1) for line in run(owned + each_line() + bottleneck("read", {})).splitlines()
+    )
+    blocks = (bottleneck(block, found, 0.01) for block in ("set", "restore"))
+    shown = run(f"{owned}({next(blocks)})\n{next(blocks)}tc qdisc show dev eth1\n")
+    assert "eth1 has a queue discipline for arriving packets, ingress" in shown
+    assert "qdisc ingress ffff:" in shown
+    assert "ingress" in bottleneck("restore", {}, 0.01)
 
 
 def test_ipv6_addresses_and_routes_survive_an_mtu_below_their_minimum() -> None:
