@@ -1,14 +1,21 @@
-launch src-nic 21 src-nic.csv sh -c 'interval=$1 name=$2 interface=$3
+launch src-nic 21 src-nic.csv sh -c '# sampled COMMAND...: call the function `sample` of the caller after every `interval` seconds, until SIGTERM; COMMAND reads
+# what it prints.
+sampled() {
+  trap '"'"': >"$name.stop"'"'"' TERM
+  {
+    trap : TERM
+    sample
+    : >"$name.ready"
+    until [ -e "$name.stop" ]; do sleep "$interval"; sample; done
+  } | ( trap "" TERM; exec "$@" ) &
+  wait "$!"; wait "$!"
+  exit 0
+}
+interval=$1 name=$2 interface=$3
 card=dev.${interface%%[0-9]*}.${interface##*[!0-9]}.mac_stats
 ifconfig "$interface" >/dev/null || exit 1
 sample() { echo >"$name.clock"; stat -f "t %Fm" "$name.clock"; sysctl "$card" 2>/dev/null; netstat -n -b -d -I "$interface"; }
-trap '"'"': >"$name.stop"'"'"' TERM
-{
-  trap : TERM
-  sample
-  : >"$name.ready"
-  until [ -e "$name.stop" ]; do sleep "$interval"; sample; done
-} | ( trap "" TERM; exec awk -v interface="$interface" '"'"'
+sampled awk -v interface="$interface" '"'"'
   function column(heading) { return heading in at ? $(NF - width + at[heading]) : "" }
   $1 == "t" { split($2, time, "."); now = time[1] substr(time[2] "000000000", 1, 9); count = 0; next }
   $1 ~ /\.mac_stats\.x(on|off)_/ { key = $1; sub(/.*\./, "", key); sub(/:$/, "", key); names[++count] = key; values[count] = $2; next }
@@ -23,7 +30,5 @@ trap '"'"': >"$name.stop"'"'"' TERM
       column("Obytes"), column("Opkts"), column("Oerrs"), column("Drop")
     for (k = 1; k <= count; k++) printf ",%s", values[k]
     print ""
-  }'"'"' ) &
-wait "$!"; wait "$!"
-exit 0
+  }'"'"'
 ' nic 0.1 src-nic em1

@@ -1,0 +1,13 @@
+# sampled COMMAND...: call the function `sample` of the caller after every `interval` seconds, until SIGTERM; COMMAND reads
+# what it prints.
+sampled() {
+  trap ': >"$name.stop"' TERM
+  {
+    trap : TERM
+    sample
+    : >"$name.ready"
+    until [ -e "$name.stop" ]; do sleep "$interval"; sample; done
+  } | ( trap "" TERM; exec "$@" ) &
+  wait "$!"; wait "$!"
+  exit 0
+}
