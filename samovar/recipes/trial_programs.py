@@ -79,7 +79,7 @@ class Pace(NamedTuple):
     in_bits: bool
 
 
-_PACE = re.compile(r"(from|to) ([0-9.e+-]+)(bit|/s)")
+_PACE = re.compile(r"(from|to) (\d*\.?\d+(?:e[+-]?\d+)?)(bit|/s)")
 
 
 def parse_paces(text: str) -> tuple[Pace, ...]:
@@ -87,14 +87,10 @@ def parse_paces(text: str) -> tuple[Pace, ...]:
     paces = []
     for line in filter(None, map(str.strip, text.splitlines())):
         match = _PACE.fullmatch(line)
-        try:
-            end, number, unit = match.groups() if match else ("", "0", "")
-            paces.append(Pace(end, float(number), unit == "bit"))
-        except ValueError:
-            match = None
-        if match is None or not 0 < paces[-1].per_s < math.inf:
+        if match is None or not 0 < float(match[2]) < math.inf:
             expected = "lines such as `from 2000000bit` or `to 50/s`"
             raise RecipeError(f"block pace has the line `{line}`; expected {expected}")
+        paces.append(Pace(match[1], float(match[2]), match[3] == "bit"))
     return tuple(paces)
 
 
