@@ -61,6 +61,13 @@ def holder_is_gone(lease: Lease) -> bool:
     return holder["space"] == here["space"] and holder["started"] != _start_time(holder["pid"])
 
 
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a user that has no name
+        return str(os.getuid())
+
+
 def _start_time(pid: str) -> str:
     """Return when a process started, in ticks since boot; empty if it does not run."""
     stat = _first_line(f"/proc/{pid}/stat") if pid.isdecimal() else ""
@@ -92,7 +99,7 @@ class LeaseRequest:
     def claim(self, host: str) -> Claim:
         """Return the claim, written to a host's lease, that tells other controllers who uses the host."""
         who = {
-            "owner": f"{getpass.getuser()}@{socket.gethostname()}",
+            "owner": f"{_user_name()}@{socket.gethostname()}",
             "command": self.command,
             "campaign": f"{self.folder.parent.name}/{self.folder.name}",
             "testbed": self.testbed,
