@@ -25,6 +25,9 @@ OPENED_BY = 4
 segments for each segment that arrives in order (tcp_grow_window). FreeBSD adds 16 KiB in each round trip in
 which the sender fills the window."""
 
+SAMPLED_S = 1.0
+"""A flow with at least this duration has samples, even if a busy host takes them late."""
+
 FlowKey = tuple[str, str, str]
 """The key of a flow: the sender's address, the receiver's address, and the flow's port."""
 
@@ -112,9 +115,9 @@ def tcp_flows(evidence: Evidence) -> list[FlowEnds]:
 
 def _flow_checks(evidence: Evidence, ends: FlowEnds, samples: SocketSamples) -> Iterator[Check]:
     flow, host, label = ends.flow, ends.flow.from_host, ends.flow.label
-    # A flow with a size may end between two samples, and a generator without known ports may use other ports.
-    needs_samples = flow.size_bytes is None and bool(ends.recipe.header.ports)
-    if samples.count or needs_samples:
+    is_short = flow.size_bytes is not None or (flow.duration_s is not None and flow.duration_s < SAMPLED_S)
+    # A short flow may end between two samples, and a generator without known ports may use other ports.
+    if samples.count or (ends.recipe.header.ports and not is_short):
         yield Check(f"samples of flow {label}", host, "one or more", str(samples.count), samples.count > 0)
     own = evidence.resolved.hosts[host].cc
     asked = flow.cc or own

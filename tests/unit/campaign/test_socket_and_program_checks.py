@@ -201,7 +201,12 @@ def test_a_flow_without_samples_makes_the_trial_invalid(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"generator": "nuttcp", "duration_s": None, "size_bytes": 30_000}, {"generator": "command"}]
+    "values",
+    [
+        {"generator": "nuttcp", "duration_s": None, "size_bytes": 30_000},
+        {"generator": "nuttcp", "duration_s": 0.02},
+        {"generator": "command"},
+    ],
 )
 def test_a_flow_that_may_be_short_or_use_other_ports_needs_no_samples(
     tmp_path: Path, values: dict[str, Any]
