@@ -74,19 +74,19 @@ def newest_campaign(plan: Plan, results: Path) -> Path | None:
     own = plan.head()
     folders = (results / plan.experiment).glob(f"{plan.profile or 'full'}-*/")
     for folder in sorted(folders, key=lambda one: one.name[-len("YYYYMMDD-HHMMSS") :], reverse=True):
-        head = read_head(folder / PLAN)
+        head = read_json(folder / PLAN)
         if all((head.get(key) or None) == (own.get(key) or None) for key in IDENTITY):
             return folder
     return None
 
 
-def read_head(file: Path) -> Mapping[str, object]:
-    """Return the content of a plan.json of any schema version; empty if the file is not a JSON object."""
+def read_json(file: Path) -> Mapping[str, object]:
+    """Return the JSON object in a file, such as a plan.json of any schema version; empty if it has none."""
     try:
-        head = json.loads(file.read_bytes())
+        value = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return head if isinstance(head, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def begin_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit: Emit) -> Path:
@@ -153,12 +153,12 @@ def testbeds_of(names: str) -> tuple[str, ...]:
 
 def testbeds_in(folder: Path) -> tuple[str, ...]:
     """Return the names of a campaign's testbeds. Plans of earlier schema versions are accepted too."""
-    return testbeds_of(str(read_head(folder / PLAN).get("testbed", "")))
+    return testbeds_of(str(read_json(folder / PLAN).get("testbed", "")))
 
 
 def shard_of(folder: Path) -> str:
     """Return the shard of the plan, such as `2/4`, that a campaign runs; empty for the whole plan."""
-    return str(read_head(folder / PLAN).get("shard") or "")
+    return str(read_json(folder / PLAN).get("shard") or "")
 
 
 def run_command(plan: Plan) -> str:

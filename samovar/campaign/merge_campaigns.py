@@ -21,7 +21,7 @@ from samovar.campaign.folder import (
     new_folder,
     newest_campaign,
     point_latest,
-    read_head,
+    read_json,
     read_plan,
     shard_of,
 )
@@ -88,7 +88,7 @@ class _ShardCampaign:
     @property
     def versions(self) -> Mapping[str, str]:
         """The versions that must be equal in all shards: of samovar, the recipes and the lab's kernel."""
-        recorded: Mapping[str, Any] = read_head(self.folder / PROVENANCE)
+        recorded: Mapping[str, Any] = read_json(self.folder / PROVENANCE)
         samovar = sorted({about.get("samovar", "unknown") for about in self.state.nodes.values()})
         recipes = "".join(sorted(f"{name} {sha256}\n" for name, sha256 in recorded.get(RECIPES, {}).items()))
         found = {

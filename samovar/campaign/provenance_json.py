@@ -12,7 +12,7 @@ from typing import Any
 
 from samovar import __version__
 from samovar.campaign.availability import used_recipes
-from samovar.campaign.folder import ResumePoint, read_head
+from samovar.campaign.folder import ResumePoint, read_json
 from samovar.plan import Plan
 from samovar.recipes import Catalogue, digest_recipe_files
 
@@ -127,7 +127,7 @@ def changed_recipes(plan: Plan, resume: ResumePoint, catalogue: Catalogue) -> Se
     """Return the recipe files of a plan that have changed since the campaign's results were measured."""
     if resume.folder is None or not resume.comparison.stands:
         return ()
-    recorded = read_head(resume.folder / PROVENANCE).get(RECIPES)
+    recorded = read_json(resume.folder / PROVENANCE).get(RECIPES)
     if not isinstance(recorded, Mapping):
         return ()  # written by a release that did not record recipes
     digests = recipe_digests(plan, catalogue)

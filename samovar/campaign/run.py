@@ -13,7 +13,7 @@ from samovar.atomic_files import write_json
 from samovar.campaign.availability import DiskReserve, LeaseRequest, Leases, needed_hosts_by_trial
 from samovar.campaign.collection import digests
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.folder import point_latest, read_head, replace_plan, testbeds_of
+from samovar.campaign.folder import point_latest, read_json, replace_plan, testbeds_of
 from samovar.campaign.interrupts import run_in_threads
 from samovar.campaign.journal import JOURNAL, CampaignState, Journal, Note, fold, is_open
 from samovar.campaign.provenance_json import PROVENANCE, changed_kernels, keep_absent_hosts, this_node
@@ -156,7 +156,7 @@ class CampaignRun:
         self, runners: Sequence[TestbedRunner], provenance: Mapping[str, object], state: CampaignState
     ) -> None:
         """Write provenance.json. If any trial is complete already, report hosts whose kernel has changed."""
-        before, done = read_head(self.folder / PROVENANCE), state.number_done(self.plan.ids)
+        before, done = read_json(self.folder / PROVENANCE), state.number_done(self.plan.ids)
         contexts = {runner.setup.testbed: runner.context for runner in runners}
         for (testbed, host), old, new in changed_kernels(before, provenance) if done else ():
             values = {"host": host, "kernel_before": old, "kernel_now": new, "completed": done}
