@@ -46,6 +46,8 @@ QDISC_ARGUMENTS = {
     "tbf": "rate 1mbit burst 10kb limit 10kb",
 }
 """Arguments without which tc refuses to create a queue discipline."""
+SHOWN_CHARACTERS = 300
+"""An error message quotes at most this many characters of an unexpected output."""
 _HEAD = "=fact= "
 
 
@@ -117,7 +119,7 @@ def gather_facts(
     clock = catalogue.recipe("step", "clock", system).render("script", {}) + "now_ns\n"
     runs = (session.run(clock, step="clock", deadline_s=DEADLINE_S) for _ in range(CLOCK_READINGS))
     offset_s, error_s = min(map(clock_offset, runs), key=lambda reading: reading[1])
-    values = parse_facts(facts, done.text)
+    values = parse_facts(session.host, facts, done.text)
     return HostFacts(session.host, **values, clock_offset_s=offset_s, clock_error_s=error_s)
 
 
@@ -155,7 +157,7 @@ def _read_fact(
 ) -> Any:
     fact = _fact(catalogue.recipe("fact", name, system), {})
     done = session.run(script_of([fact]), step=step, deadline_s=deadline_s)
-    return parse_facts([fact], done.text)[name]
+    return parse_facts(session.host, [fact], done.text)[name]
 
 
 def facts_of(
@@ -201,7 +203,20 @@ def script_of(facts: Sequence[Fact]) -> str:
     return _PRELUDE + "".join(parts) + "exit 0\n"
 
 
-def parse_facts(facts: Sequence[Fact], text: str) -> dict[str, Any]:
-    """Return the value of each fact by name, from the output of the script that script_of() returns."""
+def parse_facts(host: str, facts: Sequence[Fact], text: str) -> dict[str, Any]:
+    """Return the value of each fact by name, from the output of the script that script_of() returns.
+
+    Raises TestbedError if an output does not have the expected format.
+    """
     outputs = dict(part.split("\n", 1) for part in text.split(_HEAD)[1:] if "\n" in part)
-    return {fact.name: fact.parse(outputs.get(fact.name, "")) for fact in facts}
+    values = {}
+    for fact in facts:
+        output = outputs.get(fact.name, "")
+        try:
+            values[fact.name] = fact.parse(output)
+        except (ValueError, LookupError, TypeError) as error:
+            where = f"{host}: fact {fact.name}"
+            raise TestbedError(
+                f"{where}: unexpected output ({error!r}): {output[:SHOWN_CHARACTERS]!r}"
+            ) from error
+    return values

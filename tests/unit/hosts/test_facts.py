@@ -232,7 +232,14 @@ def test_small_facts_are_parsed() -> None:
 
 def test_missing_output_gives_empty_facts() -> None:
     facts = facts_of(CATALOGUE, "linux", DEFAULT_PROGRAMS, DEFAULT_QDISCS)
-    assert HostFacts("src", **parse_facts(facts, "")) == HostFacts("src")
+    assert HostFacts("src", **parse_facts("src", facts, "")) == HostFacts("src")
+
+
+@pytest.mark.parametrize("output", ['[{"ifname":"eth1"', '[{"ifname":"eth1","mtu":1500,"addr_info":[{}]}]'])
+def test_an_output_that_cannot_be_parsed_is_an_error_of_its_host(output: str) -> None:
+    facts = facts_of(CATALOGUE, "linux", DEFAULT_PROGRAMS, DEFAULT_QDISCS)
+    with pytest.raises(TestbedError, match=r"^src: fact interfaces: unexpected output .*eth1"):
+        parse_facts("src", facts, f"=fact= interfaces\n{output}\n")
 
 
 def clock(text: str, seconds: float) -> ScriptResult:
@@ -253,7 +260,7 @@ def test_a_clock_without_a_number_is_an_error() -> None:
 def test_the_script_gathers_all_facts_even_if_one_command_fails() -> None:
     facts = facts_of(CATALOGUE, "linux", ("gzip", "no-such-program", "tc"), ("no-such-qdisc",))
     done = subprocess.run(["/bin/sh", "-c", script_of(facts)], capture_output=True, text=True, check=True)
-    found = HostFacts("here", **parse_facts(facts, done.stdout))
+    found = HostFacts("here", **parse_facts("here", facts, done.stdout))
     assert done.stderr == ""
     assert found.kernel.startswith("Linux ")
     assert found.cpu_count > 0

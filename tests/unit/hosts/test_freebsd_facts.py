@@ -161,7 +161,7 @@ def test_a_module_of_another_recipe_is_searched_for_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_fact_of_freebsd_is_a_field_and_empty_without_output(release: str) -> None:
     facts = facts_of(CATALOGUE, f"freebsd-{release}", DEFAULT_PROGRAMS, ())
-    assert HostFacts("src", **parse_facts(facts, "")) == HostFacts("src")
+    assert HostFacts("src", **parse_facts("src", facts, "")) == HostFacts("src")
     assert {fact.name for fact in facts} >= {
         "kernel",
         "boot_id",
