@@ -13,6 +13,7 @@ from typing import Any
 import fabric
 import paramiko
 from paramiko.hostkeys import HostKeyEntry
+from paramiko.ssh_exception import NoValidConnectionsError
 
 from samovar.errors import SamovarError, TestbedError
 from samovar.hosts.target import ConnectionLostError, Dialer, SshTarget, UnreachableError
@@ -257,7 +258,10 @@ def _explain(target: SshTarget, error: Exception, answered: bool = False) -> Tes
         )
     if isinstance(error, FileNotFoundError) and target.key and not target.key.exists():
         return TestbedError(f"{where}: no key file {target.key}")
-    reason = f" ({text})" if (text := str(error).strip()) else ""
+    if isinstance(error, NoValidConnectionsError):  # its own text does not have the cause
+        error = next(iter(error.errors.values()))
+    text = (error.strerror if isinstance(error, OSError) else "") or str(error).strip()
+    reason = f" ({text})" if text else ""
     if answered and not isinstance(error, (ConnectionError, EOFError)):  # paramiko reads keys only now
         return TestbedError(
             f"{where}: no usable key{reason}; keys tried: {keys}; load a key into ssh-agent, or give a file "

@@ -637,7 +637,7 @@ def test_a_host_that_does_not_answer_is_named_with_a_hint(sshd: Sshd) -> None:
     port = free_port()
     nobody = replace(sshd.target("src"), port=port, hint=hint)
     said = refusal(Session(nobody))
-    assert said.startswith(f"src: no answer at 127.0.0.1:{port} within 5 s")
+    assert said.startswith(f"src: no answer at 127.0.0.1:{port} within 5 s (Connection refused)")
     assert said.endswith(f"; {hint}")
 
 
