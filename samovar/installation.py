@@ -28,6 +28,8 @@ SHIPPED = CHECKOUT or PACKAGE / "shipped"
 TEMPLATES = SHIPPED / "templates"
 COMPLETED = ("experiments/fragments", "experiments/studies", "experiments", "hosts")
 """Project folders with a shipped counterpart, which provides the files that the project does not have."""
+IN_CHECKOUT, IN_PROJECT = "docs/reference/schema", ".schema"
+"""The folder of the editor schemas, in the checkout and in other projects."""
 BUILD_TIMEOUT_S = 1800
 SECTIONS_TO_RUN = "# The tests"
 """The line of packages.debian that precedes the packages that only tests need."""
@@ -41,6 +43,11 @@ def shipped_beside(folder: Path) -> list[Path]:
     path = folder.absolute()
     found = [SHIPPED / name for name in COMPLETED if path.as_posix().endswith(f"/{name}")][:1]
     return [one for one in found if one != path]
+
+
+def schema_folder(root: Path) -> str:
+    """Return the path of a project's editor schemas, relative to the project."""
+    return IN_CHECKOUT if root == SHIPPED else IN_PROJECT
 
 
 def cache_folder() -> Path:

@@ -12,9 +12,9 @@ import click
 from samovar.cli import completion
 from samovar.cli.options import Commands, flag, in_project, main, testbed_option
 from samovar.cli.program import event_display, show
-from samovar.cli.project_folder import schema_folder
 from samovar.cli.text import columns
 from samovar.errors import TestbedError
+from samovar.installation import schema_folder
 from samovar.units import counted
 
 if TYPE_CHECKING:  # takes long to import

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from samovar.errors import ProjectError
-from samovar.installation import SHIPPED, TEMPLATES, shipped_beside
-
-IN_CHECKOUT, IN_PROJECT = "docs/reference/schema", ".schema"
-"""The folder of the editor schemas, in the checkout and in other projects."""
+from samovar.installation import IN_CHECKOUT, IN_PROJECT, SHIPPED, TEMPLATES, shipped_beside
 
 
 def find_project(folder: Path) -> Path:
@@ -33,11 +30,6 @@ def names(root: Path, folder: str) -> Iterator[str]:
     """Yield the names, without .yaml, of the files in a folder of the project, including shipped files."""
     folders = (root / folder, *shipped_beside(root / folder))
     yield from sorted({path.stem for one in folders for path in one.glob("*.yaml")})
-
-
-def schema_folder(root: Path) -> str:
-    """Return the path of a project's editor schemas, relative to the project."""
-    return IN_CHECKOUT if root == SHIPPED else IN_PROJECT
 
 
 def make_project(folder: Path) -> list[Path]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from samovar.cli.project_folder import IN_CHECKOUT, schema_folder
 from samovar.errors import DefinitionError, unknown
 from samovar.experiment import value_types, yaml_tree
-from samovar.installation import TEMPLATES
+from samovar.installation import IN_CHECKOUT, TEMPLATES, schema_folder
 from samovar.units import UnitError
 
 RESERVED = ("latest",)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from samovar.events import JOURNAL_EVENTS, line_schema
-from samovar.experiment import keys, project_outputs
-from samovar.installation import SHIPPED, TEMPLATES
+from samovar.experiment import Outputs, keys, project_outputs
+from samovar.installation import SHIPPED, TEMPLATES, schema_folder
 from samovar.recipes import Catalogue
 from samovar.schema.editor_schemas import ExperimentSchema, model_document
 from samovar.schema.reference_pages import ROOTS, Page
@@ -17,15 +17,13 @@ from samovar.schema.schema_from_keys import DRAFT, Json
 from samovar.schema.schema_from_recipes import Recipes
 
 REFERENCE = Path("docs") / "reference"
-FOLDER, PROJECT_FOLDER = REFERENCE / "schema", Path(".schema")
-"""The folders of the editor schemas: in a checkout of samovar, and in a user's project."""
 WIDTH = 200
 
 
-def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
-    """Return the schema for each kind of file in a checkout."""
+def schemas(recipes: Recipes, outputs: Outputs) -> Mapping[str, Json]:
+    """Return the schema for each kind of file."""
     return {
-        "experiment": ExperimentSchema(recipes, project_outputs(root)).document(),
+        "experiment": ExperimentSchema(recipes, outputs).document(),
         "fragment": {"$schema": DRAFT, "$ref": "experiment.json#/$defs/Fragment"},
         "testbed": model_document(keys.Testbed),
         "study": model_document(keys.StudyReport),
@@ -50,9 +48,9 @@ def generated(root: Path) -> dict[Path, str]:
     """Return the text of each generated file of a checkout or project, by its path."""
     catalogue = Catalogue(*dict.fromkeys((root / "templates", TEMPLATES)))
     recipes, outputs = Recipes.of(catalogue), project_outputs(root)
-    folder = FOLDER if root == SHIPPED else PROJECT_FOLDER
+    folder = Path(schema_folder(root))
     texts = {
-        folder / f"{name}.json": compact(schema) + "\n" for name, schema in schemas(root, recipes).items()
+        folder / f"{name}.json": compact(schema) + "\n" for name, schema in schemas(recipes, outputs).items()
     }
     if root != SHIPPED:
         return texts

@@ -45,7 +45,7 @@ ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 RECIPES = Recipes.of(CATALOGUE)
 OUTPUTS = package_outputs()
-SCHEMAS = schemas(ROOT, RECIPES)
+SCHEMAS = schemas(RECIPES, OUTPUTS)
 KINDS = {
     "experiments": "experiment",
     "experiments/fragments": "fragment",
@@ -115,7 +115,7 @@ def test_generated_files_are_current() -> None:
 
 
 def test_generated_schemas_are_deterministic() -> None:
-    assert repr(schemas(ROOT, Recipes.of(CATALOGUE))) == repr(SCHEMAS)
+    assert repr(schemas(Recipes.of(CATALOGUE), OUTPUTS)) == repr(SCHEMAS)
 
 
 @pytest.mark.parametrize("kind", SCHEMAS)
