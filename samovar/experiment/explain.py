@@ -152,16 +152,27 @@ class PartExplainer:
 
     def _recorders(self, key: str) -> Iterator[LayerValue]:
         """Yield one value that names the recipes that record a logger's quantity: `RECIPE at HOST, HOST`."""
-        named = [one for one in self.model.loggers if key == f"loggers.{one.logger}.logger"]
-        hosts_by_recipe: dict[str, list[str]] = {}
-        for logger in named:
-            for host in keys.hosts_of(self.testbed, *logger.at):
+        name = key.removeprefix("loggers.").removesuffix(".logger")
+        if key == f"loggers.{name}.logger":
+            found = ((recipe, host) for recipe, host in self._recipes_of_logger(name) if recipe != name)
+            yield from _at_hosts(found, f"records {name}")
+
+    def _default_intervals(self, name: str) -> Iterator[LayerValue]:
+        """Yield one value with the default intervals of a logger's recipes: `10ms at HOST; 1s at HOST`."""
+        found = []
+        for recipe, host in self._recipes_of_logger(name):
+            parameters = self.catalogue.parameters("logger", recipe, self.testbed.hosts[host].system) or {}
+            if "interval_s" in parameters:
+                found.append((str(parameters["interval_s"].default), host))
+        yield from _at_hosts(found, f"records {name}")
+
+    def _recipes_of_logger(self, name: str) -> Iterator[tuple[str, str]]:
+        """Yield (recipe, host) for each host of a logger."""
+        for logger in self.model.loggers:
+            for host in keys.hosts_of(self.testbed, *logger.at) if logger.logger == name else ():
                 recipe = recorder_of(self.catalogue, logger, self.testbed.hosts[host].system)
-                if recipe is not None and recipe != logger.logger:
-                    hosts_by_recipe.setdefault(recipe, []).append(host)
-        if hosts_by_recipe:
-            texts = (f"{recipe} at {', '.join(hosts)}" for recipe, hosts in hosts_by_recipe.items())
-            yield LayerValue("; ".join(texts), "recipe", f"records {named[0].logger}")
+                if recipe is not None:
+                    yield recipe, host
 
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
         """Return a key's values in the weakest layers: the default and, in a path, the bottleneck device."""
@@ -175,6 +186,8 @@ class PartExplainer:
             if values:
                 return tuple(replace(one, text=factor + one.text) for one in values)
             own = key.rpartition(".")[2]
+        if owner.startswith("loggers.") and own == "interval":
+            return tuple(self._default_intervals(owner.removeprefix("loggers.")))
         model, parameters = self.owners.get(owner, (keys.Part, {})) if owner else (keys.Part, {})
         return _default(parameters.get(own)) or _default(keys.keys_of(model).get(own))
 
@@ -218,6 +231,16 @@ class PartExplainer:
 
 def _values(nodes: Iterable[Node]) -> tuple[LayerValue, ...]:
     return tuple(LayerValue.of(node, node.position.layer) for node in nodes)
+
+
+def _at_hosts(texts: Iterable[tuple[str, str]], place: str) -> Iterator[LayerValue]:
+    """Yield the value `TEXT at HOST, HOST; ...` of a recipe, made of (text, host), unless there are none."""
+    hosts: dict[str, list[str]] = {}
+    for text, host in texts:
+        hosts.setdefault(text, []).append(host)
+    if hosts:
+        text = "; ".join(f"{text} at {', '.join(names)}" for text, names in hosts.items())
+        yield LayerValue(text, "recipe", place)
 
 
 def _level_text(level: keys.Level, key: str) -> str:

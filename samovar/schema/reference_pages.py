@@ -353,7 +353,8 @@ def _parameter_lines(
     parameters of the recipe `name` to `explained`.
     """
     groups: dict[str, dict[str, dict[str, str]]] = {}
-    for key, found in recipes.parameters(kind, name).items():
+    interval = {"interval": recipes.interval(name)} if kind == "logger" and recipes.interval(name) else {}
+    for key, found in {**interval, **recipes.parameters(kind, name)}.items():
         infos = {_title(system): info for system, info in found.items() if "-" not in system}
         one_system = len(infos) == 1 and len(recipes.having(kind, name)) > 1
         description = next(iter(found.values())).description

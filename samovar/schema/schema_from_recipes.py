@@ -68,6 +68,11 @@ class Recipes:
                     found.setdefault(parameter, {})[system] = info
         return found
 
+    def interval(self, logger: str) -> dict[str, keys.ParameterInfo]:
+        """Return the parameter of a logger recipe that the key `interval` sets, by system."""
+        known = {one: self.catalogue.parameters("logger", logger, one) or {} for one in self.systems}
+        return {one: found["interval_s"] for one, found in known.items() if "interval_s" in found}
+
     def having(self, kind: str, name: str) -> list[str]:
         """Return the operating systems that have a recipe, without their releases."""
         quantity = self.quantities.get(name, {}) if kind == "logger" else {}

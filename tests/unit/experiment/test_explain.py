@@ -161,6 +161,17 @@ def test_a_recipe_that_does_not_run_has_no_default(folder: Folder) -> None:
     assert folder.lines("parts.one.offloads.tso")[0] == "one: offloads.tso at every host = off"
 
 
+def test_a_logger_without_interval_has_that_of_its_recipe(folder: Folder) -> None:
+    logger = (
+        "loggers=[{logger: tcp-state, at: [sender, receiver]}, {logger: queue, at: router, interval: 9ms}]"
+    )
+    assert folder.lines("parts.one.loggers.tcp-state.interval", logger) == [
+        "one: loggers.tcp-state.interval = 10ms at src, dst",
+        "» 10ms at src, dst recipe records tcp-state",
+    ]
+    assert folder.lines("parts.one.loggers.queue.interval", logger)[-1] == "5ms at rtr recipe records queue"
+
+
 def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
     study = folder.load()
     parts = [PartExplainer(study, CATALOGUE, name) for name in ("one", "two")]
