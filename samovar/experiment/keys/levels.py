@@ -68,8 +68,8 @@ SETTINGS: Mapping[str, Parser] = {
 }
 """Parsers of cc, rwnd, mtu and txd. Each of these settings is applied by the recipe of the same name."""
 APPLIED_BY_DEFAULT = ("air", "buffers", "offloads", "tcp")
-"""Setting recipes that run even if no parameter is set: `offloads` at every host, `buffers` and `tcp` at the
-ends of flows, `air` in a lab's WLAN. Any other recipe runs only at hosts where a parameter of it is set."""
+"""Setting recipes that run even if none of their parameters is set: `offloads` at every host, `buffers` and
+`tcp` at the ends of flows, `air` in a lab's WLAN. Other recipes with parameters run only where one is set."""
 
 
 @cache
