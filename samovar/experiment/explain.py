@@ -225,7 +225,7 @@ class PartExplainer:
             hosts_by_values.setdefault(tuple(dict.fromkeys(values)), []).append(host)
         levels = self._factor_values(key)[1]
         for values_of_hosts, hosts in hosts_by_values.items():
-            at = f" at {', '.join(hosts) if len(hosts_by_values) > 1 else 'every host'}"
+            at = f" at {', '.join(hosts)}" if len(hosts_by_values) > 1 else "" if levels else " at every host"
             yield Explanation(self._title(key), values_of_hosts, levels, hosts=tuple(hosts), at=at)
 
 
