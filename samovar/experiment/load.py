@@ -124,7 +124,7 @@ def load_testbed(path: Path) -> Testbed:
 
 def load_config(path: Path) -> Config:
     """Load the configuration of the controller, config.yaml; raises DefinitionError with every error."""
-    tree, problems = read_yaml(path)
+    tree, problems = read_yaml(path, may_be_empty=True)
     return _valid(validate(Config, tree), problems).with_tree(tree)
 
 

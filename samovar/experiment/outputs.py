@@ -156,7 +156,7 @@ def project_outputs(root: Path) -> Outputs:
     ours, path = package_outputs(), root / PROJECT_MANIFEST
     if not path.exists():
         return ours
-    tree, problems = read_yaml(path)
+    tree, problems = read_yaml(path, may_be_empty=True)
     try:
         own = Outputs.model_validate(plain(tree))
     except ValidationError as error:

@@ -154,19 +154,21 @@ def map_at(tree: Node | None, *keys: str) -> Map | None:
     return node if isinstance(node, Map) else None
 
 
-def read_yaml(path: Path) -> tuple[Map, list[Problem]]:
+def read_yaml(path: Path, may_be_empty: bool = False) -> tuple[Map, list[Problem]]:
     """Return the tree of a YAML file, whose top level must be a mapping, and the problems in the file.
 
     Problems such as a duplicate key do not make the rest unreadable. Raises DefinitionError if the file
-    cannot be read at all.
+    cannot be read at all, or is empty, unless it `may_be_empty`.
     """
-    return parse_yaml(read_text(path), str(path))
+    return parse_yaml(read_text(path), str(path), may_be_empty)
 
 
-def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
+def parse_yaml(content: str, file: str, may_be_empty: bool = False) -> tuple[Map, list[Problem]]:
     """Return the tree and the problems of a YAML file's content; messages name the file `file`."""
     parser = _Parser(file, content)
     tree, problems = parser.parse(), parser.problems
+    if tree is None and may_be_empty:
+        return Map(parser.position(0, 0)), problems
     if not isinstance(tree, Map):
         what = "empty" if tree in (None, "", "~", "null") else "a list" if isinstance(tree, Seq) else "a text"
         position = parser.position(0, 0) if tree is None else tree.position

@@ -212,6 +212,12 @@ def test_a_host_may_have_its_own_login(tmp_path: Path) -> None:
     assert (ssh.user, ssh.port) == ("root", 2222)
 
 
+@pytest.mark.parametrize("text", ["", "# retries: 3\n"])
+def test_a_configuration_without_keys_has_the_defaults(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    assert load_config(tmp_path / "config.yaml").model_dump() == Config().model_dump()
+
+
 def test_the_shipped_configuration_writes_out_the_defaults() -> None:
     assert load_config(ROOT / "config.yaml").model_dump() == Config().model_dump()
 
