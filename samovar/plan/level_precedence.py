@@ -336,11 +336,15 @@ class TreatmentValues:
                 if known is None and recipe is not None and text != OFF:
                     advice = f"; choose another {recipe[0]}, or exclude the combination"
                     raise UnitError(self.not_taken(*recipe[:2], key, recipe[2]) + advice)
-                amount = keys.parse_parameter(known, text, formulas=True) if known else text
-                texts[key] = formula_text(amount, self._scope) if isinstance(amount, Formula) else text
+                texts[key] = self._evaluated(known, text)
             except UnitError as error:
                 raise self._formula_error(f"{owner}.{key}", text, error) from error
         return {key: text for key, text in texts.items() if key in declared or text != OFF}
+
+    def _evaluated(self, info: keys.ParameterInfo | None, text: str) -> str:
+        """Return a parameter's text, or the value of a formula as text. Raises UnitError."""
+        amount = keys.parse_parameter(info, text, formulas=True) if info else text
+        return formula_text(amount, self._scope) if isinstance(amount, Formula) else text
 
     # Settings of hosts
 
@@ -376,14 +380,21 @@ class TreatmentValues:
         return min((value for value in values if value is not None), default=None)
 
     def setting_parameters(self, host: str) -> dict[str, dict[str, str]]:
-        """Return the parameters of a host's setting recipes as text; `cc` has those of congestion control."""
+        """Return the parameters of a host's setting recipes as text; `cc` has those of congestion control.
+
+        A formula is replaced by its value.
+        """
         levels = (key for key in self.context.setters if key.partition(".")[0] not in keys.NOT_OF_HOSTS)
         found: dict[str, dict[str, str]] = {}
         for key in sorted({*levels, *self.context.settings[host]} - {*keys.SETTINGS, "duration"}):
             recipe, _, parameter = key.rpartition(".")
             text = self._setting_amount(key, host)
             if text is not None:
-                found.setdefault(recipe, {})[parameter] = text
+                try:
+                    info = self._declared("setting", recipe, host).get(parameter)
+                    found.setdefault(recipe, {})[parameter] = self._evaluated(info, text)
+                except UnitError as error:
+                    raise self._formula_error(key, text, error) from error
         return found
 
 

@@ -376,6 +376,12 @@ def test_the_interval_of_a_logger_may_be_a_formula() -> None:
     assert first(text).loggers[0].interval_s == 0.005
 
 
+def test_a_parameter_of_a_host_setting_may_be_a_formula() -> None:
+    text = study("settings: {buffers.receive_max: 2 BDP}\nfactors: {shaper.rate: [path.rate / 2]}\n")
+    found = first(text).hosts["dst"].settings
+    assert found == {"buffers": {"receive_max": "20000B"}, "shaper": {"rate": "4000000bit"}}
+
+
 EMPTY = "factors: {path.rtt: [0ms, 10ms], path.buffer: [1 BDP, 10packets]}\n"
 
 
