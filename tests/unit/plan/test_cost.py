@@ -22,7 +22,7 @@ from samovar.plan.cost import (
     parallel_s,
     stored_bytes,
 )
-from samovar.plan.model import CapturePlan, Changes, FlowPlan, LoggerPlan
+from samovar.plan.model import CapturePlan, Changes, FlowPlan, LoggerPlan, WlanPlan
 from samovar.plan.order import together
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.plans import BULK, CATALOGUE, planned
@@ -115,6 +115,19 @@ def test_flows_that_share_a_path_store_no_more_than_the_path_carries() -> None:
         for flows in (one, four)
     ]
     assert kept[1] == pytest.approx(kept[0], rel=0.01)
+
+
+def test_flows_over_a_wlan_store_no_more_than_the_air_carries() -> None:
+    def captured(*stations: str) -> int:
+        air = WlanPlan(link="air", hosts=stations, standard="802.11b", rate_bps=2_000_000, seed=1)
+        router = RESOLVED.hosts["rtr"].model_copy(update={"wlans": (air,)})
+        return _captured(flow(), hosts={**RESOLVED.hosts, "rtr": router})["dst"]
+
+    full = _captured(flow())["dst"]  # 12 Mbit/s, in packets of 600 bytes
+    assert captured("rtr", "src") == pytest.approx(
+        full * 600 * 8 / (0.0024 + 0.000225) / 12_000_000, rel=0.01
+    )
+    assert captured("rtr", "another") == full
 
 
 def test_a_host_without_a_flow_captures_nothing_and_a_router_all() -> None:
