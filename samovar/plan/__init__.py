@@ -37,7 +37,6 @@ from samovar.plan.plan import Plan as Plan
 from samovar.plan.plan import make_plan as make_plan
 from samovar.plan.routes import shortest_path as shortest_path
 from samovar.plan.shards import Shard as Shard
-from samovar.plan.shards import most_shards as most_shards
 from samovar.plan.trials import TRAFFIC_AND_RECORDING as TRAFFIC_AND_RECORDING
 from samovar.plan.trials import Component as Component
 from samovar.plan.trials import Components as Components

@@ -45,13 +45,13 @@ class Shard:
         order, replicates are blocks. Replicates are dealt to the shards in turn. Raises PlanError if there
         are more shards than replicates.
         """
-        if self.of > (most := most_shards(plan)):
+        before = [0, *accumulate(part.replicates for part in plan.parts)]
+        if self.of > (most := before[-1]):
             at_most = f"at most {counted(most, 'shard')}"
             raise PlanError(
                 f"--shard {self}: {plan.experiment} can be divided into {at_most}, since a shard has whole "
                 f"replicates, in which every treatment of a part runs once; use {at_most}, or more replicates"
             )
-        before = [0, *accumulate(part.replicates for part in plan.parts)]
         place = {part.name: start for part, start in zip(plan.parts, before, strict=False)}
         of_treatment = [place[part.part] for part in plan.trials.parts for _ in range(len(part))]
         return tuple(
@@ -59,8 +59,3 @@ class Shard:
             for id_, slot in zip(plan.ids, plan.trials.slots, strict=True)
             if (of_treatment[slot.treatment] + slot.replicate - 1) % self.of == self.number - 1
         )
-
-
-def most_shards(plan: Plan) -> int:
-    """Return the largest number of shards of a plan: the sum of the replicates of its parts."""
-    return sum(part.replicates for part in plan.parts)

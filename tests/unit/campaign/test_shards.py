@@ -20,7 +20,7 @@ from samovar.campaign.run import OWN_FILES, note_pick, summarise
 from samovar.cli.show_status import CampaignStatus, status_json, status_lines
 from samovar.errors import CampaignError, DefinitionError, PlanError
 from samovar.events import silent
-from samovar.plan import Pick, Plan, Shard, most_shards
+from samovar.plan import Pick, Plan, Shard
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.plans import planned, study
 
@@ -115,7 +115,6 @@ def test_every_trial_is_in_one_shard_and_a_replicate_is_never_divided(of: int) -
 def test_parts_are_dealt_to_the_shards_in_turn() -> None:
     factors = "{factors: {cc: [cubic, newreno]}, captures: [{at: sender}]}"
     plan = planned(study(f"parts: {{a: {factors}, b: {factors}}}\n"))
-    assert most_shards(plan) == 2
     first, second = (shard.ids(plan) for shard in Shard.all_of(2))
     assert [plan.find(id_).part for id_ in first] == ["a", "a"]
     assert [plan.find(id_).part for id_ in second] == ["b", "b"]
