@@ -156,7 +156,8 @@ def _text(value: object) -> str:
 def on_testbed(reference: Plan, own: Plan) -> Plan:
     """Return `own`, the plan of another testbed, with the trial ids of the reference plan.
 
-    Raises PlanError if the experiment differs between the testbeds in more than names and addresses.
+    Raises PlanError if the experiment differs between the testbeds in more than names of hosts, names of
+    interfaces and addresses.
     """
     first, second = reference.trials, own.trials
     both = f"testbeds {reference.testbed} and {own.testbed}"
@@ -175,8 +176,8 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
             there = _neutral(other.resolved(treatment).as_json(), other_roles)
             for difference in differences(here, there):
                 levels = " ".join(part.labels(treatment).values()) or part.part
-                message = f"{difference} in {levels}; only names and addresses may differ"
-                raise PlanError(f"{refused}: {message}")
+                equal = "only addresses and the names of hosts and interfaces may differ"
+                raise PlanError(f"{refused}: {difference} in {levels}; {equal}")
     ids = {slot[:2]: id_ for slot, id_ in zip(first.slots, first.ids, strict=True)}
     trials = Trials(second.parts, [ids[slot[:2]] for slot in second.slots], second.slots)
     return own.model_copy(update={"trials": trials})
