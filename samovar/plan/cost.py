@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from samovar.experiment import RecipeCatalogue, keys
-from samovar.plan.flows import limits_of
+from samovar.experiment import RecipeCatalogue
+from samovar.plan.flows import air_bps, limits_of
 from samovar.plan.model import CapturePlan, FlowPlan, LoggerPlan, Resolved
 from samovar.plan.trials import TRAFFIC_AND_RECORDING
 from samovar.units import ETHERNET_MTU_BYTES
@@ -33,9 +33,6 @@ COMPRESSION = 3.5  # by gzip, for captures cut to headers and for CSV; 2.4 to 6 
 TRIAL_BYTES = 90_000  # a host's share of manifest, facts, commands and logs
 ACKS_PER_PACKET = 0.5
 DEFAULT_RATE_BPS = 100_000_000
-AIR_OVERHEAD_S = 0.000225
-"""The time that a packet takes on the air of a WLAN in addition to its bits: waiting, preamble and ACK of its
-frame, and half of the frame of a TCP ACK, in 802.11g."""
 ENDS = ("sender", "receiver")
 """Roles of hosts that see only their own flows. Routers and observers see all flows."""
 
@@ -281,11 +278,10 @@ def _rates_bps(resolved: Resolved) -> Mapping[str, float]:
 
     A direction without a rate has the rate of the opposite direction, or DEFAULT_RATE_BPS.
     """
-    path, packet_bits = resolved.path, 8 * (resolved.mtu_bytes or ETHERNET_MTU_BYTES)
+    path, mtu_bytes = resolved.path, resolved.mtu_bytes or ETHERNET_MTU_BYTES
     down_bps, up_bps = (path.down.rate_bps, path.up.rate_bps) if path else (None, None)
     on_air_bps = [
-        packet_bits
-        / (packet_bits / (wlan.rate_bps or max(keys.WLAN_RATES_BPS[wlan.standard])) + AIR_OVERHEAD_S)
+        air_bps(wlan.standard, wlan.rate_bps, mtu_bytes)
         for host in resolved.hosts.values()
         for wlan in host.wlans
         if not any({flow.from_host, flow.to_host}.isdisjoint(wlan.hosts) for flow in resolved.flows)

@@ -19,6 +19,9 @@ from samovar.plan.trials import DesignError
 SETTLING_S = 15.0
 DIGITS = 6  # times are rounded to microseconds; no host starts programs more precisely
 MOST_ARRIVALS = 10_000
+AIR_OVERHEAD_S = 0.000225
+"""The time that a packet takes on the air of a WLAN in addition to its bits: waiting, preamble and ACK of its
+frame, and half of the frame of a TCP ACK, in 802.11g."""
 NUMBERED = r"(.+)[-.]([0-9]+)"
 """A label and a number: the analysis takes it for a flow of the entry with that label (flow_label in R)."""
 
@@ -265,6 +268,14 @@ def limits_of(
         length_bytes=sizes.get("length"),
         interval_s=durations.get("interval"),
     )
+
+
+def air_bps(standard: str, rate_bps: int | None, packet_bytes: int) -> float:
+    """Return the rate in bit/s at which a WLAN of 802.11a, b or g carries packets; infinite for others."""
+    rates_bps, packet_bits = keys.WLAN_RATES_BPS.get(standard), packet_bytes * 8
+    if rates_bps is None:
+        return math.inf
+    return packet_bits / (packet_bits / (rate_bps or max(rates_bps)) + AIR_OVERHEAD_S)
 
 
 class Ends(NamedTuple):

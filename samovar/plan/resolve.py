@@ -9,12 +9,12 @@ from itertools import product
 from typing import Any
 
 from samovar.errors import PlanError, unknown
-from samovar.experiment import keys
-from samovar.plan.flows import DIGITS, ends_of, flows_of, limits_of, routes_of, stop_of, stream_of
+from samovar.experiment import Testbed, keys
+from samovar.plan.flows import DIGITS, air_bps, ends_of, flows_of, limits_of, routes_of, stop_of, stream_of
 from samovar.plan.level_precedence import PartContext, Row, TreatmentError, TreatmentValues
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, RunPlan, WlanPlan
 from samovar.plan.path import DIRECTIONS, path_of, rtt_of_flow
-from samovar.plan.placement import first_of_link
+from samovar.plan.placement import Route, first_of_link
 from samovar.plan.trials import HOST, Component, Components, DesignError, Treatments
 from samovar.units import ETHERNET_MTU_BYTES
 
@@ -158,18 +158,27 @@ def _transfer_s(values: TreatmentValues, flows: Sequence[FlowPlan]) -> float:
 
 
 def _rate_bps(values: TreatmentValues, path: PathPlan | None, flow: FlowPlan) -> float:
-    """Return the rate in bit/s that a flow can reach, limited by path, window, program and shaper."""
+    """Return the rate in bit/s that a flow can reach, limited by path, WLANs, window, program and shaper."""
     route = values.placement.route(flow.from_host, flow.to_host)
     directions = ("up", "down") if route is not None and "up" in route.directions else ("down", "up")
     path_bps = next(filter(None, (values.path("rate", one) for one in directions)), SLOWEST_BPS)
     sender, settings = values.testbed.hosts[flow.from_host], values.setting_parameters(flow.from_host)
     limits = limits_of(flow, sender.system, settings, values.context.catalogue)
-    rate_bps = float(min(path_bps, limits.stream_bps or path_bps))
+    rate_bps = float(min(path_bps, limits.stream_bps or path_bps, *_on_air_bps(values.testbed, route)))
     rwnd_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else values.setting("rwnd", flow.to_host)
     if rwnd_bytes is None:
         return rate_bps
     rtt_s = rtt_of_flow(path, flow) if path is not None else 0.0
     return min(rate_bps, rwnd_bytes * 8 / max(rtt_s, SHORTEST_RTT_S))
+
+
+def _on_air_bps(testbed: Testbed, route: Route | None) -> Iterator[float]:
+    """Yield the rate in bit/s of each WLAN at an end of a route."""
+    ends = ((route.from_host, route.from_interface), (route.to_host, route.to_interface)) if route else ()
+    for host, interface in ends:
+        entry = testbed.links.get(testbed.hosts[host].interfaces[interface].link)
+        if entry is not None and entry.wlan is not None:
+            yield air_bps(entry.wlan.standard, entry.wlan.rate_bps, ETHERNET_MTU_BYTES)
 
 
 def _host(name: str, values: TreatmentValues) -> HostPlan:

@@ -279,6 +279,21 @@ def test_the_deadline_leaves_time_to_empty_the_slowest_queue_three_times(rates: 
     assert (resolved.duration_s, resolved.deadline_s) == (30.0, 78.0)
 
 
+def test_a_transfer_over_a_wlan_takes_as_long_as_the_air_needs() -> None:
+    plan = planned(
+        ("rate: 8Mbit", "rate: 100Mbit"),
+        ("rwnd: [50KB, 1MB], ", ""),
+        ("from: sender, to: receiver}", "from: sta1, to: peer1, size: 1GB}"),
+        (
+            "captures: [{at: sender}, {at: receiver, snaplen: 128}]\nloggers: [{logger: tcp-info, at: sender}, ",
+            "loggers: [",
+        ),
+        testbed=load_testbed(ROOT / "hosts" / "wlan.yaml"),
+    )
+    resolved = plan.trials[0].resolved
+    assert resolved.duration_s == 377.685, "26.84 Mbit/s, plus 25 % and 5 s"
+
+
 def test_a_window_limits_a_transfer_by_the_rtt_of_the_flows_class() -> None:
     far = planned(
         ("to: receiver}", "to: receiver, size: 10MB, rwnd: 64KB}"),
