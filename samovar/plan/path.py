@@ -133,6 +133,9 @@ def _matches(values: TreatmentValues, own: keys.PathClass) -> Iterator[MatchPlan
     if not group:
         raise PlanError(f"path.classes: flow {own.flow}: no flow has this label; name a flow in `traffic`")
     for flow in group:
+        if values.transport(flow) == "icmp":
+            remedy = "give the class `from` and `to` instead of `flow`"
+            raise values.flow_error(flow, f"path.classes cannot match packets without ports; {remedy}")
         route = values.placement.route(flow.from_host, flow.to_host)
         sender, receiver = subnet_of(flow.from_address), subnet_of(flow.to_address)
         if route is not None and route.directions == {"up"}:

@@ -321,6 +321,12 @@ def test_what_cannot_run_on_this_testbed_is_refused(change: tuple[str, str], mes
     assert message in str(caught.value)
 
 
+def test_a_class_of_a_flow_without_ports_is_refused() -> None:
+    classes = ("buffer: 50packets", "buffer: 50packets, classes: [{flow: bulk, rtt: 90ms}]")
+    with pytest.raises(DefinitionError, match=r"flow bulk: path\.classes cannot match packets without ports"):
+        planned(classes, ("generator: nuttcp", "generator: ping"), ("rwnd: [50KB, 1MB], ", ""))
+
+
 def test_a_testbed_without_bottleneck_plans_an_experiment_without_path() -> None:
     bare = TESTBED.model_copy(update={"place": None})
     assert (
