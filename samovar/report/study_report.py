@@ -15,7 +15,7 @@ from samovar.campaign.collection import sha256_of
 from samovar.errors import ReportError, unknown
 from samovar.events import Emit
 from samovar.experiment import Outputs, Section, keys
-from samovar.report.bundle import OUTPUTS, SCORECARD, bundle_files, finish_bundle, output_files
+from samovar.report.bundle import COPIES, OUTPUTS, SCORECARD, bundle_files, finish_bundle, output_files
 from samovar.report.campaign_data import Campaign, Json
 from samovar.report.document import compose, data_files, output_names, path_section, scorecard_section
 from samovar.report.number_format import moment
@@ -254,19 +254,21 @@ def _path_in_study(one: ReportedCampaign, file: str) -> str:
 
 
 def _copy_outputs(reported: Sequence[ReportedCampaign], folder: Path) -> None:
-    """Replace figures/ and data/ in the folder of a study by those of the campaigns' bundles."""
+    """Replace figures/ and data/ in the folder of a study by those of the campaigns."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind in OUTPUTS:
         shutil.rmtree(folder / kind, ignore_errors=True)
     for one in reported:
-        current = output_files(one.document)
-        for kind in OUTPUTS:
-            for file in bundle_files(one.campaign.bundle / kind):
-                name = file.relative_to(one.campaign.bundle).as_posix()
-                target = folder / _path_in_study(one, name)
-                if name in current:
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(file, target)
+        bundle, current = one.campaign.bundle, output_files(one.document)
+        made = (file for kind in OUTPUTS for file in bundle_files(bundle / kind))
+        sources = {file.relative_to(bundle).as_posix(): file for file in made}
+        # The bundle has copies of these tables only after `fab report`, perhaps from an earlier analysis.
+        tables = (one.campaign.folder / name for name in COPIES["data"])
+        sources |= {f"data/{file.name}": file for file in tables if file.is_file()}
+        for name in sources.keys() & current:
+            target = folder / _path_in_study(one, name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(sources[name], target)
 
 
 def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:

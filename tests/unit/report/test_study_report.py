@@ -102,6 +102,18 @@ def test_the_cover_counts_by_section_what_it_has_no_room_to_list(campaign: Path)
     assert brief(2) == [("differs", "The buffer (section IV)", "10 of 14")]
 
 
+def test_the_data_are_those_of_the_analysis_not_of_an_earlier_report(campaign: Path, tmp_path: Path) -> None:
+    copy = campaign.parent / "copy"
+    shutil.copytree(campaign, copy)
+    earlier = copy / "bundle" / "data" / "summary.csv"
+    earlier.write_text("values of an earlier analysis")
+    for _ in range(2):
+        make_study(study(), lambda _: copy, tmp_path, silent)
+        table = tmp_path / "data" / "tplink-buffer" / "summary.csv"
+        assert table.read_bytes() == (copy / "tables" / "summary.csv").read_bytes()
+        earlier.unlink(missing_ok=True)
+
+
 def test_the_cover_and_the_commands_name_the_campaign_that_shows_a_part(campaign: Path) -> None:
     found, results = read_results(campaign)
     part = {"picked": "cc=cdg", "options": "--only cc=cdg", "trials": found.plan.ids[:4]}
