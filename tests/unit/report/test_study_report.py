@@ -102,6 +102,16 @@ def test_the_cover_counts_by_section_what_it_has_no_room_to_list(campaign: Path)
     assert brief(2) == [("differs", "The buffer (section IV)", "10 of 14")]
 
 
+def test_a_testbed_whose_file_was_not_recorded_has_no_drawing(campaign: Path, tmp_path: Path) -> None:
+    bare = campaign.parent / "bare"
+    shutil.copytree(campaign, bare)
+    (bare / "testbed.yaml").unlink()
+    pdf, _ = make_study(study(), lambda _: bare, tmp_path, silent)
+    assert "Figure 1. Median throughput" in pdf_text(pdf)
+    page = " ".join("".join(Text((tmp_path / "report.html").read_text()).words).split())
+    assert "Figure 1. Median throughput" in page
+
+
 def test_the_data_are_those_of_the_analysis_not_of_an_earlier_report(campaign: Path, tmp_path: Path) -> None:
     copy = campaign.parent / "copy"
     shutil.copytree(campaign, copy)
