@@ -37,6 +37,8 @@ def write_starter(root: Path, name: str, base: str = "") -> Path:
     text = re.sub("BASE|NAME", lambda match: placed[match[0]], template.read_text(encoding="utf-8"))
     text = text.replace(IN_CHECKOUT, schema_folder(root))
     try:
+        if not folder.exists():
+            folder.mkdir()
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:

@@ -34,6 +34,11 @@ def test_a_new_experiment_can_be_planned_at_once(controller: Controller) -> None
     assert (plan.experiment, len(plan.trials)) == ("mine", 6)
 
 
+def test_the_folder_of_experiments_is_made_if_a_project_has_only_a_configuration(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").touch()
+    assert write_starter(tmp_path, "mine") == tmp_path / "experiments" / "mine.yaml"
+
+
 def test_the_core_of_a_new_experiment_is_twelve_lines(controller: Controller) -> None:
     lines = new_experiment(controller, "mine").read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if line and not line.startswith("#")]) == 12  # one factor has a line
