@@ -32,6 +32,13 @@ def test_what_a_command_changes_is_seen_and_undone(tmp_path: Path) -> None:
     assert before == after != during
 
 
+def test_what_commands_print_is_no_part_of_the_state(tmp_path: Path) -> None:
+    values = {"run": "echo mode=on", "undo": "echo mode=off"}
+    printed = [run(block, tmp_path, **values) for block in ("set", "restore")]
+    assert [parse_state(done.stdout) for done in printed] == [{}, {}]
+    assert [done.stderr for done in printed] == ["mode=on\n", "mode=off\n"]
+
+
 def test_an_undo_that_fails_makes_the_state_differ(tmp_path: Path) -> None:
     values = {"run": "true", "undo": "exit 7"}
     before = parse_state(run("read", tmp_path, **values).stdout)
@@ -63,7 +70,7 @@ def test_a_command_is_one_word_of_the_script_whatever_is_in_it(block: str, tmp_p
     script = recipe.render(block, {"run": TROUBLE, "undo": TROUBLE, "state": TROUBLE, "was": {}})
     shell = FUNCTIONS + 'sh() { printf "<%s>" "$2"; }\n' + script
     done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert f"<{TROUBLE}>" in done.stdout
+    assert f"<{TROUBLE}>" in done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
