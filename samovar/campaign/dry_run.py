@@ -32,7 +32,10 @@ class HostScript(NamedTuple):
 
 
 class AsFound(dict[str, str]):
-    """A placeholder for a host's state before a trial: it returns `<KEY as found>` for every key."""
+    """A placeholder for a host's state before a trial: it returns `<KEY as found>` for every key.
+
+    A recipe that refuses some states reads them from `dict(was)`, which is empty here.
+    """
 
     def __missing__(self, key: str) -> str:
         return f"<{key} as found>"

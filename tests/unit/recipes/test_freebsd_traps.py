@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from samovar.campaign.dry_run import AsFound
 from samovar.campaign.host_state import parse_state, unmet
 from samovar.campaign.verdict.traces import read_queue_samples
 from samovar.experiment.keys.recipe_parameters import settable
@@ -162,6 +163,11 @@ def test_foreign_rules_in_the_range_are_neither_changed_nor_removed(
     assert "nobody recorded" not in done.stderr
     done = replay(setting(name, "restore", was=was), {}, "back() { :; }")
     assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", FREEBSD) - {"command"}))
+def test_a_script_for_a_host_in_an_unknown_state_shows_no_refusal(name: str) -> None:
+    assert not re.search("^fail ", setting(name, "set", was=AsFound()), re.MULTILINE)
 
 
 def values_of_was(name: str) -> dict[str, str]:

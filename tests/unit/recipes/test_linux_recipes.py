@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from samovar.campaign.dry_run import AsFound
 from samovar.recipes import Catalogue, Recipe
 
 ROOT = Path(__file__).parents[3]
@@ -209,6 +210,12 @@ def test_a_setting_renders_as_the_golden_one(name: str) -> None:
     _check(f"setting-{name}", "".join(f"# ---- {block}\n{text}" for block, text in texts.items()))
     for block in set(blocks) - {"wanted"}:
         _parses(texts[block])
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", "linux") - {"bottleneck"}))
+def test_a_script_for_a_host_in_an_unknown_state_shows_no_refusal(name: str) -> None:
+    text = CATALOGUE.recipe("setting", name, "linux").render("set", {**SETTINGS[name], "was": AsFound()})
+    assert not re.search("^fail ", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.names("logger", "linux")))
