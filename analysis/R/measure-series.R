@@ -16,7 +16,7 @@
 #'   `quantiles` (`flow`, `share`, `value`); both are NULL for a quantity that nothing recorded.
 #' @noRd
 measure_series <- function(folder, manifest, names, from_s = -Inf, to_s = Inf) {
-  manifest$resolved$mtu_bytes <- manifest$resolved$mtu_bytes %||% ethernet_mtu_bytes
+  manifest$resolved$mtu_bytes <- mtu_of(manifest)
   known <- outputs_of("series")[names]
   more <- unique(unlist(lapply(known, `[[`, "columns")))
   traces <- open_traces(folder, manifest, if (length(more) > 0) c("usual", more))

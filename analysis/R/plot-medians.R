@@ -145,7 +145,7 @@ size_axis <- function(title, bytes) {
 # RTT of a flow that keeps its whole window in flight; NULL when the trials' paths differ.
 rwnd_theory <- function(campaign, trials, range_bytes) {
   paths <- unique(lapply(campaign$manifests[trials$id],
-                         \(m) c(path_down(m)[c("rate_bps", "rtt_s", "buffer_packets")], mtu = m$resolved$mtu_bytes %||% ethernet_mtu_bytes)))
+                         \(m) c(path_down(m)[c("rate_bps", "rtt_s", "buffer_packets")], mtu = mtu_of(m))))
   if (length(paths) != 1 || anyNA(match(c("rate_bps", "rtt_s", "buffer_packets"), names(unlist(paths[[1]]))))) return(NULL)
   p <- paths[[1]]
   rwnd_bytes <- exp(seq(log(range_bytes[1]), log(range_bytes[2]), length.out = 200))
@@ -167,7 +167,7 @@ figure_rtt_by_rwnd <- function(results, trials) by_rwnd(results, trials, "rtt_me
 
 # cwnd is converted to bytes of payload, which the receive window also counts.
 figure_cwnd_by_rwnd <- function(results, trials) {
-  mtu_bytes <- unique(vapply(results$campaign$manifests[trials$id], \(m) as.double(m$resolved$mtu_bytes %||% ethernet_mtu_bytes), 0))
+  mtu_bytes <- unique(vapply(results$campaign$manifests[trials$id], mtu_of, 0))
   if (length(mtu_bytes) != 1) abort_nothing("the trials have different MTUs, so that cwnd in packets cannot be converted to bytes")
   by_rwnd(results, trials, "cwnd_median_packets", "Median cwnd against receive window", \(found) {
     found$values[, value := value * (mtu_bytes - tcp_header_bytes) / 1e3]

@@ -145,7 +145,7 @@ rwnd_linearity <- function(campaign, metrics) {
 # Payload bytes in flight at which packets begin to queue, and at which the queue is full.
 window_limits <- function(manifest) {
   path <- path_down(manifest)
-  mtu <- manifest$resolved$mtu_bytes
+  mtu <- mtu_of(manifest)
   payload <- (mtu - tcp_header_bytes) / mtu
   idle_bytes <- (path$rate_bps %||% NA) / 8 * (path$rtt_s %||% 0)
   buffer_bytes <- path$buffer_bytes %||% ((path$buffer_packets %||% NA) * mtu)

@@ -322,7 +322,7 @@ pause_estimates <- function(results, trials, metrics) {
   if (nrow(found) == 0) abort_nothing("no trial has a PAUSE frame early enough for an estimate")
   curves <- curves_of(campaign, trials, but = grep("^traffic[.]", campaign$factors, value = TRUE))
   found[, curve := droplevels(curves$labels[match(trial, trials$id)])]
-  mtu_bytes <- vapply(campaign$manifests[found$trial], \(m) as.double(m$resolved$mtu_bytes %||% ethernet_mtu_bytes), 0)
+  mtu_bytes <- vapply(campaign$manifests[found$trial], mtu_of, 0)
   data <- found[, .(curve, packets = value, trial, metric, mtu_bytes)][order(curve, metric, packets)]
   setattr(data, "title", curves$title)
   data

@@ -25,7 +25,7 @@ measure_trial <- function(folder, manifest) {
 }
 
 measures_of <- function(folder, manifest) {
-  manifest$resolved$mtu_bytes <- manifest$resolved$mtu_bytes %||% ethernet_mtu_bytes
+  manifest$resolved$mtu_bytes <- mtu_of(manifest)
   traces <- open_traces(folder, manifest)
   flows <- lapply(manifest$resolved$flows, \(f) measure_flow(f, traces, manifest))
   queue <- queue_samples(traces)
@@ -37,8 +37,8 @@ measures_of <- function(folder, manifest) {
        rtt = part("rtt"), jitter = part("jitter"), sender = part("sender"), series = part("series"), samples = part("samples"), pauses = part("pauses"), closeup = part("closeup"))
 }
 
-# The MTU of interfaces without a configured MTU.
-ethernet_mtu_bytes <- 1500
+# The MTU of a trial's path: that of Ethernet if the experiment sets none.
+mtu_of <- function(manifest) as.double(manifest$resolved$mtu_bytes %||% 1500)
 
 # Access to the files of a trial: `path` returns the files that record a quantity of outputs.yaml, or the files of a logger. `log` returns the log of a
 # flow's client or server. `capture` returns the capture of a host that has a flow, or else its first. Captures are decoded once, on first use; `within`

@@ -48,6 +48,17 @@ test_that("the line of RTT over window is summarised by its R^2 and by its slope
   expect_null(window_line(x[1:2]))
 })
 
+test_that("a trial without a configured MTU has the MTU of Ethernet", {
+  campaign <- read_campaign(samovar_example("campaign"))
+  metrics <- data.table::CJ(trial = names(campaign$manifests), metric = c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes"))
+  metrics[, `:=`(flow = "bulk", value = as.double(seq_len(.N)))]
+  metrics[metric == "rwnd_max_bytes", value := c(9e3, 15e3, 21e3)]
+  found <- rwnd_linearity(campaign, metrics)
+  expect_equal(nrow(found), 2)
+  campaign$manifests <- lapply(campaign$manifests, \(m) replace(m, "resolved", list(replace(m$resolved, "mtu_bytes", list(NULL)))))
+  expect_equal(rwnd_linearity(campaign, metrics), found)
+})
+
 test_that("quantiles are equal to R's", {
   x <- c(5, 1, 9, 2, 2, 8)
   expect_equal(quantiles_of(x, c(0, 0.1, 0.5, 0.9, 1)), stats::quantile(x, c(0, 0.1, 0.5, 0.9, 1), names = FALSE))
