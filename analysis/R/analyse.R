@@ -95,7 +95,7 @@ measure_or_reason <- function(campaign, manifest, version) {
     key <- cache_key(version, states$sha256)
     cached_measures(campaign$folder, manifest, key)
     list(key = key, states = states[, read_s := read_s][])
-  }, error = \(e) list(reason = paste("cannot be measured:", cli::ansi_strip(conditionMessage(e)))))
+  }, error = \(e) list(reason = paste("cannot be measured:", message_line(e))))
 }
 
 # Return the states of the files of each trial that could be measured, one table per trial.

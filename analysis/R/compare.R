@@ -194,9 +194,9 @@ overlaid <- function(figures) {
 
 # A figure is left out of the comparison if one campaign lacks the data for it, or if it would have too many curves.
 drawn_or_reason <- function(results, entry, to, name) {
-  left_out <- \(reason) list(name = name, reason = cli::ansi_strip(reason))
+  left_out <- \(reason) list(name = name, reason = reason)
   drawn <- tryCatch(one_figure(results, entry, to, name), samovar_error_name = identity, samovar_error_figure = identity)
-  if (inherits(drawn, "error")) return(left_out(conditionMessage(drawn)))
+  if (inherits(drawn, "error")) return(left_out(message_line(drawn)))
   sides <- unique(substr(drawn$trials, 1, 1))
   if (length(sides) == 1) left_out(paste("only", sides, "has data for it")) else drawn
 }

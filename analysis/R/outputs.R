@@ -251,5 +251,8 @@ abort_choice <- function(what, name, known) {
                  class = "samovar_error_name", call = NULL)
 }
 
+# The message of an error or warning on one line. cli breaks messages at the width of a terminal, also if R has none.
+message_line <- function(condition) gsub("\n", " ", cli::ansi_strip(conditionMessage(condition)), fixed = TRUE)
+
 # This is not a user's error: the campaign has no data for a figure. The report shows the reason in the figure's place.
 abort_nothing <- function(what) stop(errorCondition(what, class = "samovar_no_data", call = NULL))

@@ -18,7 +18,7 @@
 measure_trial <- function(folder, manifest) {
   notes <- character()
   measures <- withCallingHandlers(measures_of(folder, manifest), samovar_warning = \(w) {
-    notes <<- c(notes, gsub(paste0(folder, "/trials/", manifest$id, "/"), "", cli::ansi_strip(conditionMessage(w)), fixed = TRUE))
+    notes <<- c(notes, gsub(paste0(folder, "/trials/", manifest$id, "/"), "", message_line(w), fixed = TRUE))
     invokeRestart("muffleWarning")
   })
   c(measures, list(notes = data.table(note = unique(notes))))

@@ -65,6 +65,7 @@ test_that("a truncated capture is named among the notes, also when measures come
     lines <- utils::capture.output(results <- analyse_campaign(folder, figures = list(), cores = 2L))
     expect_equal(results$notes$trial, basename(trial))
     expect_match(results$notes$note, paste0("^.?traces/", basename(capture), ".*stream.*; the packets before were read"))
+    expect_false(grepl("\n", results$notes$note)) # printed as one line
     expect_match(lines, paste0('"warning","text":"', basename(trial), ": .*the packets before were read"), all = FALSE)
     expect_match(jsonlite::fromJSON(file.path(folder, "bundle", "analysis.json"))$notes, basename(trial))
   }
