@@ -196,10 +196,11 @@ window_shift <- function(receiver, sender, cut) {
 #' Otherwise the limit is the smaller window: `rwnd` if it is smaller than cwnd or equal to it, else `cwnd`.
 #'
 #' @param samples Samples of one sender in time order: `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`; see [sender_windows()].
-#' @param rate_bps Rate of the bottleneck for TCP payload, bit/s; if it is NA, the limit is never `link`.
-#' @param rtt_min_ms RTT of the idle path.
+#' @param rate_bps Rate of the bottleneck for TCP payload, bit/s; NA if it is unknown.
+#' @param rtt_min_ms RTT of the idle path; NA if it is unknown.
 #' @return A data.table with `t_s`, `until_s` (time of the next sample), `swnd_bytes`, `in_flight_bytes`, `limit` (factor: "application", "rwnd", "cwnd",
-#'   "link"; NA if a window is unknown or no data was in flight yet).
+#'   "link"; NA if a window is unknown or no data was in flight yet). If rate or RTT is unknown, the factor has no level "link": the limit is then the
+#'   smaller window also while the link is full.
 #' @source RFC 9293, section 3.8; RFC 7661, section 4; CAIA-TR-140630A, section IV.
 #' @examples
 #' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
@@ -220,7 +221,7 @@ flow_limits <- function(samples, rate_bps = NA, rtt_min_ms = NA) {
     x$rwnd_bytes <= x$cwnd_bytes, "rwnd",
     default = "cwnd"
   )
-  x[, limit := factor(named, levels = limit_names)]
+  x[, limit := factor(named, levels = if (is.na(idle_bytes)) setdiff(limit_names, "link") else limit_names)]
   x[, .(t_s, until_s, swnd_bytes, in_flight_bytes, limit)]
 }
 
@@ -260,8 +261,8 @@ limit_shares <- function(limits) {
   busy <- limits[!is.na(limit) & until_s > t_s & (in_flight_bytes > 0 | limit != "application")]
   total_s <- sum(busy$until_s - busy$t_s)
   if (!isTRUE(total_s > 0)) return(NULL)
-  share <- vapply(limit_names, \(name) sum((busy$until_s - busy$t_s)[busy$limit == name]) / total_s, 0)
-  stats::setNames(as.list(share), paste0("limited_", limit_names, "_share"))
+  share <- vapply(levels(busy$limit), \(name) sum((busy$until_s - busy$t_s)[busy$limit == name]) / total_s, 0)
+  stats::setNames(as.list(share), paste0("limited_", names(share), "_share"))
 }
 
 # What limited the flow from sample to sample, where its windows are known. Flows in the same direction share the link's rate.

@@ -20,6 +20,13 @@ test_that("shares refer to the time with data in flight, and the limit is NA whi
   expect_null(limit_shares(limits[0]))
 })
 
+test_that("without the link's rate or an RTT, the share of the link is unknown, not 0", {
+  x <- samples(c(10e3, 10e3), c(20e3, 20e3), c(10e3, 10e3))
+  expect_null(limit_shares(flow_limits(x, rate_bps = 8e6))$limited_link_share)
+  expect_null(limit_shares(flow_limits(x, rtt_min_ms = 1))$limited_link_share)
+  expect_equal(limit_shares(flow_limits(x, rate_bps = 8e6, rtt_min_ms = 20))$limited_link_share, 0)
+})
+
 test_that("windows of all loggers are in bytes, and come from the capture if the kernel reports 0 throughout", {
   info <- data.table::data.table(t_s = 1:2, cwnd_packets = 10, snd_mss_bytes = 1448, snd_wnd_bytes = 0, unacked_packets = 4)
   offered <- data.table::data.table(t_s = c(0, 1.5), window_bytes = c(5000, 7000))
