@@ -88,7 +88,7 @@ collapse_cause <- function(i, j, x) {
 #'
 #' Method 1 (equations 1 and 2 of the report): `bytes = (RTT_max - RTT_min) * EthernetRate`, `packets = bytes / MTU`.
 #' RTT_max is the median of the last ten packet-pair RTTs before the reduction of cwnd, RTT_min is the handshake's RTT, and EthernetRate is the mean over
-#' the cycle's one-second windows. The report leaves some details open:
+#' the cycle's one-second windows. The report measures this rate in the sender's capture, with tcpstat. Here it is measured in a different way:
 #'
 #' - Rates and sizes are those of IP packets in the direction of the data. A full IP packet has MTU bytes, so rate / MTU is the number of packets per
 #'   second, whatever the link adds to each packet. Counting frame bytes would give 14 / MTU more (0.9 % at 1500, 2.3 % at 600); counting both
