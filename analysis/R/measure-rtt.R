@@ -238,17 +238,25 @@ arrival_order <- function(ref, mon, flow) {
   check_capture(ref, "ref")
   check_capture(mon, "mon")
   flow <- check_flow(ref, flow)
-  sent <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])
-  sent[, number := order(order(ref$t_ns[row]))]
-  arrived <- sent[!is.na(other)][order(mon$t_ns[other], other)]
-  judged <- if (nrow(arrived) > 0) sent[number <= max(arrived$number)] else sent[0]
-  late <- arrived$number < shift(cummax(arrived$number), fill = 0L)
+  arrived <- in_order_of_arrival(judged_packets(ref, mon, flow), mon)
   loss <- loss_by_flow(ref, mon, flow)
   data.table(
-    sent_packets = nrow(sent), arrived_packets = nrow(arrived), lost_packets = sum(is.na(judged$other)), unjudged_packets = nrow(sent) - nrow(judged),
-    reordered_packets = sum(late), reordered_share = if (nrow(arrived) > 0) mean(late) else NA_real_, extent_packets = reordering_extent(arrived$number, late),
-    ambiguous_packets = loss$ambiguous_packets
+    sent_packets = loss$sent_packets, arrived_packets = nrow(arrived), lost_packets = loss$lost_packets, unjudged_packets = loss$unjudged_packets,
+    reordered_packets = sum(arrived$late), reordered_share = if (nrow(arrived) > 0) mean(arrived$late) else NA_real_,
+    extent_packets = reordering_extent(arrived$number, arrived$late), ambiguous_packets = loss$ambiguous_packets
   )
+}
+
+# Packets of a flow in the order of sending: `row` in `ref`, `other` (row in `mon`, NA if lost), `number` from 1. Packets sent after the last packet that
+# arrived are left out, because they may have been in flight when a capture ended.
+judged_packets <- function(ref, mon, flow, back = reverse_flow(flow)) {
+  sent <- setDT(matched_rows(ref, mon, flow, back)$out[c("row", "other")])[order(ref$t_ns[row])]
+  sent[seq_len(max(which(!is.na(other)), 0L))][, number := .I][]
+}
+
+# The packets that arrived, in that order; `late` is TRUE for a packet that arrived after a packet sent later.
+in_order_of_arrival <- function(judged, mon) {
+  judged[!is.na(other)][order(mon$t_ns[other], other)][, late := number < shift(cummax(number), fill = 0L)][]
 }
 
 # The largest number of places by which a late packet arrived after the first packet with a greater number.
@@ -263,10 +271,5 @@ reordering_extent <- function(numbers, late) {
 #' @return A table with `t_ns`, and with attribute `epoch_s`; packets sent after the last packet that arrived are left out.
 #' @noRd
 lost_packets <- function(ref, mon, flow) {
-  sent <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])[order(ref$t_ns[row])]
-  arrived <- which(!is.na(sent$other))
-  gone <- if (length(arrived) > 0) sent[seq_len(max(arrived))][is.na(other)]$row else integer()
-  lost <- data.table(t_ns = ref$t_ns[gone])
-  setattr(lost, "epoch_s", attr(ref, "epoch_s"))
-  lost
+  keep_epoch(data.table(t_ns = ref$t_ns[judged_packets(ref, mon, flow)[is.na(other)]$row]), ref)
 }

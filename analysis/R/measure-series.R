@@ -257,19 +257,14 @@ series_of_all_flows <- function(x) {
 
 series_of_loss <- function(x) {
   if (is.null(x$near) || is.null(x$far)) return(NULL)
-  sent <- setDT(matched_rows(x$near, x$far, x$name, way_back(x$far, x$name))$out[c("row", "other")])[order(x$near$t_ns[row])]
-  arrived <- which(!is.na(sent$other))
-  if (length(arrived) == 0) return(NULL)
-  # Packets sent after the last packet that arrived may have been in flight when a capture ended.
-  sent <- sent[seq_len(max(arrived))]
-  t_s <- seconds_at_near(x$near, x)[sent$row]
-  lost <- per_window(x$frame, t_s, is.na(sent$other))
+  judged <- judged_packets(x$near, x$far, x$name, way_back(x$far, x$name))
+  if (nrow(judged) == 0) return(NULL)
+  at_s <- seconds_at_near(x$near, x)
+  lost <- per_window(x$frame, at_s[judged$row], is.na(judged$other))
   if (is.null(lost)) return(NULL)
-  all <- per_window(x$frame, t_s)
+  all <- per_window(x$frame, at_s[judged$row])
   lost[, value := fifelse(all$value > 0, 100 * value / all$value, NA_real_)]
-  order <- sent[, number := seq_len(.N)][!is.na(other)][order(x$far$t_ns[other], other)]
-  late <- order[number < shift(cummax(number), fill = 0L)]
-  list(loss = lost, reordering = per_window(x$frame, seconds_at_near(x$near, x)[late$row]))
+  list(loss = lost, reordering = per_window(x$frame, at_s[in_order_of_arrival(judged, x$far)[late == TRUE]$row]))
 }
 
 series_of_retransmissions <- function(x) {
