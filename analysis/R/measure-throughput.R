@@ -6,10 +6,10 @@
 #' @param width_s Width of a window, seconds.
 #' @param from_s,to_s First and last moment, seconds since the capture's earliest packet; by default the whole capture. A packet at exactly `to_s` is counted
 #'   only if `to_s` has its default.
-#' @param by Columns to sum by; "flow" (packets without a flow are left out), or NULL for all packets together.
+#' @param by "flow" to sum by flow (packets without a flow are left out), or NULL for all packets together.
 #' @param layer "ip" (IP total length), "frame" (with link header), "payload" (transport payload), "tcpstat"
 #'   (frame less 14 bytes).
-#' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the earliest packet of the capture), `bytes`, `throughput_bps` (8
+#' @return A data.table with `flow`, `t_s` (start of the window, seconds since the earliest packet of the capture), `bytes`, `throughput_bps` (8
 #'   `bytes` / `width_s`, in a partial window too), `partial` (TRUE for the last window if it ends after the last moment). Empty windows have zero bytes;
 #'   `bytes` and rate of a window are NA if the snapshot length cut off the size of one of its packets. Attributes `origin_ns` (the earliest packet's `t_ns`),
 #'   `epoch_s`, `width_s`.
@@ -21,8 +21,8 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
                                layer = c("ip", "frame", "payload", "tcpstat")) {
   layer <- match.arg(layer)
   frame <- window_frame(capture, width_s, from_s, to_s)
-  simple <- is.null(by) || (identical(by, "flow") && is.factor(capture$flow))
-  out <- if (simple) sums_by_flow(capture, frame, by, layer) else sums_by_columns(capture, frame, by, layer)
+  if (!is.null(by) && !identical(by, "flow")) cli::cli_abort("{.arg by} must be \"flow\" or NULL", class = "samovar_error_argument", call = NULL)
+  out <- sums_by_flow(capture, frame, by, layer)
   set(out, NULL, "t_s", (frame$from_ns + out$window * frame$width_ns) / 1e9)
   set(out, NULL, "throughput_bps", out$bytes * 8 / width_s)
   set(out, NULL, "partial", out$window == frame$count - 1 & frame$last_partial)
@@ -143,23 +143,14 @@ check_width <- function(width_s) {
                  class = "samovar_error_argument", call = NULL)
 }
 
-# Rows of `by`, `window` (from 0) and `bytes`, for every window of every group that has packets.
-sums_by_columns <- function(capture, frame, by, layer) {
-  packets <- packets_in_frame(capture, frame, by, layer)
-  sums <- packets[, .(bytes = sum(as.double(bytes)), seen = .N), by = c(by, "window")]
-  out <- sums[window_grid(packets, frame, by), on = c(by, "window")]
-  set(out, which(is.na(out$seen)), "bytes", 0)
-  out
-}
-
-# The same sums as sums_by_columns(), in one pass, for packets that are grouped by flow or not at all.
+# Rows of `by`, `window` (from 0) and `bytes`, for every window of every flow that has packets, or of all packets together.
 sums_by_flow <- function(capture, frame, by, layer) {
-  flow <- if (is.null(by)) integer() else capture$flow
+  flow <- if (is.null(by)) integer() else coded(capture$flow)
   sums <- window_sums(capture$t_ns, layer_bytes(capture, layer), flow, length(levels(flow)), frame)
   if (!is.null(by) && length(levels(flow)) == 0L) sums <- list(groups = integer(), bytes = double())
   out <- data.table(window = rep(seq_len(frame$count) - 1, length(sums$groups)), bytes = sums$bytes)
   set(out, which(is.nan(out$bytes)), "bytes", NA_real_)
-  if (!is.null(by)) set(out, NULL, by, structure(rep(sums$groups, each = frame$count), levels = levels(flow), class = "factor"))
+  if (!is.null(by)) set(out, NULL, "flow", structure(rep(sums$groups, each = frame$count), levels = levels(flow), class = "factor"))
   out
 }
 
@@ -174,24 +165,6 @@ layer_bytes <- function(capture, layer) {
 }
 
 ip_protocols <- c("tcp", "udp", "icmp", "icmp6", "ip")
-
-packets_in_frame <- function(capture, frame, by, layer) {
-  bytes <- layer_bytes(capture, layer)
-  at_ns <- capture$t_ns - frame$origin_ns
-  packets <- data.table(window = floor((at_ns - frame$from_ns) / frame$width_ns), bytes = bytes)
-  if (!is.null(by)) set(packets, NULL, by, as.list(capture[, by, with = FALSE]))
-  keep <- at_ns >= frame$from_ns & at_ns < frame$to_ns & !is.na(at_ns)
-  if ("flow" %in% by) keep <- keep & !is.na(packets$flow)
-  if (all(keep)) packets else packets[keep]
-}
-
-window_grid <- function(packets, frame, by) {
-  windows <- data.table(window = seq_len(frame$count) - 1)
-  if (is.null(by)) return(windows)
-  groups <- unique(packets[, by, with = FALSE])
-  each <- rep(seq_len(nrow(groups)), each = nrow(windows))
-  data.table(groups[each], windows[rep(seq_len(.N), nrow(groups))])
-}
 
 describe_windows <- function(windows, capture, frame) {
   setattr(windows, "origin_ns", frame$origin_ns)
