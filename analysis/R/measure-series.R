@@ -83,6 +83,13 @@ seconds_at_near <- function(recorded, x) seconds_since(recorded, start_on(x$trac
 # The same of a table that was recorded at the receiver, or at the sender if the receiver has no capture.
 seconds_at_far <- function(recorded, x) seconds_since(recorded, start_on(x$traces, if (is.null(x$far)) x$flow$from else x$flow$to))
 
+# The time windows that a capture shows: if it is truncated, only those before its last packet. `seconds_at` is one of the two functions above.
+frame_seen <- function(x, capture, seconds_at) {
+  if (!isTRUE(attr(capture, "truncated"))) return(x$frame)
+  end_s <- seconds_at(keep_epoch(data.table(t_ns = covered_ns(capture)), capture), x)
+  replace(x$frame, c("to_s", "rates_to_s"), pmin(c(x$frame$to_s, x$frame$rates_to_s), end_s))
+}
+
 # Everything known about a flow, see measure_flow(); parts that take time are computed on first use. `name` is NA if no capture has the flow.
 subject_of_flow <- function(flow, traces, manifest) {
   ref <- traces$capture(flow$from, flow)
@@ -215,7 +222,7 @@ series_of_throughput <- function(x) {
   packets <- packets_out(x, capture)
   bytes <- list(throughput = packets$ip_bytes, "throughput-payload" = fcoalesce(packets$payload_bytes, 0L),
                 "throughput-link" = bytes_on_link(packets$frame_bytes, capture))
-  lapply(Filter(\(sizes) !anyNA(sizes), bytes), \(sizes) rate_mbps(x$frame, packets$t_s, sizes))
+  lapply(Filter(\(sizes) !anyNA(sizes), bytes), \(sizes) rate_mbps(frame_seen(x, capture, seconds_at_far), packets$t_s, sizes))
 }
 
 packets_out <- function(x, capture) {
@@ -229,7 +236,7 @@ series_of_goodput <- function(x) {
   if (is.null(capture)) return(NULL)
   if (!x$tcp) return(series_of_throughput(x)[["throughput-payload"]])
   data <- data_packets(capture, x$name)
-  rate_mbps(x$frame, seconds_at_far(data, x), data$new_bytes)
+  rate_mbps(frame_seen(x, capture, seconds_at_far), seconds_at_far(data, x), data$new_bytes)
 }
 
 # Data packets of a flow in order of time: `t_ns`, `first`, `end`, `payload_bytes` and `new_bytes`, the bytes that were not in the capture before.
@@ -250,7 +257,8 @@ series_of_all_flows <- function(x) {
     series_of_throughput(one)$throughput
   })
   each <- Filter(Negate(is.null), each)
-  if (length(each) > 0) rbindlist(each)[, .(value = sum(value)), by = t_s]
+  # After the end of a truncated capture, the rate of its flows is unknown, and so is that of all flows together.
+  if (length(each) > 0) rbindlist(each)[, .(value = sum(value), flows = .N), by = t_s][flows == length(each), .(t_s, value)]
 }
 
 # --- Loss, retransmissions, marks, order
@@ -270,7 +278,7 @@ series_of_loss <- function(x) {
 series_of_retransmissions <- function(x) {
   if (!is.null(x$near) && x$tcp) {
     data <- data_packets(x$near, x$name)
-    return(per_window(x$frame, seconds_at_near(data, x)[data$new_bytes < data$payload_bytes]))
+    return(per_window(frame_seen(x, x$near, seconds_at_near), seconds_at_near(data, x)[data$new_bytes < data$payload_bytes]))
   }
   sender <- x$sender
   # Only TCP_INFO counts retransmissions; the other logs have zeros.
@@ -287,15 +295,15 @@ counted <- function(frame, t_s, counter) {
 series_of_duplicate_acks <- function(x) {
   if (is.null(x$near) || !x$tcp) return(NULL)
   answers <- marked_acks(x$near, x$name)
-  per_window(x$frame, seconds_at_near(answers, x)[which(answers$duplicate)])
+  per_window(frame_seen(x, x$near, seconds_at_near), seconds_at_near(answers, x)[which(answers$duplicate)])
 }
 
 # Packets that arrive with Congestion Experienced, and acknowledgements that echo it (RFC 3168).
 series_of_marks <- function(x) {
   marked <- if (!is.null(x$far)) packets_out(x, x$far)[bitwAnd(tos, 3L) == 3L]
   back <- if (!is.null(x$near) && x$tcp) which(as.character(x$near$flow) == reverse_flow(x$name) & bitwAnd(x$near$flags, 66L) == 64L)
-  list("ecn-marks" = if (!is.null(marked)) per_window(x$frame, marked$t_s),
-       "ecn-echoes" = if (!is.null(back)) per_window(x$frame, seconds_at_near(x$near, x)[back]))
+  list("ecn-marks" = if (!is.null(marked)) per_window(frame_seen(x, x$far, seconds_at_far), marked$t_s),
+       "ecn-echoes" = if (!is.null(back)) per_window(frame_seen(x, x$near, seconds_at_near), seconds_at_near(x$near, x)[back]))
 }
 
 # --- The bottleneck's queue

@@ -79,6 +79,24 @@ test_that("a span of time is measured again, with as many points as it has sampl
   expect_gt(nrow(part), nrow(whole[t_s >= 1 & t_s <= 2]))
 })
 
+test_that("rates and counts end with a truncated capture, rather than being 0", {
+  folder <- small_campaign()
+  trial <- trial_named(folder, "window-newreno-9KB")
+  manifest <- read_campaign(folder)$manifests[[basename(trial)]]
+  cut <- function(host) {
+    path <- list.files(file.path(trial, "traces"), paste0("^", host, ".*pcap"), full.names = TRUE)
+    writeBin(readBin(path, "raw", floor(file.size(path) * 0.6)), path)
+  }
+  names <- c("throughput", "throughput-total", "goodput", "retransmissions", "duplicate-acks")
+  ends_s <- \() vapply(suppressWarnings(measure_series(folder, manifest, names)), \(found) max(found$series$t_s), 0)
+  whole_s <- ends_s()
+  cut("dst")
+  expect_true(all(ends_s()[1:3] < 0.8 * whole_s[1:3]))
+  expect_identical(ends_s()[4:5], whole_s[4:5])
+  cut("src")
+  expect_true(all(ends_s() < 0.8 * whole_s))
+})
+
 test_that("a quantity comes from the sender's TCP where no capture has it, and the source is named", {
   results <- results_once()
   id <- results$campaign$trials$id[1]
