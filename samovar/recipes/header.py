@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -43,25 +44,29 @@ Offset = Annotated[int, types.whole_number("port", "an offset", "0", 0, 65535)]
 class CountPatterns(keys.Strict):
     """Patterns that match byte counts in the output of a generator's client.
 
-    The last match counts; its group is a number in units of `unit_bytes` bytes. `cc` matches the congestion
-    control of the sender's socket, if the client prints it. For a program that counts only whole blocks,
-    `block` is the size of a block and `block_parameter` the parameter that changes it.
+    The last match counts; its group is a number in units of `unit_bytes` bytes, or of the value of the
+    parameter `unit_parameter`, such as the length of a packet. `cc` matches the congestion control of the
+    sender's socket, if the client prints it. For a program that counts only whole blocks, `block` is the size
+    of a block and `block_parameter` the parameter that changes it.
     """
 
     sent: NumberPattern
     received: NumberPattern | None = None
     unit_bytes: types.Positive = Field(1, alias="unit_bytes")
+    unit_parameter: types.Word | None = None
     cc: NumberPattern | None = None
     block_bytes: types.Positive | None = Field(None, alias="block")
     block_parameter: types.Word | None = None
 
-    def read(self, text: str) -> ByteCounts | None:
+    def read(self, text: str, parameters: Mapping[str, object]) -> ByteCounts | None:
         """Return the byte counts in a client's output, or None if it has none.
 
-        If a client prints no received bytes, all sent bytes count as delivered.
+        `parameters` has the values of the recipe's parameters. If a client prints no received bytes, all sent
+        bytes count as delivered.
         """
-        sent = self._last(self.sent, text)
-        received = self._last(self.received, text) if self.received else sent
+        unit_bytes = int(str(parameters.get(self.unit_parameter or "", self.unit_bytes)))
+        sent = self._last(self.sent, text, unit_bytes)
+        received = self._last(self.received, text, unit_bytes) if self.received else sent
         return ByteCounts(sent, received) if sent is not None and received is not None else None
 
     def congestion_control(self, text: str) -> str | None:
@@ -69,9 +74,9 @@ class CountPatterns(keys.Strict):
         matches = re.findall(self.cc, text) if self.cc else []
         return str(matches[-1]) if matches else None
 
-    def _last(self, pattern: str, text: str) -> int | None:
+    def _last(self, pattern: str, text: str, unit_bytes: int) -> int | None:
         matches = re.findall(pattern, text)
-        return round(float(matches[-1]) * self.unit_bytes) if matches else None
+        return round(float(matches[-1]) * unit_bytes) if matches else None
 
 
 class ByteCounts(NamedTuple):

@@ -55,6 +55,11 @@ class FlowEnds:
         """The host of the flow's client."""
         return self.flow.from_host if self.recipe.header.listens == "to" else self.flow.to_host
 
+    @property
+    def parameters(self) -> Mapping[str, object]:
+        """The values of the generator's parameters: those of the flow, otherwise the defaults."""
+        return {**self.recipe.defaults, **self.recipe.parse_values(self.flow.parameters)}
+
     def name(self, end: End) -> str:
         """Return the name of the program at one end, such as bulk-client; files and verdicts use it."""
         return f"{self.flow.label}-{end}"

@@ -173,7 +173,7 @@ def check_mss(evidence: Evidence) -> Iterator[Check]:
     at one end only, and not for control connections.
     """
     for ends, data, answers in _tcp_flows(evidence):
-        flow, chosen = ends.flow, ends.recipe.parse_values(ends.flow.parameters).get("mss")
+        flow, chosen = ends.flow, ends.parameters.get("mss")
         for host, streams in ((flow.from_host, data), (flow.to_host, answers)):
             mtu_bytes = evidence.resolved.hosts[host].mtu_bytes
             offered = {stream.mss_bytes for stream in streams if stream.syn}
@@ -267,8 +267,7 @@ def block_bytes(ends: FlowEnds) -> int:
     counts = ends.recipe.header.counts
     if counts is None or counts.block_bytes is None or ends.flow.size_bytes is not None:
         return 0
-    values = {**ends.recipe.defaults, **ends.recipe.parse_values(ends.flow.parameters)}
-    return int(str(values.get(counts.block_parameter or "", counts.block_bytes)))
+    return int(str(ends.parameters.get(counts.block_parameter or "", counts.block_bytes)))
 
 
 def _repeated_bytes(evidence: Evidence, sent_bytes: int) -> int:

@@ -205,7 +205,7 @@ class Evidence:
     def counted_bytes(self, ends: FlowEnds) -> ByteCounts | None:
         """Return the bytes that a flow's generator counted, or None if it printed no count."""
         counts = ends.recipe.header.counts
-        return counts.read(self.client_output(ends)) if counts is not None else None
+        return counts.read(self.client_output(ends), ends.parameters) if counts is not None else None
 
     @cached_property
     def captures(self) -> tuple[tuple[CapturePlan, CaptureSummary], ...]:

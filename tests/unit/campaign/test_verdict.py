@@ -412,6 +412,12 @@ def test_a_flow_that_has_sent_its_size_is_suspect_unless_that_size_arrived(
             "megabytes=2.0 real_sec=1.00\nmegabytes=43.5 real_seconds=20.26\n",
             (45_613_056, 45_613_056),
         ),
+        (
+            "nuttcp-udp",
+            "megabytes=0.3712 real_seconds=3.16 rate_Mbps=0.9840 tx_cpu=29 rx_cpu=0 drop=794 pkt=1072 "
+            "data_loss=74.06553\n",
+            (1_500_800, 1_500_800),
+        ),
         ("iperf", "2026,a,1,b,2,3,0.0-1.0,5,9\n2026,a,1,b,2,3,0.0-9.1,3000000,9\n", (3_000_000, 3_000_000)),
         ("iperf3", '"sum_sent": {"a": 1, "bytes": 30}, "sum_received": {"bytes": 20}', (30, 20)),
         ("iperf3", '{"error": "unable to connect"}', None),
@@ -420,9 +426,9 @@ def test_a_flow_that_has_sent_its_size_is_suspect_unless_that_size_arrived(
 def test_the_bytes_that_a_generator_counted_are_read_from_its_output(
     generator: str, text: str, counted: tuple[int, int] | None
 ) -> None:
-    counts = CATALOGUE.header("generator", generator, "linux").counts
-    assert counts is not None
-    assert counts.read(text) == counted
+    recipe = CATALOGUE.recipe("generator", generator, "linux")
+    assert recipe.header.counts is not None
+    assert recipe.header.counts.read(text, recipe.defaults) == counted
 
 
 @pytest.mark.parametrize("pattern", ["(", "no group", "(two) (groups)"])
