@@ -61,13 +61,14 @@ class CountPatterns(keys.Strict):
     def read(self, text: str, parameters: Mapping[str, object]) -> ByteCounts | None:
         """Return the byte counts in a client's output, or None if it has none.
 
-        `parameters` has the values of the recipe's parameters. If a client prints no received bytes, all sent
-        bytes count as delivered.
+        `parameters` has the values of the recipe's parameters.
         """
         unit_bytes = int(str(parameters.get(self.unit_parameter or "", self.unit_bytes)))
         sent = self._last(self.sent, text, unit_bytes)
-        received = self._last(self.received, text, unit_bytes) if self.received else sent
-        return ByteCounts(sent, received) if sent is not None and received is not None else None
+        received = self._last(self.received, text, unit_bytes) if self.received else None
+        if sent is None or (self.received and received is None):
+            return None
+        return ByteCounts(sent, received)
 
     def congestion_control(self, text: str) -> str | None:
         """Return the congestion control in a client's output, or None if it has none."""
@@ -80,10 +81,13 @@ class CountPatterns(keys.Strict):
 
 
 class ByteCounts(NamedTuple):
-    """Bytes of a flow's data, as its generator counted them."""
+    """Bytes of a flow's data, as its generator counted them.
+
+    `received_bytes` is None if the generator does not know how many bytes had arrived when it ended.
+    """
 
     sent_bytes: int
-    received_bytes: int
+    received_bytes: int | None
 
 
 class Header(keys.Strict):
