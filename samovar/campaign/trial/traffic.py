@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from samovar.campaign.verdict import TrafficFailure
-from samovar.errors import TestbedError
+from samovar.errors import SamovarError
 from samovar.experiment import keys
 from samovar.hosts import Session, Sessions
 from samovar.plan import Resolved
@@ -56,7 +56,7 @@ class Traffic:
     def run(self, deadline_s: float) -> None:
         """Start the traffic on all hosts, and return once it has ended.
 
-        Raises TestbedError if a host is lost.
+        Raises TestbedError if a host is lost, and RecipeError if a script cannot be rendered.
         """
         self._until = time.monotonic() + deadline_s + GRACE_S
         self._sessions.map(self._watch, self._hosts)
@@ -66,8 +66,9 @@ class Traffic:
         host = session.host
         t0_ns = self._t0_ns.get(host, 0)  # a host without clients and servers starts nothing
         limits, least_share = self._limits, self._limits.duration
-        script = self._scripts.traffic(host, t0_ns, limits.disk_bytes, limits.clock_step_s, least_share) or ""
         try:
+            watch = self._scripts.traffic(host, t0_ns, limits.disk_bytes, limits.clock_step_s, least_share)
+            script = watch or ""
             while True:
                 left_s = max(1.0, self._until - time.monotonic())
                 result = session.run(script, step="traffic", deadline_s=left_s)
@@ -76,7 +77,7 @@ class Traffic:
                 if self._over:
                     return
                 script = self._scripts.follow(host, t0_ns, least_share=least_share)
-        except TestbedError:
+        except SamovarError:
             self._stop()
             raise
 

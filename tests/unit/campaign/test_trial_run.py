@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,13 +22,20 @@ from samovar.campaign.run import CampaignRun, Summary
 from samovar.campaign.trial import BootSettings, TrialRun, read_result
 from samovar.campaign.trial.traffic import Traffic
 from samovar.campaign.trial.trial_run import LEAD_S
-from samovar.errors import CampaignError, RecipeError, RemoteError
+from samovar.errors import CampaignError, DeadlineError, RecipeError, RemoteError
 from samovar.events import Event, silent
 from samovar.experiment import keys
 from samovar.hosts import ScriptResult, Session
 from samovar.plan import Pick
 from samovar.recipes import TrialScripts
-from tests.unit.campaign.answering_hosts import CATALOGUE, Answer, AnsweringSessions, as_before, full_state
+from tests.unit.campaign.answering_hosts import (
+    CATALOGUE,
+    Answer,
+    AnsweringSession,
+    AnsweringSessions,
+    as_before,
+    full_state,
+)
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import TRIAL
 
@@ -138,6 +146,29 @@ def test_a_recipe_that_cannot_be_rendered_in_a_trial_fails_only_this_trial(
     monkeypatch.setattr(TrialScripts, "wanted", wanted)
     assert run(folder, AnsweringSessions(as_before)).failed == {ID: (problem,)}
     assert read_state(folder).clean
+
+
+def test_a_recipe_that_cannot_be_rendered_when_the_traffic_starts_stops_the_other_hosts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopped, stopped_in_time = threading.Event(), list[bool]()
+
+    def answer(host: str, step: str) -> str | BaseException:
+        # The script of a host watches its programs until it is ordered to stop.
+        stopped_in_time.append(stopped.wait(20))
+        return "" if stopped_in_time[-1] else DeadlineError(host, step, 20)
+
+    def traffic(scripts: TrialScripts, host: str, *rest: object) -> str:
+        if host == "src":
+            raise RecipeError("posix/generator/mine.sh.j2: block client: list index out of range")
+        return ""
+
+    monkeypatch.setattr(AnsweringSession, "order", lambda session, text: stopped.set())
+    monkeypatch.setattr(TrialScripts, "traffic", traffic)
+    scripts = TrialScripts(PLAN.trials[0], CATALOGUE, "campaign")
+    with pytest.raises(RecipeError):
+        Traffic(scripts, AnsweringSessions(answer), {}, keys.Thresholds()).run(60.0)
+    assert set(stopped_in_time) == {True}
 
 
 def test_traffic_has_its_lead_after_the_event_of_its_phase_however_long_that_takes(tmp_path: Path) -> None:
