@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from samovar.campaign.policy import policy_of as policy_of
     from samovar.campaign.provenance_json import changed_recipes as changed_recipes
     from samovar.campaign.provenance_json import provenance_of as provenance_of
+    from samovar.campaign.provenance_json import this_node as this_node
     from samovar.campaign.recovery import Restored as Restored
     from samovar.campaign.recovery import Restorer as Restorer
     from samovar.campaign.recovery import changed_campaigns as changed_campaigns

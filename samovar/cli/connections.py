@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from samovar import lab
+from samovar import campaign, lab
 from samovar.campaign.availability import needs_of, require_idle
 from samovar.cli.project import PlannedExperiment, Project
 from samovar.errors import LabError, TestbedError, unknown
@@ -27,8 +27,13 @@ class Connections:
         self._project = project
 
     def lab_folder(self, testbed: str, shard: str = "") -> Path:
-        """Return the folder in which a lab keeps its state; each shard of a campaign has its own lab."""
-        return self._project.root / ".lab" / (f"{testbed}-{shard.replace('/', 'of')}" if shard else testbed)
+        """Return the folder in which a lab keeps its state; each shard of a campaign has its own lab.
+
+        Nodes of a cluster share the project, and shards of two campaigns may run on two nodes at the same
+        time. The folder of a shard's lab is therefore named after the node, too.
+        """
+        names = (testbed, shard.replace("/", "of"), campaign.this_node()["node"]) if shard else (testbed,)
+        return self._project.root / ".lab" / "-".join(names)
 
     @property
     def user_mode(self) -> lab.UserModeConfig:

@@ -11,6 +11,7 @@ import pytest
 
 from samovar.cli.cluster_jobs import run_processes
 from samovar.cli.commands import run_commands
+from samovar.cli.controller import Controller
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENT = """
@@ -38,6 +39,16 @@ def project(tmp_path: Path) -> Path:
     )
     (tmp_path / "config.yaml").write_text("testbed: lab\n")
     return tmp_path
+
+
+def test_labs_of_shards_on_two_nodes_of_a_cluster_have_folders_of_their_own(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = []
+    for node in ("one", "two", "one"):
+        monkeypatch.setenv("SLURMD_NODENAME", node)
+        folders.append(Controller(project).connections.lab_folder("lab", "1/4"))
+    assert folders[0] == folders[2] != folders[1]
 
 
 REFUSED = [
