@@ -78,7 +78,9 @@ class Config(SourceFile):
     testbed: Name = entry("Testbed for commands that do not name a testbed.", "lab")
     ssh: SshDefaults = entry("Time limits of SSH.", SshDefaults.model_construct())
     lab: Labs = entry("Virtual labs on this machine.", Labs.model_construct())
-    step_timeout_s: Duration = entry("Longest time that a step on a host may take, apart from traffic.", 60.0)
+    step_timeout_s: Duration = entry(
+        "Longest time of a step on a host, apart from traffic and the collection of files.", 60.0
+    )
     clock_tolerance_s: Duration = entry("Largest difference between a host's clock and this machine's.", 1.0)
     calibrate: Calibrate = entry(
         "Whether to measure each path before its first trial; `auto` means `on`, except in labs.", "auto"
