@@ -216,7 +216,11 @@ def _setting_refusals(
         plain = {name for name in keys.SETTINGS for os in systems if name in catalogue.names("setting", os)}
         known = {*plain, *setting_parameters(catalogue, *systems), "cc.<parameter>"}
         if one.target not in known and not one.target.startswith("cc."):
-            yield *one.key_place, unknown(f"setting on {', '.join(systems)}", one.target, known)
+            message = unknown(f"setting on {', '.join(systems)}", one.target, known)
+            parameters = sorted(key for key in known if key.startswith(f"{one.target}."))
+            if parameters:  # nested, as in {tcp: {sack: off}}
+                message = f"'{one.target}' is a recipe; expected one of {', '.join(parameters)}"
+            yield *one.key_place, message
             return
         takes = [setting_parameters(catalogue, system) for system in systems]
         yield from _refused_by_recipes(one, one.target, takes)
