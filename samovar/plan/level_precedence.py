@@ -397,6 +397,15 @@ class TreatmentValues:
                     raise self._formula_error(key, text, error) from error
         return found
 
+    def check_settings(self, host: str, settings: Mapping[str, Mapping[str, str]]) -> None:
+        """Raise PlanError for a parameter of a setting that the recipes for this host do not have."""
+        for recipe, texts in settings.items():
+            for parameter in sorted(texts.keys() - self._declared("setting", recipe, host).keys()):
+                text, system = texts[parameter], self.testbed.hosts[host].system
+                message = f"no setting on {system}, the system of {host}"
+                error = UnitError(f"{message}; name the hosts that get it, as in {{sender: {text}}}")
+                raise self._formula_error(f"{recipe}.{parameter}", text, error)
+
 
 def parameters_of_type(
     type_: str, declared: Mapping[str, keys.ParameterInfo], texts: Mapping[str, str]

@@ -197,6 +197,7 @@ def _host(name: str, values: TreatmentValues) -> HostPlan:
     _check_cc_parameters(values, host.os, known["cc"], cc_parameters)
     if not sends and not receives:
         settings = {recipe: one for recipe, one in settings.items() if recipe not in OF_ENDS}
+    values.check_settings(name, settings)
     return HostPlan(
         os=host.os,
         release=host.release,
