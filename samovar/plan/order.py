@@ -7,12 +7,11 @@ unchanged.
 
 Treatments between which a host must reboot, according to the headers of setting recipes, belong to different
 whole plots. Within a whole plot, treatments between which an interface must be reset belong to different
-smaller plots. Settings that are costly to change are thus changed least often. If different treatments need
-changes of different hosts, the plots in which some hosts keep their settings are nested within the plots in
-which other hosts keep theirs. Whole plots are shuffled, and so are the treatments within each plot (a
-split-plot design; Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., section 9.1). All blocks of
-a whole plot run before the next whole plot, so that hosts reboot only once for each level that needs a
-reboot.
+smaller plots. Settings that are costly to change are thus changed least often. If factors change different
+hosts, plots are nested: the outermost plots are those of the hosts with the fewest different settings. Whole
+plots are shuffled, and so are the treatments within each plot (a split-plot design; Box, Hunter and Hunter,
+Statistics for Experimenters, 2nd ed., section 9.1). All blocks of a whole plot run before the next whole
+plot, so that hosts reboot only once for each level that needs a reboot.
 """
 
 from __future__ import annotations
