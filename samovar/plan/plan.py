@@ -117,8 +117,8 @@ class Plan(Head):
             return cls.model_validate({**head, "trials": read_trials(tree)})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the file"
-            raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
+            where, message = ".".join(map(str, first["loc"])) or "the file", first["msg"]
+            raise PlanError(f"plan.json: {where}: {message[0].lower()}{message[1:]}; {EXPECTED}") from error
         except (ValueError, AttributeError, LookupError, RecursionError) as error:
             raise PlanError(f"plan.json: damaged or incomplete; {EXPECTED}") from error
 

@@ -69,7 +69,8 @@ def _json_of_columns(columns: Mapping[str, Any]) -> str:
 
 def _as_columns(values: Any) -> Any:
     """Return a component's columns as a list: one column, or one for each replicate if values are random."""
-    return values if values and isinstance(values[0], list) else [values]
+    is_several = isinstance(values, list) and values and isinstance(values[0], list)
+    return values if is_several else [values]
 
 
 Column = tuple[NonNegativeInt, ...]

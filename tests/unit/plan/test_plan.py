@@ -86,6 +86,11 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
             "plan.json: seed: input should be a valid integer, unable to parse string as an integer; "
             "expected a plan written by samovar",
         ),
+        (
+            b'"run": [',
+            b'"run": 5, "flows": [',
+            "plan.json: treatments.0.resolved.run.0: input should be a valid tuple; expected a plan written by samovar",
+        ),
         (b"{", b"[" * 100_000, "plan.json: damaged or incomplete; expected a plan written by samovar"),
     ],
 )
