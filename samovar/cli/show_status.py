@@ -21,13 +21,14 @@ from samovar.cli.text import columns, first_lines
 from samovar.plan import MeasuredTimes, Plan, Trial, parallel_s
 from samovar.units import clock, counted, format_bytes
 
-OPEN, RUNNING, BLOCKED, FAILED, LATER = "open", "running", "cannot run", "failed", "not picked"
+OPEN, RUNNING, BLOCKED, LATER = "open", "running", "cannot run", "not picked"
+FAILED, INTERRUPTED = "failed", "interrupted"
 SYMBOLS: Mapping[str, str] = {
     "valid": "✓",
     "suspect": "?",
     "invalid": "!",
     FAILED: "✗",
-    "interrupted": "/",
+    INTERRUPTED: "/",
     RUNNING: "»",
     OPEN: "·",
     BLOCKED: "−",
@@ -70,8 +71,11 @@ Grid = Mapping[str, Sequence[str]]
 """The grid of a campaign: maps each treatment's label to the states of its trials, by replicate."""
 
 
-def trial_states(plan: Plan, state: CampaignState) -> dict[str, str]:
-    """Map the id of each trial of a plan to the trial's state, which is a key of SYMBOLS."""
+def trial_states(plan: Plan, state: CampaignState, is_running: bool = False) -> dict[str, str]:
+    """Map the id of each trial of a plan to the trial's state, which is a key of SYMBOLS.
+
+    `is_running` states whether a process is running the campaign. If not, trials in flight were interrupted.
+    """
     states = {}
     for id_ in plan.ids:
         trial = state.trials.get(id_)
@@ -81,8 +85,10 @@ def trial_states(plan: Plan, state: CampaignState) -> dict[str, str]:
             states[id_] = BLOCKED
         elif trial is None:
             states[id_] = OPEN
+        elif trial.status == "in flight":
+            states[id_] = RUNNING if is_running else INTERRUPTED
         else:
-            states[id_] = RUNNING if trial.status == "in flight" else trial.result
+            states[id_] = trial.result
     return states
 
 
@@ -187,13 +193,13 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
         yield "not started"
     yield from [f"stopped: {state.stopped}"] if state.stopped else []
     yield ""
-    states = trial_states(plan, state)
+    states = trial_states(plan, state, status.is_running)
     yield from grid_lines(grid_of(plan, states), width, 10**6 if every_trial else 30)
     for trial in state.with_status("in flight"):
         phase = f"phase {list(trial.phases)[-1]} done" if trial.phases else "no phase done yet"
-        word = "running" if status.is_running else "cut off"
+        mark, word = ("»", "running") if status.is_running else ("/", "cut off")
         started = f"started {_ago(status.now_s - trial.t_start_s)}"
-        yield f"» {trial.id}{place_text(trial.testbed)}: {word}, {started}, {phase}"
+        yield f"{mark} {trial.id}{place_text(trial.testbed)}: {word}, {started}, {phase}"
     yield from [""] if every_trial else []
     yield from (_every_trial_lines if every_trial else _not_valid_lines)(state, states)
     yield from (f"✗ {host}: quarantined: {why}" for host, why in state.quarantined.items())
@@ -265,7 +271,7 @@ def _count_lines(status: CampaignStatus) -> Iterator[str]:
 def status_json(status: CampaignStatus) -> Mapping[str, object]:
     """Return the value that `status --json` prints."""
     plan, state = status.plan, status.state
-    words = trial_states(plan, state).values()
+    words = trial_states(plan, state, status.is_running).values()
     return {
         "schema": 1,
         "folder": str(status.folder),

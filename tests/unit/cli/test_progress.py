@@ -111,7 +111,8 @@ def test_the_status_shows_overrides_of_the_command_line() -> None:
 def test_the_status_of_a_killed_campaign_has_the_command_that_resumes_it() -> None:
     lines = list(status_lines(status(False), 60))
     assert lines[1] == "not running: the controller was killed; last event phase, 0:03 ago"
-    assert "» cubic-600KB-r1-abc123: cut off, started 0:04 ago, phase arm done" in lines
+    assert "✓ 1 valid  ? 1 suspect  ✗ 1 failed  / 1 interrupted  · 8 open" in lines
+    assert "/ cubic-600KB-r1-abc123: cut off, started 0:04 ago, phase arm done" in lines
     assert lines[-1] == f"to run the missing trials: fab run {PLAN.experiment} --testbed lab"
 
 
@@ -170,7 +171,7 @@ def test_the_status_of_a_campaign_not_started_and_of_blocked_trials() -> None:
     assert list(status_lines(status(False, ()), 60))[1] == "not started"
     blocked = {"blocked": [{"reasons": ["src: no cdg"], "trials": IDS[4:]}]}
     lines = list(status_lines(status(False, [*JOURNALED, Entry(9.0, "trials-blocked", blocked)]), 60))
-    assert "✓ 1 valid  ? 1 suspect  ✗ 1 failed  » 1 running  − 8 cannot run" in lines
+    assert "✓ 1 valid  ? 1 suspect  ✗ 1 failed  / 1 interrupted  − 8 cannot run" in lines
     assert "8 cannot run on lab" in lines
 
 
@@ -180,7 +181,7 @@ def test_the_json_status_has_every_trial_and_the_command_that_resumes() -> None:
         "valid",
         "suspect",
         "failed",
-        "running",
+        "interrupted",
         "open",
     ]
     assert (values["trials_left"], values["controller_at_work"]) == (10, False)
