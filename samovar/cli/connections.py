@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -34,6 +35,12 @@ class Connections:
         """
         names = (testbed, shard.replace("/", "of"), campaign.this_node()["node"]) if shard else (testbed,)
         return self._project.root / ".lab" / "-".join(names)
+
+    def shards_with_labs(self, testbed: str) -> list[str]:
+        """Return the shards, such as `2/4`, whose labs of a testbed have a folder."""
+        names = sorted(folder.name for folder in self._project.root.glob(".lab/*"))
+        matches = (re.fullmatch(rf"{re.escape(testbed)}-(\d+)of(\d+)", name) for name in names)
+        return ["/".join(match.groups()) for match in matches if match]
 
     @property
     def user_mode(self) -> lab.UserModeConfig:

@@ -60,10 +60,15 @@ def start_lab(controller: Controller, testbed: str) -> None:
 @FORCE
 @in_project
 def stop_lab(controller: Controller, testbed: str, force: bool) -> None:
-    """Stop the virtual lab and all processes in it."""
-    bed = controller.project.testbed(testbed)
+    """Stop the virtual lab and all processes in it.
+
+    Labs that killed shards of a campaign have left running are stopped too.
+    """
+    bed, connections = controller.project.testbed(testbed), controller.connections
     with event_display(controller) as display:
-        if not controller.connections.lab_down(bed, display, force):
+        shards = ("", *connections.shards_with_labs(bed.name))
+        stopped = [connections.lab_down(bed, display, force, shard) for shard in shards]
+        if not any(stopped):
             display.line(f"lab {bed.name}: was not running")
 
 

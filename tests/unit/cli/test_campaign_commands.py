@@ -175,6 +175,24 @@ def test_restore_shows_restored_hosts_and_problems() -> None:
     assert "nothing to restore" in "".join(restored_lines("lab", Restored()))
 
 
+def test_lab_down_also_stops_the_labs_of_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("config.yaml", ".lab/lab-1of2/x", ".lab/lab-2of2/x", ".lab/lab-roof/x", ".lab/wlan-1of2/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    stopped: list[str] = []
+
+    def down(folder: Path, emit: Emit) -> bool:
+        stopped.append(folder.name)
+        return folder.name == "lab-2of2"
+
+    monkeypatch.setattr("samovar.lab.down", down)
+    assert run_commands(["lab", "down", "--testbed", "lab"], tmp_path) == 0
+    assert stopped == ["lab", "lab-1of2", "lab-2of2"]
+    assert "was not running" not in capsys.readouterr().out
+
+
 def interrupted(results: Path, campaign: str, testbed: str, hosts: tuple[str, ...]) -> Path:
     """Write the folder of a campaign whose controller was killed after it had changed some hosts."""
     folder = results / campaign
