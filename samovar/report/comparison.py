@@ -23,7 +23,7 @@ from samovar.events import Emit
 from samovar.experiment import Outputs
 from samovar.plan import Trial, differences
 from samovar.report.campaign_data import Campaign, Json, read_json
-from samovar.report.document import OUTPUT_DEFAULTS
+from samovar.report.document import OUTPUT_DEFAULTS, trials_shown
 from samovar.report.number_format import number, quantity, scale
 from samovar.report.overview import pairs, when
 from samovar.report.page import ListedCampaign, write_report
@@ -345,9 +345,15 @@ def compose_comparison(comparison: CampaignComparison) -> Json:
         "Matched": comparison.notes[0],
     }
     result = comparison.result
+    states = {
+        f"{name}:{id_}": side.campaign.trial_state(id_)
+        for name, side in zip("AB", comparison.sides, strict=True)
+        for id_ in side.ids
+    }
     figures = [
-        one | {"ids": one["trials"], "trials": counted(len(one["trials"]), "trial")}
+        one | {"ids": ids, "trials": trials_shown(len(ids), (states.get(id_, "") for id_ in ids))}
         for one in result["figures"]
+        for ids in [one["trials"]]
     ]
     return {
         "title": f"{first.plan.title or first.plan.experiment}: comparison",

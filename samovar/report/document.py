@@ -165,12 +165,17 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
         trials = one.get("trials")
         one["ids"] = trials if isinstance(trials, list) else []
         amount = len(trials) if isinstance(trials, list) else trials
-        suspect = sum(campaign.trial_state(id_) == "suspect" for id_ in one["ids"])
-        one["trials"] = "" if amount is None else counted(int(amount), "trial")
-        one["trials"] += f" ({suspect} suspect)" if suspect else ""
+        states = map(campaign.trial_state, one["ids"])
+        one["trials"] = "" if amount is None else trials_shown(int(amount), states)
     places = {name: place for place, name in enumerate(output_names(planned, kind))}
     found.sort(key=lambda one: places.get(str(one["name"]), len(places)))
     return [OUTPUT_DEFAULTS | one for one in found]
+
+
+def trials_shown(number: int, states: Iterable[str]) -> str:
+    """Return the number of trials that a figure or table shows as a text, such as `4 trials (2 suspect)`."""
+    suspect = sum(state == "suspect" for state in states)
+    return counted(number, "trial") + (f" ({suspect} suspect)" if suspect else "")
 
 
 def output_names(planned: Iterable[Mapping[str, Any]], kind: str) -> list[str]:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import hashlib
 import json
+import re
 import shutil
 import struct
 from collections.abc import Mapping
@@ -113,6 +114,7 @@ def test_an_equal_copy_has_no_change_in_any_metric(project: Path, capsys: pytest
     assert set(answer.cases().values()) <= {"", "skipped"}
     page = answer.to / "report.html"
     assert words_only_in_pdf(answer.to / "comparison.pdf", page) == set()
+    assert re.search(r"(\d+) trials \(\d suspect\)", " ".join(Text(page.read_text()).words))
     trials = [one for one in Text(page.read_text()).links if one.endswith("manifest.json")]
     assert len(trials) == 2 * len(set(trials)) // 2 > 0, "those of A and those of B"
     assert all((answer.to / one).is_file() for one in trials)
