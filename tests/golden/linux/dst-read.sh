@@ -12,7 +12,7 @@ feature() { # FEATURE: VALUE, a line of ethtool -k
 }
 for interface in eth1; do each_line feature "$(ethtool -k "$interface")"; done
 address6() { [ "${3-}" != inet6 ] || s_six="$s_six$4 "; }
-route6() { case "$* " in '' | *' proto kernel '* | *' proto ra '* | fe80:*) ;; *) s_six="$s_six$*, "; esac; }
+route6() { case "$* " in *' proto kernel '* | *' proto ra '* | fe80:*) ;; *) s_six="$s_six$*, "; esac; }
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
 s_off=/proc/sys/net/ipv6/conf/eth1/disable_ipv6 value=1
 [ ! -e "$s_off" ] || read -r value <"$s_off" # a kernel without IPv6 does not have this file
