@@ -145,8 +145,8 @@ samples_of_tcp_probe <- function(x, flow) {
 #'
 #' @param capture A table from [read_pcap()].
 #' @param flow Name of the flow that carries the data; its receiver advertises the window.
-#' @return A data.table with `t_ns`, `window_bytes`, one row per change; attributes `max_bytes`, `wscale` (NA if
-#'   unknown, 0 if scaling is off) and `epoch_s`.
+#' @return A data.table with `t_ns`, `window_bytes`, one row per change; attributes `wscale` (NA if unknown, 0 if scaling is off), `max_bytes` (NA if the
+#'   scale is unknown) and `epoch_s`.
 #' @source RFC 7323, section 2.
 #' @examples
 #' sender <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
@@ -165,10 +165,16 @@ advertised_window <- function(capture, flow) {
   factor <- fifelse(bitwAnd(offered$flags, 2L) > 0L | is.na(scale), 1, 2^scale)
   window <- offered[, .(t_ns, window_bytes = window * factor)]
   window <- window[rleid(window_bytes) != shift(rleid(window_bytes), fill = 0L)]
-  setattr(window, "max_bytes", if (nrow(window)) max(window$window_bytes) else NA_real_)
+  setattr(window, "max_bytes", if (nrow(window) > 0 && !is.na(scale)) max(window$window_bytes) else NA_real_)
   setattr(window, "wscale", scale)
   setattr(window, "epoch_s", attr(capture, "epoch_s"))
   as_series(window, "window_bytes", "Advertised window (bytes)", "step")
+}
+
+# The windows of a flow's receiver in bytes; NULL if their scale is unknown.
+scaled_window <- function(capture, flow) {
+  window <- advertised_window(capture, flow)
+  if (!is.na(attr(window, "wscale"))) window
 }
 
 # The receiver's scale if both ends offered a scale, 0 if one end did not, NA if either SYN is missing or the snapshot length may have cut its
@@ -268,7 +274,7 @@ limit_shares <- function(limits) {
 # What limited the flow from sample to sample, where its windows are known. Flows in the same direction share the link's rate.
 limits_of_flow <- function(flow, sender, ref, name, rtt, traces, manifest) {
   if (is.null(sender) || nrow(sender) < 2) return(NULL)
-  offered <- if (!is.null(ref)) advertised_window(ref, name)
+  offered <- if (!is.null(ref)) scaled_window(ref, name)
   if (!is.null(offered)) set(offered, NULL, "t_s", seconds_since(offered, start_on(traces, flow$from)))
   segment_bytes <- manifest$resolved$mtu_bytes - tcp_header_bytes
   sharing <- sum(vapply(manifest$resolved$flows, \(f) identical(is_down(f, manifest), is_down(flow, manifest)), TRUE))

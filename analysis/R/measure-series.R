@@ -207,8 +207,8 @@ series_of_flight <- function(x) {
 
 series_of_rwnd <- function(x) {
   capture <- x$near %||% x$far
-  if (is.null(capture) || !x$tcp) return(from_tcp_state(x, "send-window"))
-  offered <- advertised_window(capture, x$name)
+  offered <- if (!is.null(capture) && x$tcp) scaled_window(capture, x$name)
+  if (is.null(offered)) return(from_tcp_state(x, "send-window"))
   data.table(t_s = seconds_at_near(offered, x), value = offered$window_bytes / 1e3)
 }
 

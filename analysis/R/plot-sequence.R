@@ -22,7 +22,8 @@ figure_time_sequence <- function(results, trials, of = NULL, from = NULL, to = N
       chosen$left_out,
       if (every > most_columns) paste(most_columns, "of", every, "flows are shown, as more panels cannot be read; choose with `of`"),
       if (nrow(shown) < nrow(data)) paste("Segments that would be printed at the same place are joined:", nrow(data), "became", nrow(shown)),
-      if (!"window" %in% visible(shown)$event) "The end of the receiver's window is above the part shown",
+      if (!"window" %in% shown$event) "The receiver's window is unknown, because the capture lacks its scale" else
+        if (!"window" %in% visible(shown)$event) "The end of the receiver's window is above the part shown",
       flow_words(of), fixed_words(campaign, trials, chosen$factors), path_words(campaign, trials)
     )
   )
@@ -68,7 +69,7 @@ sequence_events <- function(capture, flow) {
   at <- in_order_of_time(capture, which(as.integer(capture$flow) %in% level))
   x <- tcp_progress(capture, flow)[, row := at]
   answers <- x[!out & !is.na(ack_to) & bitwAnd(fcoalesce(flags, 0L), 22L) == 16L]
-  scale <- fcoalesce(as.integer(attr(advertised_window(capture, flow), "wscale")), 0L)
+  scale <- attr(advertised_window(capture, flow), "wscale")
   origin <- min(data$first)
   sack <- if (all(c("sack_left", "sack_right") %in% names(capture))) {
     blocks <- answers[, .(t_ns, ack_to, ack, left = capture$sack_left[row], right = capture$sack_right[row])][!is.na(left)]
@@ -77,7 +78,7 @@ sequence_events <- function(capture, flow) {
   events <- rbind(
     data[, .(t_ns, event = fifelse(new_bytes < payload_bytes, "retransmission", "segment"), low = first, high = end)], sack,
     answers[, .(t_ns, event = "ACK", low = ack_to, high = ack_to)],
-    answers[!is.na(window), .(t_ns, event = "window", low = ack_to + window * 2^scale, high = ack_to + window * 2^scale)]
+    answers[!is.na(window) & !is.na(scale), .(t_ns, event = "window", low = ack_to + window * 2^scale, high = ack_to + window * 2^scale)]
   )
   events[, event := factor(event, levels = sequence_names)][, low := low - origin][, high := high - origin]
   setorder(events, t_ns)

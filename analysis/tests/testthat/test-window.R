@@ -28,6 +28,19 @@ test_that("without the handshake windows are unscaled and the scale is NA", {
   window <- advertised_window(read_pcap(write_capture(conversation(list(list(from = "b", window = 500))))), flow_a)
   expect_equal(window$window_bytes, 500)
   expect_true(is.na(attr(window, "wscale")))
+  expect_true(is.na(attr(window, "max_bytes")))
+})
+
+test_that("a flow whose capture began after the handshake has the sender's window, not an unscaled one", {
+  x <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
+  flow <- data_flows(x)$flow[1]
+  expect_equal(attr(scaled_window(x, flow), "max_bytes"), attr(advertised_window(x, flow), "max_bytes"))
+  late <- x[bitwAnd(flags, 2L) == 0L]
+  expect_null(scaled_window(late, flow))
+  expect_true("window" %in% sequence_events(x, flow)$event)
+  expect_false("window" %in% sequence_events(late, flow)$event)
+  sender <- data.table::data.table(t_s = 1, cwnd_packets = 10, snd_wnd_bytes = 9e3, unacked_packets = 1, source = "tcp-info")
+  expect_equal(series_of_rwnd(list(near = late, name = flow, tcp = TRUE, sender = sender))$value, 9)
 })
 
 test_that("the scale is NA if the snapshot length cut a SYN's options, and there are no windows if it cut the windows", {
