@@ -63,6 +63,9 @@ def explain_key(
     explainers = [PartExplainer(resolved, catalogue, name, levels) for name in names]
     found = [explanation for one in explainers for explanation in one.explain(key)]
     if not found:
+        if key.partition(".")[0] in keys.keys_of(keys.Experiment).keys() - keys.keys_of(keys.Part).keys():
+            message = f"{key} is a key of the whole experiment; only keys of its parts can be explained"
+            raise DefinitionError.at(experiment.name, message)
         known = {other for one in explainers for other in one.known_keys}
         raise DefinitionError.at(experiment.name, unknown("key", key, known))
     return found
