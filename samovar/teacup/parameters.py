@@ -144,7 +144,7 @@ def _add_factor(
         return
     levels: dict[str, dict[str, Value]] = {}
     for row in product(*(range(len(one.levels)) for one in several)):
-        label = "-".join(one.labels[at] for one, at in zip(several, row, strict=True))
+        label = "-".join(one.labels[at] for one, at in zip(several, row, strict=True)) or "default"
         at = dict(zip(group, row, strict=True))
         values = {key: table.values[tuple(at[n] for n in table.numbers)] for key, table in tables.items()}
         level = {key: value for key, value in values.items() if value is not None}

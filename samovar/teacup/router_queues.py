@@ -233,12 +233,18 @@ class QueueReader:
         )
 
     def parameters(self, config: Configuration, entry: TeacupEntry, names: Names) -> dict[str, str]:
-        """Return the queue discipline's parameters that an entry gives, and add a note on each other word."""
+        """Return the queue discipline's parameters that an entry gives, and add a note on each other word.
+
+        If the parameters vary for the same queue discipline, a level without some of them has their defaults.
+        """
         try:
             aqm = self.aqm(entry, names)
         except (NoCounterpartError, UnreadableError):
             return {}  # the target path.aqm reports it
         known, found = self.catalogue.parameters("aqm", aqm, self.system) or {}, dict[str, str]()
+        own, of_aqm = entry.variables("queue_disc_params"), entry.variables("queue_disc")
+        if any(one.variables & own and not one.variables & of_aqm for one in config.parameters()):
+            found |= {key: one.default for key, one in known.items() if one.default is not None}
         words = iter(str(entry.read("queue_disc_params", names)).split())
         for word in words:
             switch = word.removeprefix("no")

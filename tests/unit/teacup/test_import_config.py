@@ -315,11 +315,27 @@ def test_the_arguments_of_an_entry_may_end_with_a_comma(project: Path) -> None:
     assert [flow.start_s for flow in resolved.flows] == [2.5]
 
 
+def test_a_level_without_parameters_of_a_queue_discipline_has_their_defaults(project: Path) -> None:
+    queue = QUEUE.replace("queue_disc=V_aqm", "queue_disc='fq_codel', queue_disc_params=V_params")
+    parameters = "'x': (['V_params'], ['par'], ['', 'target 20ms', 'target 40ms noecn'], {})"
+    assert import_text(project, small(queues=queue, parameters=parameters, varied="'x'")) == 0
+    found = [
+        (trial.treatment["par"], trial.resolved.path.down.aqm_parameters)
+        for trial in planned(project).trials
+        if trial.resolved.path
+    ]
+    assert [(label, own["target"], own["ecn"]) for label, own in found] == [
+        ("default", "5ms", "on"),
+        ("target 20ms", "20ms", "on"),
+        ("target 40ms noecn", "40ms", "off"),
+    ]
+
+
 def test_a_level_that_sets_nothing_is_left_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     traffic = IPERF.replace("port=5000", "port=5000, buf_size=V_buffer")
     parameters = "'x': (['V_buffer'], ['buf'], ['', '64k', '1m'], {})"
     assert import_text(project, small(traffic=traffic, parameters=parameters, varied="'x'")) == 0
-    assert "buf : it sets no value, but a level in samovar must set one" in capsys.readouterr().out
+    assert "buf default: it sets no value, but a level in samovar must set one" in capsys.readouterr().out
     assert len(planned(project).ids) == 2
 
 
