@@ -27,11 +27,11 @@ class TrialState:
     """The state of one trial.
 
     Values are of the last attempt, except `set_aside` and `earlier`. `status` is "in flight" until the
-    attempt finishes, and stays "in flight" if the controller crashes. `overhead_s` (time not spent on
-    traffic) is None until the attempt finishes. `phases` maps each phase to its duration in seconds.
-    `testbed` is where the attempt ran, and `node` the computer that controlled it. `set_aside` lists the
-    folders of all attempts that were set aside, perhaps the last one too. If the last attempt is in flight or
-    was interrupted, `earlier` is the result of the last attempt before it that was not interrupted.
+    attempt finishes, and stays "in flight" if the controller crashes. `seconds` and `overhead_s` (time not
+    spent on traffic) are None until the attempt finishes. `phases` maps each phase to its duration in
+    seconds. `testbed` is where the attempt ran, and `node` the computer that controlled it. `set_aside` lists
+    the folders of all attempts that were set aside, perhaps the last one too. If the last attempt is in
+    flight or was interrupted, `earlier` is the result of the last attempt before it that was not interrupted.
     """
 
     id: str
@@ -40,6 +40,7 @@ class TrialState:
     verdict: str = ""
     reasons: tuple[str, ...] = ()
     t_start_s: float = 0.0
+    seconds: float | None = None
     overhead_s: float | None = None
     phases: Mapping[str, float] = field(default_factory=dict)
     set_aside: tuple[str, ...] = ()
@@ -269,6 +270,7 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
                 status=values["outcome"],
                 verdict=str(values.get("verdict", "")),
                 reasons=tuple(values.get("reasons", ())),
+                seconds=entry.t_s - trial.t_start_s,
                 overhead_s=values.get("overhead_s"),
             )
         case "trial-refused":

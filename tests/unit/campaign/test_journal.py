@@ -199,7 +199,7 @@ def test_a_journal_that_is_not_there_is_an_error(file: Path) -> None:
         Journal(file.parent / "gone" / JOURNAL)
 
 
-def test_a_finished_trial_has_its_overhead_phases_and_verdict() -> None:
+def test_a_finished_trial_has_its_duration_overhead_phases_and_verdict() -> None:
     phases = [
         Entry(2.3, "phase", {"id": "cubic-r1-3f9a1c", "phase": "set", "seconds": 0.3}),
         Entry(9.4, "phase", {"id": "cubic-r1-3f9a1c", "phase": "set", "seconds": 0.2}),
@@ -212,7 +212,7 @@ def test_a_finished_trial_has_its_overhead_phases_and_verdict() -> None:
         ("clock",),
         1,
     )
-    assert (trial.overhead_s, trial.phases) == (1.7, {"set": 0.5})
+    assert (trial.seconds, trial.overhead_s, trial.phases) == (7.5, 1.7, {"set": 0.5})
     assert state.with_status("completed") == (trial,)
     assert (state.controllers, state.last_event, state.t_last_s) == (1, "trial-finished", 9.5)
 
