@@ -37,9 +37,10 @@ class Connections:
         return self._project.root / ".lab" / "-".join(names)
 
     def shards_with_labs(self, testbed: str) -> list[str]:
-        """Return the shards, such as `2/4`, whose labs of a testbed have a folder."""
+        """Return the shards, such as `2/4`, whose labs of a testbed have a folder of this computer."""
         names = sorted(folder.name for folder in self._project.root.glob(".lab/*"))
-        matches = (re.fullmatch(rf"{re.escape(testbed)}-(\d+)of(\d+)", name) for name in names)
+        start, node = re.escape(testbed), re.escape(campaign.this_node()["node"])
+        matches = (re.fullmatch(rf"{start}-(\d+)of(\d+)-{node}", name) for name in names)
         return ["/".join(match.groups()) for match in matches if match]
 
     @property

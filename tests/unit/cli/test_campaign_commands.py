@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -178,18 +179,20 @@ def test_restore_shows_restored_hosts_and_problems() -> None:
 def test_lab_down_also_stops_the_labs_of_shards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("config.yaml", ".lab/lab-1of2/x", ".lab/lab-2of2/x", ".lab/lab-roof/x", ".lab/wlan-1of2/x"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+    (tmp_path / "config.yaml").touch()
+    node = os.uname().nodename
+    shards = [f"lab-1of2-{node}", f"lab-2of2-{node}"]
+    for name in (*shards, "lab-roof", "lab-1of2-elsewhere", f"wlan-1of2-{node}"):
+        (tmp_path / ".lab" / name).mkdir(parents=True)
     stopped: list[str] = []
 
     def down(folder: Path, emit: Emit) -> bool:
         stopped.append(folder.name)
-        return folder.name == "lab-2of2"
+        return folder.name == shards[1]
 
     monkeypatch.setattr("samovar.lab.down", down)
     assert run_commands(["lab", "down", "--testbed", "lab"], tmp_path) == 0
-    assert stopped == ["lab", "lab-1of2", "lab-2of2"]
+    assert stopped == ["lab", *shards]
     assert "was not running" not in capsys.readouterr().out
 
 
