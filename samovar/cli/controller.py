@@ -89,14 +89,16 @@ class Controller:
     def _testbeds(
         self, request: RunRequest, sessions: Sequence[Sessions], surveys: Sequence[availability.HostSurvey]
     ) -> list[campaign.TestbedSetup]:
-        """Return the setup of each testbed, with the trials that it cannot run.
+        """Return the setup of each testbed, with the open trials that it cannot run.
 
-        Raises TestbedError if the hosts lack what the plan needs.
+        Raises TestbedError if the hosts lack what the open trials need.
         """
-        planned = request.planned.by_testbed
-        cost, ids = self.cost(request.planned, request.resume), request.resume.picked.ids
+        planned, resume = request.planned.by_testbed, request.resume
+        cost, ids = self.cost(request.planned, resume), resume.picked.ids
         findings = {
-            one.testbed.name: availability.findings_of(self.compare(one, survey.facts, cost), ids)
+            one.testbed.name: availability.findings_of(
+                self.compare(one, survey.facts, cost), resume.comparison.runs
+            )
             for one, survey in zip(planned, surveys, strict=True)
         }
         blocked = availability.require_runnable(request.planned.plan, findings, request.allow_partial, ids)
@@ -176,7 +178,7 @@ class Controller:
         resume = self.project.resume_point(planned, new_campaign, pick)
         remaining = self.cost(planned, resume)
         all_findings, not_queried = self.check_running(planned, remaining)
-        findings = availability.findings_of(all_findings, resume.picked.ids)
+        findings = availability.findings_of(all_findings, resume.comparison.runs)
         left_out = set(planned.plan.ids).difference(resume.picked.ids)
         blocked = availability.blocked_trials(findings)
         return PlanPreview(

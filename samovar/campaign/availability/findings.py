@@ -92,10 +92,10 @@ def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator
 def require_runnable(
     plan: Plan, by_testbed: Mapping[str, Sequence[Finding]], allow_partial: bool, ids: Collection[str]
 ) -> list[dict[str, list[str]]]:
-    """Return for each testbed the trials in `ids` that it cannot run, with reasons.
+    """Return for each testbed the trials that it cannot run, with reasons.
 
-    Raises TestbedError if some of the trials can run on no testbed, unless `allow_partial` is True and at
-    least one trial can run.
+    `ids` has the trials of the run, including those that are complete. Raises TestbedError if some trials can
+    run on no testbed, unless `allow_partial` is True and at least one trial is complete or can run.
     """
     findings = combine_findings(by_testbed)
     stops = [finding for finding in findings if finding.stops]

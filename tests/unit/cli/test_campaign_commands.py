@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from samovar.campaign.availability import Finding, HostSurvey
 from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import JOURNAL, Journal, fold
 from samovar.campaign.policy import ONE_ATTEMPT
@@ -17,9 +19,10 @@ from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
 from samovar.campaign.run import Summary
 from samovar.cli import controller
 from samovar.cli.commands import run_commands
-from samovar.cli.project import Project, RunRequest
+from samovar.cli.project import Project, Request, RunRequest
 from samovar.cli.show_project import menu_lines
 from samovar.cli.show_status import complete_lines, restored_lines, summary_lines
+from samovar.errors import TestbedError
 from samovar.events import Emit, Event, silent
 from samovar.hosts import Sessions
 from samovar.plan import DONE, Cost, Pick, Plan, Trial, compare, estimate_cost
@@ -122,6 +125,33 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(
     shown = "fab run x --profile quick --testbed lab --only rwnd=1MB"
     shown += f"{'' if new else ' --again suspect'} --fail-fast"
     assert (code, capfd.readouterr().err) == (130, f"interrupted; to resume: {shown}\n")
+
+
+def test_only_open_trials_need_what_the_testbed_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = controller.Controller(ROOT)
+    planned = runner.project.plan(Request("demo"))
+    first, *others = planned.plan.ids
+    lacks = Finding("src", "no congestion control turbo", "", True, (first,))
+    monkeypatch.setattr(runner, "compare", lambda *arguments: [lacks])
+
+    def resumed(done: Sequence[str]) -> ResumePoint:
+        comparison = compare(planned.plan, planned.plan, dict.fromkeys(done, DONE))
+        return ResumePoint(Path("x"), comparison, fold(()), Pick().of(planned.plan))
+
+    def blocked(done: Sequence[str], allow_partial: bool = False) -> list[str]:
+        request = RunRequest(planned, resumed(done), allow_partial)
+        (setup,) = runner._testbeds(request, [Sessions([])], [HostSurvey()])
+        return list(setup.blocked)
+
+    assert blocked([first]) == []
+    with pytest.raises(TestbedError, match="no congestion control turbo"):
+        blocked(others)
+    assert blocked(others, allow_partial=True) == [first]
+
+    monkeypatch.setattr(runner.project, "resume_point", lambda *arguments: resumed([first]))
+    preview = runner.preview(planned, new_campaign=False)
+    assert preview.state(first) == "stands"
+    assert not preview.blocked
 
 
 @pytest.mark.parametrize(
