@@ -35,7 +35,8 @@ def answer(connection):
 
 
 def serve(address, port):
-    listener = socket.create_server((address, int(port)))
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.create_server((address, int(port)), family=family)
     while True:
         connection, _ = listener.accept()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

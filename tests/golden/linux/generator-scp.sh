@@ -103,7 +103,7 @@ at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 read -r user <late-client.user
 launch late-client 17.5 late-client.out sh -c 'timeout --foreground "$0" "$@"; [ $? = 124 ]' 6 scp -q -B -F /dev/null -P 5001 -i late-client.key -o IdentitiesOnly=yes -o IdentityAgent=none -o HostKeyAlias=samovar -o StrictHostKeyChecking=yes \
-  -o UserKnownHostsFile=late-client.known -o GlobalKnownHostsFile=/dev/null -o BindAddress=172.16.10.2 -o Compression=no late-client.file "$user@"172.16.11.2:/dev/null
+  -o UserKnownHostsFile=late-client.known -o GlobalKnownHostsFile=/dev/null -o BindAddress=172.16.10.2 -o Compression=no late-client.file "$user@["172.16.11.2"]:/dev/null"
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
@@ -345,7 +345,7 @@ at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 read -r user <late-client.user
 launch late-client 17.5 late-client.out scp -q -B -F /dev/null -P 5001 -i late-client.key -o IdentitiesOnly=yes -o IdentityAgent=none -o HostKeyAlias=samovar -o StrictHostKeyChecking=yes \
-  -o UserKnownHostsFile=late-client.known -o GlobalKnownHostsFile=/dev/null -o BindAddress=172.16.10.2 -o Compression=no late-client.file "$user@"172.16.11.2:/dev/null
+  -o UserKnownHostsFile=late-client.known -o GlobalKnownHostsFile=/dev/null -o BindAddress=172.16.10.2 -o Compression=no late-client.file "$user@["172.16.11.2"]:/dev/null"
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
