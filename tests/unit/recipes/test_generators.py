@@ -363,6 +363,8 @@ def test_a_server_that_sends_runs_at_the_sending_end() -> None:
         ("iperf3", {"rate": "2Mbit"}, " -b 2000000 "),
         ("iperf3", {"mss": "536B", "socket_buffer": "64KiB"}, " -M 536 -w 65536 "),
         ("iperf", {"rate": "2Mbit", "mss": "536B"}, " -b 2000000 -M 536 "),
+        ("iperf", {"rate": "500Kbit"}, " -l 62500 -b 500000 "),
+        ("iperf", {"rate": "500Kbit", "length": "10KB"}, " -l 10000 -b 500000 "),
         ("nuttcp", {"rate": "500Kbit", "mss": "536B", "socket_buffer": "100KB"}, " -R 500 -M 536 -w 98 "),
     ],
 )
