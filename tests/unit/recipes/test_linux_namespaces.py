@@ -58,8 +58,8 @@ def bottleneck(block: str, was: dict[str, str], delay_s: float = 0.0) -> str:
     return CATALOGUE.recipe("setting", "bottleneck", "linux").render(block, {**values, "was": was})
 
 
-def shaper(block: str) -> str:
-    values = {"interfaces": ("eth2",), "rate": 5_000_000, "was": {"shaper.eth2": "noqueue 0: "}}
+def shaper(block: str, was: dict[str, str] | None = None) -> str:
+    values = {"interfaces": ("eth2",), "rate": 5_000_000, "was": was or {"shaper.eth2": "noqueue 0: "}}
     return CATALOGUE.recipe("setting", "shaper", "linux").render(block, values)
 
 
@@ -96,18 +96,27 @@ def test_sudo_allows_the_command_that_restores_a_route_to_a_peer() -> None:
     assert any(one.program == "ip" and re.fullmatch(one.arguments, command) for one in allowed), command
 
 
-def test_a_queue_discipline_of_the_testbed_s_owner_is_neither_replaced_nor_removed() -> None:
-    owned = "tc qdisc add dev eth2 root handle 5: bfifo limit 30000\n"
+@pytest.mark.parametrize("handle", ["5:", "1:", "10:"])
+def test_a_queue_discipline_of_the_testbed_s_owner_is_neither_replaced_nor_removed(handle: str) -> None:
+    owned = f"tc qdisc add dev eth2 root handle {handle} bfifo limit 30000\n"
     found = dict(
         line.split("=", 1) for line in run(owned + each_line() + bottleneck("read", {})).splitlines()
     )
-    assert found["qdisc.eth2.5:"].split() == ["bfifo", "limit", "30000b"]
+    assert found[f"qdisc.eth2.{handle}"].split() == ["bfifo", "limit", "30000b"]
     shown = run(
         f"{owned}({bottleneck('set', found)})\n{bottleneck('restore', found)}tc qdisc show dev eth2\n"
     )
-    assert "eth2 has the queue discipline 5: bfifo limit 30000b" in shown
-    assert "qdisc bfifo 5: root" in shown
+    assert f"eth2 has the queue discipline {handle} bfifo limit 30000b" in shown
+    assert f"qdisc bfifo {handle} root" in shown
     assert run(bottleneck("set", {"qdisc.eth2.0:": "fq_codel limit 10240p"})) == ""
+
+
+def test_a_shaper_of_the_host_s_owner_is_neither_replaced_nor_removed() -> None:
+    owned = "tc qdisc add dev eth2 root handle 11: bfifo limit 30000\n"
+    was = dict(line.split("=", 1) for line in run(owned + each_line() + shaper("read")).splitlines())
+    shown = run(f"{owned}({shaper('set', was)})\n{shaper('restore', was)}tc qdisc show dev eth2\n")
+    assert "eth2 has the queue discipline bfifo 11:" in shown
+    assert "qdisc bfifo 11: root" in shown
 
 
 def test_filters_of_the_testbed_s_owner_for_arriving_packets_are_not_removed() -> None:
