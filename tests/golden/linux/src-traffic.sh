@@ -32,9 +32,9 @@ heard() {
   : >"$1.heard"
   [ -e "$1.finished" ] && return 0
   read -r h_code <"$1.exit"
-  [ "$h_code" = 0 ] || { echo "failed $1 with exit code $h_code"; return 1; }
+  [ "$h_code" = 0 ] || { echo "failed $1 ended with exit code $h_code"; return 1; }
   due_of "$1"
-  [ "$due_ns" = 0 ] || [ "$(now_ns)" -ge "$due_ns" ] || { echo "failed $1 by itself before its time"; return 1; }
+  [ "$due_ns" = 0 ] || [ "$(now_ns)" -ge "$due_ns" ] || { echo "failed $1 ended too early, with exit code 0"; return 1; }
 }
 # lost LOGGER: report a logger that ended by itself.
 lost() {
@@ -64,7 +64,7 @@ look() {
     if ended "$k_name"; then
       heard "$k_name" || { call_off; return 1; }
     elif [ -e "$k_name.doubt" ]; then
-      echo "failed $k_name with its server gone"; call_off; return 1
+      echo "failed $k_name still ran after its server had ended"; call_off; return 1
     else
       k_open=$((k_open + 1))
     fi

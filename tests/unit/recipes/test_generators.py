@@ -213,7 +213,7 @@ def test_the_end_of_clients_is_reported_once_all_have_ended(host: Callable[..., 
 
 def test_a_client_that_fails_ends_the_others_at_once(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="sleep 60", b="exit 3"))
-    assert _said(at.traffic()) == ["failed b-client with exit code 3"]
+    assert _said(at.traffic()) == ["failed b-client ended with exit code 3"]
     told = at.stop()
     assert "exit b-client 3" in told
     assert "finished a-client" in told
@@ -222,7 +222,7 @@ def test_a_client_that_fails_ends_the_others_at_once(host: Callable[..., Host]) 
 
 def test_a_client_that_ends_well_before_its_time_has_failed(host: Callable[..., Host]) -> None:
     at = host(_command("a", "true", size_bytes=None, duration_s=30.0))
-    assert _said(at.traffic()) == ["failed a-client by itself before its time"]
+    assert _said(at.traffic()) == ["failed a-client ended too early, with exit code 0"]
 
 
 def test_a_client_may_end_after_the_share_of_its_duration_that_is_required(host: Callable[..., Host]) -> None:
@@ -287,7 +287,7 @@ def test_a_client_whose_server_has_gone_has_failed(host: Callable[..., Host]) ->
     at = host(*_commands(a="sleep 60"))
     process = at.traffic()
     at.order("a-client.doubt")
-    assert _said(process) == ["failed a-client with its server gone"]
+    assert _said(process) == ["failed a-client still ran after its server had ended"]
 
 
 def test_other_processes_can_end_a_trial(host: Callable[..., Host]) -> None:
