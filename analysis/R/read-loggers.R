@@ -64,7 +64,7 @@ read_trace_csv <- function(path, needed, text = character()) {
   split_epoch(x[is_whole_row(x, needed)])
 }
 
-# A logger that was killed leaves an incomplete last row.
+# Rows of a damaged file may lack a time or a needed value.
 is_whole_row <- function(x, needed) grepl("^[0-9]{10,19}$", x$t_ns) & stats::complete.cases(x[, needed, with = FALSE])
 
 # Nanoseconds since 1970 have more digits than a double can hold, so the text is split before it is converted to numbers.
@@ -80,11 +80,13 @@ split_epoch <- function(x) {
   x[]
 }
 
-# fread needs another package for gzip files; gzfile reads plain files too. R's strings end at zeros and reject bytes that are not text.
+# fread needs another package for gzip files; gzfile reads plain files too. R's strings end at zeros and reject bytes that are not text. A logger that was
+# killed leaves a last row without a line end, in which even the last number may lack digits: this row is left out.
 read_whole <- function(path) {
   if (!file.exists(path)) abort_trace(path, "no such file")
   bytes <- whole_bytes(path)
   if (length(bytes) == 0) abort_trace(path, "empty or not readable")
+  if (bytes[length(bytes)] != 10) bytes <- utils::head(bytes, max(which(bytes == 10), 0))
   rawToChar(ascii_only(bytes))
 }
 

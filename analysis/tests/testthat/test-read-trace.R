@@ -54,6 +54,9 @@ test_that("marks of a queue are counted per time window, and a queue that counts
 test_that("a truncated last row is dropped", {
   path <- trace_file(c(header, "1795272676000000000,e,pfifo,10:,1:1,8,7,6,5,4,3", "1795272676005000000,e,pfi"), end = "")
   expect_equal(nrow(read_queue(path)), 1)
+  # Of 27 drops, only the first digit was written.
+  path <- trace_file(c(header, "1795272676000000000,e,pfifo,10:,1:1,8,7,6,5,26,3", "1795272676005000000,e,pfifo,10:,1:1,8,7,6,5,2"), end = "")
+  expect_equal(read_queue(path)$drops, 26)
 })
 
 test_that("a missing column and a missing file are errors with the path", {
