@@ -58,6 +58,7 @@ figure_design <- function(results, trials) {
     trials[, campaign$factors, with = FALSE]
   )
   shown <- utils::head(design, most_drawn)
+  if (all(is.na(shown[, campaign$factors, with = FALSE]))) abort_nothing("the trials have no factors")
   data <- level_runs(shown, campaign)
   blocks <- shown[, .(from = min(order), to = max(order)), by = .(run = rleid(part, block))][, shaded := seq_len(.N) %% 2L == 0L]
   parts <- shown[, .(from = min(order)), by = part]

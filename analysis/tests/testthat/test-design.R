@@ -28,6 +28,12 @@ test_that("one part of the design is drawn with its own order", {
   expect_match(made$caption, "Levels of 4 trials")
 })
 
+test_that("without factors there is no design figure", {
+  planned <- lapply(1:2, \(i) list(id = letters[i], part = "main", replicate = i, block = i, treatment = list()))
+  campaign <- list(plan = list(parts = list(list(name = "main")), trials = planned), factors = NULL, trials = data.table::data.table(id = letters[1:2]))
+  expect_error(figure_design(list(campaign = campaign), planned_trials(campaign)), "no factors", class = "samovar_no_data")
+})
+
 test_that("adjacent trials with the same level are one stroke, unless only one of them was analysed", {
   design <- data.table(order = 1:5, trial = letters[1:5], part = "main", replicate = 1L, block = 1L,
                        standing = used_or_not[c(1, 1, 2, 1, 1)], cc = c("cubic", "cubic", "cubic", "cdg", "cdg"))
