@@ -6,7 +6,7 @@ depends on few factors is resolved once for each combination of their levels, no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,6 +30,11 @@ from samovar.units import UnitError, format_duration
 Row = tuple[int, ...]
 """A treatment: for each factor, the index of its level."""
 OFF = "off"  # a parameter that is off may be left out for a recipe without this parameter
+CONTRADICT_RWND = {
+    "linux": ("tcp.autotuning", "buffers.receive_default", "buffers.receive_max"),
+    "freebsd": ("tcp.autotuning",),
+}
+"""Settings by operating system to which the recipe `rwnd` gives a value of its own, unless they are off."""
 QUEUE = ("buffer", "aqm")
 """Keys of the path whose single value applies to both directions if the rate is given for both."""
 DELAYS = ("delay", "rtt")
@@ -405,6 +410,19 @@ class TreatmentValues:
                 message = f"no setting on {system}, the system of {host}"
                 error = UnitError(f"{message}; name the hosts that get it, as in {{sender: {text}}}")
                 raise self._formula_error(f"{recipe}.{parameter}", text, error)
+
+    def check_windows(self, flows: Sequence[FlowPlan]) -> None:
+        """Raise PlanError for a setting to which `rwnd` at the receiver of a flow gives another value."""
+        for host in sorted({flow.to_host for flow in flows}):
+            settings = self.setting_parameters(host)
+            for key in CONTRADICT_RWND.get(self.testbed.hosts[host].os, ()):
+                recipe, _, parameter = key.partition(".")
+                text = settings.get(recipe, {}).get(parameter, OFF)
+                windows = (flow.rwnd_bytes for flow in flows if flow.to_host == host)
+                if text != OFF and (self.setting("rwnd", host) is not None or any(windows)):
+                    message = f"the rwnd of {host} gives this setting another value than {text}"
+                    error = UnitError(f"{message}; remove one of the two, or exclude the combination")
+                    raise self._formula_error(key, text, error)
 
 
 def parameters_of_type(

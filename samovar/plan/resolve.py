@@ -122,6 +122,7 @@ def _columns(
 
 def _run(values: TreatmentValues) -> RunPlan:
     stop, flows = stop_of(values), flows_of(values)
+    values.check_windows(flows)
     ends = ends_of(values, flows, stop, partial(_transfer_s, values))
     hosts = values.testbed.hosts.items()
     mtus = [values.setting("mtu", name) for name, host in hosts if host.interfaces]

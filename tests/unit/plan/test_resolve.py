@@ -382,6 +382,23 @@ def test_a_parameter_of_a_host_setting_may_be_a_formula() -> None:
     assert found == {"buffers": {"receive_max": "20000B"}, "shaper": {"rate": "4000000bit"}}
 
 
+@pytest.mark.parametrize(
+    "key", ["tcp.autotuning: on", "buffers.receive_default: 87380B", "buffers.receive_max: 4MB"]
+)
+def test_a_setting_to_which_rwnd_gives_another_value_is_refused(key: str) -> None:
+    name, _, text = key.partition(": ")
+    message = f"{name}: the rwnd of dst gives this setting another value than {text}; remove one of the two"
+    with pytest.raises(DefinitionError, match=message):
+        planned(study(f"settings: {{{key}, rwnd: 50KB}}\n"))
+    with pytest.raises(DefinitionError, match=message):
+        planned(study(f"settings: {{{key}}}\n").replace("bulk,", "bulk, rwnd: 50KB,", 1))
+    levels = study(f"settings: {{{key}}}\nfactors: {{rwnd: [50KB, 60KB]}}\n")
+    with pytest.raises(DefinitionError, match=f"{message}, or exclude the combination, where rwnd is 50KB"):
+        planned(levels)
+    planned(study(f"settings: {{{key}}}\n"))
+    planned(study("settings: {tcp.autotuning: off, buffers.send_max: 4MB, rwnd: 50KB}\n"))
+
+
 EMPTY = "factors: {path.rtt: [0ms, 10ms], path.buffer: [1 BDP, 10packets]}\n"
 
 
