@@ -90,6 +90,24 @@ def test_a_route_to_a_peer_is_restored_with_its_metric() -> None:
     assert after == ROUTE
 
 
+def test_a_window_is_set_for_an_ipv6_peer_and_its_route_is_removed_afterwards() -> None:
+    peer = "2001:db8:1::2"
+    values = {"size_bytes": 65535, "peers": (peer,), "was": {**SYSCTLS, f"route.{peer}": ""}}
+    recipe = CATALOGUE.recipe("setting", "rwnd", "linux")
+    route = "ip addr add 2001:db8::1/64 dev eth1 nodad\nip -6 route add 2001:db8:1::/64 via 2001:db8::2 dev eth1\n"
+    show = f"ip -6 route show {peer}/128\n"
+    script = "".join(
+        (route, recipe.render("set", values), show, "echo\n", recipe.render("restore", values), show)
+    )
+    during, after = run(script).split("\n\n")
+    assert during.startswith(f"{peer} via 2001:db8::2 dev eth1 ")
+    assert " window 65535" in during
+    assert after == ""
+    for line in re.findall(r"^root ip (.*?)(?: \|\| .*)?$", recipe.render("restore", values), re.MULTILINE):
+        allowed = allowed_commands(recipe.header.root, "user", ("eth1",))
+        assert any(one.program == "ip" and re.fullmatch(one.arguments, line) for one in allowed), line
+
+
 def test_sudo_allows_the_command_that_restores_a_route_to_a_peer() -> None:
     (command,) = re.findall(r"^root ip (.*)$", rwnd("restore"), re.MULTILINE)
     allowed = allowed_commands(CATALOGUE.header("setting", "rwnd", "linux").root, "user", ("eth1",))
