@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from samovar.experiment.keys import parse_parameter
 from samovar.plan import CapturePlan, FlowPlan, StopPlan, Trial
 from samovar.recipes import BODY, Catalogue, FlowEnds, StopRule, TrialScripts
+from samovar.units import UnitError
 from tests.unit.trials import RESOLVED, TRIAL, flow
 
 ROOT = Path(__file__).parents[3]
@@ -91,6 +93,16 @@ def _with(generator: str, **parameters: object) -> str:
     known = flow("late", generator, 2.5).model_copy(update={"parameters": parameters})
     (ends,) = scripts(known).flows
     return "".join(_parts(ends, "client", known))
+
+
+@pytest.mark.parametrize("generator", ["dash", "game", "ping", "voip"])
+def test_an_interval_by_which_a_generator_divides_cannot_be_zero(generator: str) -> None:
+    parameters = CATALOGUE.recipe("generator", generator, "linux").header.parameters
+    names = {"cycle", "interval", "reply_interval"} & parameters.keys()
+    assert names
+    for name in names:
+        with pytest.raises(UnitError, match=r"0s is below 1[mu]s, the smallest possible value"):
+            parse_parameter(parameters[name], "0s")
 
 
 def test_scp_uses_its_old_protocol_on_request() -> None:
