@@ -59,7 +59,7 @@ bool is_zstd(const uint8_t* head, size_t n) {
 }
 
 void refuse_other_compressions(const uint8_t* head, size_t n) {
-  const char* advice = "; expected a plain, gzip- or zstd-compressed capture";
+  const char* advice = "; expected a plain, gzip- or zstd-compressed file";
   if (starts_with(head, n, {0xFD, '7', 'z', 'X', 'Z'}))
     throw FormatError(std::string("is xz-compressed") + advice);
   if (starts_with(head, n, {'B', 'Z', 'h'})) throw FormatError(std::string("is bzip2-compressed") + advice);
@@ -74,8 +74,7 @@ std::unique_ptr<Source> open_source(const std::string& path) {
   struct stat about{};
   if (::fstat(file.get(), &about) != 0)
     throw FormatError(std::string("cannot be examined (") + std::strerror(errno) + ")");
-  if (!S_ISREG(about.st_mode))
-    throw FormatError("is not a regular file; expected a capture file");
+  if (!S_ISREG(about.st_mode)) throw FormatError("is not a regular file");
   uint8_t head[6];
   const ssize_t got = ::pread(file.get(), head, sizeof head, 0);
   const size_t n = got > 0 ? static_cast<size_t>(got) : 0;

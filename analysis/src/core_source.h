@@ -1,4 +1,4 @@
-// The bytes of a capture: a mapped file or a decompressed stream.
+// The bytes of a capture or log: a mapped file or a decompressed stream.
 #pragma once
 
 #include <cstddef>

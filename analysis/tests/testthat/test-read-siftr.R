@@ -164,6 +164,7 @@ test_that("a file that is not a SIFTR log is an error with the file, the line an
   expect_error(read_siftr(text_file(sub("hz=1000", "hz=0", old[1], fixed = TRUE))), "hz=", class = "samovar_error_siftr")
   expect_error(read_siftr(text_file("enable_time_secs=1\tenable_time_usecs=2\tsiftrver=2.5\trec_fmt=binary")), "text records", class = "samovar_error_siftr")
   expect_error(read_siftr(text_file(rep(new[1], 300))), "more than 256", class = "samovar_error_siftr")
+  expect_error(read_siftr(text_file("\xfd7zXZ")), "expected a plain, gzip- or zstd-compressed\\s+file", class = "samovar_error_siftr")
 })
 
 test_that("the causes of cwnd reductions in a real log follow from the flags and ssthresh", {
