@@ -59,7 +59,7 @@ capital <- function(text) paste0(toupper(substring(text, 1, 1)), substring(text,
 # The title of an axis within a sentence: "throughput (Mbit/s)", but "RTT (ms)" and "CPU busy (%)".
 in_sentence <- function(title) sub("^([A-Z])(?=[a-z])", "\\L\\1", title, perl = TRUE)
 
-count_words <- function(n, one, many = paste0(one, "s")) paste(n, if (n == 1) one else many)
+count_words <- function(n, one) paste0(n, " ", one, if (n != 1) "s")
 
 # The values that a logarithmic axis cannot show; NULL if all are positive. Samples are stated as a share, because they may stand for more samples.
 log_words <- function(values, what, more = NULL) {

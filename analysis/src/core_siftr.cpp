@@ -247,7 +247,6 @@ size_t Log::row(const Layout& layout, Stamp time, bool incoming, int of_flow) {
   if (!any_) epoch_s_ = time.s;
   const double now = static_cast<double>(time.s - epoch_s_) * 1e9 + static_cast<double>(time.ns);
   if (any_ && s.rows > 0 && now < last_ns_) ++s.backwards;
-  first_ns_ = any_ ? std::min(first_ns_, now) : now;
   last_ns_ = now;
   any_ = true;
   ++s.rows;

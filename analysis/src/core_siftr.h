@@ -76,7 +76,6 @@ class Log {
   const std::vector<Flow>& flows() const { return flows_; }
   const std::vector<Session>& sessions() const { return sessions_; }
   int64_t epoch_s() const { return epoch_s_; }
-  double first_ns() const { return first_ns_; }
 
  private:
   struct Stamp {
@@ -102,7 +101,7 @@ class Log {
   std::string last_ends_;
   int last_flow_ = -1;
   int64_t epoch_s_ = 0;
-  double first_ns_ = 0, last_ns_ = 0;
+  double last_ns_ = 0;
   bool any_ = false;
 };
 
