@@ -20,7 +20,7 @@ struct Place {
   std::atomic<uintptr_t> begin{0}, end{0};
   std::atomic<bool> shrunk{false};
 };
-// A trial has an open capture for each of its hosts; parts of captures stay open as long as R holds them.
+// read_pcap() closes its file before it returns; each call of read_pcap_parts() keeps its file open, and calls may be nested.
 constexpr size_t most_mappings = 64;
 std::array<Place, most_mappings> places;
 std::atomic<size_t> standing{0};
