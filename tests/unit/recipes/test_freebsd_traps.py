@@ -115,6 +115,21 @@ def test_a_disabled_ipfw_is_enabled_only_if_a_rule_accepts_everything(name: str)
     assert (done.returncode, done.stderr) == (0, "net.inet.ip.fw.enable=1\n")
 
 
+REFUSED = """\
+link_elf_obj: symbol __stack_chk_guard undefined
+linker_load_file: /boot/kernel/ipfw.ko - unsupported file type
+"""
+"""What dmesg(8) of 14.0 ended with after `kldload ipfw`, whose file belonged to another kernel."""
+
+
+@pytest.mark.parametrize("name", ["bottleneck", "shaper"])
+def test_modules_that_cannot_be_loaded_are_named_with_the_kernels_reason(name: str) -> None:
+    was = {"net.inet.ip.fw.enable": "absent", "net.inet.ip.dummynet.expire": "absent"}
+    done = replay(setting(name, "set", was=was), {"dmesg": "em2: link state changed to UP\n" + REFUSED})
+    message = "the kernel modules ipfw and dummynet cannot be loaded\n"
+    assert (done.returncode, done.stderr) == (1, REFUSED + message)
+
+
 # -- flushing (3) --
 
 
