@@ -461,6 +461,19 @@ def test_lro_of_a_router_stays_as_it_is_because_the_kernel_merges_nothing_there(
         assert "lro" not in setting("offloads", block, was=was)
 
 
+def test_lro_that_is_requested_on_a_router_is_the_flag_although_the_kernel_merges_nothing() -> None:
+    lro = told("14.0", "ifconfig em1", 0)
+    router = {"ifconfig em1": lro, "ifconfig em2": lro.replace(",LRO", ""), "sysctl -n net.inet.tcp.tso": "0"}
+    router["sysctl -n net.inet.ip.forwarding"] = "1"
+    was = offload_state(router)
+    changes = [line for line in setting("offloads", "set", was=was, lro=1).splitlines() if " lro" in line]
+    assert changes == ['set -- "$@" lro']  # em2
+    wanted = [line for line in setting("offloads", "wanted", lro=1).splitlines() if line.strip()]
+    assert unmet(wanted, was) != ()
+    assert unmet(wanted, offload_state({**router, "ifconfig em2": lro})) == ()
+    assert setting("offloads", "restore", was=was, lro=1).count('set -- "$@" -lro') == 1
+
+
 def test_lro_is_disabled_on_a_host_that_ends_connections_and_where_a_card_merges() -> None:
     lro = told("14.0", "ifconfig em1", 0)
     six = lro.replace("\tnd6 ", "\tinet6 2001:db8::2 prefixlen 64\n\tnd6 ")
