@@ -14,7 +14,7 @@ trap '"'"': >"$name.stop"'"'"' TERM
   until [ -e "$name.stop" ]; do sleep "$interval"; kernel; done
   daemons
 } | ( trap "" TERM; exec awk '"'"'
-  function row(source, quantity, value) { if (value != "") print now "," source "," quantity "," value }
+  function row(source, quantity, value) { if (value != "") { print now "," source "," quantity "," value; fflush() } }
   BEGIN {
     print "t_ns,source,quantity,value"
     split("reference_id,source,stratum,reference_time_s,system_offset_s,last_offset_s,rms_offset_s,frequency_ppm,residual_ppm,skew_ppm,root_delay_s,root_dispersion_s,update_interval_s,leap", names, ",")

@@ -26,5 +26,6 @@ sampled awk -v hz="$hz" '"'"'
       printf "%s,%d,%s,%s,,%.2f,%.2f,%.2f,%.2f,,%.2f,,\n", now, cpu, share(whole - gone[5], whole), share(gone[4], whole),
         before[cpu, 1] / hz, before[cpu, 2] / hz, before[cpu, 3] / hz, before[cpu, 5] / hz, before[cpu, 4] / hz
     }
+    fflush()
   }'"'"'
 ' cpu 0.1 src-cpu

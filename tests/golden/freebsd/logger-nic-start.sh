@@ -29,6 +29,6 @@ sampled awk -v interface="$interface" '"'"'
     printf "%s,%s,%s,%s,%s,%s,,%s,%s,%s,%s", now, interface, column("Ibytes"), column("Ipkts"), column("Ierrs"), column("Idrop"),
       column("Obytes"), column("Opkts"), column("Oerrs"), column("Drop")
     for (k = 1; k <= count; k++) printf ",%s", values[k]
-    print ""
+    print ""; fflush()
   }'"'"'
 ' nic 0.1 src-nic em1

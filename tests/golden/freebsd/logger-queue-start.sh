@@ -23,5 +23,6 @@ sampled awk -v interface="$interface" -v pipes=" $pipes" '"'"'
   /^[0-9]+: / { pipe = $1 + 0; if (index(pipes, " " pipe " ") == 0) pipe = 0; next }
   pipe && NF >= 9 && $3 ~ /\// {
     printf "%s,%s,dummynet,%d:,root,%d,%d,%.0f,%.0f,%d,0\n", now, interface, pipe, $(NF - 1), $(NF - 2), sent_bytes, sent, $NF
+    fflush()
   }'"'"'
 ' queue 0.1 src-queue em1
