@@ -212,10 +212,10 @@ descriptors() {
   }
 }
 # reattach INTERFACE: detach and attach its driver, and restore what only the interface stored: MTU, LRO, flow control,
-# addresses, `up`, static routes; then wait for its link.
+# addresses, `up`, permanent neighbours, static routes; then wait for its link.
 reattach() {
   s_mtu=$(mtu "$1") s_fc=$(sysctl -n "dev.$(driver "$1").$(unit "$1").fc" 2>/dev/null)
-  s_addresses=$(ifconfig "$1") s_routes=$(netstat -rn)
+  s_addresses=$(ifconfig "$1") s_routes=$(netstat -rn) s_neighbours=$(arp -an -i "$1")
   if capable LRO "$s_addresses"; then s_lro=lro; else s_lro=-lro; fi
   devctl disable "$1" && devctl enable "$1" || fail "$1 could not be reattached"
   await 20 ifconfig "$1" >/dev/null || fail "$1 did not come back"
@@ -226,6 +226,9 @@ reattach() {
   ifconfig "$1" up
   addresses_back "$1" <<EOF
 $s_addresses
+EOF
+  neighbours_back <<EOF
+$s_neighbours
 EOF
   settled "$1"
   routes_back "$1" <<EOF
@@ -239,6 +242,12 @@ addresses_back() { # INTERFACE, with the output of ifconfig(8) on standard input
       inet6.fe80:*) ;;
       inet6.*) ifconfig "$1" inet6 "$s_address" prefixlen "$s_mask" alias ;;
     esac || fail "the address $s_address of $1 could not be restored"
+  done
+}
+neighbours_back() { # with the output of arp -an on standard input; own addresses are listed too
+  while read -r _ s_address _ s_ether _ _ s_state _; do
+    s_address=${s_address#(}; s_address=${s_address%)}
+    case $s_state.$s_addresses in permanent.*"inet $s_address "*) ;; permanent.*) arp -s "$s_address" "$s_ether" >/dev/null ;; esac
   done
 }
 routes_back() { # INTERFACE, with the output of netstat -rn on standard input

@@ -1001,6 +1001,13 @@ def test_a_router_whose_clock_ticks_too_slowly_is_refused() -> None:
     assert "kern.hz=100 ticks per second" in done.stderr
 
 
+NEIGHBOURS = """\
+? (172.16.10.9) at 4a:32:a1:ec:bb:9c on em1 expires in 1182 seconds [ethernet]
+? (172.16.10.2) at 02:54:ac:10:1e:02 on em1 permanent [ethernet]
+? (172.16.10.1) at 02:54:ac:10:1e:01 on em1 permanent [ethernet]"""
+"""As arp(8) of 14.0 prints them; the interface's own address is one of them."""
+
+
 def test_a_reattached_interface_gets_its_settings_back_in_order(tmp_path: Path) -> None:
     log = tmp_path / "log"
     gone = "em1: flags=8802<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500\n\tstatus: active\n"
@@ -1014,6 +1021,7 @@ else cat <<'EOF'
 EOF
 fi; }}
 devctl() {{ said devctl "$@"; }}
+arp() {{ [ $1 = -an ] && echo '{NEIGHBOURS}' || said arp "$@"; }}
 route() {{ said route "$@"; }}
 sysctl() {{ case $1 in -n) echo 3 ;; *) said sysctl "$@" ;; esac; }}
 await() {{ [ "$2" = inactive ] || {{ shift; "$@"; }}; }}
@@ -1032,13 +1040,14 @@ await() {{ [ "$2" = inactive ] || {{ shift; "$@"; }}; }}
         "sysctl dev.em.1.fc=3",
         "ifconfig em1 up",
         "ifconfig em1 inet 172.16.10.2 netmask 0xffffff00 alias",
+        "arp -s 172.16.10.1 02:54:ac:10:1e:01",
         "route -q add -inet -net 172.16.11.0/24 172.16.10.1",
     ]
 
 
 def test_an_interface_that_does_not_come_back_stops_the_trial() -> None:
     recorder = "devctl() { :; }\nifconfig() { return 1; }\nsysctl() { return 1; }\nawait() { return 1; }"
-    answers = {"netstat -n -I em1": told("13.2", "netstat -ibn -I em1"), "netstat -rn": ""}
+    answers = {"netstat -n -I em1": told("13.2", "netstat -ibn -I em1"), "netstat -rn": "", "arp -an -i em1": ""}
     done = replay("reattach em1", answers, recorder)
     assert (done.returncode, done.stderr) == (1, "em1 did not come back\n")
 
