@@ -246,7 +246,7 @@ addresses_back() { # INTERFACE, with the output of ifconfig(8) on standard input
 }
 neighbours_back() { # with the output of arp -an on standard input; own addresses are listed too
   while read -r _ s_address _ s_ether _ _ s_state _; do
-    s_address=${s_address#(}; s_address=${s_address%)}
+    s_address=${s_address#?}; s_address=${s_address%?} # without its brackets
     case $s_state.$s_addresses in permanent.*"inet $s_address "*) ;; permanent.*) arp -s "$s_address" "$s_ether" >/dev/null ;; esac
   done
 }
