@@ -1047,7 +1047,11 @@ await() {{ [ "$2" = inactive ] || {{ shift; "$@"; }}; }}
 
 def test_an_interface_that_does_not_come_back_stops_the_trial() -> None:
     recorder = "devctl() { :; }\nifconfig() { return 1; }\nsysctl() { return 1; }\nawait() { return 1; }"
-    answers = {"netstat -n -I em1": told("13.2", "netstat -ibn -I em1"), "netstat -rn": "", "arp -an -i em1": ""}
+    answers = {
+        "netstat -n -I em1": told("13.2", "netstat -ibn -I em1"),
+        "netstat -rn": "",
+        "arp -an -i em1": "",
+    }
     done = replay("reattach em1", answers, recorder)
     assert (done.returncode, done.stderr) == (1, "em1 did not come back\n")
 
