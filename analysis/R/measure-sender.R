@@ -205,8 +205,8 @@ window_shift <- function(receiver, sender, cut) {
 #' @param rate_bps Rate of the bottleneck for TCP payload, bit/s; NA if it is unknown.
 #' @param rtt_min_ms RTT of the idle path; NA if it is unknown.
 #' @return A data.table with `t_s`, `until_s` (time of the next sample), `swnd_bytes`, `in_flight_bytes`, `limit` (factor: "application", "rwnd", "cwnd",
-#'   "link"; NA if a window is unknown or no data was in flight yet). If rate or RTT is unknown, the factor has no level "link": the limit is then the
-#'   smaller window also while the link is full.
+#'   "link"; NA if a window is unknown or no data was in flight yet). If rate or RTT is unknown, the factor has no level "link": a flow that fills the link
+#'   then has the smaller window as its limit.
 #' @source RFC 9293, section 3.8; RFC 7661, section 4; CAIA-TR-140630A, section IV.
 #' @examples
 #' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]

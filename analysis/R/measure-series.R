@@ -80,7 +80,7 @@ series_subjects <- function(scope, traces, manifest, from_s, to_s) {
 # Seconds since the start of traffic, of a table that was recorded at the flow's sender, or at its receiver if the sender has no capture.
 seconds_at_near <- function(recorded, x) seconds_since(recorded, start_on(x$traces, if (is.null(x$near)) x$flow$to else x$flow$from))
 
-# The same of a table that was recorded at the receiver, or at the sender if the receiver has no capture.
+# Seconds since the start of traffic, of a table that was recorded at the flow's receiver, or at its sender if the receiver has no capture.
 seconds_at_far <- function(recorded, x) seconds_since(recorded, start_on(x$traces, if (is.null(x$far)) x$flow$from else x$flow$to))
 
 # The time windows that a capture shows: if it is truncated, only those before its last packet. `seconds_at` is one of the two functions above.

@@ -109,7 +109,7 @@ broken_titles <- function(texts, across) {
 }
 
 # A discrete axis whose labels are words, for a figure with `across` columns of panels. Labels that are too wide for one line are broken at spaces. If a
-# single word is too wide, all labels are rotated: to the vertical if they are short and there is no room for two lines, otherwise by 35 degrees.
+# single word is too wide, all labels are rotated by 35 degrees, or by 90 degrees if they are short and two lines do not fit.
 word_axis <- function(title, levels, across = 1, ...) {
   room_pt <- legend_width_pt / across / max(1, length(levels)) - 2
   broken <- \(most) vapply(levels, \(text) paste(strwrap(text, most + 1), collapse = "\n"), "") # strwrap() makes lines shorter than its width

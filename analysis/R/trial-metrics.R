@@ -176,7 +176,7 @@ flow_in_capture <- function(flow, capture, flows = list(flow)) {
 # Generators whose data may have other ports than that of the flow, which for nttcp is the port of the control connection.
 own_port_generators <- c("nttcp", "command")
 
-# Whether a flow is the only one of these generators between its hosts. With several, a capture does not show which packets are of which flow.
+# Whether a flow is the only flow of these generators between its hosts. If there are several, a capture does not show which packets belong to which.
 alone_in_choosing <- function(flow, flows) {
   ends <- \(f) sort(c(f$from_address, f$to_address))
   sum(vapply(flows, \(f) f$generator %in% own_port_generators && identical(ends(f), ends(flow)), TRUE)) == 1

@@ -28,7 +28,7 @@ test_that("one part of the design is drawn with its own order", {
   expect_match(made$caption, "Levels of 4 trials")
 })
 
-test_that("without factors there is no design figure", {
+test_that("a campaign without factors has no figure of its design", {
   planned <- lapply(1:2, \(i) list(id = letters[i], part = "main", replicate = i, block = i, treatment = list()))
   campaign <- list(plan = list(parts = list(list(name = "main")), trials = planned), factors = NULL, trials = data.table::data.table(id = letters[1:2]))
   expect_error(figure_design(list(campaign = campaign), planned_trials(campaign)), "no factors", class = "samovar_no_data")

@@ -26,7 +26,7 @@ segments for each segment that arrives in order (tcp_grow_window). FreeBSD adds 
 which the sender fills the window."""
 
 SAMPLED_S = 1.0
-"""A flow with at least this duration has samples, even if a busy host takes them late."""
+"""A flow of at least this duration has samples, even on a busy host that takes samples late."""
 
 FlowKey = tuple[str, str, str]
 """The key of a flow: the sender's address, the receiver's address, and the flow's port."""

@@ -81,8 +81,9 @@ back() {
 # module NAME FILE: load a kernel module. kldstat(8) lists files, and many modules are built in, so they are searched by
 # module name. Without -n, kldload(8) fails for a loaded module, and its message only refers to dmesg(8).
 module() {
-  kldstat -q -m "$1" || kldload -n "$2" || { dmesg | tail -n 2 >&2; fail "the kernel module $2 cannot be loaded"; }
+  kldstat -q -m "$1" || kldload -n "$2" || not_loaded "module $2"
 }
+not_loaded() { dmesg | tail -n 2 >&2; fail "the kernel $1 cannot be loaded"; }
 
 # firewall: load ipfw and dummynet. ipfw, which dummynet of FreeBSD 13 loads as well, denies everything when it is
 # loaded. So it is loaded first, while a variable in the kernel's environment makes it accept everything by default; a

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -38,7 +39,7 @@ from samovar.experiment import Config, Power
 from samovar.hosts import ConnectionLostError, HostsError, Machine
 from samovar.plan import Resolved, Trial
 from samovar.recipes import Catalogue, TrialScripts
-from tests.unit.campaign.answering_hosts import CATALOGUE, AnsweringSessions, as_before, full_state
+from tests.unit.campaign.answering_hosts import CATALOGUE, Answer, AnsweringSessions, as_before, full_state
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED, TRIAL, host
 
@@ -64,13 +65,30 @@ def pool(bound: int, treatments: int, *probation: str) -> HostPool:
     context = CampaignContext(
         Path(), sessions, catalogue, note, silent, policy=policy, entries=lambda: entries
     )
-
-    def none(id_: str) -> TrialScripts:
-        raise AssertionError(id_)
-
-    hosts = HostPool(context, Recovery(context, none), BootSettings(context, none), treatments)
+    hosts = HostPool(context, Recovery(context, no_scripts), BootSettings(context, no_scripts), treatments)
     hosts.restore_all({})
     return hosts
+
+
+def answering_pool(
+    answer: Answer,
+    told: list[str],
+    policy: Policy,
+    scripts_of: Callable[[str], TrialScripts],
+    **of_context: Any,
+) -> HostPool:
+    """Return hosts that answer each step with a text or an error; `told` gets the names of their events."""
+
+    def note(event: str, **values: object) -> None:
+        told.append(event)
+
+    sessions = AnsweringSessions(answer)
+    context = CampaignContext(Path(), sessions, CATALOGUE, note, silent, policy=policy, **of_context)
+    return HostPool(context, Recovery(context, scripts_of), BootSettings(context, scripts_of))
+
+
+def no_scripts(id_: str) -> TrialScripts:
+    raise AssertionError(id_)
 
 
 def test_a_host_is_quarantined_after_too_many_failed_trials_in_a_row() -> None:
@@ -156,20 +174,7 @@ def test_a_host_that_reboots_is_awaited_although_another_was_quarantined(
 
     entries, told = [Entry(1.0, "campaign-started")], list[str]()
     policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": 1}))
-    context = CampaignContext(
-        Path(),
-        AnsweringSessions(answer),
-        CATALOGUE,
-        lambda event, **values: told.append(event),
-        silent,
-        policy=policy,
-        entries=lambda: entries,
-    )
-
-    def none(id_: str) -> TrialScripts:
-        raise AssertionError(id_)
-
-    hosts = HostPool(context, Recovery(context, none), BootSettings(context, none))
+    hosts = answering_pool(answer, told, policy, no_scripts, entries=lambda: entries)
     hosts.check_before_next_trial({"rtr": "rtr: lost", "dst": "dst: lost"})
     hosts.trial_failed(CUBIC, {"rtr": "rtr: lost"})
     hosts.make_ready({})
@@ -186,20 +191,10 @@ def test_a_host_that_is_lost_again_while_it_is_restored_is_still_awaited(
         return as_before(host, step) if step == "probe" else next(lost, as_before(host, step))
 
     monkeypatch.setattr(host_pool, "POLL_S", 0.0)
-    told = list[str]()
-    context = CampaignContext(
-        Path(),
-        AnsweringSessions(answer),
-        CATALOGUE,
-        lambda event, **values: told.append(event),
-        silent,
-        policy=Policy(ONE_ATTEMPT),
-        entries=lambda: [
-            Entry(1.0, "state-read", {"id": TRIAL.id, "host": "dst", "state": full_state("dst")})
-        ],
-    )
+    told, read = list[str](), {"id": TRIAL.id, "host": "dst", "state": full_state("dst")}
     scripts = TrialScripts(TRIAL, CATALOGUE, "campaign")
-    hosts = HostPool(context, Recovery(context, lambda _: scripts), BootSettings(context, lambda _: scripts))
+    entries = [Entry(1.0, "state-read", read)]
+    hosts = answering_pool(answer, told, Policy(ONE_ATTEMPT), lambda _: scripts, entries=lambda: entries)
     hosts.check_before_next_trial({"dst": "dst: lost"})
     hosts.repair()
     assert not hosts.quarantined
@@ -217,21 +212,9 @@ def test_a_power_cycle_does_not_shorten_the_wait_for_a_host(monkeypatch: pytest.
     monkeypatch.setattr(host_pool, "POLL_S", 0.0)
     monkeypatch.setattr(host_pool, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     told = list[str]()
-    power = Power.model_validate({"cycle": ["true"]})
-    context = CampaignContext(
-        Path(),
-        AnsweringSessions(answer),
-        CATALOGUE,
-        lambda event, **values: told.append(event),
-        silent,
-        policy=Policy(ONE_ATTEMPT.model_copy(update={"host_wait_s": 100.0})),
-        machines={"dst": Machine("dst", "dst", 1.0, power)},
-    )
-
-    def none(id_: str) -> TrialScripts:
-        raise AssertionError(id_)
-
-    hosts = HostPool(context, Recovery(context, none), BootSettings(context, none))
+    machines = {"dst": Machine("dst", "dst", 1.0, Power.model_validate({"cycle": ["true"]}))}
+    policy = Policy(ONE_ATTEMPT.model_copy(update={"host_wait_s": 100.0}))
+    hosts = answering_pool(answer, told, policy, no_scripts, machines=machines)
     hosts.check_before_next_trial({"dst": "dst: lost"})
     hosts.repair()
     assert told == ["host-lost", "host-power-cycled", "host-back"]

@@ -134,7 +134,8 @@ def test_the_last_of_two_labs_on_the_machine_s_kernel_restores_its_congestion_co
             (folder / "boot" / "lab-init.sh").write_text("read line")
             words = ["unshare", "--fork", "sh", str(folder / "boot" / "lab-init.sh")]
             parent = stack.enter_context(subprocess.Popen(words, stdin=subprocess.PIPE))
-            while not (pids := children(parent.pid)):
+            until_s = time.monotonic() + 10
+            while not (pids := children(parent.pid)) and time.monotonic() < until_s:
                 time.sleep(0.01)
             one = process(pids[0])
             assert one is not None

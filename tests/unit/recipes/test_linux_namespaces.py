@@ -45,9 +45,11 @@ def each_line() -> str:
     return found[0]
 
 
-def bottleneck(block: str, was: dict[str, str], delay_s: float = 0.0) -> str:
+def bottleneck(
+    block: str, was: dict[str, str], delay_s: float = 0.0, rate_bps: int | None = 5_000_000
+) -> str:
     down = DirectionPlan(
-        interface="eth2", rate_bps=5_000_000, aqm="pfifo", buffer_packets=100, delay_s=delay_s
+        interface="eth2", rate_bps=rate_bps, aqm="pfifo", buffer_packets=100, delay_s=delay_s
     )
     path = PathPlan(router="rtr", rtt_s=delay_s, down=down, up=DirectionPlan(interface="eth1"))
     router = HostPlan(
@@ -147,6 +149,12 @@ def test_filters_of_the_testbed_s_owner_for_arriving_packets_are_not_removed() -
     assert "eth1 has a queue discipline for arriving packets, ingress" in shown
     assert "qdisc ingress ffff:" in shown
     assert "ingress" in bottleneck("restore", {}, 0.01)
+
+
+def test_a_path_with_a_delay_only_is_restored_if_its_owner_filters_arriving_packets() -> None:
+    owned = "tc qdisc add dev eth1 handle ffff: ingress\n"
+    restore = bottleneck("restore", {"qdisc.eth1.ffff:": "ingress"}, 0.01, None)
+    assert "qdisc ingress ffff:" in run(f"{owned}{restore}tc qdisc show dev eth1\n")
 
 
 def test_ipv6_addresses_and_routes_survive_an_mtu_below_their_minimum() -> None:

@@ -170,7 +170,7 @@ def test_linux_logs_of_tcp_are_recorded_as_traces_here(name: str, logger: str, p
 
 
 def udp_frame(fragment: int, size: int) -> bytes:
-    """Return an Ethernet frame with a UDP packet of IPv4, or with a later fragment of one."""
+    """Return an Ethernet frame with a UDP packet over IPv4, or with a later fragment of such a packet."""
     ip = struct.pack(
         ">BBHHHBBH4s4s", 0x45, 0, 20 + size, 7, fragment, 64, 17, 0, b"\xac\x10\n\2", b"\xac\x10\v\2"
     )
