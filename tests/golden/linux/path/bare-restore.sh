@@ -1,4 +1,5 @@
 {
+  : # a shell accepts no empty list of commands
   printf 'qdisc del dev %s root handle 1:\n' eth2
 } | batch tc -force 2>&1
 set -- /sys/class/net/sv-*

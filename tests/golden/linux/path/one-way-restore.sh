@@ -1,4 +1,5 @@
 {
+  : # a shell accepts no empty list of commands
   printf 'qdisc del dev %s root handle 1:\n' eth2
   printf 'qdisc del dev %s ingress\n' eth1
   printf 'qdisc del dev %s ingress\n' eth2
