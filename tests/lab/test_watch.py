@@ -65,7 +65,7 @@ def test_a_disk_that_fills_ends_the_trial_at_once(judge: Judge) -> None:
 
 @pytest.mark.proof
 def test_a_clock_that_steps_ends_the_trial_at_once(judge: Judge) -> None:
-    step = "until [ -e /tmp/samovar/*/*/bulk-server.pid ]; do sleep 0.2; done; sleep 2; date -s '+7 seconds'"
+    step = "until [ -e /tmp/samovar/*/*/bulk-server.pid ]; do sleep 0.2; done; sleep 8; date -s '+7 seconds'"
     try:
         ran = judge.run(("traffic", "dst", step))
     finally:

@@ -3,12 +3,12 @@ listen
 (
 at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 17.5 late-client.out nice -n -10 python3 -IS -c <udp.py> call 172.16.11.2 5001 172.16.10.2 6 60 0.01 0
+launch late-client 17.5 late-client.out python3 -IS -c <udp.py> call 172.16.11.2 5001 172.16.10.2 6 60 0.01 0
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling='' s_rest=1
+  s_pid='' s_floor='' s_ceiling='' s_rest=5
   while :; do
     sleep "$s_rest" & s_pid=$!
     wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
@@ -27,7 +27,7 @@ sentinel() {
     s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
-    [ "$s_rest" -le 10 ] || s_rest=10
+    [ "$s_rest" -le 30 ] || s_rest=30
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
@@ -51,7 +51,7 @@ rules() {
 watch
 exit 0
 # ==== timed server ====
-launch late-server 80 late-server.out nice -n -10 python3 -IS -c <udp.py> serve 172.16.11.2 5001 130:40 0.05 0
+launch late-server 80 late-server.out python3 -IS -c <udp.py> serve 172.16.11.2 5001 130:40 0.05 0
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
@@ -137,12 +137,12 @@ listen
 (
 at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 17.5 late-client.out nice -n -10 python3 -IS -c <udp.py> call 172.16.11.2 5001 172.16.10.2 166.666666667 60 0.01 46
+launch late-client 17.5 late-client.out python3 -IS -c <udp.py> call 172.16.11.2 5001 172.16.10.2 166.666666667 60 0.01 46
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling='' s_rest=1
+  s_pid='' s_floor='' s_ceiling='' s_rest=5
   while :; do
     sleep "$s_rest" & s_pid=$!
     wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
@@ -161,7 +161,7 @@ sentinel() {
     s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
-    [ "$s_rest" -le 10 ] || s_rest=10
+    [ "$s_rest" -le 30 ] || s_rest=30
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
@@ -184,7 +184,7 @@ rules() {
 watch
 exit 0
 # ==== sized server ====
-launch late-server 80 late-server.out nice -n -10 python3 -IS -c <udp.py> serve 172.16.11.2 5001 130:40 0.05 46
+launch late-server 80 late-server.out python3 -IS -c <udp.py> serve 172.16.11.2 5001 130:40 0.05 46
 network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do

@@ -108,7 +108,7 @@ fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling='' s_rest=1
+  s_pid='' s_floor='' s_ceiling='' s_rest=5
   while :; do
     sleep "$s_rest" & s_pid=$!
     wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
@@ -127,7 +127,7 @@ sentinel() {
     s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
-    [ "$s_rest" -le 10 ] || s_rest=10
+    [ "$s_rest" -le 30 ] || s_rest=30
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
@@ -350,7 +350,7 @@ fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >starter
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling='' s_rest=1
+  s_pid='' s_floor='' s_ceiling='' s_rest=5
   while :; do
     sleep "$s_rest" & s_pid=$!
     wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
@@ -369,7 +369,7 @@ sentinel() {
     s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
-    [ "$s_rest" -le 10 ] || s_rest=10
+    [ "$s_rest" -le 30 ] || s_rest=30
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
