@@ -6,6 +6,7 @@ from which it received last. Each packet that arrives gives a line: its number, 
 arrival, each by the clock of that host.
 """
 
+import contextlib
 import errno
 import os
 import random
@@ -31,12 +32,11 @@ def talk(sock, peer, size, interval, end):
     sizing, interval_ns, number = sizes(size), round(float(interval) * 1e9), 0
     due = time.monotonic_ns()
     ended = end_pipe()  # noqa: F821 - ending.py precedes this file
-    # On a busy host packets would be late at a normal priority: in a lab with one processor, 8 calls beside 8 bulk flows
-    # paused for up to 2 s. The interpreter starts at a normal priority, so that it does not delay other flows' starts.
-    try:
+    # On a busy host packets would be late at a normal priority: in a lab with one processor, 8 calls beside
+    # 8 bulk flows paused for up to 2 s. The interpreter starts at a normal priority, so that it does not
+    # delay the starts of other flows. Without root, the priority stays normal.
+    with contextlib.suppress(PermissionError):
         os.nice(-10)
-    except PermissionError:
-        pass  # without root, the priority stays normal
     sys.stdout.write("number,t_sent_ns,t_ns,bytes\n")
     while due < end:
         rest_s = max(0, due - time.monotonic_ns()) / 1e9 if peer else None
