@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from samovar.campaign import read_plan
+from samovar.campaign.policy import Policy
 from samovar.campaign.verdict import Check, Evidence
 from samovar.campaign.verdict.pace_checks import check_offered_rates
 from samovar.errors import RecipeError
+from samovar.experiment import keys
 from samovar.plan import DevicePlan, FlowPlan, Resolved
 from samovar.recipes import Catalogue, Pace, TrialScripts
 from samovar.recipes.trial_programs import parse_paces
@@ -43,12 +45,12 @@ class Packet(NamedTuple):
     fragment: int = 0
 
     def record(self) -> bytes:
-        transport = (
-            struct.pack(">HHHH", *self.ports, 8 + self.payload_bytes, 0)
-            if self.protocol == 17
-            else struct.pack(">BBHI", self.icmp_type, 0, 0, 0)
-        )
-        size = 28 + self.payload_bytes
+        transport = {
+            1: struct.pack(">BBHI", self.icmp_type, 0, 0, 0),
+            6: struct.pack(">HHIIBBHI", *self.ports, 1, 1, 5 << 4, 16, 500, 0),
+            17: struct.pack(">HHHH", *self.ports, 8 + self.payload_bytes, 0),
+        }[self.protocol]
+        size = 20 + len(transport) + self.payload_bytes
         addresses = b"".join(bytes(map(int, one.split("."))) for one in self.ends)
         ip = struct.pack(">BBHHHBBH", 0x45, 0, size, 0, self.fragment, 64, self.protocol, 0) + addresses
         frame = bytes(12) + b"\x08\x00" + ip + transport + bytes(54)
@@ -137,7 +139,25 @@ def test_a_flow_that_catches_up_after_a_pause_is_suspect_for_its_pauses_alone(tm
 
 def test_a_flow_whose_seconds_differ_is_suspect_although_its_mean_is_right(tmp_path: Path) -> None:
     packets = [one for second in range(6) for one in steady(130 if second % 2 else 70, 1.0, second)]
-    assert verdicts(judged(tmp_path, udp(), packets)) == ["valid", "suspect", "valid"]
+    checks = judged(tmp_path, udp(), packets)
+    assert verdicts(checks) == ["valid", "suspect", "valid"]
+    assert checks[1].reason == (
+        "even seconds of flow bulk at src: requested at least 5 of 6 seconds with a rate within 15.0% plus "
+        "one packet of the mean, observed 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "uneven", "verdict"),
+    [(6, 1, "valid"), (6, 2, "suspect"), (20, 2, "valid"), (20, 3, "suspect")],
+)
+def test_one_second_or_a_tenth_of_all_may_be_uneven(
+    seconds: int, uneven: int, verdict: str, tmp_path: Path
+) -> None:
+    packets = [
+        one for second in range(seconds) for one in steady(75 if second < uneven else 100, 1.0, second)
+    ]
+    assert judged(tmp_path, udp(duration_s=float(seconds)), packets)[1].verdict == verdict
 
 
 def test_handshakes_before_and_announcements_of_the_end_are_not_of_the_pace(tmp_path: Path) -> None:
@@ -149,16 +169,27 @@ def test_handshakes_before_and_announcements_of_the_end_are_not_of_the_pace(tmp_
 
 def test_a_flow_with_a_size_is_judged_until_its_size_was_sent(tmp_path: Path) -> None:
     ending = [Packet(4.0 + number / 4) for number in range(10)]
-    plan = udp(size_bytes=400_000, duration_s=None)
+    plan = udp(size_bytes=400_000)
     assert verdicts(judged(tmp_path, plan, [*steady(100, 4.0), *ending])) == ["valid"] * 3
     assert judged(tmp_path, plan, steady(60, 4.0))[0].verdict == "invalid"
 
 
 def test_a_flow_that_was_ended_by_request_is_judged_while_it_sent(tmp_path: Path) -> None:
-    plan = udp(duration_s=None, until="other")
     ended: dict[str, Any] = {"halted": {"bulk-client"}}
-    assert verdicts(judged(tmp_path, plan, steady(100, 4.0), **ended)) == ["valid"] * 3
-    assert judged(tmp_path, plan, steady(50, 4.0), **ended)[0].verdict == "invalid"
+    for plan in (udp(duration_s=None, until="other"), udp()):
+        assert verdicts(judged(tmp_path, plan, steady(100, 4.0), **ended)) == ["valid"] * 3
+        assert judged(tmp_path, plan, steady(50, 4.0), **ended)[0].verdict == "invalid"
+    assert judged(tmp_path, udp(), **ended)[0].observed == "unknown: src has no capture of this flow"
+
+
+def test_a_flow_is_judged_only_while_its_capture_shows_it(tmp_path: Path) -> None:
+    policy = Policy(thresholds=keys.Thresholds.model_validate({"capture_packets": "300"}))
+    assert verdicts(judged(tmp_path, udp(), steady(100), policy=policy)) == ["valid"] * 3
+    evidence = evidence_of(tmp_path, with_flow(udp()))
+    file = tmp_path / "traces" / "src-eth1.pcap.gz"
+    file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes())[: 24 + 300 * 112 + 50]))
+    (tmp_path / "traces" / "dst-eth1.pcap.gz").write_bytes(b"no gzip")
+    assert verdicts(list(check_offered_rates(evidence))) == ["valid"] * 3
 
 
 def test_packets_in_fragments_count_once_with_all_their_payload(tmp_path: Path) -> None:
@@ -187,13 +218,18 @@ def test_both_directions_of_a_call_are_judged_where_each_is_sent(tmp_path: Path)
     call = flow(generator="voip")
     answers = steady(25, ends=(DST, SRC), ports=PORTS[::-1], payload_bytes=172)
     checks = judged(tmp_path, call, answers, at="dst")
-    assert [(check.host, check.verdict) for check in checks] == [
-        ("src", "valid"),
-        ("dst", "invalid"),
-        ("dst", "valid"),
-        ("dst", "valid"),
+    assert [(check.name, check.host, check.verdict) for check in checks] == [
+        ("rate sent in flow bulk", "src", "valid"),
+        ("rate sent in flow bulk in answer", "dst", "invalid"),
+        ("even seconds of flow bulk in answer", "dst", "valid"),
+        ("longest pause of flow bulk in answer", "dst", "valid"),
     ]
     assert checks[0].observed == "unknown: src has no capture of this flow"
+    assert (checks[1].requested, checks[1].observed) == ("50 packets/s", "25 packets/s")
+    answers = steady(50, 4.0, ends=(DST, SRC), ports=PORTS[::-1], payload_bytes=172)
+    assert verdicts(judged(tmp_path, call, answers, at="dst")) == ["valid"] * 4, (
+        "it answers while it is called"
+    )
 
 
 def test_where_flow_control_may_hold_the_sender_its_rate_is_an_upper_bound(tmp_path: Path) -> None:
@@ -203,6 +239,30 @@ def test_where_flow_control_may_hold_the_sender_its_rate_is_an_upper_bound(tmp_p
     assert verdicts(checks) == ["valid"]
     assert checks[0].requested == "at most 0.8 Mbit/s"
     assert verdicts(judged(tmp_path, udp(), steady(150), resolved=resolved)) == ["invalid"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "router", "why"),
+    [
+        ({}, "src", "the bottleneck's queue is at the sender"),
+        ({"pause": {"rx": "on"}}, "rtr", "PAUSE frames may hold the sender back"),
+        ({"shaper": {"rate": "400Kbit"}}, "rtr", "the setting `shaper` limits the sender"),
+    ],
+)
+def test_what_else_may_hold_the_sender_back_is_named(
+    settings: dict[str, dict[str, str]], router: str, why: str, tmp_path: Path
+) -> None:
+    hosts = {**RESOLVED.hosts, "src": RESOLVED.hosts["src"].model_copy(update={"settings": settings})}
+    path = PATH.model_copy(update={"router": router})
+    resolved = with_flow(udp()).model_copy(update={"hosts": hosts, "path": path})
+    (check,) = judged(tmp_path, udp(), steady(50), resolved=resolved)
+    assert (check.verdict, check.observed) == ("valid", f"0.4 Mbit/s; {why}")
+
+
+def test_an_adapter_without_flow_control_does_not_hold_the_sender_back(tmp_path: Path) -> None:
+    device = DevicePlan(host="src", settable=True, medium="half", flow_control=False, pause_quanta=65535)
+    resolved = with_flow(udp()).model_copy(update={"path": PATH.model_copy(update={"device": device})})
+    assert verdicts(judged(tmp_path, udp(), steady(50), resolved=resolved))[0] == "invalid"
 
 
 OUTPUT = {
@@ -234,6 +294,17 @@ def test_without_capture_and_count_the_rate_is_reported_as_unknown(tmp_path: Pat
     assert checks[0].observed == "unknown: src has no capture of this flow"
 
 
+@pytest.mark.parametrize(
+    ("changes", "halted"), [({}, {"bulk-client"}), ({"size_bytes": 300_000, "duration_s": None}, set())]
+)
+def test_a_count_gives_no_rate_where_the_time_of_sending_is_unknown(
+    changes: dict[str, Any], halted: set[str], tmp_path: Path
+) -> None:
+    printed(tmp_path, "iperf3-udp", 300_000)
+    (check,) = judged(tmp_path, udp(**changes), at="dst", halted=halted)
+    assert (check.verdict, check.observed) == ("valid", "unknown: src has no capture of this flow")
+
+
 def test_a_generator_of_the_users_own_may_leave_its_pace_unknown(tmp_path: Path) -> None:
     recipe = tmp_path / "templates" / "posix" / "generator" / "own.sh.j2"
     recipe.parent.mkdir(parents=True)
@@ -255,7 +326,31 @@ def test_a_limit_of_tcp_is_an_upper_bound(sent_bytes: int, verdict: str, tmp_pat
     printed(tmp_path, "iperf3", sent_bytes)
     checks = judged(tmp_path, limited, at="dst")
     assert verdicts(checks) == [verdict]
-    assert checks[0].requested == "at most 0.8 Mbit/s"
+    rate = f"{8 * sent_bytes / 6 / 1e6:.4g} Mbit/s"
+    assert (checks[0].requested, checks[0].observed) == ("at most 0.8 Mbit/s", rate)
+
+
+@pytest.mark.parametrize(
+    ("changes", "halted", "observed"),
+    [
+        ({"size_bytes": 10**6, "duration_s": None}, set(), "the flow has no duration, or was stopped early"),
+        ({}, {"bulk-client"}, "the flow has no duration, or was stopped early"),
+        ({}, set(), "src was not captured, and the generator printed no count"),
+    ],
+)
+def test_a_limit_of_tcp_is_not_judged_without_a_rate(
+    changes: dict[str, Any], halted: set[str], observed: str, tmp_path: Path
+) -> None:
+    limited = flow().model_copy(update={"parameters": {"rate": "800Kbit"}, **changes})
+    (check,) = judged(tmp_path, limited, at="dst", halted=halted)
+    assert (check.verdict, check.observed) == ("valid", f"unknown: {observed}")
+
+
+def test_without_a_count_a_limit_of_tcp_is_compared_with_the_capture(tmp_path: Path) -> None:
+    limited = flow().model_copy(update={"parameters": {"rate": "800Kbit"}})
+    segments = [Packet(n / 100, protocol=6) for n in range(1000)]
+    (check,) = judged(tmp_path, limited, segments)
+    assert (check.verdict, check.observed) == ("invalid", "1.333 Mbit/s")
 
 
 def test_tcp_without_a_limit_is_not_judged_by_its_rate(tmp_path: Path) -> None:
