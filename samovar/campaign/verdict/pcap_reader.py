@@ -114,7 +114,7 @@ def read_capture(file: Path, most_packets: int) -> CaptureSummary:
             data += block
             try:
                 data = data[_count_packets(capture, data, record, most_packets) :]
-            except IndexError as error:
+            except (IndexError, struct.error) as error:
                 raise ValueError("a packet is cut off within its headers") from error
     capture.torn = capture.whole and bool(data)
     return capture

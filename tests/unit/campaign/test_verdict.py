@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from samovar.campaign.calibration.path_calibration import Endpoints, endpoints_of
@@ -204,16 +204,19 @@ def test_a_capture_that_cannot_be_read_makes_the_trial_invalid(tmp_path: Path, c
 
 
 @settings(max_examples=200)
-@given(st.binary(max_size=300))
+@given(st.sampled_from([b"", bytes(12) + b"\x08\x00\x45"]), st.binary(max_size=300))
+@example(bytes(12) + b"\x08\x00\x45", b"")
 def test_packets_with_any_content_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes
+    tmp_path_factory: pytest.TempPathFactory, start: bytes, rest: bytes
 ) -> None:
-    file = tmp_path_factory.getbasetemp() / "hostile.pcap.gz"
+    data, file = start + rest, tmp_path_factory.getbasetemp() / "hostile.pcap.gz"
     file.write_bytes(gzip.compress(HEAD + struct.pack("<IIII", 1, 2, len(data), len(data)) + data))
     try:
-        assert read_capture(file, 10).packets <= 1
+        assert read_capture(file, 10).packets == 1
+        assert data[12:15] != b"\x08\x00\x45" or len(data) > 23
     except ValueError as error:
         assert "cut off" in str(error)
+        assert data[12:15] == b"\x08\x00\x45"
 
 
 def test_a_trial_as_requested_passes_every_check_of_its_captures(tmp_path: Path) -> None:
