@@ -21,6 +21,7 @@ from samovar.campaign.verdict import Check, CounterSpan, Evidence, run_checks, s
 from samovar.campaign.verdict.capture_checks import (
     check_captures_complete,
     check_competing_traffic,
+    check_flow_bytes,
     check_frame_sizes,
     check_mss,
     check_receive_windows,
@@ -49,7 +50,7 @@ from samovar.cli.project import Request
 from samovar.errors import DefinitionError
 from samovar.experiment import Config, keys, load_experiment, load_testbed
 from samovar.hosts import ScriptResult
-from samovar.plan import CapturePlan, LoggerPlan, WlanPlan
+from samovar.plan import CapturePlan, LoggerPlan, Resolved, WlanPlan
 from samovar.recipes import ByteCounts, CountPatterns, split_finish_output
 from samovar.recipes.scripts import FOUND, RESTORED
 from tests.unit.campaign.evidence_sample import evidence_of, with_flow
@@ -74,13 +75,15 @@ def segment(
     options: bytes = b"",
     ttl: int = 64,
     protocol: int = 6,
+    fragment: int = 0,
 ) -> tuple[bytes, int]:
     """Make the headers of a frame, and the size that it has on the wire."""
     ends = b"".join(bytes(map(int, address.split("."))) for address in (source, destination))
     tcp = struct.pack(
         ">HHIIBBHHH", *ports, 1, 1, (20 + len(options)) // 4 << 4, flags, window, 0, 0
     ) if protocol == 6 else struct.pack(">HHHH", *ports, 8, 0) + bytes(12)  # fmt: skip
-    ip = struct.pack(">BBHHHBBH", 0x45, 0, 40 + len(options) + payload_bytes, 0, 0x4000, ttl, protocol, 0)
+    ip_bytes = 40 + len(options) + payload_bytes
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, ip_bytes, 0, fragment or 0x4000, ttl, protocol, 0)
     headers = bytes(12) + b"\x08\x00" + ip + ends + tcp + options
     return headers, len(headers) + payload_bytes
 
@@ -188,6 +191,11 @@ def test_a_capture_that_ends_within_a_packet_is_torn(tmp_path: Path) -> None:
     file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes())[:-7]))
     capture = read_capture(file, 10_000)
     assert (capture.packets, capture.torn) == (301, True)
+    write(tmp_path, "src-eth1", sound())
+    checks = {
+        check.host: (check.observed, check.ok) for check in check_captures_complete(evidence_of(tmp_path))
+    }
+    assert checks == {"src": ("302 packets", True), "dst": ("301 packets, the last one cut off", False)}
 
 
 @pytest.mark.parametrize(
@@ -257,6 +265,59 @@ def test_the_mss_that_a_flow_chooses_is_accepted(
     by_src, by_dst = check_mss(evidence_of(tmp_path, resolved))
     assert (by_src.requested, by_src.observed, by_src.ok) == (requested, f"{offered[0]} B", ok)
     assert by_dst.ok
+
+
+@pytest.mark.parametrize(("rwnd_bytes", "least"), [(65_535, 0), (65_536, 1), (9_999_000, 8)])
+def test_the_window_scale_is_large_enough_for_the_window(tmp_path: Path, rwnd_bytes: int, least: int) -> None:
+    resolved = with_receiver(rwnd_bytes=rwnd_bytes)
+    unscaled = segment(DST, SRC, (5001, 40_000), flags=SYN, options=struct.pack(">BBH", 2, 4, 560))
+    for answer, scale in ((sound()[1], 8), (unscaled, 0)):
+        write(tmp_path, "dst-eth1", [sound()[0], answer, *sound()[2:]])
+        check, *_ = check_receive_windows(evidence_of(tmp_path, resolved))
+        assert (check.requested, check.observed, check.ok) == (
+            f"{least} or more",
+            str(scale),
+            scale >= least,
+        )
+
+
+def with_receiver(**changes: Any) -> Resolved:
+    """Return the sample trial with other values of its receiver."""
+    return RESOLVED.model_copy(
+        update={"hosts": {**RESOLVED.hosts, "dst": RESOLVED.hosts["dst"].model_copy(update=changes)}}
+    )
+
+
+def test_windows_and_mss_that_a_trial_does_not_set_are_not_judged(tmp_path: Path) -> None:
+    write(tmp_path, "dst-eth1", sound(mss=1460, window=40_000))
+    evidence = evidence_of(tmp_path, with_receiver(rwnd_bytes=None, mtu_bytes=None))
+    assert list(check_receive_windows(evidence)) == []
+    assert [check.host for check in check_mss(evidence)] == ["src"]
+
+
+def test_a_flow_is_judged_by_the_capture_at_its_sender_if_the_receiver_has_none(tmp_path: Path) -> None:
+    write(tmp_path, "src-eth1", sound(mss=1460))
+    evidence = evidence_of(tmp_path, policy=Policy(routers={(SRC, DST): 1}))
+    checks = by_name(capture_checks(evidence))
+    assert checks["MSS offered by dst in flow bulk at dst"].observed == "1460 B"
+    assert not [name for name in checks if name.startswith("routers")]
+
+
+@pytest.mark.parametrize(
+    ("own_bytes", "of_trial_bytes", "requested"),
+    [(600, 1500, "at most 614 B"), (None, 600, "at most 614 B"), (None, None, None)],
+)
+def test_frames_are_compared_with_the_mtu_of_their_host_or_else_of_the_trial(
+    tmp_path: Path, own_bytes: int | None, of_trial_bytes: int | None, requested: str | None
+) -> None:
+    write(tmp_path, "dst-eth1", sound())
+    (tmp_path / "traces" / "src-eth1.pcap.gz").write_bytes(b"no gzip")
+    resolved = with_receiver(mtu_bytes=own_bytes).model_copy(update={"mtu_bytes": of_trial_bytes})
+    checks = [
+        (check.host, check.requested, check.ok)
+        for check in check_frame_sizes(evidence_of(tmp_path, resolved))
+    ]
+    assert checks == ([("dst", requested, True)] if requested else [])
 
 
 @pytest.mark.parametrize("interfaces", [("eth0", "eth1"), ("eth1", "eth0")])
@@ -330,13 +391,38 @@ def test_competing_traffic_is_reported_with_its_addresses_and_ports(tmp_path: Pa
         other_traffic(123, protocol=17),
         other_traffic(5999, packets=20),
         [(bytes(12) + b"\x08\x06" + bytes(46), 60)] * 500,
+        [segment(SRC, "224.0.0.251", (5999, 5999), 560, protocol=17)] * 100,
+        [segment(SRC, "172.16.10.255", (5999, 5999), 560, protocol=17)] * 100,
+        [segment(SRC, DST, (0, 0), 560, protocol=2)] * 100,
     ],
-    ids=["ssh", "ntp", "little", "arp"],
+    ids=["ssh", "ntp", "little", "arp", "multicast", "broadcast", "igmp"],
 )
 def test_housekeeping_and_little_traffic_do_not_count_as_competing(
     tmp_path: Path, more: list[tuple[bytes, int]]
 ) -> None:
     assert failed(judged(tmp_path, [*sound(), *more])) == {}
+
+
+@pytest.mark.parametrize(
+    ("generator", "more", "belongs"),
+    [
+        ("nuttcp", segment(SRC, DST, (40_001, 7001), 560), True),
+        ("nuttcp", segment(SRC, DST, (40_001, 3001), 560), False),
+        ("iperf3", segment(SRC, DST, (40_001, 7001), 560), False),
+        ("iperf3", segment(SRC, "172.16.11.3", (40_000, 5001), 560), False),
+        ("iperf3", segment(SRC, DST, (0, 0), 560, protocol=1), False),
+        ("ping", segment(SRC, DST, (0, 0), 560, protocol=1), True),
+        ("command", segment(SRC, DST, (7, 7), 560), True),
+        ("iperf3-udp", segment(SRC, DST, (40_000, 5001), 560, protocol=17, fragment=5), True),
+    ],
+)
+def test_packets_belong_to_a_flow_by_addresses_protocol_and_the_ports_of_its_generator(
+    tmp_path: Path, generator: str, more: tuple[bytes, int], belongs: bool
+) -> None:
+    write(tmp_path, "dst-eth1", [more] * 100)
+    resolved = with_flow(RESOLVED.flows[0].model_copy(update={"generator": generator}))
+    (check,) = (one for one in check_competing_traffic(evidence_of(tmp_path, resolved)) if one.host == "dst")
+    assert (check.ok, check.verdict) == ((True, "valid") if belongs else (False, check.severity))
 
 
 def test_the_header_of_a_generator_lists_its_ports() -> None:
@@ -368,6 +454,58 @@ def test_the_bytes_that_a_generator_counted_are_compared_with_a_capture(
     ends = replace(ends, flow=ends.flow.model_copy(update={"parameters": {"length": "8000B"}}))
     checks = compare_flow_bytes(evidence, ends, counted)
     assert [check.ok for check in checks] == [ok]
+
+
+@pytest.mark.parametrize(("sent_bytes", "ok"), [(114_400, True), (250_000, False), (20_000, False)])
+def test_the_bytes_of_udp_are_compared_with_what_its_sender_sent(
+    tmp_path: Path, sent_bytes: int, ok: bool
+) -> None:
+    frames = [segment(SRC, DST, (40_000, 5001), 560, protocol=17)] * 200  # 572 bytes of UDP each
+    write(tmp_path, "src-eth1", frames)
+    write(tmp_path, "dst-eth1", frames[:9])
+    evidence = evidence_of(
+        tmp_path, with_flow(RESOLVED.flows[0].model_copy(update={"generator": "iperf3-udp"}))
+    )
+    (check,) = compare_flow_bytes(evidence, evidence.scripts.flows[0], ByteCounts(sent_bytes, None))
+    assert check.reason == (
+        f"bytes of flow bulk in the capture at src: requested {sent_bytes} B sent by the generator's count "
+        "± 2.0%, observed 114400 B"
+    )
+    assert check.ok == ok
+
+
+def test_the_bytes_of_a_flow_are_those_in_its_generator_s_output(tmp_path: Path) -> None:
+    evidence = captured_at_both_ends(tmp_path)
+    assert list(check_flow_bytes(evidence)) == []
+    (tmp_path / "logs").mkdir()
+    text = b'"sum_sent": {"bytes": 300000}, "sum_received": {"bytes": 290000}'
+    (tmp_path / "logs" / "bulk-client.out.gz").write_bytes(gzip.compress(text))
+    (check,) = check_flow_bytes(evidence)
+    assert (check.requested, check.observed, check.ok) == (
+        "300000 B sent and 290000 B received by the generator's count",
+        "112008 B",
+        False,
+    )
+    six = RESOLVED.flows[0].model_copy(update={"from_address": "fd00::1", "to_address": "fd00::2"})
+    assert list(check_flow_bytes(evidence_of(tmp_path, with_flow(six)))) == []
+
+
+@pytest.mark.parametrize("duplicate", [None, 0.0, 0.5])
+def test_packets_that_the_path_duplicates_may_be_captured_twice(
+    tmp_path: Path, duplicate: float | None
+) -> None:
+    frames = [*sound(), *[segment(SRC, DST, (40_000, 5001), 560, ttl=63)] * 400]
+    write(tmp_path, "dst-eth1", frames)
+    path = (
+        None
+        if duplicate is None
+        else PATH.model_copy(update={"up": PATH.up.model_copy(update={"duplicate": duplicate})})
+    )
+    evidence = evidence_of(tmp_path, RESOLVED.model_copy(update={"path": path}))
+    ends = evidence.scripts.flows[0]
+    ends = replace(ends, flow=ends.flow.model_copy(update={"parameters": {"length": "8000B"}}))
+    (check,) = compare_flow_bytes(evidence, ends, ByteCounts(200_000, 200_000))
+    assert check.ok == (duplicate == 0.5)
 
 
 @pytest.mark.parametrize(
@@ -1007,6 +1145,7 @@ def test_bytes_are_not_compared_where_a_capture_was_not_read_to_its_end(tmp_path
     assert list(compare_flow_bytes(evidence, evidence.scripts.flows[0], ByteCounts(9, 9))) == []
     checks = check_captures_complete(evidence)
     assert [(check.ok, check.observed) for check in checks] == [(True, "first 10 packets read")] * 2
+    assert "MSS offered by dst in flow bulk at dst" in by_name(capture_checks(evidence))
 
 
 def stopped(host: str, text: str) -> ScriptResult:
