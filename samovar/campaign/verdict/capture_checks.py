@@ -136,7 +136,7 @@ def streams_from(address: str, capture: CaptureSummary, ends: FlowEnds) -> list[
     """Return the streams from an address that have a flow's transport protocol and data port."""
     protocol, port = PROTOCOLS[ends.recipe.header.transport], ends.flow.port
     streams = (one for one in capture if (one.source, one.protocol) == (address, protocol))
-    on_port = (one for one in streams if protocol == ICMP or port in one.ports or one.ports == (0, 0))
+    on_port = (one for one in streams if port in one.ports or one.ports == (0, 0))
     return [stream for stream in on_port if _belongs(stream, ends)]
 
 
