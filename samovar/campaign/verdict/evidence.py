@@ -46,9 +46,6 @@ class TrafficFailure:
     host: str
     text: str
 
-    def __str__(self) -> str:
-        return f"{self.host}: {self.text}"
-
 
 class QueueCounters(NamedTuple):
     """Increase of a queue discipline's counters during the traffic.
