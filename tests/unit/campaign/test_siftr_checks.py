@@ -46,6 +46,16 @@ def test_the_two_formats_with_27_and_28_columns_are_distinguished_by_the_header(
     assert "hz" not in read_siftr(WHOLE).header
 
 
+def test_windows_count_once_a_connection_is_established() -> None:
+    """The window of a SYN is not scaled, and the state of a connection that answers one is below 4."""
+    first = CUT[1].split(",")
+    shut = ",".join([*first[:14], "3", *first[15:]])
+    assert read_siftr([CUT[0], shut]).windows == {}
+    larger = ",".join([*first[:10], "70000", *first[11:]])
+    assert read_siftr([CUT[0], CUT[1], larger, CUT[2]]).windows == {("10.0.2.15", "10.0.2.2", "40134"): 70000}
+    assert read_siftr([CUT[0], CUT[1][:40]]).windows == {}, "the line is cut off"
+
+
 def test_a_log_that_was_cut_off_has_no_footer(tmp_path: Path) -> None:
     assert failed(WHOLE[:-1], tmp_path) == ["SIFTR log at src: requested complete, observed without footer"]
     assert failed(WHOLE[1:], tmp_path)[0] == "SIFTR log at src: requested complete, observed without header"

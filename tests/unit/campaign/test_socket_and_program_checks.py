@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
+from samovar.campaign.clocks import ClockOffset
 from samovar.campaign.host_state import changed, parse_state, unmet
-from samovar.campaign.verdict import Evidence, Verdict, verdict_of
+from samovar.campaign.trial.traffic import FAILURES
+from samovar.campaign.verdict import Evidence, TrafficFailure, Verdict, verdict_of
 from samovar.campaign.verdict.capture_checks import check_capture_drops
-from samovar.campaign.verdict.program_checks import check_duration, check_exit_codes
+from samovar.campaign.verdict.program_checks import (
+    check_duration,
+    check_exit_codes,
+    check_start_times,
+    check_traffic_failures,
+)
 from samovar.campaign.verdict.socket_checks import check_largest_window, check_tcp_info
 from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan
@@ -127,10 +134,51 @@ def test_a_generator_that_failed_or_never_ended_makes_the_trial_invalid(
     assert reasons == (f"exit code of bulk-client at src: requested 0, observed {observed}",)
 
 
+def test_what_ended_the_traffic_early_makes_the_trial_invalid() -> None:
+    requests = {
+        "failed": "generators at src: requested run to their end",
+        "lost": "loggers at src: requested record until the traffic has ended",
+        "disk": "disk during the traffic at src: requested at least 47 MiB free",
+        "clock": "clock during the traffic at src: requested no step above 50 ms",
+    }
+    assert requests.keys() == FAILURES
+    failures = [TrafficFailure(word, "src", f"{word} it is") for word in requests]
+    verdict, reasons = verdict_of(check_traffic_failures(evidence_of(failures=failures)))
+    assert verdict == "invalid"
+    assert reasons == tuple(f"{text}, observed {word} it is" for word, text in requests.items())
+
+
+@pytest.mark.parametrize(("late_s", "observed"), [(0.05, "50.0 ms late"), (-0.25, "250.0 ms early")])
+def test_a_start_is_compared_by_the_clock_of_the_client_s_host(late_s: float, observed: str) -> None:
+    clocks = {"src": ClockOffset("src", 7.0, 0.001)}
+    evidence = evidence_of(clocks=clocks, t_start_s=100.0, started={"late-client": 109.5 + late_s})
+    (check,) = check_start_times(evidence)
+    assert check.reason == f"start of flow late at src: requested on time ± 200 ms, observed {observed}"
+    assert check.ok == (late_s > 0)
+
+
 @pytest.mark.parametrize(("seconds", "ok"), [(6.0, True), (5.8, True), (5.0, False)])
 def test_traffic_that_ended_early_makes_the_trial_invalid(seconds: float, ok: bool) -> None:
     evidence = evidence_of(resolved=with_flow(flow()), phases=[("traffic", seconds)])
     assert [check.ok for check in check_duration(evidence)] == [ok]
+
+
+@pytest.mark.parametrize(
+    ("changes", "halted"),
+    [
+        ({"size_bytes": 9}, set()),
+        ({"size_bytes": 9, "duration_s": None}, set()),
+        ({"duration_s": None, "until": "other"}, set()),
+        ({}, {"bulk-client"}),
+    ],
+)
+def test_traffic_without_a_requested_duration_may_end_at_any_time(
+    changes: dict[str, Any], halted: set[str]
+) -> None:
+    resolved = with_flow(flow().model_copy(update=changes))
+    assert (
+        list(check_duration(evidence_of(resolved=resolved, phases=[("traffic", 0.1)], halted=halted))) == []
+    )
 
 
 def _sockets(tmp_path: Path, *rows: str) -> tuple[Verdict, tuple[str, ...]]:
