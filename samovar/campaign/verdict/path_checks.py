@@ -119,11 +119,9 @@ def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
     span = evidence.counters.get(path.router) if path is not None else None
     if path is None or span is None or path.classes:
         return
-    for key in sorted(key for key in span.before if key.startswith(STAGE)):
-        name = key.removeprefix(STAGE)
-        direction = {"down": path.down, "up": path.up}.get(name.partition("-")[0])
-        counted = span.queue(key)
-        if direction is None or counted is None:
+    for name, direction in (("down", path.down), ("up", path.up)):
+        counted = span.queue(f"{STAGE}{name}")
+        if counted is None:
             continue
         offered = counted.sent_packets + counted.drops
         label, observed = f"drops in the delay stage {name}", f"{counted.drops} of {offered}"
