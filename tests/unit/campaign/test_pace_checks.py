@@ -30,7 +30,7 @@ ARCHIVE = ROOT / "tests" / "campaigns" / "v0.1.tar.xz"
 HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
 SRC, DST = "172.16.10.2", "172.16.11.2"
 PORTS = (40_000, 5001)
-LATER_FRAGMENT = 0x0005
+LATER_FRAGMENTS = (0x0005, 0x0100)
 
 
 class Packet(NamedTuple):
@@ -194,8 +194,9 @@ def test_a_flow_is_judged_only_while_its_capture_shows_it(tmp_path: Path) -> Non
 
 def test_packets_in_fragments_count_once_with_all_their_payload(tmp_path: Path) -> None:
     packets = steady(100, payload_bytes=1000, fragment=0x2000)
-    rests = [one._replace(t_s=one.t_s + 1e-5, fragment=LATER_FRAGMENT) for one in packets]
-    assert verdicts(judged(tmp_path, udp(), [*packets, *rests])) == ["valid"] * 3
+    for offset in LATER_FRAGMENTS:
+        rests = [one._replace(t_s=one.t_s + 1e-5, fragment=offset) for one in packets]
+        assert verdicts(judged(tmp_path, udp(), [*packets, *rests])) == ["valid"] * 3
 
 
 def test_pings_are_counted_by_requests_and_not_by_answers_to_others(tmp_path: Path) -> None:

@@ -116,6 +116,47 @@ def test_a_deviation_is_reported_with_both_values(seen: DirectionMeasurement, re
     assert failures(seen) == [reason]
 
 
+@pytest.mark.parametrize(
+    ("seen", "verdicts"),
+    [
+        (measured(frame_s=FRAME_S / 1.03, rtt_ms=50), {"rate at eth2": "suspect", "base RTT": "suspect"}),
+        (measured(frame_s=FRAME_S / 1.11, rtt_ms=56), {"rate at eth2": "invalid", "base RTT": "invalid"}),
+    ],
+)
+def test_a_rate_or_delay_that_is_far_off_makes_a_path_invalid(
+    seen: DirectionMeasurement, verdicts: dict[str, str]
+) -> None:
+    checks = check_direction(PATH, WAY, PROBE, seen, fills=True)
+    assert {check.name: check.verdict for check in checks if not check.ok} == verdicts
+
+
+def test_jitter_of_either_direction_widens_the_tolerance_of_the_delay_and_hides_the_queue() -> None:
+    seen = measured(held=60, passing=90, rtt_ms=50.9)
+    assert failures(seen) == ["base RTT at rtr: requested 40 ms ± 3 ms, observed 50.90 ms"]
+    jittery = WAY.model_copy(update={"jitter_s": 0.004})
+    path = PATH.model_copy(update={"down": jittery, "up": PATH.up.model_copy(update={"jitter_s": 0.004})})
+    rtt, _, buffer, _ = check_direction(path, jittery, PROBE, seen, fills=True)
+    assert (rtt.ok, rtt.tolerance, buffer.observed) == (True, "± 11 ms", "60 packets sampled")
+    reordered = WAY.model_copy(update={"reorder": 0.01})
+    _, _, buffer, _ = check_direction(PATH, reordered, PROBE, seen, fills=True)
+    assert buffer.observed == "60 packets sampled"
+
+
+@pytest.mark.parametrize(
+    ("buffer_bytes", "ok"), [(90_840, True), (92_300, True), (95_000, False), (89_000, False)]
+)
+def test_a_buffer_in_bytes_is_compared_with_the_bytes_of_the_longest_queue(
+    buffer_bytes: int, ok: bool
+) -> None:
+    way = WAY.model_copy(update={"buffer_packets": None, "buffer_bytes": buffer_bytes})
+    _, _, check, _ = check_direction(PATH, way, PROBE, measured(), fills=True)
+    assert (check.requested, check.observed, check.ok) == (
+        f"{buffer_bytes} B",
+        f"90840 B sampled, {40 * 1514} B in flight",
+        ok,
+    )
+
+
 def test_a_discipline_that_drops_early_may_hold_less_and_never_more() -> None:
     assert failures(measured(held=12), fills=False) == []
     assert failures(measured(held=62), fills=False) == [
@@ -144,6 +185,9 @@ def test_a_probe_without_any_arrival_fails_its_checks() -> None:
         (0, 1000, 0.0, True),
         (1, 1000, 0.0, False),
         (10, 10, 1.0, True),
+        (9, 10, 1.0, False),
+        (2, 2, 0.03, True),
+        (2, 2, 0.02, False),
     ],
 )
 def test_losses_are_plausible_within_the_binomial_interval(
@@ -236,8 +280,26 @@ def test_a_rate_is_reported_as_the_router_counts_packets_whoever_measures_it() -
     assert measured(qdisc="dummynet").rate_bps == pytest.approx(10e6 * 1500 / 1514, rel=1e-4)
 
 
-def test_a_receiver_that_was_ended_before_it_could_count_has_measured_nothing() -> None:
-    seen = parse_measurement("", 'iperf3 burst\n{"start":\niperf3 paced\n', QUEUE_HEAD, "eth2", 5000)
+def test_packets_that_arrive_twice_or_overtaken_are_counted_and_a_line_that_is_cut_off_is_not() -> None:
+    arrivals = "".join(f"paced {n} {t} {t} 64\n" for t, n in enumerate((0, 2, 1, 1, 3)))
+    seen = parse_measurement("sent paced 5 0.3\n", f"{arrivals}paced 4 5", QUEUE_HEAD, "eth2", 5000)
+    assert (seen.lost, seen.duplicates, seen.overtaken, seen.mean_loss_burst_packets) == (1, 1, 1, 1)
+
+
+def test_the_rate_that_iperf3_counted_leaves_out_intervals_in_which_packets_came_part_of_the_time() -> None:
+    rates = ((0.1, 3e6), (0.1, 9e6), (0.1, 9.2e6), (0.1, 9.1e6), (0.001, 99e6), (0.1, 4e6))
+    sums = [{"sum": {"seconds": s, "bits_per_second": bps, "packets": 9}} for s, bps in rates]
+    burst = {"start": {"test_start": {"blksize": 1472}}, "intervals": sums}
+    streams = [{"udp": {"packets": 500, "lost_packets": 7, "out_of_order": 2}}]
+    text = f"iperf3 burst\n{json.dumps(burst)}\niperf3 paced\n{json.dumps({'end': {'streams': streams}})}\n"
+    seen = parse_measurement("", text, QUEUE_HEAD, "eth2", 5000)
+    assert seen.rate_bps == pytest.approx(9.1e6 * 1514 / 1472)
+    assert (seen.sent_paced, seen.lost, seen.overtaken) == (500, 7, 2)
+
+
+@pytest.mark.parametrize("report", ['{"start":', "[]", "{}"])
+def test_a_receiver_that_was_ended_before_it_could_count_has_measured_nothing(report: str) -> None:
+    seen = parse_measurement("", f"iperf3 burst\n{report}\niperf3 paced\n", QUEUE_HEAD, "eth2", 5000)
     assert [text.split(": ")[1] for text in failures(seen)] == [
         "requested 40 ms, observed no answer",
         "requested 10 Mbit/s, observed no packets arrived",

@@ -50,7 +50,7 @@ from samovar.cli.project import Request
 from samovar.errors import DefinitionError
 from samovar.experiment import Config, keys, load_experiment, load_testbed
 from samovar.hosts import ScriptResult
-from samovar.plan import CapturePlan, LoggerPlan, Resolved, WlanPlan
+from samovar.plan import CapturePlan, ClassPlan, LoggerPlan, Resolved, WlanPlan
 from samovar.recipes import ByteCounts, CountPatterns, split_finish_output
 from samovar.recipes.scripts import FOUND, RESTORED
 from tests.unit.campaign.evidence_sample import evidence_of, with_flow
@@ -199,7 +199,15 @@ def test_a_capture_that_ends_within_a_packet_is_torn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"no gzip", gzip.compress(b"no capture, but long enough to be one")]
+    "content",
+    [
+        b"",
+        b"no gzip",
+        gzip.compress(b"no capture, but long enough to be one"),
+        gzip.compress(HEAD[:20]),
+        gzip.compress(HEAD[:20] + struct.pack("<I", 113)),  # a capture of all interfaces
+        gzip.compress(HEAD + struct.pack("<IIII", 1, 2, 300_000, 300_000)),
+    ],
 )
 def test_a_capture_that_cannot_be_read_makes_the_trial_invalid(tmp_path: Path, content: bytes) -> None:
     write(tmp_path, "src-eth1", sound())
@@ -596,8 +604,45 @@ def test_the_bottleneck_counts_what_arrives_or_less_while_packets_still_wait(
     span = CounterSpan({"queue.down": "0 0 0 0"}, {"queue.down": f"{sent_bytes} 0 0 {waiting}"})
     (check,) = check_bottleneck_bytes(captured_at_both_ends(tmp_path, policy, counters={"rtr": span}))
     assert (check.ok, check.severity) == (ok, "suspect")
+    still = ", in which 40 packets still waited" if waiting else ""
+    assert check.observed == f"{sent_bytes} B sent by the queue{still}"
     without_captures = evidence_of(tmp_path / "none", policy=policy, counters={"rtr": span})
     assert list(check_bottleneck_bytes(without_captures)) == []
+
+
+@pytest.mark.parametrize(
+    ("sent_bytes", "ok"), [(100_900_000, True), (99_100_000, True), (101_300_000, False)]
+)
+def test_a_hundredth_of_what_the_bottleneck_sent_may_be_missing(
+    monkeypatch: pytest.MonkeyPatch, sent_bytes: int, ok: bool
+) -> None:
+    stream = PacketStream(TCP, SRC, DST, (40_000, 5001), frame_bytes=100_000_000)
+    monkeypatch.setattr(Evidence, "captures_at", lambda *_, **__: [CaptureSummary({(TCP, b""): stream})])
+    policy = Policy(behind={"down": frozenset({DST})})
+    span = CounterSpan({"queue.down": "0 0 0 0"}, {"queue.down": f"{sent_bytes} 0 0 0"})
+    (check,) = check_bottleneck_bytes(evidence_of(policy=policy, counters={"rtr": span}))
+    assert check.ok == ok
+
+
+def test_only_packets_that_passed_the_bottleneck_are_compared_with_its_bytes(tmp_path: Path) -> None:
+    others = [segment(*ends, (1, 2), 560) for ends in ((DST, SRC), ("172.16.11.3", DST))]
+    write(tmp_path, "dst-eth1", [*sound(), *others * 2000])
+    policy = Policy(behind={"down": frozenset({DST, "172.16.11.3"})})
+    span = CounterSpan({"queue.down": "0 0 0 0"}, {"queue.down": "123000 0 0 0"})
+    (check,) = check_bottleneck_bytes(evidence_of(tmp_path, policy=policy, counters={"rtr": span}))
+    assert (check.ok, check.requested) == (True, "122862 B captured downstream")
+    six = RESOLVED.flows[0].model_copy(update={"from_address": "fd00::1", "to_address": "fd00::2"})
+    tso = RESOLVED.hosts["src"].model_copy(update={"settings": {"offloads": {"tso": "on"}}})
+    for changes in (
+        {"path": None},
+        {"flows": (RESOLVED.flows[0], six)},
+        {"hosts": {**RESOLVED.hosts, "src": tso}},
+    ):
+        resolved = RESOLVED.model_copy(update=changes)
+        assert (
+            list(check_bottleneck_bytes(evidence_of(tmp_path, resolved, policy, counters={"rtr": span})))
+            == []
+        )
 
 
 def test_the_padding_of_short_frames_is_not_compared_with_the_bytes_of_the_bottleneck(tmp_path: Path) -> None:
@@ -644,6 +689,31 @@ def test_frames_that_an_access_point_dropped_behind_the_bottleneck_are_counted_a
         evidence_of(tmp_path, resolved=resolved, policy=policy, counters={"rtr": span})
     )
     assert verdict_of(checks)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("link", "stations", "requested"),
+    [
+        ("air", ("rtr", "dst"), "201 packets captured downstream, 40 dropped by access points"),
+        ("air", ("rtr", "src"), "122862 B captured downstream"),
+        ("other", ("rtr", "dst"), "122862 B captured downstream"),
+    ],
+)
+def test_frames_count_as_dropped_on_the_wlan_of_the_receivers_only(
+    tmp_path: Path, link: str, stations: tuple[str, ...], requested: str
+) -> None:
+    air = LoggerPlan(logger="air", host="rtr", interface="eth1", parameters={"link": link})
+    wlan = WlanPlan(link="air", hosts=stations, standard="802.11g", rate_bps=None, seed=1)
+    router = RESOLVED.hosts["rtr"].model_copy(update={"wlans": (wlan,)})
+    resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "rtr": router}, "loggers": (air,)})
+    write(tmp_path, "dst-eth1", sound())
+    with gzip.open(tmp_path / "traces" / "rtr-air.csv.gz", "wt") as file:
+        file.write("station,drops,given_up\nrtr,0,0\nrtr,30,10\n")
+    policy = Policy(behind={"down": frozenset({DST})})
+    span = CounterSpan({"queue.down": "0 0 0 0"}, {"queue.down": "123000 241 0 0"})
+    (check,) = check_bottleneck_bytes(evidence_of(tmp_path, resolved, policy, counters={"rtr": span}))
+    what = "packets" if "packets" in requested else "bytes"
+    assert (check.name, check.requested) == (f"{what} through the bottleneck, down", requested)
 
 
 @pytest.mark.parametrize(("idle", "ok"), [("1000 700", True), ("1000 610", False)])
@@ -705,8 +775,15 @@ def write_seconds(folder: Path, sizes: Sequence[int], packet_bytes: int) -> None
     records = []
     for second, size in enumerate(sizes):
         header = kept[:16] + struct.pack(">H", packet_bytes) + kept[18:]
-        record = struct.pack("<IIII", 100 + second, 5, len(header), packet_bytes + 14) + header
-        records += [record] * (size // packet_bytes)
+        back, arp = (
+            header[:26] + header[30:34] + header[26:30] + header[34:],
+            header[:13] + b"\x06" + header[14:],
+        )
+        record, *others = (
+            struct.pack("<IIII", 100 + second, 5, len(one), packet_bytes + 14) + one
+            for one in (header, back, arp)
+        )
+        records += [record] * (size // packet_bytes) + others * 9
     file.write_bytes(gzip.compress(HEAD + b"".join(records)))
 
 
@@ -721,6 +798,8 @@ def write_seconds(folder: Path, sizes: Sequence[int], packet_bytes: int) -> None
             "its effect is unknown: median rate per second 9.602 of 12 Mbit/s; the flows may have sent less than that",
         ),
         ([1_500_000] * 5, "suspect", "its effect is unknown: 3 s of traffic, but the check needs 4 s"),
+        ([1_500_000] * 6, "valid", "median rate per second 12 of 12 Mbit/s"),
+        ([0] * 9, "suspect", "its effect is unknown: 0 s of traffic, but the check needs 4 s"),
     ],
 )
 def test_a_busy_router_is_judged_by_whether_it_forwarded_at_the_rate_of_its_bottleneck(
@@ -836,11 +915,24 @@ def test_a_delay_that_drops_packets_without_a_requested_loss_is_reported() -> No
     assert not check.ok
 
 
-@pytest.mark.parametrize(("drops", "ok"), [(9, True), (60, False)])
+@pytest.mark.parametrize(("drops", "ok"), [(0, True), (9, True), (12, True), (60, False)])
 def test_losses_at_random_may_be_as_many_as_chance_allows(drops: int, ok: bool) -> None:
     span = CounterSpan({"stage.down": "0 0 0"}, {"stage.down": f"600000 {10_000 - drops} {drops}"})
     (check,) = check_delay_drops(evidence_of(counters={"rtr": span}))
     assert check.ok == ok
+
+
+def test_drops_of_delays_are_not_compared_where_none_are_counted_or_classes_have_their_own() -> None:
+    span = CounterSpan({"stage.down": "0 0 0"}, {"stage.down": "60000 100 90"})
+    one = ClassPlan(match=(), delay_down_s=0.01, delay_up_s=0.01, loss=0.5)
+    for path, counters in (
+        (PATH.model_copy(update={"classes": (one,)}), {"rtr": span}),
+        (PATH, {"rtr": CounterSpan({}, {})}),
+        (PATH, {}),
+        (None, {"rtr": span}),
+    ):
+        resolved = RESOLVED.model_copy(update={"path": path})
+        assert list(check_delay_drops(evidence_of(resolved=resolved, counters=counters))) == []
 
 
 @pytest.mark.parametrize(
@@ -865,7 +957,32 @@ def test_a_rate_that_slow_samples_show_because_packets_waited_long_is_compared(t
     write_queue(tmp_path, *rows)
     verdict, failed = verdict_of(rate_checks(evidence_of(tmp_path)))
     assert verdict == "invalid"
-    assert "6.4 Mbit/s over 5.8 s" in str(failed)
+    assert failed == (
+        "rate at eth2 while packets wait at rtr: requested 12 Mbit/s ± 4.0%, observed 6.4 Mbit/s over 5.8 s",
+    )
+
+
+@pytest.mark.parametrize(("host", "interface"), [("rtr", "eth1"), ("src", "eth2")])
+def test_the_samples_of_another_queue_are_not_compared_with_the_rate_of_the_bottleneck(
+    tmp_path: Path, host: str, interface: str
+) -> None:
+    rows = [f"{n * 10**8},{interface},pfifo,10:,1:1,600000,100,{n * 80_000}" for n in range(60)]
+    write_queue(tmp_path, *rows, host=host)
+    logger = LoggerPlan(logger="queue", host=host, interface=interface)
+    resolved = RESOLVED.model_copy(update={"loggers": (logger,)})
+    (check,) = check_queue_samples(evidence_of(tmp_path, resolved))
+    assert check.name == f"longest gap in the samples of the queue at {interface}"
+    (check,) = check_queue_samples(evidence_of(tmp_path, resolved.model_copy(update={"path": None})))
+    assert check.ok
+
+
+@pytest.mark.parametrize(("gap_s", "ok"), [(14.0, True), (16.0, False)])
+def test_samples_that_are_to_be_far_apart_may_be_so(tmp_path: Path, gap_s: float, ok: bool) -> None:
+    logger = LoggerPlan(logger="queue", host="rtr", interface="eth2", interval_s=5.0)
+    resolved = RESOLVED.model_copy(update={"loggers": (logger,)})
+    write_queue(tmp_path, *(f"{round(n * gap_s * 1e9)},eth2,pfifo,10:,1:1,0,0,0" for n in range(3)))
+    check = list(check_queue_samples(evidence_of(tmp_path, resolved)))[-1]
+    assert (check.requested, check.ok) == ("at most 15 s", ok)
 
 
 def rate_checks(evidence: Evidence) -> list[Check]:
@@ -873,9 +990,9 @@ def rate_checks(evidence: Evidence) -> list[Check]:
     return [check for check in check_queue_samples(evidence) if check.name.startswith("rate at ")]
 
 
-def write_queue(folder: Path, *rows: str) -> None:
-    """Write the trace of the queue at the router's eth2."""
-    trace = folder / "traces" / "rtr-queue.csv.gz"
+def write_queue(folder: Path, *rows: str, host: str = "rtr") -> None:
+    """Write the trace of a queue, such as the one at the router's eth2."""
+    trace = folder / "traces" / f"{host}-queue.csv.gz"
     trace.parent.mkdir()
     head = "t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes"
     trace.write_bytes(gzip.compress("\n".join([head, *rows]).encode()))
