@@ -76,10 +76,9 @@ def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
 
     A frame larger than the MTU is a super-packet that an offload (GSO, TSO or GRO) has made.
     """
-    hosts = evidence.resolved.hosts
+    resolved = evidence.resolved
     for plan, capture in evidence.captures if not evidence.uses_offloads else ():
-        own_bytes = hosts[plan.host].mtu_bytes if plan.host in hosts else None
-        mtu_bytes = own_bytes or evidence.resolved.mtu_bytes
+        mtu_bytes = resolved.hosts[plan.host].mtu_bytes or resolved.mtu_bytes
         if mtu_bytes is not None and not capture.error:
             most = mtu_bytes + ETHERNET_HEADER_BYTES
             largest = max((stream.largest_bytes for stream in capture), default=0)

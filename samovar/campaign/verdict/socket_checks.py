@@ -52,8 +52,8 @@ def check_largest_window(
     least_bytes, requested = share * rwnd, f"at least {share:.0%} of {rwnd} B"
     # A window below 64 KB is a multiple of the segment size, and a kernel that derives the window from the
     # buffer offers one segment less until a segment is lost (docs/decisions/0007-receive-window.md).
-    host = evidence.resolved.hosts.get(flow.to_host)
-    segment_bytes = ((host.mtu_bytes if host else None) or ETHERNET_MTU_BYTES) - HEADERS_BYTES
+    mtu_bytes = evidence.resolved.hosts[flow.to_host].mtu_bytes or ETHERNET_MTU_BYTES
+    segment_bytes = mtu_bytes - HEADERS_BYTES
     but_one_bytes = max(rwnd // segment_bytes - 1, 0) * segment_bytes
     if but_one_bytes < least_bytes:
         least_bytes = but_one_bytes
