@@ -228,16 +228,26 @@ def test_a_window_above_what_was_asked_is_invalid_and_one_far_below_suspect(tmp_
 
 
 @pytest.mark.parametrize(
-    ("rwnd_bytes", "least_bytes"), [(3_000, 1_448), (10_000, 7_240), (20_000, 17_376), (50_000, 45_000)]
+    ("rwnd_bytes", "mtu_bytes", "least_bytes"),
+    [
+        *((3_000, 1500, 1_448), (10_000, 1500, 7_240), (20_000, 1500, 17_376), (50_000, 1500, 45_000)),
+        (10_000, None, 7_240),
+        (3_000, 600, 2_192),
+        (1_000, 1500, 0),
+    ],
 )
-def test_a_window_of_few_segments_may_lack_the_last(rwnd_bytes: int, least_bytes: int) -> None:
+def test_a_window_of_few_segments_may_lack_the_last(
+    rwnd_bytes: int, mtu_bytes: int | None, least_bytes: int
+) -> None:
     """At MTU 1500, 10 KB hold six segments of 1448 bytes, of which Linux from 6.7 on offers five until one is lost."""
-    receiver = RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": rwnd_bytes, "mtu_bytes": 1500})
+    receiver = RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": rwnd_bytes, "mtu_bytes": mtu_bytes})
     resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "dst": receiver}})
     evidence, bulk = evidence_of(resolved=resolved), RESOLVED.flows[0]
     assert verdict_of(check_largest_window(evidence, bulk, least_bytes))[0] == "valid"
     assert verdict_of(check_largest_window(evidence, bulk, least_bytes - 1))[0] == "suspect"
     assert verdict_of(check_largest_window(evidence, bulk, rwnd_bytes + 1))[0] == "invalid"
+    assert verdict_of(check_largest_window(evidence, bulk, 0, 4 * rwnd_bytes - 1))[0] == "valid"
+    assert verdict_of(check_largest_window(evidence, bulk, -1, 4 * rwnd_bytes))[0] == "suspect"
 
 
 def test_a_flow_without_samples_makes_the_trial_invalid(tmp_path: Path) -> None:
@@ -254,6 +264,7 @@ def test_a_flow_without_samples_makes_the_trial_invalid(tmp_path: Path) -> None:
         {"generator": "nuttcp", "duration_s": None, "size_bytes": 30_000},
         {"generator": "nuttcp", "duration_s": 0.02},
         {"generator": "command"},
+        {"generator": "iperf3-udp"},
     ],
 )
 def test_a_flow_that_may_be_short_or_use_other_ports_needs_no_samples(
@@ -264,6 +275,33 @@ def test_a_flow_that_may_be_short_or_use_other_ports_needs_no_samples(
     trace.write_bytes(gzip.compress(SAMPLES.encode()))
     evidence = evidence_of(tmp_path, with_flow(flow().model_copy(update=values)))
     assert verdict_of(check_tcp_info(evidence)) == ("valid", ())
+
+
+def test_a_flow_that_a_stop_rule_did_not_let_begin_needs_no_samples(tmp_path: Path) -> None:
+    trace = tmp_path / "traces" / "src-tcp-info.csv.gz"
+    trace.parent.mkdir()
+    trace.write_bytes(gzip.compress(SAMPLES.encode()))
+    halted = {"bulk-client"}
+    unstarted = evidence_of(tmp_path, with_flow(flow()), started={}, halted=halted)
+    assert list(check_tcp_info(unstarted)) == []
+    assert len(list(check_tcp_info(evidence_of(tmp_path, with_flow(flow()), halted=halted)))) == 1
+
+
+def test_samples_belong_to_a_flow_by_the_port_of_its_server_at_either_end(tmp_path: Path) -> None:
+    trace = tmp_path / "traces" / "src-tcp-info.csv.gz"
+    trace.parent.mkdir()
+    rows = [
+        "1,172.16.10.2,5001,172.16.11.2,40000,reno,9000,1\n",
+        "2,172.16.10.2,5001,172.16.11.2,40000,,9000,1\n",  # a socket that is closing has none
+        "3,172.16.10.2,5001,172.16.11.2,40000,reno,,\n",
+        "4,172.16.10.2,22,172.16.11.2,40000,cubic,9999999,1\n",
+        "5,172.16.10.3,5001,172.16.11.2,40000,cubic,9999999,1\n",
+    ]
+    trace.write_bytes(gzip.compress((CONNECTION + "".join(rows)).encode()))
+    checks = {check.name: check for check in check_tcp_info(evidence_of(tmp_path, with_flow(flow())))}
+    assert checks["samples of flow bulk"].observed == "2"
+    assert checks["congestion control of flow bulk"].ok
+    assert checks["largest window offered to flow bulk"].observed == "9000 B"
 
 
 @pytest.mark.parametrize(
