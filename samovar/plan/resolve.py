@@ -195,7 +195,7 @@ def _host(name: str, values: TreatmentValues) -> HostPlan:
     cc_parameters = settings.pop("cc", {})
     if known["cc"] is None and not sends:
         cc_parameters = {}
-    _check_cc_parameters(values, host.os, known["cc"], cc_parameters)
+    _check_cc_parameters(values, name, known["cc"], cc_parameters)
     if not sends and not receives:
         settings = {recipe: one for recipe, one in settings.items() if recipe not in OF_ENDS}
     values.check_settings(name, settings)
@@ -229,17 +229,23 @@ def _wlans(host: str, values: TreatmentValues) -> Iterator[WlanPlan]:
         )
 
 
-def _check_cc_parameters(values: TreatmentValues, os: str, cc: str | None, texts: Mapping[str, str]) -> None:
-    """Raise TreatmentError for a parameter that no congestion control has, unless `cc` is itself unknown.
+def _check_cc_parameters(
+    values: TreatmentValues, host: str, cc: str | None, texts: Mapping[str, str]
+) -> None:
+    """Raise TreatmentError for a parameter without `cc`, or one that no congestion control has.
 
-    Whether the kernel of a host has the parameter is checked later, on the host.
+    Parameters of a congestion control that samovar does not know are accepted. Whether the kernel of a host
+    has the parameter is checked later, on the host.
     """
-    system = keys.OPERATING_SYSTEMS[os]
+    system = keys.OPERATING_SYSTEMS[values.testbed.hosts[host].os]
     if cc is not None and keys.canonical_cc(cc) not in system.ccs:
         return
     for name, text in texts.items():
         if not any(name in one.cc_parameters for one in keys.OPERATING_SYSTEMS.values()):
             message = unknown("parameter of congestion controls", name, system.cc_parameters)
+            raise TreatmentError(values.context.name, f"cc.{name}", text, message)
+        if cc is None:
+            message = f"cc.{name} has no effect at {host}, whose `cc` is not set; set `cc` as well"
             raise TreatmentError(values.context.name, f"cc.{name}", text, message)
 
 

@@ -253,7 +253,9 @@ def test_a_path_factor_overrides_the_path() -> None:
 
 
 def test_a_flow_factor_overrides_its_flow() -> None:
-    plan = planned(("mtu: [1500]", "traffic.bulk.size: [1MB], traffic.bulk.length: [8KB], cc.beta: [3]"))
+    plan = planned(
+        ("mtu: [1500]", "traffic.bulk.size: [1MB], traffic.bulk.length: [8KB], cc: [cubic], cc.beta: [3]")
+    )
     resolved = plan.trials[0].resolved
     (flow,) = resolved.flows
     assert (flow.size_bytes, flow.duration_s, flow.parameters) == (1_000_000, None, {"length": "8KB"})
