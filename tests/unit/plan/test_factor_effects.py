@@ -167,6 +167,34 @@ MISTAKES = {
         "main: factor cc has no effect: newreno and cubic give the same trials, "
         "as flow 'bulk' has its own cc (study.yaml:10:75)",
     ),
+    "two names of a flow's congestion control": (
+        "{traffic.bulk.cc: [reno, newreno]}",
+        f"[{BULK}]",
+        "",
+        "main: factor traffic.bulk.cc has no effect: reno and newreno give the same trials, "
+        "as reno and newreno are the same congestion control (study.yaml:9:28)",
+    ),
+    "a parameter of a flow in two units": (
+        "{traffic.bulk.length: [8KB, 8000B]}",
+        f"[{BULK}]",
+        "",
+        "main: factor traffic.bulk.length has no effect: 8KB and 8000B give the same trials, "
+        "as length 8KB is the same as 8000B (study.yaml:9:32)",
+    ),
+    "a setting of a host in two units": (
+        "{shaper.rate: [8Mbit, 8000Kbit]}",
+        f"[{BULK}]",
+        "",
+        "main: factor shaper.rate has no effect: 8Mbit and 8000Kbit give the same trials, "
+        "as rate 8Mbit is the same as 8000Kbit (study.yaml:9:24)",
+    ),
+    "a parameter of a congestion control that no flow uses": (
+        "{cc.backoff_beta: [512, 724]}",
+        f"[{BULK[:-1]}, cc: cubic}}]\nsettings: {{cc: cdg}}",
+        "",
+        "main: factor cc.backoff_beta has no effect: 512 and 724 give the same trials, "
+        "as no flow from src uses cdg (study.yaml:9:28)",
+    ),
     "linked levels": (
         "{home: [{cc: cubic, rwnd: 100KB, label: a}, {cc: newreno, rwnd: 100KB, label: b}]}",
         f"[{BULK[:-1]}, cc: cubic}}]",
@@ -181,6 +209,16 @@ MISTAKES = {
 def test_levels_that_give_the_same_trials_are_reported_with_what_wins(tmp_path: Path, name: str) -> None:
     factors, traffic, path, warning = MISTAKES[name]
     assert warnings(tmp_path, factors, traffic, path) == (warning,)
+
+
+def test_treatments_that_are_equal_although_several_factors_differ_are_named(tmp_path: Path) -> None:
+    exclude = "exclude: [{cc: newreno, path.buffer: 1.001 BDP}, {cc: cubic, path.buffer: 1 BDP}]"
+    factors = "{cc: [newreno, cubic], path.buffer: [1 BDP, 1.001 BDP]}"
+    found = warnings(tmp_path, factors, f"[{BULK[:-1]}, cc: cubic}}]\n{exclude}")
+    assert found[1:] == (
+        "main: newreno 1 BDP and cubic 1.001 BDP give the same trial, as flow 'bulk' has its own cc "
+        "(study.yaml:10:75) and pfifo counts packets, and both buffers are 33 packets",
+    )
 
 
 def test_a_host_that_no_flow_passes_is_named(tmp_path: Path) -> None:
