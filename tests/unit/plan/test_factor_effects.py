@@ -132,6 +132,13 @@ MISTAKES = {
         "main: factor path.rtt has no effect: 10ms and 30ms give the same trials, "
         "as flow 'bulk' has its rtt from a traffic class of the path (study.yaml:9:57)",
     ),
+    "rtt under that of a class by addresses": (
+        "{path.rtt: [10ms, 30ms]}",
+        f"[{BULK}]",
+        ", classes: [{name: x, from: 172.16.10.0/24, rtt: 40ms}]",
+        "main: factor path.rtt has no effect: 10ms and 30ms give the same trials, "
+        "as flow 'bulk' has its rtt from a traffic class of the path (study.yaml:3:100)",
+    ),
     "loss under that of a class": (
         "{path.loss: [1%, 2%]}",
         f"[{BULK}]",
@@ -153,11 +160,25 @@ MISTAKES = {
         "main: factor stop.after has no effect: 30s and 40s give the same trials, "
         "as all flows end within 15s (study.yaml:10:81)",
     ),
+    "a stop after the end of a flow that ends another": (
+        "{stop.after: [30s, 40s]}",
+        f"[{BULK[:-1]}, duration: 15s}}, {VOICE[:-1]}, until: bulk}}]",
+        "",
+        "main: factor stop.after has no effect: 30s and 40s give the same trials, "
+        "as all flows end within 15s (study.yaml:10:81)",
+    ),
     "durations beyond the stop": (
         "{traffic.bulk.duration: [20s, 40s]}",
         f"[{BULK}]\nstop: {{after: 10s}}",
         "",
         "main: factor traffic.bulk.duration has no effect: 20s and 40s give the same trials, "
+        "as all traffic stops before the flow ends (study.yaml:11:15)",
+    ),
+    "durations of a late flow beyond the stop": (
+        "{traffic.bulk.duration: [9s, 20s]}",
+        f"[{BULK[:-1]}, start: 2s}}]\nstop: {{after: 10s}}",
+        "",
+        "main: factor traffic.bulk.duration has no effect: 9s and 20s give the same trials, "
         "as all traffic stops before the flow ends (study.yaml:11:15)",
     ),
     "one factor of several": (
@@ -261,9 +282,42 @@ def test_an_override_from_the_command_line_is_named_as_what_wins(tmp_path: Path)
         ),
         # an AQM that counts bytes holds another number of them
         ("{path.buffer: [1 BDP, 1.001 BDP]}", f"[{BULK}]", ", aqm: bfifo"),
+        # flows that end before the stop, or begin late, or have no end of their own
+        ("{traffic.bulk.duration: [5s, 10s]}", f"[{BULK}]", ""),
+        ("{traffic.bulk.duration: [5s, 10s]}", f"[{BULK}]\nstop: {{after: 8s}}", ""),
+        ("{traffic.bulk.duration: [5s, 7s]}", f"[{BULK[:-1]}, start: 2s}}]\nstop: {{after: 8s}}", ""),
+        ("{stop.after: [16s, 18s]}", f"[{BULK[:-1]}, start: 2s, duration: 15s}}]", ""),
+        ("{stop.after: [15s, 16s]}", f"[{BULK[:-1]}, size: 10MB}}]", ""),
+        # values of a flow, and of its hosts
+        ("{traffic.bulk.cc: [newreno, cubic]}", f"[{BULK}]", ""),
+        ("{traffic.bulk.rwnd: [100KB, 200KB]}", f"[{BULK}]", ""),
+        ("{traffic.bulk.length: [8KB, 16KB]}", f"[{BULK}]", ""),
+        ("{cc.backoff_beta: [512, 724]}", f"[{BULK}]\nsettings: {{cc: cdg}}", ""),
+        ("{cc.backoff_beta: [512, 724]}", f"[{BULK[:-1]}, cc: cdg}}]\nsettings: {{cc: cdg}}", ""),
+        ("{tcp.sack: [on, off]}", f"[{BULK}, {VOICE}]", ""),
+        ("{offloads.tso: [on, off]}", f"[{VOICE}]", ""),
+        ("{txd: [80, 256]}", f"[{VOICE}]", ""),
+        ("{mtu: [{router: 1500}, {router: 600}]}", f"[{BULK}]", ""),
+        # values of the path
+        ("{path.loss: [1%, 2%]}", f"[{BULK}]", ""),
+        ("{path.loss: [1%, 2%]}", f"[{BULK}, {VOICE}]", ", classes: [{flow: bulk, loss: 3%}]"),
+        (
+            "{path.loss: [{down: 1%, up: 1%}, {down: 1%, up: 2%}]}",
+            f"[{BULK}]",
+            ", classes: [{flow: bulk, loss: 3%}]",
+        ),
+        ("{path.jitter: [1ms, 2ms]}", f"[{BULK}]", ""),
+        ("{path.aqm: [pfifo, codel]}", f"[{BULK}]", ""),
+        ("{path.target: [5ms, 10ms]}", f"[{BULK}]", ", aqm: codel"),
+        ("{path.rtt: [10ms, 30ms]}", f"[{BULK}]", ", classes: [{name: x, from: 172.16.10.9/32, rtt: 40ms}]"),
     ],
 )
 def test_levels_that_change_anything_have_no_warning(
     tmp_path: Path, factors: str, traffic: str, path: str
 ) -> None:
     assert warnings(tmp_path, factors, traffic, path) == ()
+
+
+@pytest.mark.parametrize("factor", ["path.rate: [10Mbit, 20Mbit]", "path.buffer: [10packets, 20packets]"])
+def test_levels_of_adapters_in_a_lab_have_no_warning(tmp_path: Path, factor: str) -> None:
+    assert warnings(tmp_path, f"{{{factor}}}", testbed="powerline", traffic=f"[{BULK}]") == ()
