@@ -421,7 +421,9 @@ def test_housekeeping_and_little_traffic_do_not_count_as_competing(
         ("iperf3", segment(SRC, DST, (0, 0), 560, protocol=1), False),
         ("ping", segment(SRC, DST, (0, 0), 560, protocol=1), True),
         ("command", segment(SRC, DST, (7, 7), 560), True),
-        ("iperf3-udp", segment(SRC, DST, (40_000, 5001), 560, protocol=17, fragment=5), True),
+        ("iperf3-udp", segment(SRC, DST, (8192, 8193), 560, protocol=17), False),
+        ("iperf3-udp", segment(SRC, DST, (8192, 8193), 560, protocol=17, fragment=0x2005), True),
+        ("iperf3-udp", segment(SRC, DST, (8192, 8193), 560, protocol=17, fragment=0x0100), True),
     ],
 )
 def test_packets_belong_to_a_flow_by_addresses_protocol_and_the_ports_of_its_generator(
