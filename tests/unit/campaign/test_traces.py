@@ -31,20 +31,19 @@ def test_a_trace_is_read_line_by_line(tmp_path: Path) -> None:
 
 def test_zeros_without_an_end_are_refused_at_the_longest_line(tmp_path: Path) -> None:
     file = tmp_path / "bomb.csv.gz"
-    file.write_bytes(gzip.compress(bytes(100 * LONGEST_LINE_BYTES), 9))
+    file.write_bytes(gzip.compress(bytes(2 * LONGEST_LINE_BYTES)))
     with open_lines(file) as lines, pytest.raises(ValueError, match="a line of more than 1048576 bytes"):
         list(lines)
 
 
 def test_lines_that_unpack_to_far_more_than_a_trace_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "bomb.csv.gz"
-    file.write_bytes(gzip.compress(b"0\n" * 15_000_000, 9))
+    file.write_bytes(gzip.compress((b"0" * 99_999 + b"\n") * 400))
     with (
         open_lines(file) as lines,
         pytest.raises(ValueError, match=f"more than {LARGEST_RATIO} times its size"),
     ):
-        for _ in lines:
-            pass
+        list(lines)
 
 
 def test_the_trace_of_an_idle_queue_is_accepted(tmp_path: Path) -> None:
