@@ -29,6 +29,7 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
     host_checks.check_network,
     host_checks.check_foreign_shaping,
     program_checks.check_exit_codes,
+    program_checks.check_loggers,
     capture_checks.check_capture_drops,
     host_checks.check_cpus,
     host_checks.check_clock_steps,

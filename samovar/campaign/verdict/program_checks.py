@@ -1,12 +1,23 @@
-"""Check the programs of a trial: start, duration, exit codes, and what ended the traffic early."""
+"""Check the programs of a trial: start, duration, exit codes, samples, and what ended the traffic early."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
-from samovar.campaign.verdict.check_result import Check
+from samovar.campaign.verdict.check_result import Check, unreadable
 from samovar.campaign.verdict.evidence import Evidence
+from samovar.campaign.verdict.traces import UNREADABLE, open_lines
+from samovar.recipes import Program
+
+STOPPED = ("0", "143")
+"""Exit codes of a logger that was stopped: 0 if it ended by itself after SIGTERM, 143 (128 + SIGTERM) if the
+signal ended it. A logger that is killed because it takes too long to end has 137, on FreeBSD 124."""
+RECORD_TRAFFIC = frozenset({"beacons", "tcp-info"})
+"""Loggers with an interval that record what others send or open, and may therefore have nothing to record."""
+UNSEEN_QUEUES = frozenset({"fq_codel", "fq_pie"})
+"""Queue disciplines whose queues ipfw(8) of FreeBSD does not show."""
 
 
 def check_traffic_failures(evidence: Evidence) -> Iterator[Check]:
@@ -30,6 +41,41 @@ def check_exit_codes(evidence: Evidence) -> Iterator[Check]:
         if name not in evidence.halted:
             code = evidence.exit_codes.get(name, "none")
             yield Check(f"exit code of {name}", ends.client_host, "0", code, code == "0")
+
+
+def check_loggers(evidence: Evidence) -> Iterator[Check]:
+    """Check that each logger ended without an error when it was stopped, and has samples if it takes any.
+
+    The first line of a trace has the names of its columns.
+    """
+    for host, program in evidence.programs("logger"):
+        code, requested = evidence.exit_codes.get(program.name, "none"), " or ".join(STOPPED)
+        messages = evidence.messages.get(program.name, ()) if code not in STOPPED else ()
+        observed = ": ".join((code, *messages[-1:]))
+        yield Check(f"exit code of logger {program.name}", host, requested, observed, code in STOPPED)
+        if _has_samples(evidence, host, program):
+            trace = evidence.trace(program)
+            try:
+                with open_lines(trace) as lines:
+                    ok = len(list(islice(lines, 2))) == 2
+            except UNREADABLE as error:
+                yield unreadable(trace, host, error)
+            else:
+                name, observed = f"samples of logger {program.name}", "one or more" if ok else "none"
+                yield Check(name, host, "one or more", observed, ok, "suspect")
+
+
+def _has_samples(evidence: Evidence, host: str, program: Program) -> bool:
+    """Return whether a logger takes samples at an interval, and has taken some during the traffic."""
+    recipe, path = evidence.scripts.recipe_of(host, program), evidence.resolved.path
+    interval_s = program.values.get("interval_s", recipe.defaults.get("interval_s"))
+    if not isinstance(interval_s, float) or program.recipe in RECORD_TRAFFIC:
+        return False
+    if program.recipe == "queue" and path is not None and evidence.resolved.hosts[host].os == "freebsd":
+        directions = (path.down, path.up)
+        if any(one.interface == program.interface and one.aqm in UNSEEN_QUEUES for one in directions):
+            return False
+    return evidence.seconds({"traffic"}) > interval_s
 
 
 class FlowStart(NamedTuple):

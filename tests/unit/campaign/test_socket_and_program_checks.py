@@ -19,9 +19,10 @@ from samovar.campaign.verdict.program_checks import (
     check_start_times,
     check_traffic_failures,
 )
+from samovar.campaign.verdict.program_checks import check_duration, check_exit_codes, check_loggers
 from samovar.campaign.verdict.socket_checks import check_largest_window, check_tcp_info
 from samovar.hosts import ScriptResult
-from samovar.plan import CapturePlan
+from samovar.plan import CapturePlan, LoggerPlan
 from tests.unit.campaign.evidence_sample import evidence_of, with_flow
 from tests.unit.trials import RESOLVED, flow
 
@@ -155,6 +156,62 @@ def test_a_start_is_compared_by_the_clock_of_the_client_s_host(late_s: float, ob
     (check,) = check_start_times(evidence)
     assert check.reason == f"start of flow late at src: requested on time ± 200 ms, observed {observed}"
     assert check.ok == (late_s > 0)
+def logger_verdict(
+    folder: Path,
+    logger: str,
+    code: str,
+    text: str,
+    seconds: float = 6.0,
+    os: str = "linux",
+    aqm: str = "pfifo",
+) -> tuple[Verdict, tuple[str, ...]]:
+    """Judge a logger of the router by its exit code and its trace."""
+    (folder / "traces").mkdir(exist_ok=True)
+    (folder / "traces" / f"rtr-{logger}.csv.gz").write_bytes(gzip.compress(text.encode()))
+    path, router = RESOLVED.path, RESOLVED.hosts["rtr"].model_copy(update={"os": os})
+    assert path is not None
+    path = path.model_copy(update={"down": path.down.model_copy(update={"aqm": aqm})})
+    loggers = (LoggerPlan(logger=logger, host="rtr", interface="eth2"),)
+    update = {"loggers": loggers, "path": path, "hosts": {**RESOLVED.hosts, "rtr": router}}
+    evidence = evidence_of(
+        folder,
+        RESOLVED.model_copy(update=update),
+        exit_codes={f"rtr-{logger}": code},
+        messages={f"rtr-{logger}": ["Traceback", "OSError: disk full"]},
+        phases=[("traffic", seconds)],
+    )
+    return verdict_of(check_loggers(evidence))
+
+
+ROWS = "t_ns,interface\n1,eth2\n"
+EMPTY = "t_ns,interface\n"
+
+
+@pytest.mark.parametrize(("logger", "code"), [("nic", "0"), ("air", "143")])
+def test_a_logger_that_ends_when_it_is_stopped_is_valid(tmp_path: Path, logger: str, code: str) -> None:
+    assert logger_verdict(tmp_path, logger, code, ROWS) == ("valid", ())
+
+
+@pytest.mark.parametrize("code", ["1", "124", "137"])
+def test_a_logger_that_failed_or_was_killed_makes_the_trial_invalid(tmp_path: Path, code: str) -> None:
+    verdict, reasons = logger_verdict(tmp_path, "nic", code, ROWS)
+    assert verdict == "invalid"
+    expected = f"exit code of logger rtr-nic at rtr: requested 0 or 143, observed {code}: OSError: disk full"
+    assert reasons == (expected,)
+
+
+@pytest.mark.parametrize("text", [EMPTY, ""])
+def test_a_sampler_without_samples_makes_the_trial_suspect(tmp_path: Path, text: str) -> None:
+    reason = "samples of logger rtr-nic at rtr: requested one or more, observed none"
+    assert logger_verdict(tmp_path, "nic", "0", text) == ("suspect", (reason,))
+
+
+def test_traces_that_may_be_empty_are_valid(tmp_path: Path) -> None:
+    assert logger_verdict(tmp_path, "nic", "0", EMPTY, seconds=0.05)[0] == "valid"
+    for logger in ("pause-frames", "beacons", "tcp-info"):
+        assert logger_verdict(tmp_path, logger, "0", EMPTY)[0] == "valid"
+    assert logger_verdict(tmp_path, "queue", "0", EMPTY, os="freebsd")[0] == "suspect"
+    assert logger_verdict(tmp_path, "queue", "0", EMPTY, os="freebsd", aqm="fq_codel")[0] == "valid"
 
 
 @pytest.mark.parametrize(("seconds", "ok"), [(6.0, True), (5.8, True), (5.0, False)])
