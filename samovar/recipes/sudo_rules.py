@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 LONGEST = 1024
 """The longest regular expression that sudoers(5) accepts, in characters."""
-BOUND = "timeout -k 2 <number> "
+BOUND = "timeout -k 10 <number> "
 SIGNALS = "pkill -(TERM|KILL|USR1) -P [0-9]+ -x "
 """Sends a signal to a lasting command: to all children of a process (-P) with a given name (-x)."""
 

@@ -22,7 +22,9 @@ from samovar.recipes import StopRule, TrialScripts
 
 SERVER_GONE_S = 1.0
 """If a client still runs this long after its server has exited, the flow has failed."""
-GRACE_S = 10.0
+GRACE_S = 15.0
+"""The traffic may end this much later than planned. A client that does not end at its limit is killed ten
+seconds later (prelude.sh.j2)."""
 FAILURES = frozenset({"failed", "lost", "disk", "clock"})
 """Keywords that the watch script of a host prints: a generator failed, a logger failed, the disk is nearly
 full, or the clock was set. Each of these failures ends the trial."""

@@ -64,7 +64,7 @@ else
       u_program=$1; shift
       set -- "$(command -v "$u_program")" "$@"
     fi
-    exec sudo -n -p "SAMOVAR_CAMPAIGN=$SAMOVAR_CAMPAIGN" timeout -k 2 "$l_limit" "$@"
+    exec sudo -n -p "SAMOVAR_CAMPAIGN=$SAMOVAR_CAMPAIGN" timeout -k "$end_s" "$l_limit" "$@"
   }
   bound_of() { # PID of sudo: print the PID of the timeout(1) below it, which may not have started yet
     read -r o_name <"/proc/$1/comm" 2>/dev/null || return 1
@@ -91,6 +91,9 @@ else
   signal_process() { kill -"$1" "$2" 2>/dev/null || signal_below "$1" "$2"; }
 fi
 
+# A program has this long to end after SIGTERM, then it is killed. On a slow host, a logger may need several seconds to
+# start the programs that end it, and SIFTR waits up to 5 s for the footer of its log.
+end_s=10
 # launch NAME LIMIT_S OUTPUT COMMAND...: run in the background for at most LIMIT_S seconds. OUTPUT ending in .gz is
 # compressed while it is written; NAME.err has the standard error, NAME.pid the process, NAME.exit the exit code once
 # everything is written. A script that waits at the named pipe `events` is woken then.
@@ -102,7 +105,7 @@ launch() {
   esac
 }
 run_bounded() {
-  if [ -z "$l_root" ]; then timeout -k 2 "$l_limit" "$@" & else bounded_root "$@" & fi
+  if [ -z "$l_root" ]; then timeout -k "$end_s" "$l_limit" "$@" & else bounded_root "$@" & fi
   echo "$!" >"$l_name.pid"
   await_bounded "$!"
   echo "$?" >"$l_name.code"
@@ -159,10 +162,10 @@ halt() {
   [ -e "$1.pid" ] && ! ended "$1" || return 0
   signal TERM "$1"
 }
-# await_end NAME: wait until a program that was ended has written everything; kill it if it takes too long.
+# await_end NAME: wait until a program that was ended has written everything; kill it if timeout(1) has not.
 await_end() {
   [ -e "$1.pid" ] || return 0
-  await 5 ended "$1" && return 0
+  await $((end_s + 2)) ended "$1" && return 0
   read -r h_pid <"$1.pid"
   kill -KILL -- "-$h_pid" 2>/dev/null # timeout(1) has its own process group where that is possible
   signal_program KILL "$1" 2>/dev/null # elsewhere the program would survive the end of timeout(1)

@@ -64,11 +64,11 @@ ESCAPES = [
     "tee -a /etc/shadow",
     "modprobe -C /tmp/x tcp_cdg",
     "modprobe evil",
-    "timeout -k 2 5 sh",
-    "timeout -k 2 5 nice -n -5 tcpdump -n -Z root -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -",
-    "timeout -k 2 5 nice -n -5 tcpdump -n -Z lena -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w /etc/x",
-    "timeout -k 2 5 /tmp/nice -n -5 tcpdump -n -Z lena -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -",
-    "timeout -k 2 5 nice -n -5 tcpdump -n -Z lena -i eth1 -z sh -G 1 -s 96 -B 1 --time-stamp-precision=nano -w -",
+    "timeout -k 10 5 sh",
+    "timeout -k 10 5 nice -n -5 tcpdump -n -Z root -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -",
+    "timeout -k 10 5 nice -n -5 tcpdump -n -Z lena -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w /etc/x",
+    "timeout -k 10 5 /tmp/nice -n -5 tcpdump -n -Z lena -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -",
+    "timeout -k 10 5 nice -n -5 tcpdump -n -Z lena -i eth1 -z sh -G 1 -s 96 -B 1 --time-stamp-precision=nano -w -",
     "pkill -KILL -x sshd",
     "pkill -KILL -P 1 -x sshd",
     "ethtool -f eth1 firmware",
@@ -94,7 +94,7 @@ def test_what_another_program_starts_stands_by_its_full_path() -> None:
         for one in allowed_commands(lasting_commands(["nice -n -5 tcpdump -w -"]), *LENA)
     )
     assert started == (
-        r"lena ALL=(root) NOPASSWD: /usr/sbin/timeout ^-k 2 [0-9]+(\.[0-9]+)? "
+        r"lena ALL=(root) NOPASSWD: /usr/sbin/timeout ^-k 10 [0-9]+(\.[0-9]+)? "
         r"/usr/sbin/nice -n -5 /usr/sbin/tcpdump -w -$"
     )
     assert signalled == ("lena ALL=(root) NOPASSWD: /usr/sbin/pkill ^-(TERM|KILL|USR1) -P [0-9]+ -x tcpdump$")
