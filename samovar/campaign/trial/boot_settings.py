@@ -17,7 +17,7 @@ from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_state import StateComparison, changed, parse_state, unmet
 from samovar.campaign.journal import SavedState
 from samovar.errors import TestbedError
-from samovar.hosts import Session, read_boot_id
+from samovar.hosts import HostsError, Session, read_boot_id
 from samovar.recipes import TrialScripts
 
 PLANNED = "planned."
@@ -70,7 +70,7 @@ class BootSettings:
             if host not in wanting:
                 self._check_restored(host)
             elif missing := unmet(scripts.wanted(host, True), self._read(host, scripts)):
-                raise TestbedError(_message(host, "are not in force after the reboot", missing))
+                raise _error(host, "are not in force after the reboot", missing)
 
     def restore(self) -> None:
         """Restore the boot settings of all hosts, and reboot where this is necessary. Raises TestbedError."""
@@ -100,7 +100,7 @@ class BootSettings:
         keys = {line.partition("=")[0].rstrip("*") for line in wanted}
         met = keys - {one.key for one in missing}
         if failed := [one for one in missing if PLANNED + one.key not in met]:
-            raise TestbedError(_message(host, "cannot be set", failed))
+            raise _error(host, "cannot be set", failed)
         return bool(missing)
 
     def _undo(self, host: str) -> bool:
@@ -140,9 +140,7 @@ class BootSettings:
     def _fail(self, host: str, differences: Sequence[StateComparison]) -> None:
         id_, texts = self._saved[host][0].id, [str(one) for one in differences]
         self._context.note("restore-failed", id=id_, host=host, differences=texts, lasting=True)
-        raise TestbedError(
-            _message(host, f"cannot be restored to their state before trial {id_}", differences)
-        )
+        raise _error(host, f"cannot be restored to their state before trial {id_}", differences)
 
     def _read(self, host: str, scripts: TrialScripts) -> dict[str, str]:
         return self._run(host, "read lasting", scripts.read(host, True))
@@ -152,8 +150,9 @@ class BootSettings:
         return parse_state(self._context.sessions[host].run(script, step=step, deadline_s=limit_s).text)
 
 
-def _message(host: str, problem: str, differences: Iterable[StateComparison]) -> str:
-    return f"{host}: settings that need a reboot {problem}:\n" + "\n".join(map(str, differences))
+def _error(host: str, problem: str, differences: Iterable[StateComparison]) -> HostsError:
+    lines = (f"{host}: settings that need a reboot {problem}:", *map(str, differences))
+    return HostsError({host: TestbedError("\n".join(lines))})
 
 
 class _Reboots:

@@ -169,22 +169,25 @@ class TrialRun:
                     scripts[host] = self.scripts.on_loss(host, before[host], boot)
                 except RecipeError as error:
                     before.clear()  # nothing is changed yet; never restore half a state
-                    raise TestbedError(f"{host}: its state was not read completely: {error}") from error
+                    message = f"{host}: its state was not read completely: {error}"
+                    raise HostsError({host: TestbedError(message)}) from error
             for host, state in before.items():
                 self.context.note("state-read", id=self.trial.id, host=host, state=state)
             self.context.sessions.map(lambda s: s.set_on_loss(scripts[s.host]), self.hosts)
 
     def _set(self) -> None:
         """Apply the settings on all hosts, and read them back. Raises TestbedError if they differ."""
-        problems = []
+        problems: dict[str, TestbedError] = {}
         with self._phase("set"):
             results = self._on_hosts("set", lambda host: self.scripts.set(host, self.evidence.before[host]))
         for host, result in results.items():
             state = self.evidence.as_set[host] = parse_state(result.text)
             self._write_state(host, "set", state)
-            problems += [f"{host}: {one}" for one in unmet(self.scripts.wanted(host), state)]
+            if differences := unmet(self.scripts.wanted(host), state):
+                lines = (f"{host}: does not have the requested settings:", *map(str, differences))
+                problems[host] = TestbedError("\n".join(lines))
         if problems:
-            raise TestbedError("the hosts do not have the requested settings:\n" + "\n".join(problems))
+            raise HostsError(problems)
 
     def _calibrate_path(self) -> None:
         """Measure the path of the trial, unless the campaign has a result for it.
@@ -214,7 +217,8 @@ class TrialRun:
                 for host, result in self._on_hosts("fit", scripts.get, buffers).items():
                     size, found = buffers[host], result.text.strip()
                     if found.split()[1:] != [str(size)] * 2:
-                        raise TestbedError(f"{host}: requested a receive buffer of {size} B, found {found}")
+                        message = f"{host}: requested a receive buffer of {size} B, found {found}"
+                        raise HostsError({host: TestbedError(message)})
 
     def _arm(self) -> None:
         """Start loggers, captures and servers, and read the counters as they are before the traffic."""

@@ -78,6 +78,20 @@ def test_a_recorded_state_that_recipes_cannot_restore_is_a_problem_of_its_host_o
     assert list(summary.quarantined) == ["src"]
 
 
+def test_a_host_whose_settings_differ_at_read_back_again_and_again_is_quarantined(tmp_path: Path) -> None:
+    plan, sessions = plan_of([trial("cubic"), trial("cdg"), trial("cubic", 2)]), AnsweringSessions(as_before)
+    policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": 2}))
+    setup = TestbedSetup("lab", plan, sessions, policy=policy)
+    folder = begin_campaign(plan, tmp_path, {}, silent)
+    campaign = CampaignRun(folder, plan, {}, Pick().of(plan), [setup], CATALOGUE, silent)
+    summary = campaign.run({"testbed": "lab", "hosts": {}})
+    beginning = (
+        "2 failed trials in a row: src: does not have the requested settings:\noffload.eth1.tso: wanted"
+    )
+    assert summary.quarantined["src"].startswith(beginning)
+    assert sessions.steps.count(("src", "set")) == 2
+
+
 def failing_in(step: str, error: Callable[[str], BaseException]) -> Answer:
     """Answer like hosts whose state never changes, one of which cannot do a step."""
 
