@@ -70,13 +70,20 @@ class Recovery:
         return self._context.sessions[host].run(script, step=step, deadline_s=limit_s).text
 
     def close_trials(self, state: CampaignState) -> None:
-        """Move the folders of incomplete trials to set-aside/, and record the end of these trials."""
+        """Move the folders of incomplete trials to set-aside/, and record the end of these trials.
+
+        Trials that ran on another testbed of the campaign are left out.
+        """
+        testbed = self._context.event_testbed
+        others = {id_ for id_, trial in state.trials.items() if testbed and trial.testbed != testbed}
         for folder in sorted(self._context.in_progress.glob("*/")):
-            self.set_aside_trial(folder)
+            if folder.name not in others:
+                self.set_aside_trial(folder)
         cut_off = TrialResult("interrupted", "invalid", ("its controller was killed",), 0.0)
         for trial in state.with_status("in flight"):
             # A trial in trials/ with a manifest is complete; only its end is missing in the journal.
-            self.note_end(trial.id, read_result(self._context.trials / trial.id) or cut_off)
+            if trial.id not in others:
+                self.note_end(trial.id, read_result(self._context.trials / trial.id) or cut_off)
 
     def note_end(self, id_: str, result: TrialResult) -> Mapping[str, object]:
         """Record in the journal how an attempt at a trial ended; return the values of the event."""

@@ -109,7 +109,7 @@ class CampaignRun:
         note_pick(self.picked, state, note)
         for runner in runners:
             runner.hosts.restore_all(runner.setup.survey.unreachable)
-        runners[0].recovery.close_trials(state)
+            runner.recovery.close_trials(state)
         # The plan is replaced after recovery, because recovery may need trials of the previous plan.
         replace_plan(self.folder, self.plan, self.sources, note, fold(journal.entries))
         point_latest(self.folder)

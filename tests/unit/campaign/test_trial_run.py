@@ -14,7 +14,7 @@ from samovar.campaign.calibration import Calibration, cache
 from samovar.campaign.collection import fetch
 from samovar.campaign.context import CampaignContext, ScriptRecorder
 from samovar.campaign.folder import begin_campaign, read_state
-from samovar.campaign.journal import JOURNAL, Journal
+from samovar.campaign.journal import JOURNAL, Journal, read_journal
 from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.campaign.recovery import Restored, Restorer
 from samovar.campaign.retries import TestbedSetup
@@ -90,6 +90,28 @@ def test_a_host_whose_settings_differ_at_read_back_again_and_again_is_quarantine
     )
     assert summary.quarantined["src"].startswith(beginning)
     assert sessions.steps.count(("src", "set")) == 2
+
+
+def test_a_trial_whose_controller_was_killed_ends_on_the_testbed_on_which_it_ran(tmp_path: Path) -> None:
+    plan = plan_of([trial("cubic"), trial("cdg")]).model_copy(update={"testbed": "left,right"})
+    folder = begin_campaign(plan, tmp_path, {}, silent)
+    with Journal(folder / JOURNAL) as journal:
+        journal.append("campaign-started", 1.0)
+        journal.append("trial-started", 2.0, id=plan.ids[0], attempt=1, testbed="right")
+    (folder / "in-progress" / plan.ids[0]).mkdir(parents=True)
+    setups = [
+        TestbedSetup(name, plan, AnsweringSessions(as_before), {id_: ["no"] for id_ in plan.ids})
+        for name in ("left", "right")
+    ]
+    CampaignRun(folder, plan, {}, Pick().of(plan), setups, CATALOGUE, silent).run(
+        {"testbed": "left", "hosts": {}}
+    )
+    entries = read_journal(folder / JOURNAL)
+    ends = [entry for entry in entries if entry.event in ("trial-set-aside", "trial-finished")]
+    assert [(one.event, one.values["testbed"]) for one in ends] == [
+        ("trial-set-aside", "right"),
+        ("trial-finished", "right"),
+    ]
 
 
 def failing_in(step: str, error: Callable[[str], BaseException]) -> Answer:
