@@ -13,7 +13,7 @@ from samovar.campaign.collection import set_aside, sums_digest
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.folder import read_plans, read_state, testbeds_in
 from samovar.campaign.host_state import changed, parse_state
-from samovar.campaign.journal import JOURNAL, CampaignState, Journal, SavedState
+from samovar.campaign.journal import CONTROLLER_KILLED, JOURNAL, CampaignState, Journal, SavedState
 from samovar.campaign.past_campaigns import campaigns_in
 from samovar.campaign.policy import Policy
 from samovar.campaign.trial import BootSettings, TrialResult, read_result
@@ -79,7 +79,7 @@ class Recovery:
         for folder in sorted(self._context.in_progress.glob("*/")):
             if folder.name not in others:
                 self.set_aside_trial(folder)
-        cut_off = TrialResult("interrupted", "invalid", ("its controller was killed",), 0.0)
+        cut_off = TrialResult("interrupted", "invalid", (CONTROLLER_KILLED,), 0.0)
         for trial in state.with_status("in flight"):
             # A trial in trials/ with a manifest is complete; only its end is missing in the journal.
             if trial.id not in others:

@@ -1,5 +1,6 @@
 """The journal of a campaign: the file of its events, and the state derived from them."""
 
+from samovar.campaign.journal.campaign_state import CONTROLLER_KILLED as CONTROLLER_KILLED
 from samovar.campaign.journal.campaign_state import STARTS as STARTS
 from samovar.campaign.journal.campaign_state import TRIAL_EVENTS as TRIAL_EVENTS
 from samovar.campaign.journal.campaign_state import CampaignState as CampaignState

@@ -19,6 +19,8 @@ TRIAL_EVENTS = (
 )
 SET_ASIDE = re.compile(r"set-aside/[A-Za-z0-9][^/]*")
 """The folder of an attempt that was set aside. A merge copies it, so a journal must name no other folder."""
+CONTROLLER_KILLED = "its controller was killed"
+"""The reason of an interrupted trial whose end the next run has recorded."""
 TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 
 
@@ -28,10 +30,11 @@ class TrialState:
 
     Values are of the last attempt, except `set_aside` and `earlier`. `status` is "in flight" until the
     attempt finishes, and stays "in flight" if the controller crashes. `seconds` and `overhead_s` (time not
-    spent on traffic) are None until the attempt finishes. `phases` maps each phase to its duration in
-    seconds. `testbed` is where the attempt ran, and `node` the computer that controlled it. `set_aside` lists
-    the folders of all attempts that were set aside, perhaps the last one too. If the last attempt is in
-    flight or was interrupted, `earlier` is the result of the last attempt before it that was not interrupted.
+    spent on traffic) are None until the attempt finishes. If the controller was killed, `seconds` is the
+    total of the phases that it recorded. `phases` maps each phase to its duration in seconds. `testbed` is
+    where the attempt ran, and `node` the computer that controlled it. `set_aside` lists the folders of all
+    attempts that were set aside, perhaps the last one too. If the last attempt is in flight or was
+    interrupted, `earlier` is the result of the last attempt before it that was not interrupted.
     """
 
     id: str
@@ -265,12 +268,14 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
         case "trial-finished":
             if values["outcome"] not in ("completed", "failed", "interrupted"):
                 raise ValueError(f"outcome {values['outcome']!r}")
+            reasons = tuple(values.get("reasons", ()))
+            killed = reasons == (CONTROLLER_KILLED,)
             trial = replace(
                 trial,
                 status=values["outcome"],
                 verdict=str(values.get("verdict", "")),
-                reasons=tuple(values.get("reasons", ())),
-                seconds=entry.t_s - trial.t_start_s,
+                reasons=reasons,
+                seconds=sum(trial.phases.values()) if killed else entry.t_s - trial.t_start_s,
                 overhead_s=values.get("overhead_s"),
             )
         case "trial-refused":

@@ -217,6 +217,14 @@ def test_a_finished_trial_has_its_duration_overhead_phases_and_verdict() -> None
     assert (state.controllers, state.last_event, state.t_last_s) == (1, "trial-finished", 9.5)
 
 
+def test_a_trial_whose_controller_was_killed_has_the_duration_of_its_phases() -> None:
+    id_ = "cubic-r1-3f9a1c"
+    phase = Entry(2.3, "phase", {"id": id_, "phase": "set", "seconds": 0.3})
+    end = {"id": id_, "outcome": "interrupted", "reasons": ["its controller was killed"], "overhead_s": 0.0}
+    state = fold([BEGUN, STARTED, phase, Entry(86_400.0, "trial-finished", end)])
+    assert state.trials[id_].seconds == 0.3
+
+
 def test_a_trial_without_its_end_is_in_flight_and_interrupted_once_set_aside() -> None:
     assert fold([BEGUN, STARTED]).trials["cubic-r1-3f9a1c"].status == "in flight"
     aside = Entry(3.0, "trial-set-aside", {"id": "cubic-r1-3f9a1c", "folder": "set-aside/cubic-r1-3f9a1c-1"})
