@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import socket
 import subprocess
 import sys
@@ -49,7 +50,8 @@ class Access:
     """The record of a started lab, from which its hosts can be reached: first process, keys, addresses.
 
     `allowed_before` has the congestion controls that the machine allowed before the lab changed this; it is
-    None unless the lab uses the machine's own kernel. `fingerprint` is a hash of the testbed.
+    None unless the lab uses the machine's own kernel. `fingerprint` is a hash of the testbed. `node` is the
+    computer on which the lab was started.
     """
 
     pid: int
@@ -65,6 +67,7 @@ class Access:
     fingerprint: str = ""
     release: str = ""
     allowed_before: str | None = None
+    node: str = ""
 
     @property
     def process(self) -> OsProcess:
@@ -97,10 +100,7 @@ def _stat_fields(pid: int) -> list[str] | None:
 
 
 def read_access(state_folder: Path) -> Access | None:
-    """Return the record of a lab if the lab runs, otherwise None.
-
-    Raises LabError if the record is invalid.
-    """
+    """Return the record of a lab if the lab runs, otherwise None. Raises LabError as read_record() does."""
     access = read_record(state_folder)
     return access if access is not None and access.process.is_running else None
 
@@ -108,15 +108,22 @@ def read_access(state_folder: Path) -> Access | None:
 def read_record(state_folder: Path) -> Access | None:
     """Return the record of the lab that was started last, even if it has ended; None before the first.
 
-    Raises LabError if the record is invalid.
+    Raises LabError if the record is invalid, or if another computer that shares the project started the lab.
     """
     path = state_folder / RECORD
     try:
-        return Access(**json.loads(path.read_text(encoding="utf-8")))
+        access = Access(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
         raise LabError(f"{path}: {error}; remove the file if no lab runs") from error
+    if access.node not in ("", platform.node()):
+        raise LabError(
+            f"lab {access.testbed}: {access.node}, which shares this project, has started it; run "
+            f"`fab lab.down` there, or remove {path} if the lab has ended; with `--shard`, each computer has "
+            "its own lab"
+        )
+    return access
 
 
 def write_record(state_folder: Path, access: Access) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import platform
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -63,9 +64,9 @@ def up(
     an error, nothing is left running.
 
     Raises LabError if the testbed has no lab; if a package, an image or memory is missing; if the user-mode
-    kernel cannot be started; if a different lab runs in this state folder; if the lab ends while it starts;
-    or if a host does not answer in time. Hosts have 60 s plus 5 s per host to answer; for virtual machines, a
-    multiple of their estimated boot time is added.
+    kernel cannot be started; if a different lab runs in this state folder, or another computer has started
+    one there; if the lab ends while it starts; or if a host does not answer in time. Hosts have 60 s plus 5 s
+    per host to answer; for virtual machines, a multiple of their estimated boot time is added.
     """
     topology = read_topology(testbed)
     fingerprint = hashlib.sha256(testbed.model_dump_json().encode()).hexdigest()[:16]
@@ -216,6 +217,7 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
             hosts={node.name: str(node.control.ip) for node in boot.topology.nodes},
             fingerprint=fingerprint,
             allowed_before=_allowed_before_labs(folder) if boot.kernel == "native" else None,
+            node=platform.node(),
         )
         write_record(folder, access)
         try:

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from samovar.errors import LabError
 from samovar.events import silent
 from samovar.lab import Access, KernelNeeds, dial, down, kernel, lifecycle, read_access, shell_command
-from samovar.lab.access import OsProcess, children, process, read_record, write_record
+from samovar.lab.access import RECORD, OsProcess, children, process, read_record, write_record
 from samovar.lab.kernel import choose_kernel, machine_lacks
 
 
@@ -66,6 +67,16 @@ def test_a_later_process_with_the_same_pid_is_not_the_lab(tmp_path: Path) -> Non
     assert down(tmp_path, silent) is False, "down kills only the process that was recorded"
     assert mine.is_running
     assert read_record(tmp_path) is None
+
+
+@pytest.mark.parametrize("command", [read_access, lambda folder: down(folder, silent)])
+def test_the_lab_of_another_computer_with_the_same_project_is_left_alone(
+    command: Callable[[Path], object], tmp_path: Path
+) -> None:
+    write_record(tmp_path, replace(access_of(own_process(), tmp_path), node="node7"))
+    with pytest.raises(LabError, match="lab lab: node7, which shares this project, has started it; run"):
+        command(tmp_path)
+    assert (tmp_path / RECORD).exists()
 
 
 def test_a_process_name_may_contain_blanks_and_brackets(tmp_path: Path) -> None:
