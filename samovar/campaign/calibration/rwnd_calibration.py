@@ -36,13 +36,17 @@ ROUTE_WINDOW = 0
 
 @dataclass(frozen=True)
 class WindowProbe:
-    """A requested receive window, and the two hosts and addresses between which a connection probes it."""
+    """A requested receive window, and the two hosts and addresses between which a connection probes it.
+
+    `mss_bytes` is the segment size that the flow's generator sets, or 0 if it sets none.
+    """
 
     sender: str
     receiver: str
     source: str
     address: str
     window_bytes: int
+    mss_bytes: int = 0
 
     @property
     def target_bytes(self) -> int:
@@ -51,15 +55,17 @@ class WindowProbe:
 
 
 def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
-    """Return a probe for each pair of addresses whose flows may need buffers fitted to the window."""
-    probes: dict[tuple[str, str], WindowProbe] = {}
-    for flow, recipe in ((ends.flow, ends.recipe) for ends in scripts.flows):
+    """Return a probe for each pair of addresses, and segment size, whose flows may need fitted buffers."""
+    probes: dict[tuple[str, str, int], WindowProbe] = {}
+    for pair in scripts.flows:
+        flow, recipe, mss = pair.flow, pair.recipe, pair.parameters.get("mss")
         window_bytes = scripts.resolved.window_bytes(flow)
         if window_bytes is None or recipe.header.transport != "tcp":
             continue
         if "fit" in scripts.catalogue.recipe("setting", "rwnd", scripts.system(flow.to_host)).blocks:
             ends = flow.from_host, flow.to_host, flow.from_address, flow.to_address
-            probes.setdefault(ends[2:], WindowProbe(*ends, window_bytes))
+            mss_bytes = mss if isinstance(mss, int) else 0
+            probes.setdefault((*ends[2:], mss_bytes), WindowProbe(*ends, window_bytes, mss_bytes))
     return tuple(probes.values())
 
 
@@ -86,6 +92,7 @@ def render_window_probe(
         "port": next(port for port in count(FIRST_PORT) if port not in used),
         "limit_s": limit_s,
         "size_bytes": PROBE_BYTES,
+        "mss_bytes": probe.mss_bytes,
     }
     parts = {"receive": probe.receiver, "script": probe.sender, "collect": probe.receiver}
     texts = {
@@ -221,6 +228,7 @@ class WindowCalibration:
             "ends": [probe.sender, probe.receiver, probe.source, probe.address],
             "mtu_bytes": scripts.resolved.mtu_bytes,
             "hosts": hosts,
+            **({"mss": probe.mss_bytes} if probe.mss_bytes else {}),
         }
         return f"window-{cache_key(self._context, inputs)}"
 

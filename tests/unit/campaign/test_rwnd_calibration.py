@@ -74,6 +74,15 @@ def test_a_requested_window_is_probed_once_for_each_pair_of_addresses() -> None:
     assert window_probes(scripts_of(free)) == ()
 
 
+def test_a_flow_with_its_own_segment_size_is_probed_with_this_size() -> None:
+    small = flow("small").model_copy(update={"parameters": {"mss": "1000B"}})
+    scripts = scripts_of(RESOLVED.model_copy(update={"flows": (flow(), small)}))
+    probes = window_probes(scripts)
+    assert [probe.mss_bytes for probe in probes] == [0, 1000]
+    sent = [render_window_probe(scripts, probe, 15, {}).send for probe in probes]
+    assert [text.rpartition(" 2>&1)")[0].split()[-2:] for text in sent] == [["16384", "0"], ["16384", "1000"]]
+
+
 def test_the_window_of_a_flow_overrides_that_of_its_host() -> None:
     own = flow().model_copy(update={"rwnd_bytes": 50_000})
     assert window_probes(scripts_of(RESOLVED.model_copy(update={"flows": (own,)})))[0].window_bytes == 50_000
@@ -133,18 +142,20 @@ def here(scripts: TrialScripts, text: str) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize("mss_bytes", [0, 1000])
 def test_the_programs_of_the_probe_report_the_receiver_s_window_and_buffer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mss_bytes: int
 ) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts, limit_s = scripts_of(), 10.0
-    texts = render_window_probe(
-        scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), limit_s, {}
-    )
+    probe = replace(TO_DST, source="127.0.0.1", address="127.0.0.1", mss_bytes=mss_bytes)
+    texts = render_window_probe(scripts, probe, limit_s, {})
     assert here(scripts, texts.receive) == ""
     assert here(scripts, texts.send) == ""
     found = re.fullmatch(r"window (\d+) (\d+) (\d+)\n", here(scripts, texts.collect))
-    assert found and min(map(int, found.groups())) > 0
+    assert found
+    assert min(map(int, found.groups())) > 0
+    assert int(found[3]) <= (mss_bytes or 65_536)
     assert list((tmp_path / "base" / "campaign" / "trial").iterdir()) == []
 
 
