@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BeforeValidator
 
-from samovar.errors import DefinitionError, unknown
-from samovar.experiment.checks.validate import position_at
-from samovar.experiment.yaml_tree import plain, read_text, read_yaml
+from samovar.errors import DefinitionError
+from samovar.experiment.checks.validate import validate
+from samovar.experiment.keys import Strict
+from samovar.experiment.yaml_tree import read_text, read_yaml
 from samovar.installation import SHIPPED
 
 MANIFEST = SHIPPED / "analysis" / "inst" / "outputs.yaml"
@@ -31,9 +32,7 @@ COMMON_OPTIONS = {
 """Options of all figures and tables. Factors are options too; they select the levels to show."""
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
+class _Entry(Strict):
     what: str
 
 
@@ -111,10 +110,8 @@ class Output(_Entry):
     trials: Literal["analysed", "planned"] = "analysed"
 
 
-class Outputs(BaseModel):
+class Outputs(Strict):
     """All recordable quantities, metrics, series, figures and tables, by name."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     quantities: Mapping[str, Quantity] = {}
     metrics: Mapping[str, Metric] = {}
@@ -157,20 +154,12 @@ def project_outputs(root: Path) -> Outputs:
     if not path.exists():
         return ours
     tree, problems = read_yaml(path, may_be_empty=True)
-    try:
-        own = Outputs.model_validate(plain(tree))
-    except ValidationError as error:
-        own = Outputs()
-        for one in error.errors():
-            is_unknown, place = one["type"] == "extra_forbidden", ".".join(map(str, one["loc"]))
-            message = "unknown key" if is_unknown else one["msg"]
-            problems.append(position_at(tree, one["loc"], key=is_unknown).problem(f"{place}: {message}"))
+    checked = validate(Outputs, tree)
+    own = checked.model or Outputs()
     merged = {kind: {**getattr(ours, kind), **getattr(own, kind)} for kind in Outputs.model_fields}
     for name, metric in own.metrics.items():
         for index, need in enumerate(metric.needs):
-            if need not in merged["quantities"]:
-                message = f"metrics.{name}.needs: {unknown('quantity', need, merged['quantities'])}"
-                problems.append(position_at(tree, ("metrics", name, "needs", index)).problem(message))
-    if problems:
+            checked.check_name(("metrics", name, "needs", index), "quantity", need, merged["quantities"])
+    if problems := problems + checked.problems:
         raise DefinitionError(problems)
     return Outputs(**merged)

@@ -165,11 +165,25 @@ def test_a_project_adds_metrics_and_figures_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ("figures: {own: {whta: a}}", "1:17: figures.own.whta: unknown key"),
-        ("metrics: {own: {unit: s, what: a}}", "1:16: metrics.own.function: Field required"),
+        (
+            "figures: {own: {whta: a}}",
+            "1:17: unknown key 'whta'; did you mean 'what'? known: options, shows, trials, what",
+        ),
+        (
+            "metrics: {own: {unit: s, what: a}}",
+            "1:16: key 'function' is missing; known keys: function, needs, scope, unit, what",
+        ),
         (
             "metrics: {own: {what: a, unit: s, function: f, needs: [captur]}}",
-            "1:56: metrics.own.needs: unknown quantity 'captur'; did you mean 'capture'? known: beacons, ",
+            "1:56: unknown quantity 'captur'; did you mean 'capture'? known: beacons, ",
+        ),
+        (
+            "metrics: {own: {what: a, unit: s, function: f, needs: jitter}}",
+            "1:55: needs: must be a list, not 'jitter'",
+        ),
+        (
+            "series: {own: {what: a, title: b, unit: s, sources: [rtt], function: f, scope: flows}}",
+            "1:80: scope: input should be 'flow', 'application', 'trial' or 'host', not 'flows'",
         ),
         ("figures: [", "1:11: a '[' or '{' before this is never closed; close the bracket"),
         ("- a", "1:1: the file is a list; it must be a mapping (key: value)"),
