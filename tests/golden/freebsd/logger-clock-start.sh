@@ -1,19 +1,29 @@
-launch src-clock 21 src-clock.csv sh -c 'interval=$1 name=$2
+launch src-clock 21 src-clock.csv sh -c '# sampled COMMAND...: call the function `sample` of the caller after every `interval` seconds, until SIGTERM; COMMAND reads
+# what it prints, and must flush each row: timeout(1) kills a sampler that takes too long to end.
+sampled() {
+  trap '"'"': >"$name.stop"'"'"' TERM
+  {
+    trap : TERM
+    sample
+    : >"$name.ready"
+    until [ -e "$name.stop" ]; do sleep "$interval"; sample; done
+  } | ( trap "" TERM; exec "$@" ) &
+  wait "$!"; wait "$!"
+  exit 0
+}
+interval=$1 name=$2 begun=
 now() { echo >"$name.clock"; stat -f "t %Fm" "$name.clock"; }
-kernel() { now; echo "boottime $(sysctl -n kern.boottime)"; }
 daemons() {
   now
   if told=$(chronyc -c -n tracking 2>/dev/null); then echo "chrony $told"; fi
   ntpq -pn 2>/dev/null | while IFS= read -r line; do echo "ntpq $line"; done
 }
-trap '"'"': >"$name.stop"'"'"' TERM
-{
-  trap : TERM
-  kernel; daemons
-  : >"$name.ready"
-  until [ -e "$name.stop" ]; do sleep "$interval"; kernel; done
-  daemons
-} | ( trap "" TERM; exec awk '"'"'
+sample() {
+  now; echo "boottime $(sysctl -n kern.boottime)"
+  [ "$begun" ] && [ ! -e "$name.stop" ] || daemons
+  begun=yes
+}
+sampled awk '"'"'
   function row(source, quantity, value) { if (value != "") { print now "," source "," quantity "," value; fflush() } }
   BEGIN {
     print "t_ns,source,quantity,value"
@@ -28,7 +38,5 @@ trap '"'"': >"$name.stop"'"'"' TERM
   $1 == "ntpq" && $2 ~ /^[*o]/ && NF >= 11 {
     row("ntp", "source", substr($2, 2)); row("ntp", "stratum", $4)
     row("ntp", "delay_s", sprintf("%.6f", $9 / 1000)); row("ntp", "offset_s", sprintf("%.6f", $10 / 1000)); row("ntp", "jitter_s", sprintf("%.6f", $11 / 1000))
-  }'"'"' ) &
-wait "$!"; wait "$!"
-exit 0
+  }'"'"'
 ' clock 0.1 src-clock
