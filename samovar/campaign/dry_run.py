@@ -72,7 +72,7 @@ def render_trial(trial: Trial, catalogue: Catalogue, policy: Policy) -> Iterator
     trial. The scripts that compress and remove the files of a trial are left out too.
     """
     scripts, was = TrialScripts(trial, catalogue, CAMPAIGN), AsFound()
-    hosts, limits = tuple(trial.resolved.hosts), policy.thresholds
+    hosts = tuple(trial.resolved.hosts)
     offers = {
         program.name: f"<what {program.name} offers>"
         for host in hosts
@@ -91,7 +91,7 @@ def render_trial(trial: Trial, catalogue: Catalogue, policy: Policy) -> Iterator
                 yield HostScript(trial.id, phase, host, note, text, expected)
 
     def traffic(host: str) -> str | None:
-        return scripts.traffic(host, StartTime(), limits.disk_bytes, limits.clock_step_s, limits.duration)
+        return scripts.traffic(host, StartTime(), policy.thresholds)
 
     lasting = [host for host in hosts if scripts.settings(host, True)]
     yield from rendered(

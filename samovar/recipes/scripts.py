@@ -21,8 +21,7 @@ BODY = "# ---- the step itself ----\n"
 FOUND = "---- as found ----"
 RESTORED = "---- as restored ----"
 """Separator lines between the parts of the output of `finish`."""
-LEAST_SHARE = keys.Thresholds().duration
-"""The default of the smallest share of its duration that a flow must last."""
+DEFAULT_LIMITS = keys.Thresholds()
 STOP_GRACE_S = 60.0
 """A logger that is not stopped ends by itself after the duration of the longest traffic plus this many
 seconds. They include the phase `arm`, in which a lab's only processor may need half a minute to start all
@@ -260,21 +259,13 @@ class TrialScripts:
         """Return the script that prints the time of a host's clock in ns since the epoch."""
         return self._step(host, "clock", {}) + "now_ns\n"
 
-    def traffic(
-        self,
-        host: str,
-        t0_ns: int,
-        free_bytes: int = 0,
-        step_s: float = 1e9,
-        least_share: float = LEAST_SHARE,
-    ) -> str | None:
+    def traffic(self, host: str, t0_ns: int, limits: keys.Thresholds = DEFAULT_LIMITS) -> str | None:
         """Return the script that starts a host's clients and watches all its programs; None without programs.
 
-        Second 0 of the trial is t0_ns of the host's clock. The trial ends if free disk space falls below
-        `free_bytes`, if the clock steps by more than `step_s`, or if a flow ends by itself before the share
-        `least_share` of its duration. The script ends when it has printed an event: `failed NAME why`,
-        `lost NAME why` of a logger, `disk why`, `clock why`, `gone NAME` of a server, `ended NAME` of a
-        client, `idle` after the last client.
+        Second 0 of the trial is t0_ns of the host's clock. The trial ends if the free disk space, a step of
+        the clock or the duration of a flow is outside the limits. The script ends when it has printed an
+        event: `failed NAME why`, `lost NAME why` of a logger, `disk why`, `clock why`, `gone NAME` of a
+        server, `ended NAME` of a client, `idle` after the last client.
         """
         programs, stop = self.processes(host), self.resolved.stop
         if not programs:
@@ -288,11 +279,14 @@ class TrialScripts:
         }
         if starts and stop is not None and stop.after_s is not None:
             values["stop_ns"] = t0_ns + round(stop.after_s * 1e9)
-        limit = {"least_kib": -(-free_bytes // 1024), "step_ns": round(step_s * 1e9)}
-        launches, sentinel = self._step(host, "watch", values, "start"), self._step(host, "sentinel", limit)
-        return self.follow(host, t0_ns, launches, sentinel, least_share=least_share)
+        bounds = {
+            "least_kib": -(-limits.disk_bytes // 1024),
+            "step_ns": round(limits.clock_step_s * 1e9),
+        }
+        launches, sentinel = self._step(host, "watch", values, "start"), self._step(host, "sentinel", bounds)
+        return self.follow(host, t0_ns, launches, sentinel, limits=limits)
 
-    def follow(self, host: str, t0_ns: int, *starts: str, least_share: float = LEAST_SHARE) -> str:
+    def follow(self, host: str, t0_ns: int, *starts: str, limits: keys.Thresholds = DEFAULT_LIMITS) -> str:
         """Return the script that continues to watch after `traffic` or `follow` has printed an event.
 
         The host applies stop rules that concern only its own clients. The controller applies the other rules;
@@ -308,7 +302,7 @@ class TrialScripts:
             "servers": [ends.name("server") for ends in self.flows if ends.server_host == host],
             "named": sorted(elsewhere & {*clients}),
             "loggers": [one.name for one in self.processes(host) if one.kind != "generator"],
-            "due_ns": {ends.name("client"): ends.earliest_end_ns(t0_ns, least_share) for ends in flows},
+            "due_ns": {ends.name("client"): ends.earliest_end_ns(t0_ns, limits.duration) for ends in flows},
             "rules": local,
         }
         watch = self._step(host, "watch", values, "follow")

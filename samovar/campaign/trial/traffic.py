@@ -67,10 +67,8 @@ class Traffic:
         """Run the watch script of one host, again after each report, until the traffic has ended."""
         host = session.host
         t0_ns = self._t0_ns.get(host, 0)  # a host without clients and servers starts nothing
-        limits, least_share = self._limits, self._limits.duration
         try:
-            watch = self._scripts.traffic(host, t0_ns, limits.disk_bytes, limits.clock_step_s, least_share)
-            script = watch or ""
+            script = self._scripts.traffic(host, t0_ns, self._limits) or ""
             while True:
                 left_s = max(1.0, self._until - time.monotonic())
                 result = session.run(script, step="traffic", deadline_s=left_s)
@@ -78,7 +76,7 @@ class Traffic:
                     self._handle(host, line)
                 if self._over:
                     return
-                script = self._scripts.follow(host, t0_ns, least_share=least_share)
+                script = self._scripts.follow(host, t0_ns, limits=self._limits)
         except SamovarError:
             self._stop()
             raise

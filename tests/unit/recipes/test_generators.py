@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from samovar.experiment import keys
 from samovar.experiment.keys import parse_parameter
 from samovar.plan import CapturePlan, FlowPlan, StopPlan, Trial
 from samovar.recipes import BODY, Catalogue, FlowEnds, StopRule, TrialScripts
@@ -175,8 +176,10 @@ class Host:
         self.scripts, self.folder = text, Path(text.folder)
         self.t0_ns = time.time_ns() + 100_000_000
 
-    def traffic(self, free_bytes: int = 0, **limits: float) -> subprocess.Popen[str]:
-        return self._start(self.scripts.traffic("src", self.t0_ns, free_bytes, **limits) or "")
+    def traffic(self, **limits: float) -> subprocess.Popen[str]:
+        """Run the traffic, on a disk that may be full and with a clock that may be set, unless limits are given."""
+        own = keys.Thresholds().model_copy(update={"disk_bytes": 0, "clock_step_s": 1e9, **limits})
+        return self._start(self.scripts.traffic("src", self.t0_ns, own) or "")
 
     def follow(self) -> subprocess.Popen[str]:
         return self._start(self.scripts.follow("src", self.t0_ns))
@@ -239,7 +242,7 @@ def test_a_client_that_ends_well_before_its_time_has_failed(host: Callable[..., 
 
 def test_a_client_may_end_after_the_share_of_its_duration_that_is_required(host: Callable[..., Host]) -> None:
     at = host(_command("a", "sleep 0.4", size_bytes=None, duration_s=30.0))
-    assert _said(at.traffic(least_share=0.01)) == ["idle"]
+    assert _said(at.traffic(duration=0.01)) == ["idle"]
 
 
 def test_a_flow_ends_with_the_flow_that_it_names(host: Callable[..., Host]) -> None:
@@ -327,7 +330,7 @@ def test_too_little_free_disk_space_ends_the_trial(
     host: Callable[..., Host],
 ) -> None:
     at = host(*_commands(a="sleep 60"))
-    (said,) = _said(at.traffic(free_bytes=10**18))
+    (said,) = _said(at.traffic(disk_bytes=10**18))
     assert re.fullmatch(rf"disk \d+ MiB are free in {re.escape(at.scripts.folder)}", said)
     assert "finished a-client" in at.stop()
 
