@@ -17,7 +17,8 @@ TROUBLE = 'it\'s; $(touch injected) `touch injected` "double" \\ *'
 
 def run(block: str, folder: Path, **values: str) -> subprocess.CompletedProcess[str]:
     recipe = CATALOGUE.recipe("setting", "command", "linux")
-    script = FUNCTIONS + recipe.render(block, {**values, "was": {}})
+    (folder / "campaign" / "trial").mkdir(parents=True, exist_ok=True)
+    script = f"{FUNCTIONS}dir={folder}/campaign/trial\n" + recipe.render(block, {**values, "was": {}})
     return subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -42,8 +43,17 @@ def test_what_commands_print_is_no_part_of_the_state(tmp_path: Path) -> None:
 def test_an_undo_that_fails_makes_the_state_differ(tmp_path: Path) -> None:
     values = {"run": "true", "undo": "exit 7"}
     before = parse_state(run("read", tmp_path, **values).stdout)
+    run("set", tmp_path, **values)
     restored = run("restore", tmp_path, **values).stdout + run("read", tmp_path, **values).stdout
     assert [one.key for one in changed(before, parse_state(restored))] == ["command.undo"]
+
+
+def test_an_undo_that_is_repeated_or_comes_before_its_command_may_fail(tmp_path: Path) -> None:
+    # As after a failed trial, and after a host that has lost its controller has restored itself.
+    values = {"run": "mkdir f", "undo": "rmdir f"}
+    for block in ("restore", "set", "restore", "restore"):
+        assert run(block, tmp_path, **values).stdout == ""
+    assert list((tmp_path / "campaign").iterdir()) == [tmp_path / "campaign" / "trial"]
 
 
 def test_a_command_without_an_undo_is_refused_before_it_runs(tmp_path: Path) -> None:
@@ -68,10 +78,11 @@ def test_a_command_that_fails_fails_the_trial(tmp_path: Path) -> None:
 def test_a_command_is_one_word_of_the_script_whatever_is_in_it(block: str, tmp_path: Path) -> None:
     recipe = CATALOGUE.recipe("setting", "command", "linux")
     script = recipe.render(block, {"run": TROUBLE, "undo": TROUBLE, "state": TROUBLE, "was": {}})
-    shell = FUNCTIONS + 'sh() { printf "<%s>" "$2"; }\n' + script
+    shell = FUNCTIONS + 'dir=trial/x\nsh() { printf "<%s>" "$2"; }\n' + script
+    (tmp_path / "trial").mkdir()
     done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert f"<{TROUBLE}>" in done.stdout + done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert not (tmp_path / "injected").exists()
 
 
 @pytest.mark.parametrize("system", ["linux", "freebsd"])
