@@ -58,7 +58,8 @@ class Traffic:
     def run(self, deadline_s: float) -> None:
         """Start the traffic on all hosts, and return once it has ended.
 
-        Raises TestbedError if a host is lost, and RecipeError if a script cannot be rendered.
+        Raises TestbedError if a host is lost, RecipeError if a script cannot be rendered, and OSError if a
+        script's output cannot be recorded.
         """
         self._until = time.monotonic() + deadline_s + GRACE_S
         self._sessions.map(self._watch, self._hosts)
@@ -77,7 +78,7 @@ class Traffic:
                 if self._over:
                     return
                 script = self._scripts.follow(host, t0_ns, limits=self._limits)
-        except SamovarError:
+        except (SamovarError, OSError):  # OSError: the script's output cannot be recorded
             self._stop()
             raise
 

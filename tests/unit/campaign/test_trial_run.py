@@ -184,8 +184,9 @@ def test_a_recipe_that_cannot_be_rendered_in_a_trial_fails_only_this_trial(
     assert read_state(folder).clean
 
 
-def test_a_recipe_that_cannot_be_rendered_when_the_traffic_starts_stops_the_other_hosts(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("error", [RecipeError("list index out of range"), OSError(errno.ENOSPC, "full")])
+def test_an_error_when_the_traffic_starts_stops_the_other_hosts(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped, stopped_in_time = threading.Event(), list[bool]()
 
@@ -196,13 +197,13 @@ def test_a_recipe_that_cannot_be_rendered_when_the_traffic_starts_stops_the_othe
 
     def traffic(scripts: TrialScripts, host: str, *rest: object) -> str:
         if host == "src":
-            raise RecipeError("posix/generator/mine.sh.j2: block client: list index out of range")
+            raise error
         return ""
 
     monkeypatch.setattr(AnsweringSession, "order", lambda session, text: stopped.set())
     monkeypatch.setattr(TrialScripts, "traffic", traffic)
     scripts = TrialScripts(PLAN.trials[0], CATALOGUE, "campaign")
-    with pytest.raises(RecipeError):
+    with pytest.raises(type(error)):
         Traffic(scripts, AnsweringSessions(answer), {}, keys.Thresholds()).run(60.0)
     assert set(stopped_in_time) == {True}
 
