@@ -300,9 +300,8 @@ class TrialRun:
         with self._phase("judge"):
             self.evidence.checks = run_checks(self.evidence)
             verdict, reasons = verdict_of(self.evidence.checks)
-        overhead_s = time.monotonic() - started - self.evidence.seconds(NOT_OVERHEAD)
-        phases = tuple(self.evidence.phases)
-        result = TrialResult("completed", verdict, reasons, round(overhead_s, 3), phases)
+        overhead_s, phases = self._overhead_s(started), tuple(self.evidence.phases)
+        result = TrialResult("completed", verdict, reasons, overhead_s, phases)
         self._write_manifest(result)
         commit_trial(self.folder, self.context.trials)
         return result
@@ -329,14 +328,17 @@ class TrialRun:
             reasons.append(f"and the restored state could not be recorded: {second}")
         if not self.evidence.checks:
             self.evidence.checks = run_checks_without_traffic(self.evidence)
-        seconds, phases = round(time.monotonic() - started, 3), tuple(self.evidence.phases)
-        result = TrialResult(outcome, "invalid", tuple(reasons), seconds, phases, hosts)
+        overhead_s, phases = self._overhead_s(started), tuple(self.evidence.phases)
+        result = TrialResult(outcome, "invalid", tuple(reasons), overhead_s, phases, hosts)
         try:
             self._write_manifest(result)
         except OSError as second:  # the journal records outcome and reasons
             self._stop_recording(second)
             self.context.emit(Event("warning", {"text": f"{self.trial.id}: no manifest: {second}"}))
         return result
+
+    def _overhead_s(self, started: float) -> float:
+        return round(time.monotonic() - started - self.evidence.seconds(NOT_OVERHEAD), 3)
 
     def _clear(self) -> None:
         """Stop all programs on each host and restore it.

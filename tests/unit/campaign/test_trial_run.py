@@ -225,6 +225,19 @@ def test_traffic_has_its_lead_after_the_event_of_its_phase_however_long_that_tak
     assert one.evidence.t_start_s >= emitted_s[0] + LEAD_S
 
 
+def test_the_traffic_of_a_failed_trial_is_no_overhead(tmp_path: Path) -> None:
+    def none(id_: str) -> TrialScripts:
+        raise AssertionError(id_)
+
+    sessions = AnsweringSessions(as_before)
+    context = CampaignContext(tmp_path, sessions, CATALOGUE, lambda *_, **__: None, silent)
+    one = TrialRun(context, PLAN.trials[0], 1, BootSettings(context, none), Calibration(context))
+    one.folder.mkdir(parents=True)
+    one.evidence.phases.append(("traffic", 3600.0))
+    result = one._abort("failed", RemoteError("src", "stop", 1, "no"), time.monotonic() - 3600.0)
+    assert result.overhead_s < 3600.0
+
+
 def test_a_damaged_manifest_is_named_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "trials" / ID).mkdir(parents=True)
     (tmp_path / "trials" / ID / "manifest.json").write_text('{"outcome": "comp')
