@@ -166,15 +166,25 @@ class _Reboots:
     def run(self, script: Callable[[str], str], hosts: Sequence[str]) -> None:
         """Reboot hosts at the same time and wait until each answers with a new boot id.
 
-        All other hosts of the testbed are reconnected too, because in some testbeds all hosts boot together.
-        A host that is off is switched on first. Raises TestbedError if a host does not come back, even after
-        a power cycle.
+        All other hosts that answer are reconnected too, because in some testbeds all hosts boot together. A
+        host that is off is switched on first. Raises TestbedError if a host does not come back, even after a
+        power cycle.
         """
         context, sessions = self._context, self._context.sessions
         power_on_silent(sessions, context.machines, context.emit)
         before = sessions.map(self._boot_id, hosts)
-        # A host that shuts down loses its controller; it must not run its clean-up script then.
-        sessions.map(lambda session: session.set_on_loss(None))
+
+        def answers(session: Session) -> bool:
+            try:
+                # A host that shuts down loses its controller; it must not run its clean-up script then.
+                session.set_on_loss(None)
+            except TestbedError:
+                if session.host in before:
+                    raise
+                return False
+            return True
+
+        others = [host for host, does in sessions.map(answers).items() if does and host not in before]
         sessions.map(lambda s: s.run(script(s.host), step="reboot", deadline_s=REBOOT_DEADLINE_S), hosts)
         started_s = time.monotonic()
         sessions.close()
@@ -195,7 +205,7 @@ class _Reboots:
 
         try:
             sessions.map(await_reboot, hosts)
-            sessions.map(await_answer, [host for host in sessions.hosts if host not in before])
+            sessions.map(await_answer, others)
         except BaseException:  # Ctrl-C: end the waiting in the threads of the hosts too
             self._given_up.set()
             raise

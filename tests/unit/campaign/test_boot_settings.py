@@ -15,9 +15,9 @@ from samovar.errors import TestbedError
 from samovar.events import silent
 from samovar.experiment import Power, load_testbed
 from samovar.experiment.keys.testbed_file import Testbed
-from samovar.hosts import Machine
+from samovar.hosts import ConnectionLostError, Machine
 from samovar.recipes import TrialScripts
-from tests.unit.campaign.answering_hosts import AnsweringSessions
+from tests.unit.campaign.answering_hosts import AnsweringSession, AnsweringSessions
 from tests.unit.plans import CATALOGUE, ROOT, planned, study
 
 OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
@@ -84,6 +84,39 @@ def test_boot_settings_remain_to_be_restored_when_the_trial_that_applied_them_is
     assert fold(journal).unrestored["alpha"] == (lasts,)
     journal += [_entry("state-restored", "a", lasting=True)]
     assert fold(journal).clean
+
+
+def test_a_silent_host_does_not_prevent_others_from_being_restored_by_a_reboot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, entries, booted = scripts(), list[Entry](), list[str]()
+
+    def answer(host: str, step: str) -> str | BaseException:
+        if host == "omega":
+            return ConnectionLostError("omega: no answer")
+        if step == "reboot":
+            booted.append(host)
+        if step == "boot id":
+            return f"=fact= boot_id\nboot {len(booted)} of {host}\n"
+        state = WAS if booted else {**WAS, "txd.em1": "256"}
+        return "".join(f"{key}={value}\n" for key, value in state.items())
+
+    def set_on_loss(session: AnsweringSession, script: str | None) -> None:
+        session.run("", step="on loss", deadline_s=1.0)
+
+    def note(event: str, **values: object) -> None:
+        entries.append(Entry(1.0, event, values))
+
+    monkeypatch.setattr(AnsweringSession, "set_on_loss", set_on_loss)
+    sessions = AnsweringSessions(answer, made.resolved.hosts)
+    context = CampaignContext(tmp_path, sessions, CATALOGUE, note, silent, entries=lambda: entries)
+    saved = SavedState(made.trial.id, "alpha", WAS, lasting=True)
+    note("state-read", id=saved.id, host="alpha", state=WAS, lasting=True)
+    settings = boot_settings.BootSettings(context, lambda _: made)
+    settings.adopt([saved])
+    settings.restore()
+    assert booted == ["alpha"]
+    assert fold(entries).clean
 
 
 def test_a_requested_interrupt_ends_the_wait_for_a_reboot_but_not_for_the_one_that_restores(
