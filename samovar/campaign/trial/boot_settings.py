@@ -10,14 +10,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from samovar.campaign.availability import power_on_silent
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_state import StateComparison, changed, parse_state, unmet
 from samovar.campaign.journal import SavedState
 from samovar.errors import TestbedError
-from samovar.hosts import HostsError, Session, read_boot_id
+from samovar.hosts import HostsError, Session, raise_host_errors, read_boot_id
 from samovar.recipes import TrialScripts
 
 PLANNED = "planned."
@@ -73,12 +74,28 @@ class BootSettings:
                 raise _error(host, "are not in force after the reboot", missing)
 
     def restore(self) -> None:
-        """Restore the boot settings of all hosts, and reboot where this is necessary. Raises TestbedError."""
-        due = [host for host in self.hosts if self._undo(host)]
+        """Restore the boot settings of all hosts, and reboot where this is necessary.
+
+        After an error, continues with the other hosts. Raises TestbedError.
+        """
+        due, failed = list[str](), dict[str, TestbedError]()
+
+        @contextmanager
+        def collected(host: str) -> Iterator[None]:
+            try:
+                yield
+            except TestbedError as error:
+                failed[host] = error
+
+        for host in self.hosts:
+            with collected(host):
+                due += [host] if self._undo(host) else []
         if due:
             self._reboots.run(lambda host: self._scripts_of(self._saved[host][0].id).reboot(host), due)
         for host in due:
-            self._check_restored(host)
+            with collected(host):
+                self._check_restored(host)
+        raise_host_errors(failed)
 
     def restore_body(self, host: str) -> str:
         """Return the commands with which a host restores its boot settings if it loses its controller."""

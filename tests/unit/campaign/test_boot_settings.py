@@ -119,6 +119,27 @@ def test_a_silent_host_does_not_prevent_others_from_being_restored_by_a_reboot(
     assert fold(entries).clean
 
 
+def test_a_host_whose_boot_settings_cannot_be_restored_does_not_keep_others_from_it(tmp_path: Path) -> None:
+    made, entries = scripts(), list[Entry]()
+
+    def answer(host: str, step: str) -> str:
+        state = WAS if host == "omega" else {**WAS, "planned.txd.em1": "256"}
+        return "".join(f"{key}={value}\n" for key, value in state.items())
+
+    def note(event: str, **values: object) -> None:
+        entries.append(Entry(1.0, event, values))
+
+    sessions = AnsweringSessions(answer, made.resolved.hosts)
+    context = CampaignContext(tmp_path, sessions, CATALOGUE, note, silent, entries=lambda: entries)
+    settings = boot_settings.BootSettings(context, lambda _: made)
+    for host in ("alpha", "omega"):
+        note("state-read", id=made.trial.id, host=host, state=WAS, lasting=True)
+        settings.adopt([SavedState(made.trial.id, host, WAS, lasting=True)])
+    with pytest.raises(TestbedError, match="alpha: settings that need a reboot cannot be restored"):
+        settings.restore()
+    assert list(fold(entries).unrestored) == ["alpha"]
+
+
 def test_a_requested_interrupt_ends_the_wait_for_a_reboot_but_not_for_the_one_that_restores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
