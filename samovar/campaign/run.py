@@ -94,7 +94,11 @@ class CampaignRun:
                     hosts = [host for host in setup.sessions.hosts if host not in setup.survey.unreachable]
                     stack.enter_context(leases.held(hosts, runner.context.unrestored_hosts))
                 self.disk.hold(self.folder)
-                return self._run(journal, runners, provenance)
+                try:
+                    return self._run(journal, runners, provenance)
+                except KeyboardInterrupt:
+                    journal.note("campaign-interrupted")
+                    raise
         except OSError as error:
             raise CampaignError(f"{self.folder}: cannot be written: {error}") from error
         finally:
@@ -130,9 +134,6 @@ class CampaignRun:
             else:
                 jobs = [(runner.context, partial(runner.run_trials, queue)) for runner in runners]
                 run_in_threads(jobs, queue.stop)
-        except KeyboardInterrupt:
-            note("campaign-interrupted")
-            raise
         finally:
             for runner in runners:
                 number = state.controllers + 1

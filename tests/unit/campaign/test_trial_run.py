@@ -138,6 +138,15 @@ def test_no_room_for_the_files_of_an_interrupted_trial_leaves_no_host_changed(
     assert read_state(folder).clean
 
 
+def test_an_interrupt_while_hosts_of_an_earlier_run_are_restored_is_recorded(folder: Path) -> None:
+    with Journal(folder / JOURNAL) as journal:
+        journal.append("campaign-started", 1.0)
+        journal.append("state-read", 1.0, id=ID, host="src", state=full_state("src"))
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, AnsweringSessions(failing_in("restore", lambda host: KeyboardInterrupt())))
+    assert read_state(folder).ended
+
+
 def test_an_interrupt_during_the_clean_up_of_a_failed_trial_leaves_no_host_changed(folder: Path) -> None:
     interrupts = iter([KeyboardInterrupt()])
 
