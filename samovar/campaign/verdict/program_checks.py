@@ -13,7 +13,8 @@ from samovar.recipes import Program
 
 STOPPED = ("0", "143")
 """Exit codes of a logger that was stopped: 0 if it ended by itself after SIGTERM, 143 (128 + SIGTERM) if the
-signal ended it. A logger that is killed because it takes too long to end has 137, on FreeBSD 124."""
+signal ended it. A logger that is killed because it takes too long to end has KILLED, on FreeBSD 124."""
+KILLED = "137"
 RECORD_TRAFFIC = frozenset({"beacons", "tcp-info"})
 """Loggers with an interval that record what others send or open, and may therefore have nothing to record."""
 UNSEEN_QUEUES = frozenset({"fq_codel", "fq_pie"})
@@ -49,9 +50,9 @@ def check_loggers(evidence: Evidence) -> Iterator[Check]:
     The first line of a trace has the names of its columns.
     """
     for host, program in evidence.programs("logger"):
-        code, requested = evidence.exit_codes.get(program.name, "none"), " or ".join(STOPPED)
-        messages = evidence.messages.get(program.name, ()) if code not in STOPPED else ()
-        observed = ": ".join((code, *messages[-1:]))
+        code, requested = evidence.exit_codes.get(program.name, "none"), "0, or 143 (SIGTERM)"
+        messages = list(filter(None, evidence.messages.get(program.name, ()))) if code not in STOPPED else []
+        observed = ": ".join((f"{code} (SIGKILL)" if code == KILLED else code, *messages[-1:]))
         yield Check(f"exit code of logger {program.name}", host, requested, observed, code in STOPPED)
         if _has_samples(evidence, host, program):
             trace = evidence.trace(program)

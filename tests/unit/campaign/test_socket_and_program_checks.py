@@ -177,7 +177,7 @@ def logger_verdict(
         folder,
         RESOLVED.model_copy(update=update),
         exit_codes={f"rtr-{logger}": code},
-        messages={f"rtr-{logger}": ["Traceback", "OSError: disk full"]},
+        messages={f"rtr-{logger}": ["Traceback", "OSError: disk full", ""]},
         phases=[("traffic", seconds)],
     )
     return verdict_of(check_loggers(evidence))
@@ -192,11 +192,14 @@ def test_a_logger_that_ends_when_it_is_stopped_is_valid(tmp_path: Path, logger: 
     assert logger_verdict(tmp_path, logger, code, ROWS) == ("valid", ())
 
 
-@pytest.mark.parametrize("code", ["1", "124", "137"])
-def test_a_logger_that_failed_or_was_killed_makes_the_trial_invalid(tmp_path: Path, code: str) -> None:
+@pytest.mark.parametrize(("code", "observed"), [("1", "1"), ("124", "124"), ("137", "137 (SIGKILL)")])
+def test_a_logger_that_failed_or_was_killed_makes_the_trial_invalid(
+    tmp_path: Path, code: str, observed: str
+) -> None:
     verdict, reasons = logger_verdict(tmp_path, "nic", code, ROWS)
     assert verdict == "invalid"
-    expected = f"exit code of logger rtr-nic at rtr: requested 0 or 143, observed {code}: OSError: disk full"
+    expected = f"exit code of logger rtr-nic at rtr: requested 0, or 143 (SIGTERM), observed {observed}"
+    expected += ": OSError: disk full"
     assert reasons == (expected,)
 
 
