@@ -94,8 +94,12 @@ frame_seen <- function(x, capture, seconds_at) {
 subject_of_flow <- function(flow, traces, manifest) {
   ref <- traces$capture(flow$from, flow)
   mon <- traces$capture(flow$to, flow)
-  name <- flow_in_capture(flow, mon %||% ref, manifest$resolved$flows)
-  # A capture at another interface of the sender does not show the flow.
+  name <- flow_in_capture(flow, mon, manifest$resolved$flows)
+  # A capture that is empty, or of another interface, does not show the flow.
+  if (is.na(name)) {
+    mon <- NULL
+    name <- flow_in_capture(flow, ref, manifest$resolved$flows)
+  }
   if (!is.na(name) && !name %in% levels(ref$flow)) ref <- NULL
   # The samples of TCP are found by the port of the data.
   if (!is.na(name) && flow$generator %in% own_port_generators) flow$port <- (mon %||% ref)$dport[first_packet(mon %||% ref, name)]

@@ -139,6 +139,7 @@ overhead_metrics <- function(trial) list(overhead_s = as.double(trial$manifest$o
 measure_flow <- function(flow, traces, manifest) {
   x <- subject_of_flow(flow, traces, manifest)
   name <- x$name
+  warn_without_packets(flow, x, traces)
   if (is.na(name)) return(list())
   at <- if (is.null(x$far)) flow$from else flow$to
   labelled <- \(rows) if (!is.null(rows) && nrow(rows) > 0) cbind(flow = flow$label, rows)
@@ -149,6 +150,16 @@ measure_flow <- function(flow, traces, manifest) {
     series = flow_series(flow$label, x$sender, x$rtt, traces$capture(at, flow), name, start_on(traces, at), sending_ends_s(manifest)),
     pauses = labelled(x$device$pauses), closeup = labelled(closeup_of(x$device, x$sender))
   )
+}
+
+# Warn of captures at the ends of a flow that have no packet of it, because they are empty or of another interface.
+warn_without_packets <- function(flow, x, traces) {
+  warn <- \(host, shown, effect) if (is.null(shown) && !is.null(traces$capture(host, flow))) {
+    if (is.na(x$name)) effect <- "it has no metrics"
+    cli::cli_warn("the capture at {host} has no packet of flow {flow$label}: {effect}", class = c("samovar_warning_flow", "samovar_warning"))
+  }
+  warn(flow$from, x$near, "metrics that need the sender's capture are missing")
+  warn(flow$to, x$far, "its rates and bytes count what was sent, and metrics that need both captures are missing")
 }
 
 limit_metrics <- function(x) limit_shares(limits_of_flow(x$flow, x$sender, x$near, x$name, x$rtt, x$traces, x$manifest))

@@ -260,6 +260,22 @@ test_that("of several captures at a host, a flow is measured in the capture of t
   expect_identical(metrics(c(list(elsewhere), manifest$files[!is_at_sender])), metrics(manifest$files[!is_at_sender]))
 })
 
+test_that("a flow that the receiver's capture does not show is measured as if only the sender had a capture, and a note says so", {
+  folder <- small_campaign()
+  manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
+  is_at <- \(host) vapply(manifest$files, \(f) f$kind == "capture" && f$host == host, TRUE)
+  write_empty <- \(host) file.copy(write_capture(list()), file.path(folder, "trials", manifest$id, manifest$files[[which(is_at(host))]]$path), overwrite = TRUE)
+  alone <- measure_trial(folder, replace(manifest, "files", list(manifest$files[!is_at("dst")])))
+  write_empty("dst")
+  found <- measure_trial(folder, manifest)
+  expect_identical(found[names(found) != "notes"], alone[names(alone) != "notes"])
+  expect_true(all(c("rtt_median_ms", "retransmissions_packets", "throughput_bps") %in% found$metrics$metric))
+  expect_equal(found$notes$note, "the capture at dst has no packet of flow bulk: its rates and bytes count what was sent, and metrics that need both captures are missing")
+  expect_s3_class(measure_series(folder, manifest, "throughput")$throughput$series, "data.table")
+  write_empty("src")
+  expect_equal(measure_trial(folder, manifest)$notes$note, sprintf("the capture at %s has no packet of flow bulk: it has no metrics", c("src", "dst")))
+})
+
 test_that("a flow whose generator chooses the port of its data is found by its hosts", {
   packet <- \(sport, dport, seq, bytes) ethernet(ipv4(tcp(sport, dport, seq, payload = raw(bytes)), 6))
   frames <- c(list(packet(40000, 5001, 1, 100)), lapply(0:9, \(i) packet(40001, 32768, 1000 * i, 1000)), lapply(0:9, \(i) packet(40002, 5002, 1400 * i, 1400)))
