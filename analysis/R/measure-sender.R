@@ -272,7 +272,7 @@ limit_shares <- function(limits) {
 }
 
 # What limited the flow from sample to sample, where its windows are known. Flows in the same direction share the link's rate.
-limits_of_flow <- function(flow, sender, ref, name, rtt, traces, manifest) {
+limits_of_flow <- function(flow, sender, ref, name, idle_ms, traces, manifest) {
   if (is.null(sender) || nrow(sender) < 2) return(NULL)
   offered <- if (!is.null(ref)) scaled_window(ref, name)
   if (!is.null(offered)) set(offered, NULL, "t_s", seconds_since(offered, start_on(traces, flow$from)))
@@ -281,7 +281,7 @@ limits_of_flow <- function(flow, sender, ref, name, rtt, traces, manifest) {
   way <- if (is_down(flow, manifest)) "down" else "up"
   rate_bps <- as.double(manifest$resolved$path[[way]]$rate_bps %||% NA) / sharing * segment_bytes / manifest$resolved$mtu_bytes
   windows <- sender_windows(sender, offered, segment_bytes)
-  flow_limits(windows, rate_bps, if (nrow(rtt) > 0) min(rtt$rtt_ms) else NA)
+  flow_limits(windows, rate_bps, idle_ms)
 }
 
 is_down <- function(flow, manifest) identical(manifest$resolved$hosts[[flow$from]]$role, "sender")

@@ -115,7 +115,10 @@ subject_of_flow <- function(flow, traces, manifest) {
   delayedAssign("rtt", if (is.na(name)) no_rtt else flow_rtt(x$near, x$far, name, start_on(traces, flow$from)), assign.env = x)
   delayedAssign("clock", clock_between(traces, flow$from, flow$to), assign.env = x)
   delayedAssign("handshake_ms", if (is.null(ref)) NA_real_ else handshake_rtt(x$near, name), assign.env = x)
-  delayedAssign("cycles", flow_cycles(flow, x$sender, x$rtt, mon, x$handshake_ms, manifest), assign.env = x)
+  # The RTT of the idle path. Without the handshake it is unknown: the queue may have been full when the capture began. The handshake is a single sample, which
+  # a busy host may have delayed, so the smallest RTT is used if it is lower.
+  delayedAssign("idle_ms", if (is.na(x$handshake_ms)) NA_real_ else min(x$handshake_ms, x$rtt$rtt_ms), assign.env = x)
+  delayedAssign("cycles", flow_cycles(flow, x$sender, x$rtt, mon, x$idle_ms, manifest), assign.env = x)
   delayedAssign("device", device_of_flow(flow, ref, mon, name, traces, manifest, x$clock), assign.env = x)
   x$tcp <- tcp && !is.na(name)
   x

@@ -135,11 +135,11 @@ overhead_metrics <- function(trial) list(overhead_s = as.double(trial$manifest$o
 # The functions that measure metrics of a flow have one argument, which holds everything
 # known about the flow: `flow` as planned, the trial's `manifest` and `traces`, the captures `near` and `far`
 # of its packets at sender and receiver (NULL if missing), its `name` in them, the `sender`'s TCP samples,
-# `rtt` samples, `handshake_ms`, cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
+# `rtt` samples, `handshake_ms`, `idle_ms` (RTT of the idle path), cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
 measure_flow <- function(flow, traces, manifest) {
   x <- subject_of_flow(flow, traces, manifest)
   name <- x$name
-  warn_without_packets(flow, x, traces)
+  warn_of_captures(flow, x, traces)
   if (is.na(name)) return(list())
   at <- if (is.null(x$far)) flow$from else flow$to
   labelled <- \(rows) if (!is.null(rows) && nrow(rows) > 0) cbind(flow = flow$label, rows)
@@ -152,17 +152,20 @@ measure_flow <- function(flow, traces, manifest) {
   )
 }
 
-# Warn of captures at the ends of a flow that have no packet of it, because they are empty or of another interface.
-warn_without_packets <- function(flow, x, traces) {
-  warn <- \(host, shown, effect) if (is.null(shown) && !is.null(traces$capture(host, flow))) {
-    if (is.na(x$name)) effect <- "it has no metrics"
-    cli::cli_warn("the capture at {host} has no packet of flow {flow$label}: {effect}", class = c("samovar_warning_flow", "samovar_warning"))
+# Warn of captures at the ends of a flow that have no packet of it, because they are empty or of another interface, and of captures that begin too late.
+warn_of_captures <- function(flow, x, traces) {
+  warn <- \(host, what, effect) cli::cli_warn("the capture at {host} {what} of flow {flow$label}: {effect}", class = c("samovar_warning_flow", "samovar_warning"))
+  lacks <- \(host, shown, effect) if (is.null(shown) && !is.null(traces$capture(host, flow))) {
+    warn(host, "has no packet", if (is.na(x$name)) "it has no metrics" else effect)
   }
-  warn(flow$from, x$near, "metrics that need the sender's capture are missing")
-  warn(flow$to, x$far, "its rates and bytes count what was sent, and metrics that need both captures are missing")
+  lacks(flow$from, x$near, "metrics that need the sender's capture are missing")
+  lacks(flow$to, x$far, "its rates and bytes count what was sent, and metrics that need both captures are missing")
+  if (x$tcp && !is.null(x$near) && !any(bitwAnd(rows_of_flow(x$near, x$name, "flags")$flags, 2L) > 0L, na.rm = TRUE)) {
+    warn(flow$from, "lacks the handshake", "rtt_min_ms may be the RTT of a full queue, and metrics that need the RTT of the idle path are missing")
+  }
 }
 
-limit_metrics <- function(x) limit_shares(limits_of_flow(x$flow, x$sender, x$near, x$name, x$rtt, x$traces, x$manifest))
+limit_metrics <- function(x) limit_shares(limits_of_flow(x$flow, x$sender, x$near, x$name, x$idle_ms, x$traces, x$manifest))
 
 device_metrics <- function(x) x$device$metrics
 
@@ -210,10 +213,10 @@ shares_queue_with_others <- function(flow, manifest) {
   any(vapply(manifest$resolved$flows, \(f) f$to != flow$to && !f$generator %in% "ping" && is_down(f, manifest) == down, TRUE))
 }
 
-flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
+flow_cycles <- function(flow, sender, rtt, mon, idle_ms, manifest) {
   if (is.null(sender)) return(NULL)
   cycles <- cwnd_cycles(sender)
-  if (nrow(rtt) == 0 || is.null(mon) || is.na(handshake_ms) || shares_queue_with_others(flow, manifest)) return(cycles)
+  if (nrow(rtt) == 0 || is.null(mon) || is.na(idle_ms) || shares_queue_with_others(flow, manifest)) return(cycles)
   # With flows in both directions, the receiver's own packets are not arrivals.
   from <- setdiff(vapply(manifest$resolved$flows, \(f) f$from_address, ""), flow$to_address)
   # These times are on the receiver's clock, like `arrival_s` of the RTT samples, because the hosts' clocks
@@ -221,8 +224,7 @@ flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   arrivals <- mon[as.character(mon$src) %in% from, .(t_s = t_ns / 1e9, ip_bytes)]
   # On a host with several CPUs packets may be captured slightly out of order.
   setorder(arrivals, t_s)
-  # The handshake is a single sample, which a busy host may have delayed, so the smallest RTT is used if it is lower.
-  buffer_by_cycle(cycles, sender, rtt, arrivals, min(handshake_ms, rtt$rtt_ms), manifest$resolved$mtu_bytes, isTRUE(attr(sender, "every_packet")))
+  buffer_by_cycle(cycles, sender, rtt, arrivals, idle_ms, manifest$resolved$mtu_bytes, isTRUE(attr(sender, "every_packet")))
 }
 
 # `t_s` is when the answer was seen, on the sender's clock. Packet pairs are dated midway between sending and return, so half an RTT is added. The time

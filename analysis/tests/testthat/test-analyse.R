@@ -276,6 +276,24 @@ test_that("a flow that the receiver's capture does not show is measured as if on
   expect_equal(measure_trial(folder, manifest)$notes$note, sprintf("the capture at %s has no packet of flow bulk: it has no metrics", c("src", "dst")))
 })
 
+test_that("without the handshake, the RTT of the idle path is unknown: a note says so, and metrics that need it are missing", {
+  folder <- small_campaign()
+  manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
+  traces <- open_traces(folder, manifest)
+  whole <- lapply(c(src = "src", dst = "dst"), traces$capture)
+  from <- function(begin_s) {
+    traces$capture <- \(of, flow = NULL) with_attributes(whole[[of]][seconds_since(whole[[of]], manifest$t_start_s) >= begin_s], whole[[of]])
+    metrics <- measure_flow(manifest$resolved$flows[[1]], traces, manifest)$metrics
+    stats::setNames(metrics$value, metrics$metric)
+  }
+  expect_no_warning(found <- from(-1))
+  needing <- c("handshake_rtt_ms", "limited_link_share", "buffer_method1_packets")
+  expect_false(anyNA(found[needing]))
+  expect_warning(late <- from(2), "the capture at src lacks the handshake of flow bulk: rtt_min_ms may be the RTT of a full queue", class = "samovar_warning")
+  expect_gt(late[["rtt_min_ms"]], 100 * found[["rtt_min_ms"]])
+  expect_true(all(is.na(late[needing])))
+})
+
 test_that("a flow whose generator chooses the port of its data is found by its hosts", {
   packet <- \(sport, dport, seq, bytes) ethernet(ipv4(tcp(sport, dport, seq, payload = raw(bytes)), 6))
   frames <- c(list(packet(40000, 5001, 1, 100)), lapply(0:9, \(i) packet(40001, 32768, 1000 * i, 1000)), lapply(0:9, \(i) packet(40002, 5002, 1400 * i, 1400)))
