@@ -180,9 +180,18 @@ held_back <- 0.9
 #' @noRd
 flow_control_counters <- function(nic, interface, window_s = 0.1) {
   x <- nic[nic$interface == interface]
-  kept <- grepl("^card[.]", names(x)) & grepl("rx|rec", names(x)) & grepl("pause|xon|xoff|flow_control", names(x)) & !grepl("duration|transition", names(x))
+  kept <- grepl("^card[.]", names(x)) & grepl("rx|rec", names(x)) & grepl("pause|xon|xoff|flow_control", names(x)) & !grepl("duration|transition|entered|storm", names(x))
   grown <- vapply(x[, names(x)[kept], with = FALSE], \(count) max(count) - min(count), 0)
-  list(counted = if (any(kept)) sum(grown) else NA_real_, held_share = rate_while_held(x, window_s))
+  list(counted = if (any(kept)) frames_counted(grown) else NA_real_, held_share = rate_while_held(x, window_s))
+}
+
+# Return the number of frames in counters with the names of ethtool -S. Cards may count a frame under several names: mlx5 as rx_global_pause and
+# rx_pause_ctrl_phy, others in a total beside XON and XOFF, or beside priorities.
+frames_counted <- function(grown) {
+  kinds <- vapply(regmatches(names(grown), gregexpr("prio(rity)?_?[0-9]+|xon|xoff", names(grown))), paste, "", collapse = " ")
+  most <- tapply(grown, kinds, max)
+  total <- names(most) == ""
+  max(most[total], sum(most[!total]))
 }
 
 # Return the rate while packets were rejected, relative to the highest rate; NA unless both sent bytes and rejected packets were counted.

@@ -38,6 +38,20 @@ test_that("PAUSE frames that the card sent, and durations of pauses, do not coun
   expect_equal(samovar:::flow_control_counters(x, "em1")$counted, 2)
 })
 
+test_that("a PAUSE frame that the card counts under several names counts once, XON and XOFF count both", {
+  counted <- function(...) {
+    x <- interface_at(80e6, 40e6, refused = 0)
+    counts <- c(...)
+    data.table::set(x, NULL, paste0("card.", names(counts)), lapply(counts, \(most) c(rep(0, nrow(x) - 1L), most)))
+    samovar:::flow_control_counters(x, "em1")$counted
+  }
+  expect_equal(counted(rx_flow_control_xon = 3, rx_flow_control_xoff = 4), 7) # igb, ixgbe
+  expect_equal(counted(rx_pause_ctrl_phy = 9, rx_global_pause = 8, rx_pause_storm_warning_events = 5), 9) # mlx5
+  expect_equal(counted(rx_xon_pause_rcvd = 3, rx_xoff_pause_rcvd = 4, rx_xoff_entered = 2), 7) # tg3
+  expect_equal(counted(rx_pause = 7, rx_xon = 3, rx_xoff = 4, tx_pause = 20), 7)
+  expect_equal(counted(rx_prio0_pause = 3, rx_prio1_pause = 4, rx_prio1_pause_duration = 90), 7)
+})
+
 test_that("the state of a trial uses the largest counts among its flows", {
   metrics <- data.table::data.table(
     trial = c("a", "a", "a", "b", "b"), metric = c("pause_frames_seen", "pause_frames_seen", "local_drops_packets", "pause_frames_seen", "pause_frames_counted"),
