@@ -194,7 +194,7 @@ change_words <- function(data) {
 # A pair in one block was run close together in time; other pairs have only the number of their replicate in common.
 pairing_words <- function(campaign, per_trial) {
   pairs <- per_trial[, .(curve, pair, block = blocks_of(campaign, trial))]
-  if (uniqueN(pairs$block) > 1 && uniqueN(pairs) == uniqueN(pairs[, .(curve, pair)])) return("Trials are paired by block")
+  if (identical(campaign$plan$order, "blocked") && uniqueN(pairs) == uniqueN(pairs[, .(curve, pair)])) return("Trials are paired by block")
   "Trials are paired by replicate: pairs were not run in one block, so that drift of the path is part of the noise"
 }
 

@@ -38,12 +38,14 @@ test_that("levels that were run one after the other have a change, but no interv
 
 test_that("blocks are numbered as they were run: a level that needs a reboot counts its blocks from 1 again", {
   trial <- \(id, block) list(id = id, part = "main", block = block)
-  campaign <- list(plan = list(trials = list(trial("a", 1), trial("b", 1), trial("c", 2), trial("d", 2), trial("e", 1))))
+  campaign <- list(plan = list(order = "blocked", trials = list(trial("a", 1), trial("b", 1), trial("c", 2), trial("d", 2), trial("e", 1))))
   expect_equal(blocks_of(campaign, c("e", "a", "b", "c", "d")), c(3, 1, 1, 2, 2))
   pairs <- \(trial, pair) pairing_words(campaign, data.table::data.table(trial = trial, curve = "all", pair = pair))
   expect_equal(pairs(c("a", "b", "c", "d"), c(1, 1, 2, 2)), "Trials are paired by block")
   expect_match(pairs(c("a", "e", "c", "d"), c(1, 1, 2, 2)), "paired by replicate")
-  expect_match(pairs(c("a", "b"), c(1, 1)), "paired by replicate")
+  expect_equal(pairs(c("a", "b"), c(1, 1)), "Trials are paired by block")
+  campaign$plan$order <- "shuffled"
+  expect_match(pairs(c("a", "b", "c", "d"), c(1, 1, 2, 2)), "paired by replicate")
 })
 
 # A campaign of one part in six blocks, as the tables read it.
@@ -51,7 +53,7 @@ blocked_campaign <- function() {
   planned <- data.table::CJ(block = 1:6, cc = c("cubic", "cdg"))[, id := paste0(cc, block)]
   trials <- planned[, .(id, part = "main", cc, replicate = block, verdict = "valid")]
   metrics <- trials[, .(trial = id, flow = "bulk", metric = "loss_share", unit = "share", value = replicate / 100 + ifelse(cc == "cdg", 0.001 * (10 + replicate), 0))]
-  plan <- list(parts = list(list(name = "main", factors = list(cc = list("cubic", "cdg")))),
+  plan <- list(order = "blocked", parts = list(list(name = "main", factors = list(cc = list("cubic", "cdg")))),
                trials = lapply(seq_len(nrow(planned)), \(i) list(id = planned$id[i], part = "main", block = planned$block[i])))
   list(campaign = list(factors = "cc", plan = plan, trials = trials, manifests = list()), metrics = metrics)
 }
