@@ -79,9 +79,9 @@ def split_quantity(text: str) -> tuple[Decimal, str, Kind | None] | None:
     return (Decimal(match["number"]), match["unit"], kind) if kind else None
 
 
-def parse_size(text: str) -> int:
+def parse_size(text: str, *, allow_zero: bool = False) -> int:
     """Return a size such as 50KB in bytes. Raises UnitError."""
-    return _whole(text, SIZE, "bytes")
+    return _whole(text, SIZE, "bytes", allow_zero)
 
 
 def parse_rate(text: str) -> int:

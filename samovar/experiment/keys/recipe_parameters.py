@@ -15,6 +15,7 @@ from samovar.units import UnitError
 
 PARAMETER_TYPES: Mapping[str, types.ValueType] = {
     "size": types.SIZE_OR_FORMULA,
+    "size or zero": types.SIZE_OR_ZERO_OR_FORMULA,
     "rate": types.RATE_OR_FORMULA,
     "duration": types.DELAY_OR_FORMULA,
     "packets": types.PACKETS_OR_FORMULA,

@@ -306,6 +306,13 @@ def _pattern(value_type: ValueType) -> str:
 # The types.
 
 SIZE = _quantity("size", units.SIZE, units.parse_size, units.format_bytes)
+SIZE_OR_ZERO = _quantity(
+    "size or zero",
+    units.SIZE,
+    lambda text: units.parse_size(text, allow_zero=True),
+    units.format_bytes,
+    zero=True,
+)
 RATE = _quantity("rate", units.RATE, units.parse_rate, units.format_rate)
 DURATION = _quantity("time", units.DURATION, units.parse_duration, units.format_duration)
 DELAY = _quantity(
@@ -340,6 +347,7 @@ FREQUENCY = text_type(
     units.parse_frequency,
 )
 SIZE_OR_FORMULA = _computable(SIZE, "size", "1 BDP")
+SIZE_OR_ZERO_OR_FORMULA = _computable(SIZE_OR_ZERO, "size", "1 BDP")
 RATE_OR_FORMULA = _computable(RATE, "rate", "path.rate / 2")
 TIME_OR_FORMULA = _computable(DURATION, "duration", "20 RTT")
 DELAY_OR_FORMULA = _computable(DELAY, "delay", "RTT / 2")

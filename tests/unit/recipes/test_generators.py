@@ -106,6 +106,13 @@ def test_an_interval_by_which_a_generator_divides_cannot_be_zero(generator: str)
             parse_parameter(parameters[name], "0s")
 
 
+def test_the_packets_of_a_game_server_can_all_have_the_same_size() -> None:
+    spread = CATALOGUE.recipe("generator", "game", "linux").header.parameters["spread"]
+    assert parse_parameter(spread, "0B") == 0
+    with pytest.raises(UnitError, match="is zero"):
+        parse_parameter(CATALOGUE.recipe("generator", "game", "linux").header.parameters["reply"], "0B")
+
+
 def test_scp_uses_its_old_protocol_on_request() -> None:
     assert " -O late.file " not in _with("scp", limit="20Mbit")
     assert " -l 20000 -O late-client.file " in _with("scp", limit="20Mbit", legacy="on")
