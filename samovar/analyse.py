@@ -19,6 +19,8 @@ from samovar.installation import SHIPPED, r_library
 
 HEAP = "--min-vsize=512M"
 """R starts with this much heap, which for most captures is enough without garbage collection."""
+INPUT_ERROR = 3
+"""The exit status of a script whose message says what is wrong in its input (report_failure() in R)."""
 
 
 class AnalysedPart(NamedTuple):
@@ -155,4 +157,5 @@ def run_r(
         if process.returncode:
             errors.seek(0)
             message = ("".join(messages) + errors.read()).strip()[-4000:]
-            raise AnalysisError(f"R ended with code {process.returncode}:\n{message}")
+            failed = f"R ended with code {process.returncode}:\n"
+            raise AnalysisError(message if process.returncode == INPUT_ERROR else failed + message)

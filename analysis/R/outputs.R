@@ -254,5 +254,14 @@ abort_choice <- function(what, name, known) {
 # The message of an error or warning on one line. cli breaks messages at the width of a terminal, also if R has none.
 message_line <- function(condition) gsub("\n", " ", cli::ansi_strip(conditionMessage(condition)), fixed = TRUE)
 
+# Run a script of inst/. A failure is reported by one message on standard error. The exit status is 3 if the message is about the user's input, which
+# samovar's own errors are, and 1 if R failed.
+report_failure <- function(code) {
+  tryCatch(code, error = \(e) {
+    message(message_line(e))
+    quit(status = if (any(startsWith(class(e), "samovar_error"))) 3 else 1)
+  })
+}
+
 # This is not a user's error: the campaign has no data for a figure. The report shows the reason in the figure's place.
 abort_nothing <- function(what) stop(errorCondition(what, class = "samovar_no_data", call = NULL))

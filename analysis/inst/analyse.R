@@ -1,6 +1,5 @@
 # Rscript analyse.R FOLDER [PROJECT] [--part=FILE] [--cores=N]: analyse one campaign. PROJECT is a folder that adds metrics, figures and tables. FILE is a
-# JSON file with the keys `picked`, `options` and `trials`; only these trials are analysed. A failure is reported by one message on standard error and exit
-# status 1.
+# JSON file with the keys `picked`, `options` and `trials`; only these trials are analysed. report_failure() explains the exit status.
 arguments <- commandArgs(trailingOnly = TRUE)
 part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
 cores <- sub("^--cores=", "", grep("^--cores=", arguments, value = TRUE))
@@ -10,11 +9,7 @@ if (!length(arguments) %in% 1:2) {
   message("analyse.R: expected a campaign folder and perhaps a project's analysis folder, not ", length(arguments), " arguments")
   quit(status = 2)
 }
-tryCatch(
+samovar:::report_failure(
   samovar::analyse_campaign(arguments[1], value = FALSE, project = if (length(arguments) == 2) arguments[2],
-                            part = if (length(part) == 1) jsonlite::read_json(part)),
-  error = \(e) {
-    message(cli::ansi_strip(conditionMessage(e)))
-    quit(status = 1)
-  }
+                            part = if (length(part) == 1) jsonlite::read_json(part))
 )

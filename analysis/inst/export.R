@@ -1,13 +1,9 @@
 # Rscript export.R FOLDER TO TABLES [PROJECT] [--part=FILE]: write tables of a campaign to the folder TO. TABLES are names separated by commas. PROJECT and
-# FILE are as in analyse.R. A failure is reported by one message on standard error and exit status 1.
+# FILE are as in analyse.R. report_failure() explains the exit status.
 arguments <- commandArgs(trailingOnly = TRUE)
 part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
 arguments <- grep("^--part=", arguments, value = TRUE, invert = TRUE)
-tryCatch(
+samovar:::report_failure(
   samovar::export_tables(arguments[1], arguments[2], strsplit(arguments[3], ",")[[1]], project = if (length(arguments) == 4) arguments[4],
-                         part = if (length(part) == 1) jsonlite::read_json(part)),
-  error = \(e) {
-    message(cli::ansi_strip(conditionMessage(e)))
-    quit(status = 1)
-  }
+                         part = if (length(part) == 1) jsonlite::read_json(part))
 )

@@ -1,12 +1,8 @@
 # Rscript unmeasured.R FOLDER [PROJECT] [--part=FILE]: print the trials of a campaign that are not measured yet, as a line of JSON. PROJECT and FILE are as
-# in analyse.R. A failure is reported by one message on standard error and exit status 1.
+# in analyse.R. report_failure() explains the exit status.
 arguments <- commandArgs(trailingOnly = TRUE)
 part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
 arguments <- grep("^--part=", arguments, value = TRUE, invert = TRUE)
-tryCatch(
-  samovar:::list_unmeasured(arguments[1], project = if (length(arguments) == 2) arguments[2], part = if (length(part) == 1) jsonlite::read_json(part)),
-  error = \(e) {
-    message(cli::ansi_strip(conditionMessage(e)))
-    quit(status = 1)
-  }
+samovar:::report_failure(
+  samovar:::list_unmeasured(arguments[1], project = if (length(arguments) == 2) arguments[2], part = if (length(part) == 1) jsonlite::read_json(part))
 )

@@ -200,6 +200,7 @@ def test_what_cannot_be_compared_is_said_with_what_would_be_accepted(
     assert answer.code == 1
     assert message in " ".join(answer.errors.split())
     assert "Traceback" not in answer.errors
+    assert "R ended" not in answer.errors
 
 
 def test_each_of_several_testbeds_is_compared(tmp_path: Path) -> None:
