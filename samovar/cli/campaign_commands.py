@@ -7,6 +7,7 @@ import shlex
 import shutil
 from collections.abc import Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -400,17 +401,26 @@ def compare(
     folders = (project.campaign(name) for name in (a, b or a))
     picks = (Pick(only + only_a), Pick(only + only_b))
     sides = [Side(read_campaign(one), _part_of(one, pick)) for one, pick in zip(folders, picks, strict=True)]
-    names = (
-        f"{one.folder.parent.name}-{one.folder.name} {part.options if part else ''}" for one, part in sides
-    )
-    name = "-vs-".join(re.sub("[^A-Za-z0-9.]+", "-", one).strip("-") for one in names)
-    to = to or project.results / COMPARISONS / name
+    names = (comparison_name(project.results, one.folder, part) for one, part in sides)
+    to = to or project.results / COMPARISONS / "-vs-".join(names)
     factors = [one for word in by.split(",") if (one := word.strip())]
     with event_display(controller) as display:
         comparison = make_comparison((sides[0], sides[1]), factors, parsed, project.root, to, display)
     show(comparison_lines(comparison, every_metric))
     show([str(to / PAGE), str(to / COMPARISON_PDF)])
     return comparison.exit_code
+
+
+def comparison_name(results: Path, folder: Path, part: AnalysedPart | None) -> str:
+    """Return the name of a campaign, or of a part of it, for the folders of comparisons.
+
+    Campaigns of other projects may have the same names, so their names end with a hash of their paths.
+    """
+    path = folder.resolve()
+    words = f"{path.parent.name}-{path.name} {part.options if part else ''}"
+    if path.parent.parent != results.resolve():
+        words += f"-{sha256(bytes(path)).hexdigest()[:6]}"
+    return re.sub("[^A-Za-z0-9.]+", "-", words).strip("-")
 
 
 @main.command()

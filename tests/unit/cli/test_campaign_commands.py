@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from samovar.campaign.policy import ONE_ATTEMPT
 from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
 from samovar.campaign.run import Summary
 from samovar.cli import controller
+from samovar.cli.campaign_commands import comparison_name
 from samovar.cli.commands import run_commands
 from samovar.cli.project import Project, Request, RunRequest
 from samovar.cli.show_project import menu_lines
@@ -283,3 +285,13 @@ def test_a_damaged_journal_is_a_problem_that_leaves_other_campaigns_to_be_restor
     Restorer("freebsd", Sessions([]), CATALOGUE, {}, silent, ONE_ATTEMPT).run([damaged], restored)
     (problem,) = restored.problems
     assert "journal.jsonl:1: not an event" in problem
+
+
+def test_comparisons_with_campaigns_of_equal_names_in_other_projects_have_folders_of_their_own(
+    tmp_path: Path,
+) -> None:
+    one, two, three = (tmp_path / name / "results" for name in ("one", "two", "three"))
+    names = [comparison_name(one, results / "mine" / "first", None) for results in (one, two, three)]
+    assert names[0] == "mine-first"
+    assert len(set(names)) == 3
+    assert all(re.fullmatch("mine-first-[0-9a-f]{6}", name) for name in names[1:])
