@@ -51,12 +51,12 @@ table_crossed <- function(results, trials, metric, rows, columns, published = NU
   cells <- \(l) c(l, vapply(across, \(a) interval_text(data[row == l & column == a], 3), ""),
                   if (!is.null(published)) vapply(across, \(a) as.character(published[[l]][[a]] %||% "-"), ""))
   list(
-    title = paste(metric, "by", factor_title(rows), "and", factor_title(columns)),
+    title = paste(metric_title(metric, shown$unit), "by", factor_title(rows), "and", factor_title(columns)),
     columns = headed(c(factor_title(rows), paste0(columns, " ", across), if (!is.null(published)) paste0(across, ", published")),
                      c("left", rep("right", length(across) * (1L + !is.null(published))))),
     rows = lapply(down, cells), data = data, trials = unique(per_trial$trial),
     caption = sentences(
-      paste0("Median ", sub("_[a-z]+$", "", metric), " in ", shown$unit, ", ", replicate_words(data$n), if (!pooled) ", with the interval in brackets"),
+      paste0("Medians, ", replicate_words(data$n), if (!pooled) ", with intervals in brackets"),
       published_words(published), if (pooled) "No interval: each cell has trials of several treatments" else bracket_words(data$n), path_words(campaign, trials)
     )
   )

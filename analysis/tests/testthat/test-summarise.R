@@ -94,6 +94,7 @@ test_that("cells of a crossed table have an interval only if their trials are of
   results <- list(campaign = list(factors = c("cc", "rwnd", "mtu"), plan = plan, trials = trials, manifests = list()), metrics = metrics)
   found <- table_crossed(results, trials, "rtt_median_ms", "cc", "rwnd")
   expect_true(all(is.na(found$data$lo)) && !anyNA(found$data$median))
+  expect_equal(found$title, "RTT median (ms) by Congestion control and Receive window")
   expect_match(found$caption, "No interval: each cell has trials of several treatments")
   expect_false(anyNA(table_crossed(results, trials[mtu == "600"], "rtt_median_ms", "cc", "rwnd")$data$lo))
 })
