@@ -450,7 +450,8 @@ series_columns <- 600L
 thin_series <- function(t_s, value, flow, quantity, unit) {
   if (length(t_s) == 0) return(NULL)
   width_s <- max(diff(range(t_s)) / series_columns, 1e-6)
-  column <- floor((t_s - t_s[1]) / width_s)
+  # The last sample is at the end of the last column.
+  column <- pmin(floor((t_s - t_s[1]) / width_s), series_columns - 1L)
   x <- data.table(column = column, t_s = t_s, value = as.double(value))
   # data.table optimises these functions of single columns, which makes them ten times as fast with many small groups.
   thin <- x[, .(t_s = mean(t_s), low = min(value), mid = median(value), high = max(value)), by = column]

@@ -70,6 +70,12 @@ test_that("three measures of the RTT agree where the receiver does not delay ack
   expect_equal(middle("rtt-timestamp"), middle("rtt"), tolerance = 0.2)
 })
 
+test_that("a series has at most 600 points, of which the last includes the last sample", {
+  thin <- samovar:::thin_series(seq(0, 10, by = 0.001), c(rep(1, 10000), 2), "bulk", "rtt", "ms")
+  expect_equal(nrow(thin), 600)
+  expect_equal(thin$high, c(rep(1, 599), 2))
+})
+
 test_that("a span of time is measured again, with as many points as it has samples", {
   id <- results_once()$campaign$trials[part == "buffer"]$id[2]
   part <- over_time(id, "inflight", 1, 2)
