@@ -293,14 +293,17 @@ metrics_together <- function(trial) {
   sizes <- trial$sizes
   if (is.null(sizes) || nrow(sizes) == 0) return(NULL)
   competing <- sizes[sizes$competes]
-  list(throughput_total_bps = sum(sizes$throughput_bps), link_utilisation_share = utilisation(sizes[sizes$down], trial$manifest$resolved$path$down$rate_bps),
+  list(throughput_total_bps = rate_together(sizes), link_utilisation_share = utilisation(sizes[sizes$down], trial$manifest$resolved$path$down$rate_bps),
        domination_share = domination(competing), fairness_jain = jain(competing$throughput_bps))
 }
 
 utilisation <- function(sizes, rate_bps) {
   if (nrow(sizes) == 0 || length(rate_bps) == 0) return(NA)
-  8 * sum(sizes$ip_bytes) / (max(sizes$last_s) - min(sizes$first_s)) / rate_bps
+  rate_together(sizes) / rate_bps
 }
+
+# The rate of flows from the start of the first to the end of the last. The sum of their rates would be higher than the link's rate if they follow each other.
+rate_together <- function(sizes) 8 * sum(sizes$ip_bytes) / (max(sizes$last_s) - min(sizes$first_s))
 
 # The payload of the flow that starts first, relative to all payload in its direction. A direction with only one flow is ignored.
 domination <- function(sizes) {

@@ -22,10 +22,14 @@ test_that("the domination share of the first of three downloads ignores the uplo
   found <- together(sizes, 40e6)
   expect_equal(found[["domination_share"]], 0.6)
   expect_equal(found[["link_utilisation_share"]], 0.5) # 800 Mbit of 40 s x 40 Mbit/s
+  expect_equal(found[["throughput_total_bps"]], 80e6) # 3200 Mbit in 40 s
   # Rates of 12, 16/3, 8 and 480/7 Mbit/s.
   rates <- c(12, 16 / 3, 8, 480 / 7)
-  expect_equal(found[["throughput_total_bps"]], sum(rates) * 1e6)
   expect_equal(found[["fairness_jain"]], sum(rates)^2 / (4 * sum(rates^2)))
+})
+
+test_that("flows that follow each other are together as fast as each of them", {
+  expect_equal(together(sizes_of(c(TRUE, TRUE), c(0, 10), c(50e6, 50e6), c(10, 20)), 100e6)[["throughput_total_bps"]], 40e6)
 })
 
 test_that("echo requests beside two flows do not compete with them", {
