@@ -54,7 +54,7 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     document["data"] = data_files(bundle, [*document["figures"], *document["tables"]])
     pdf = bundle / f"{campaign.plan.experiment}.pdf"
     listed = [ListedCampaign("", campaign, campaign.plan.ids)]
-    write_report("report", document, pdf, campaign.start_s, listed)
+    write_report("report", document, pdf, campaign.start_s, listed, emit)
     write_json(bundle / SCORECARD, [vars(result) for result in results])
     commands = (run_command(campaign.plan), *document["regenerate"])
     repeat = "\n".join(f"  {line}" for line in commands)

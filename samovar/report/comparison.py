@@ -265,7 +265,7 @@ def make_comparison(
     write_whole(to / JUNIT, junit_xml(comparison))
     t_s = max(side.campaign.end_s for side in sides)
     listed = [ListedCampaign(name, one.campaign, one.ids) for name, one in zip("AB", sides, strict=True)]
-    write_report("comparison", compose_comparison(comparison), to / COMPARISON_PDF, t_s, listed)
+    write_report("comparison", compose_comparison(comparison), to / COMPARISON_PDF, t_s, listed, emit)
     return comparison
 
 

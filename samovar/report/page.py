@@ -18,13 +18,21 @@ from samovar.atomic_files import write_whole
 from samovar.campaign import read_plan
 from samovar.campaign.journal import fold, read_journal
 from samovar.errors import SamovarError
+from samovar.events import Emit, Event
 from samovar.report.campaign_data import NOT_RUN, Campaign, Json, read_json
 from samovar.report.figure_curves import TableRow, read_curves
 from samovar.report.number_format import moment
 from samovar.report.overview import reasons
 from samovar.report.provenance import script_body
 from samovar.report.scorecard import VERDICTS
-from samovar.report.typeset import TEMPLATES, change_texts, draw_pictures, printable, typeset
+from samovar.report.typeset import (
+    TEMPLATES,
+    change_texts,
+    draw_pictures,
+    missing_characters,
+    printable,
+    typeset,
+)
 from samovar.secrets import redacted
 
 INDEX, PAGE = "index.html", "report.html"
@@ -45,13 +53,17 @@ class ListedCampaign(NamedTuple):
 
 
 def write_report(
-    kind: str, document: Json, pdf: Path, t_s: float, campaigns: Sequence[ListedCampaign]
+    kind: str, document: Json, pdf: Path, t_s: float, campaigns: Sequence[ListedCampaign], emit: Emit
 ) -> None:
     """Write a report as a PDF, and beside it as a page; `kind` is `report`, `study` or `comparison`.
 
     `t_s` is the date of the PDF in seconds since the epoch. The same campaigns in the same folders always
-    give the same bytes. Raises ReportError if a picture or the PDF cannot be made.
+    give the same bytes. Emits a warning if the PDF's fonts lack characters. Raises ReportError if a picture
+    or the PDF cannot be made.
     """
+    if missing := missing_characters(document):
+        text = f"the fonts of {pdf.name} lack {' '.join(missing[:20])}, shown as boxes; {PAGE} shows them"
+        emit(Event("warning", {"text": text}))
     write_whole(pdf, typeset(document, pdf.parent, t_s, f"{kind}.typ"))
     write_whole(pdf.with_name(PAGE), _page(document, pdf, campaigns, f"{kind}.html.j2"))
 

@@ -92,7 +92,7 @@ def make_study(
     pdf = folder / f"{study.study}.pdf"
     end_s = max(one.campaign.end_s for one in reported)
     listed = [ListedCampaign(one.name, one.campaign, one.campaign.plan.ids) for one in reported]
-    write_report("study", document, pdf, end_s, listed)
+    write_report("study", document, pdf, end_s, listed, emit)
     judged = [(one.campaign.plan.experiment, result) for one in reported for result in one.results]
     lines = [{"experiment": experiment, **vars(result)} for experiment, result in judged]
     write_json(folder / SCORECARD, lines)

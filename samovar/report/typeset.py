@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -42,6 +43,17 @@ def draw_pictures(document: Json, testbeds: Sequence[Json], bundle: Path) -> dic
         drawn = zip(names, _compile(document, bundle, "pictures.typ", format="png", ppi=200), strict=True)
         pictures |= {name: png for name, png in drawn if len(pictures[name]) > LARGEST_SVG}
     return pictures
+
+
+def missing_characters(document: Json) -> str:
+    """Return the characters of a document that the PDF shows as boxes, because its fonts lack them."""
+    others = {one for one in json.dumps(printable(document), ensure_ascii=False) if not one.isascii()}
+    try:
+        small = {"figures": [], "campaign": "", "characters": sorted(others)}
+        _compile(small, Path(), "characters.typ", format="pdf", pdf_standards="a-2b")
+    except ReportError as error:  # the standard requires a glyph for each character
+        return "".join(re.findall('the text `"(.+?)"`', str(error)))
+    return ""
 
 
 def _compile(document: Json, bundle: Path, template: str, **options: Any) -> list[bytes]:

@@ -156,6 +156,15 @@ def test_values_that_look_like_markup_are_set_as_they_are(tmp_path: Path, figure
         assert words in text
 
 
+def test_characters_that_the_fonts_of_the_pdf_lack_cause_a_warning(tmp_path: Path, figures: Path) -> None:
+    for title, missing in (("Überlast λ Ж ≥ 2 → η²", ""), ("測試 of a 🚀 queue, 測", "測 試 🚀")):
+        events: list[Event] = []
+        make_bundle(write_campaign(tmp_path / str(len(title)), Sample(title=title), figures), events.append)
+        warnings = [event.values["text"] for event in events if event.name == "warning"]
+        lacking = f"the fonts of tplink-buffer.pdf lack {missing}, shown as boxes; report.html shows them"
+        assert warnings == ([lacking] if missing else [])
+
+
 def write_bundle(results: Path, sample: Sample, figures: Path) -> Path:
     folder = write_campaign(results, sample, figures)
     make_bundle(folder, silent)
