@@ -61,12 +61,8 @@ connection_numbers <- function(out, seq, ack, flags, payload_bytes) {
     .Call(`_samovar_connection_numbers`, out, seq, ack, flags, payload_bytes)
 }
 
-first_covered <- function(first, end) {
-    .Call(`_samovar_first_covered`, first, end)
-}
-
-sequence_space <- function(capture, out, back) {
-    .Call(`_samovar_sequence_space`, capture, out, back)
+data_segments <- function(capture, out, back) {
+    .Call(`_samovar_data_segments`, capture, out, back)
 }
 
 window_sums <- function(t_ns, bytes, group, groups, frame) {

@@ -246,17 +246,6 @@ series_of_goodput <- function(x) {
   rate_mbps(frame_seen(x, capture, seconds_at_far), seconds_at_far(data, x), data$new_bytes)
 }
 
-# Data packets of a flow in order of time: `t_ns`, `first`, `end`, `payload_bytes` and `new_bytes`, the bytes that were not in the capture before.
-# A segment of one byte into a closed window is a probe, not data.
-data_packets <- function(capture, name) {
-  x <- tcp_progress(capture, name)
-  offered <- fifelse(x$out, NA_integer_, x$window)
-  closed <- nafill(offered, "locf") %in% 0L
-  data <- x[out & payload_bytes > 0 & !is.na(first) & !(closed & payload_bytes == 1)]
-  data[, first := first + bitwAnd(fcoalesce(flags, 0L), 2L) %/% 2L][, end := first + payload_bytes]
-  keep_epoch(data[, .(t_ns, first, end, payload_bytes, new_bytes = first_covered(first, end))], capture)
-}
-
 series_of_all_flows <- function(x) {
   each <- lapply(x$manifest$resolved$flows, \(flow) {
     one <- subject_of_flow(flow, x$traces, x$manifest)

@@ -92,13 +92,28 @@ goodput <- function(capture, flow, duration_s = NULL) {
   flow <- check_flow(capture, flow)
   interval <- if (!is.null(duration_s)) rate_interval(capture, flow, "payload_bytes", duration_s)
   if (isTRUE(interval$end_ns < Inf)) capture <- with_attributes(capture[which(capture$t_ns < interval$end_ns)], capture)
-  space <- sequence_space(capture, flow, reverse_flow(flow))
-  first_s <- space$first_ns / 1e9
-  last_s <- space$last_ns / 1e9
-  sizes <- space[setdiff(names(space), c("first_ns", "last_ns"))]
-  elapsed_s <- interval$elapsed_s %||% (last_s - first_s)
-  goodput_bps <- if (isTRUE(elapsed_s > 0)) space$unique_bytes * 8 / elapsed_s else NA_real_
-  as.data.table(c(list(flow = flow), sizes, list(first_s = first_s, last_s = last_s, goodput_bps = goodput_bps)))
+  data <- data_packets(capture, flow)
+  of_all <- attr(data, "of_all")
+  again_bytes <- data$payload_bytes - data$new_bytes
+  delivered_bytes <- sum(data$new_bytes) + of_all$probe_bytes
+  timed_s <- data$t_ns[!is.na(data$t_ns)] / 1e9
+  known <- \(value) if (of_all$unknown) NA_real_ else as.double(value)
+  x <- data.table(
+    flow, unique_bytes = known(delivered_bytes), payload_bytes = known(delivered_bytes + sum(again_bytes)), data_packets = known(nrow(data)),
+    retransmitted_packets = known(sum(again_bytes > 0)), retransmitted_bytes = known(sum(again_bytes)),
+    out_of_order_packets = known(sum(again_bytes == 0 & data$first < shift(cummax(data$end), fill = -Inf))), window_probes = known(of_all$window_probes),
+    acked_bytes = of_all$acked_bytes, first_s = known(timed_s[1]), last_s = known(rev(timed_s)[1])
+  )
+  elapsed_s <- interval$elapsed_s %||% (x$last_s - x$first_s)
+  x[, goodput_bps := if (isTRUE(elapsed_s > 0)) unique_bytes * 8 / elapsed_s else NA_real_][]
+}
+
+# Data packets of a TCP flow in order of time: `t_ns`, `first`, `end`, `payload_bytes` and `new_bytes`, the bytes that were not in the capture before. The
+# attribute `of_all` has what data_segments() returns of the flow as a whole.
+data_packets <- function(capture, flow) {
+  found <- data_segments(capture, flow, reverse_flow(flow))
+  packets <- setDT(found$packets)[, payload_bytes := end - first]
+  setattr(keep_epoch(packets, capture), "of_all", found[names(found) != "packets"])
 }
 
 # The interval over which rates of a flow are computed: `packets` (those that may carry data, with `columns`), `elapsed_s` (NA if unknown), `first_ns`, and

@@ -197,28 +197,16 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// first_covered
-Rcpp::NumericVector first_covered(const Rcpp::NumericVector& first, const Rcpp::NumericVector& end);
-RcppExport SEXP _samovar_first_covered(SEXP firstSEXP, SEXP endSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::RNGScope rcpp_rngScope_gen;
-    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type first(firstSEXP);
-    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type end(endSEXP);
-    rcpp_result_gen = Rcpp::wrap(first_covered(first, end));
-    return rcpp_result_gen;
-END_RCPP
-}
-// sequence_space
-Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back);
-RcppExport SEXP _samovar_sequence_space(SEXP captureSEXP, SEXP outSEXP, SEXP backSEXP) {
+// data_segments
+Rcpp::List data_segments(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back);
+RcppExport SEXP _samovar_data_segments(SEXP captureSEXP, SEXP outSEXP, SEXP backSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::RNGScope rcpp_rngScope_gen;
     Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type capture(captureSEXP);
     Rcpp::traits::input_parameter< const std::string& >::type out(outSEXP);
     Rcpp::traits::input_parameter< const std::string& >::type back(backSEXP);
-    rcpp_result_gen = Rcpp::wrap(sequence_space(capture, out, back));
+    rcpp_result_gen = Rcpp::wrap(data_segments(capture, out, back));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -270,8 +258,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_samovar_unpacked_bytes", (DL_FUNC) &_samovar_unpacked_bytes, 1},
     {"_samovar_acknowledged_segments", (DL_FUNC) &_samovar_acknowledged_segments, 3},
     {"_samovar_connection_numbers", (DL_FUNC) &_samovar_connection_numbers, 5},
-    {"_samovar_first_covered", (DL_FUNC) &_samovar_first_covered, 2},
-    {"_samovar_sequence_space", (DL_FUNC) &_samovar_sequence_space, 3},
+    {"_samovar_data_segments", (DL_FUNC) &_samovar_data_segments, 3},
     {"_samovar_window_sums", (DL_FUNC) &_samovar_window_sums, 5},
     {"_samovar_flow_totals", (DL_FUNC) &_samovar_flow_totals, 6},
     {NULL, NULL, 0}

@@ -129,26 +129,16 @@ Rcpp::List connection_numbers(const Rcpp::LogicalVector& out, const Rcpp::Numeri
   return Rcpp::List::create(Rcpp::_["first"] = first, Rcpp::_["ack_to"] = ack_to, Rcpp::_["origin"] = origin);
 }
 
-// For intervals in order, how much of each is not covered by earlier intervals.
+// The data packets of a flow in order of time: `first` and `end` of their sequence numbers, `new_bytes` that were not in the capture before. Probes of a
+// closed window are not data; `probe_bytes` of them were acknowledged and not sent again. `unknown` is TRUE if the payload of a packet is unknown.
 // [[Rcpp::export]]
-Rcpp::NumericVector first_covered(const Rcpp::NumericVector& first, const Rcpp::NumericVector& end) {
-  samovar::SequenceSpace space;
-  Rcpp::NumericVector fresh(first.size());
-  for (R_xlen_t i = 0; i < first.size(); ++i) {
-    const auto from = static_cast<int64_t>(first[i]), to = static_cast<int64_t>(end[i]);
-    fresh[i] = static_cast<double>(to - from - space.add(from, to));
-  }
-  return fresh;
-}
-
-// [[Rcpp::export]]
-Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back) {
+Rcpp::List data_segments(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back) {
   samovar::SequenceSpace space;
   samovar::Unwrapper unwrap;
-  double data = 0, payload = 0, again = 0, again_bytes = 0, out_of_order = 0, probes = 0, first_ns = NA_REAL,
-         last_ns = NA_REAL;
+  std::vector<double> t_ns, firsts, ends, new_bytes;
+  double probes = 0, probe_bytes = 0;
   bool closed = false;
-  int64_t probed = -1;  // the byte of the last probe, which counts as data if it is acknowledged
+  int64_t probed = -1;  // the byte of the last probe, which counts as delivered if it is acknowledged
   int64_t first_acked = 0, acked = 0, acked_before = 0;
   bool any_acked = false, unknown = false;
   Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
@@ -163,39 +153,30 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
     }
     // A SYN takes one number before its data (RFC 9293, section 3.4).
     const int64_t first = p.out ? unwrap(p.seq) + p.has(flag_syn) : 0;
-    const int64_t top = space.top(first);
-    if (p.out && closed && p.payload_bytes == 1 && first >= top) {
+    if (p.out && closed && p.payload_bytes == 1 && first >= space.top(first)) {
       ++probes;
       probed = first;
       return;
     }
     if (p.out && p.payload_bytes > 0) {
-      const int64_t known = space.add(first, first + p.payload_bytes);
-      again += known > 0;
-      again_bytes += static_cast<double>(known);
-      out_of_order += known == 0 && first < top;
-      ++data;
-      payload += p.payload_bytes;
-      if (!p.timed) return;
-      if (std::isnan(first_ns)) first_ns = static_cast<double>(p.t_ns);
-      last_ns = static_cast<double>(p.t_ns);
+      const int64_t end = first + p.payload_bytes;
+      t_ns.push_back(p.timed ? static_cast<double>(p.t_ns) : NA_REAL);
+      firsts.push_back(static_cast<double>(first));
+      ends.push_back(static_cast<double>(end));
+      new_bytes.push_back(static_cast<double>(p.payload_bytes - space.add(first, end)));
     } else if (const int64_t number = unwrap.near(p.ack); !p.out && p.has(flag_ack) && unwrap.acknowledges(number)) {
       if (!any_acked) first_acked = acked = number;
       any_acked = true;
       acked = std::max(acked, number);
       if (probed >= 0 && number > probed) {
-        payload += static_cast<double>(1 - space.add(probed, probed + 1));
+        probe_bytes += static_cast<double>(1 - space.add(probed, probed + 1));
         probed = -1;
       }
     }
     if (!p.out && !p.has(flag_rst)) closed = p.window != NA_INTEGER && p.closes_window();
   });
-  const auto known = [&](double x) { return unknown ? NA_REAL : x; };
   return Rcpp::List::create(
-      Rcpp::_["unique_bytes"] = known(payload - again_bytes), Rcpp::_["payload_bytes"] = known(payload),
-      Rcpp::_["data_packets"] = known(data), Rcpp::_["retransmitted_packets"] = known(again),
-      Rcpp::_["retransmitted_bytes"] = known(again_bytes), Rcpp::_["out_of_order_packets"] = known(out_of_order),
-      Rcpp::_["window_probes"] = known(probes),
-      Rcpp::_["acked_bytes"] = static_cast<double>(acked_before + acked - first_acked),
-      Rcpp::_["first_ns"] = known(first_ns), Rcpp::_["last_ns"] = known(last_ns));
+      Rcpp::_["packets"] = Rcpp::List::create(Rcpp::_["t_ns"] = t_ns, Rcpp::_["first"] = firsts, Rcpp::_["end"] = ends, Rcpp::_["new_bytes"] = new_bytes),
+      Rcpp::_["window_probes"] = probes, Rcpp::_["probe_bytes"] = probe_bytes,
+      Rcpp::_["acked_bytes"] = static_cast<double>(acked_before + acked - first_acked), Rcpp::_["unknown"] = unknown);
 }

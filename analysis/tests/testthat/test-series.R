@@ -35,22 +35,6 @@ test_that("counts per window add up to the counts of the whole flow", {
   }
 })
 
-test_that("the bytes that each of some intervals covers first add up to their union", {
-  expect_equal(first_covered(c(0, 10, 5, 0, 30), c(10, 20, 25, 40, 31)), c(10, 10, 5, 15, 0))
-  set.seed(7)
-  for (round in 1:50) {
-    first <- sample(0:200, 30, replace = TRUE)
-    end <- first + sample(1:40, 30, replace = TRUE)
-    seen <- logical(300)
-    slow <- mapply(\(a, b) {
-      new <- sum(!seen[(a + 1):b])
-      seen[(a + 1):b] <<- TRUE
-      new
-    }, first, end)
-    expect_equal(first_covered(first, end), slow)
-  }
-})
-
 test_that("every quantity that the campaign recorded has a value, and the others none", {
   results <- results_once()
   id <- results$campaign$trials[part == "buffer"]$id[1]

@@ -187,6 +187,10 @@ test_that("probes of a closed window are neither data nor retransmissions, and a
   x <- goodput(read_pcap(write_capture(conversation(steps))), flow_a)
   expect_equal(unlist(x[, .(window_probes, data_packets, retransmitted_packets, retransmitted_bytes, unique_bytes, payload_bytes)], use.names = FALSE),
                c(2, 3, 1, 100, 201, 301))
+  # A byte that is sent again into a closed window is a retransmission, for goodput() and for figures over time.
+  again <- read_pcap(write_capture(conversation(c(steps[1:2], list(list(seq = 100, bytes = 1, id = 2))))))
+  expect_equal(goodput(again, flow_a)$retransmitted_packets, 1)
+  expect_equal(as.character(sequence_events(again, flow_a)[event %in% c("segment", "retransmission")]$event), c("segment", "retransmission"))
   refused <- steps[c(1:5)]
   later <- list(list(from = "b", seq = 1, ack = 101, window = 900), list(seq = 101, bytes = 100, id = 4))
   x <- goodput(read_pcap(write_capture(conversation(c(refused, later)))), flow_a)
