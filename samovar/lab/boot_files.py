@@ -12,7 +12,6 @@ from pathlib import Path
 
 from samovar import installation
 from samovar.events import Emit
-from samovar.experiment import keys
 from samovar.lab.access import Kernel
 from samovar.lab.kernel import UserModeKernel
 from samovar.lab.machines import VirtualMachine, qemu_release, write_seed
@@ -43,6 +42,10 @@ MACHINE_FILES = ("image", "kernel", "initrd")
 MACHINE_LOGS = ("console.log", "qemu.log")
 REGISTER_STATE = "register_state.so"
 """The library that the user-mode kernel needs on processors with AMX."""
+LARGEST_TAP_MTU = 65521
+"""The largest MTU of a TAP device: 65535 bytes minus Ethernet's header."""
+USER_MODE_MTU = 9000
+"""The MTU of the device between a user-mode kernel and virtual machines; larger packets are lost."""
 DEVICE_LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 
 
@@ -93,7 +96,7 @@ def write_boot_folder(folder: Path, boot: Boot, emit: Emit) -> None:
     (folder / "etc" / "shadow").chmod(0o600)
     values = {**vars(boot), **vars(boot.topology), "boot_folder": folder, "modules": MODULES}
     values["shared_links"] = boot.topology.shared_links
-    values |= {"largest_tap_mtu": keys.LARGEST_TAP_MTU, "user_mode_mtu": keys.USER_MODE_MTU}
+    values |= {"largest_tap_mtu": LARGEST_TAP_MTU, "user_mode_mtu": USER_MODE_MTU}
     _render("hosts", folder / "etc" / "hosts", values)
     _render("modprobe.sh", folder / "bin" / "modprobe", values, mode=0o755)
     _render("kernel-init.sh", folder / "kernel-init.sh", values, mode=0o755)

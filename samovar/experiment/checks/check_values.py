@@ -192,8 +192,7 @@ def check_site(
         known = names if tree is testbed.tree else None  # config.yaml may name hosts of other testbeds
         systems = sorted({testbed.hosts[host].system for host in hosts})
         for one in setting_values(settings):
-            refusals = _setting_refusals(one, systems, known, catalogue)
-            for place, at_key, message in (*refusals, *_beyond_links(one, testbed, hosts)):
+            for place, at_key, message in _setting_refusals(one, systems, known, catalogue):
                 yield position_at(tree, (*prefix, *place), key=at_key).problem(message)
 
 
@@ -201,9 +200,7 @@ def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     """Yield the problems of a host setting that a part or a factor level contains."""
     systems = part.systems_at(one.step) if one.step else part.systems
     names = None if one.factor is not None and one.factor.at else part.end_names
-    yield from _setting_refusals(one, systems, names, part.catalogue)
-    if part.testbed is not None:
-        yield from _beyond_links(one, part.testbed, part.testbed.hosts)
+    return _setting_refusals(one, systems, names, part.catalogue)
 
 
 def _setting_refusals(
@@ -225,19 +222,6 @@ def _setting_refusals(
         takes = [setting_parameters(catalogue, system) for system in systems]
         yield from _refused_by_recipes(one, one.target, takes)
     yield from _unreadable(one)
-
-
-def _beyond_links(one: PartValue, testbed: keys.Testbed, hosts: Iterable[str]) -> Iterator[Refusal]:
-    """Yield a problem if an MTU is larger than a lab's link can carry."""
-    if one.target != "mtu" or not isinstance(one.value, int):
-        return
-    for host in keys.hosts_of(testbed, one.step) if one.step else hosts:
-        for interface in testbed.hosts[host].interfaces.values():
-            most = testbed.largest_mtu(interface.link)
-            if most is not None and one.value > most:
-                link = f"link '{interface.link}' at host {host}"
-                yield one.where, False, f"mtu: {link} carries at most {most} bytes"
-                return
 
 
 def setting_parameters(catalogue: keys.RecipeCatalogue, *systems: str) -> dict[str, keys.ParameterInfo]:

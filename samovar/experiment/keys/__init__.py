@@ -56,9 +56,7 @@ from samovar.experiment.keys.recipe_parameters import below_least as below_least
 from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_parameter
 from samovar.experiment.keys.recipe_parameters import settable as settable
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS
-from samovar.experiment.keys.testbed_file import LARGEST_TAP_MTU as LARGEST_TAP_MTU
 from samovar.experiment.keys.testbed_file import MOST_STATIONS as MOST_STATIONS
-from samovar.experiment.keys.testbed_file import USER_MODE_MTU as USER_MODE_MTU
 from samovar.experiment.keys.testbed_file import WLAN_RATES_BPS as WLAN_RATES_BPS
 from samovar.experiment.keys.testbed_file import Adapter as Adapter
 from samovar.experiment.keys.testbed_file import NetworkInterface as NetworkInterface

@@ -324,15 +324,6 @@ def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
     return LinkBottleneck.model_validate(written)
 
 
-LARGEST_TAP_MTU = 65521
-"""The largest MTU of adapters and virtual machines, which have TAP devices: 65535 bytes minus Ethernet's
-header."""
-LARGEST_WLAN_MTU = 2296
-"""The largest MTU of a WLAN: IEEE 802.11-2007, clause 6.2.1.1.2, 2304 bytes with LLC and SNAP headers."""
-USER_MODE_MTU = 9000
-"""The MTU of the device between a user-mode kernel and virtual machines; larger packets are lost."""
-
-
 class Testbed(SourceFile):
     """One testbed file."""
 
@@ -392,26 +383,6 @@ class Testbed(SourceFile):
     def value_at(self, host: str, values: Mapping[str, T]) -> T | None:
         """Return a host's value in a mapping from hosts or roles, or None; the most specific name wins."""
         return next((values[name] for name in self.names_of(host) if name in values), None)
-
-    def largest_mtu(self, link: str) -> int | None:
-        """Return the largest MTU that a lab's link carries.
-
-        The result is None if the link carries every MTU, or if only the kernel limits the MTU.
-        """
-        entry, lab = self.links.get(link), self.lab
-        at_link = [
-            host for host in self.hosts.values() for one in host.interfaces.values() if one.link == link
-        ]
-        machines = [host for host in at_link if host.image is not None]
-        if lab is None:
-            return None
-        if lab.kernel == "uml" and 0 < len(machines) < len(at_link):
-            return USER_MODE_MTU
-        if entry and entry.wlan:
-            return LARGEST_WLAN_MTU
-        # two machines at a link without other hosts are connected by sockets
-        has_taps = machines and not len(machines) == len(at_link) == 2
-        return LARGEST_TAP_MTU if has_taps or (entry and entry.adapter) else None
 
     def ssh_of(self, name: str) -> Ssh:
         """Return the SSH settings of one host: those of the testbed, overridden by its own."""
