@@ -128,14 +128,6 @@ class Arrivals(Strict):
     until_s: VariedTime | None = entry("Time after which no flow begins.", None)
     count: FlowCount | None = entry(f"Number of flows that begin, at most {types.MOST_FLOWS}.", None)
 
-    @model_validator(mode="after")
-    def _check_number(self) -> Arrivals:
-        until_s, per_s = self.until_s, self.poisson_per_s
-        if isinstance(until_s, float) and isinstance(per_s, float) and until_s * per_s > types.MOST_FLOWS:
-            number = round(until_s * per_s)
-            raise ValueError(f"about {number} flows would begin; expected at most {types.MOST_FLOWS}")
-        return self
-
 
 class Flow(WithParameters):
     """A flow of data from one host to another, or several such flows (see `count` and `arrivals`)."""
