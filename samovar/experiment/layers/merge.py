@@ -241,10 +241,16 @@ def _applicable(base: Map, over: Map) -> Map:
 
 
 def merge_layers(layers: Sequence[Map], problems: list[Problem]) -> Map:
-    """Merge layers (the weakest first), and copy the values of the top level into every part."""
-    with_parts = [_with_main_part(layer) for layer in layers] if "parts" not in layers[0] else list(layers)
-    result = with_parts[0].copied()
-    for layer in with_parts[1:]:
+    """Merge layers (the weakest first), and copy the values of the top level into every part.
+
+    An experiment without parts gets the part `main`.
+    """
+    result = layers[0].copied()
+    if "parts" not in result:
+        whole = Map(result.position)
+        whole.put(MAIN, Map(result.position), result.position)
+        result.put("parts", whole, result.position)
+    for layer in layers[1:]:
         result = merge_layer(result, layer, problems)
     parts = result.get("parts")
     if isinstance(parts, Map):
@@ -266,17 +272,4 @@ def _with_lists(tree: Map, problems: list[Problem]) -> Map:
         entries = tree[key]
         if isinstance(entries, Map):
             result[key] = _change_entries(key, Seq([], entries.position), entries, problems)
-    return result
-
-
-def _with_main_part(tree: Map) -> Map:
-    """Return a layer with its factors and treatments moved to the part `main`."""
-    result = tree.only([key for key in tree if key not in DESIGN])
-    parts = result.get("parts", Map(tree.position))
-    own = parts.get(MAIN, Map(tree.position)) if isinstance(parts, Map) else None
-    if isinstance(own, Map) and isinstance(parts, Map):
-        with_main = parts.copied()
-        main = merge_maps(tree.only(DESIGN), own, [])
-        with_main.put(MAIN, main, parts.key_positions.get(MAIN, tree.position))
-        result.put("parts", with_main, tree.key_positions.get("parts", tree.position))
     return result
