@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Mapping
 from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
-from string import Formatter
 from typing import Annotated, TypeVar
 
 from pydantic import WrapValidator, model_validator
@@ -87,19 +86,13 @@ PROGRAM_SCHEMA = {"type": ["string", "array"], "items": {"type": ["string", "num
 
 def _command_word(word: str) -> str:
     try:
-        # with the format, since no format is accepted: {host:d} would fail when power is needed
-        names = [
-            f"{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}"
-            for _, name, spec, conversion in Formatter().parse(word)
-            if name is not None
-        ]
-    except ValueError:
-        raise UnitError(
-            f"{quoted(word)} has a single brace; write {{{{ or }}}} for a literal brace"
-        ) from None
-    for name in names:
-        if name not in PLACEHOLDERS:
-            raise UnitError(unknown("placeholder", name, PLACEHOLDERS))
+        word.format_map(dict.fromkeys(PLACEHOLDERS, "x"))  # as when power is needed
+    except KeyError as error:
+        raise UnitError(unknown("placeholder", error.args[0], PLACEHOLDERS)) from None
+    except (ValueError, AttributeError, IndexError, TypeError):
+        known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+        advice = f"expected one of {known}, or {{{{ or }}}} for a literal brace"
+        raise UnitError(f"{quoted(word)} has a wrong placeholder or a single brace; {advice}") from None
     return word
 
 

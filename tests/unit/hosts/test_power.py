@@ -103,9 +103,12 @@ def test_a_host_without_power_names_the_missing_key() -> None:
     [
         ("{on: true}", "expected the key `cycle`, `off` or `ipmi`"),
         ("{cycle: 'a {adress}'}", "unknown placeholder 'adress'; did you mean 'address'?"),
-        ("{cycle: 'a {host:d}'}", "unknown placeholder 'host:d'; did you mean 'host'?"),
-        ("{cycle: 'a {host!z}'}", "unknown placeholder 'host!z'; did you mean 'host'?"),
-        ("{cycle: 'a {'}", "'{' has a single brace"),
+        (
+            "{cycle: 'a {host:d}'}",
+            "'{host:d}' has a wrong placeholder or a single brace; expected one of {host}, {address}, {outlet}, or {{ or }} for a",
+        ),
+        ("{cycle: 'a {host!z}'}", "'{host!z}' has a wrong placeholder or a single brace"),
+        ("{cycle: 'a {'}", "'{' has a wrong placeholder or a single brace"),
         ("{cycle: []}", "is empty; expected a program and its arguments"),
         ('{cycle: "a \'b"}', "no closing quotation; expected a program and its arguments"),
         ("{cycle: 'a {outlet}'}", "a command uses {outlet}; expected outlet: ... beside it"),
