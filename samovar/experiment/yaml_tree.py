@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 from yaml._yaml import CParser
@@ -24,6 +23,9 @@ from samovar.secrets import ADVICE, find_secrets
 LARGEST_FILE_BYTES = 2**17
 MOST_NODES = 50_000  # with aliases expanded: ten lines of aliases can expand to billions of values
 MOST_NESTED = 40
+_TOO_DEEP = (
+    f"nested deeper than {MOST_NESTED} levels; use fewer levels, or write out an alias that contains itself"
+)
 _LINE_ENDS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # line breaks of YAML 1.1
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
@@ -260,7 +262,6 @@ class _Parser:
         self._lines = _LINE_ENDS.split(content)
         self.problems: list[Problem] = []
         self._count = 0
-        self._open: set[int] = set()
 
     def parse(self) -> Node | None:
         """Return the text as a tree, or None if it is empty.
@@ -274,8 +275,11 @@ class _Parser:
         ]
         if secrets:
             raise DefinitionError(secrets)
-        root = self._compose()
-        return None if root is None else self._convert(root)
+        try:
+            root = self._compose()
+            return None if root is None else self._convert(root)
+        except RecursionError:
+            raise DefinitionError([self.position(0, 0).problem(_TOO_DEEP)]) from None
 
     def position(self, line: int, column: int, within: str = "") -> Position:
         """Return the position of a line and column, both from 0; at most the position of the text's end."""
@@ -305,29 +309,25 @@ class _Parser:
             raise DefinitionError([position.problem(_message(error, position))]) from None
 
     def _convert(self, node: yaml.Node, keys: tuple[str, ...] = (), within: str = "") -> Node:
-        """Convert a node of PyYAML and all nodes below it.
+        """Convert a node of PyYAML, at nested `keys`, and all nodes below it.
 
-        Raises DefinitionError for too many nodes or a recursive alias.
+        Raises DefinitionError for too many or too deeply nested nodes.
         """
         position = self.position(node.start_mark.line, node.start_mark.column, within)
         self._count += 1
         if self._count > MOST_NODES:
             message = f"more than {MOST_NODES} values with aliases expanded; use fewer aliases"
             raise DefinitionError([position.problem(message)])
+        if len(keys) >= MOST_NESTED:
+            raise DefinitionError([position.problem(_TOO_DEEP)])
         if node.tag not in _PLAIN_TAGS:
             self.problems.append(position.problem(f"tag '{node.tag}'; tags are not allowed, remove it"))
         if isinstance(node, yaml.ScalarNode):
             self._refuse_control_characters(node.value, position)
             return text(node.value, position)
-        if id(node) in self._open:
-            raise DefinitionError([position.problem("this alias contains itself; write the values out")])
-        self._open.add(id(node))
         if isinstance(node, yaml.SequenceNode):
-            result: Node = Seq([self._convert(item, (*keys, "-"), within) for item in node.value], position)
-        else:
-            result = self._mapping(node, position, keys, within)
-        self._open.discard(id(node))
-        return result
+            return Seq([self._convert(item, (*keys, "-"), within) for item in node.value], position)
+        return self._mapping(node, position, keys, within)
 
     def _mapping(self, node: yaml.Node, position: Position, keys: tuple[str, ...], within: str) -> Map:
         result = Map(position)
@@ -365,23 +365,12 @@ class _Parser:
 
 
 class _Loader(Composer, CParser, BaseResolver):
-    """Composes untyped nodes from the events of libyaml, with a limit on nesting."""
+    """Composes untyped nodes from the events of libyaml."""
 
     def __init__(self, content: str) -> None:
         CParser.__init__(self, content)
         Composer.__init__(self)
         BaseResolver.__init__(self)
-        self.depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self.depth += 1
-        if self.depth > MOST_NESTED:
-            event: Any = self.peek_event()
-            problem = f"nested deeper than {MOST_NESTED} levels"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
-        node: yaml.Node | None = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
 
 
 def _unprintable(character: str) -> str:
@@ -419,7 +408,6 @@ _MESSAGES: Sequence[tuple[str, str]] = (
         r"expected (?:key|<document start>|'-' indicator)",
         "this line is not indented like its neighbours; use the same number of spaces",
     ),
-    (r"(nested deeper than \d+ levels)", r"\1; this is not a definition file"),
     (r"escape", r"unknown escape in double quotes; write \\\\ for a backslash, or use single quotes"),
     (
         r"any token|alias|anchor|tag|directive|block scalar",
