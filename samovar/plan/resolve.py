@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from samovar.errors import PlanError, unknown
+from samovar.errors import PlanError
 from samovar.experiment import Testbed, keys
 from samovar.plan.flows import DIGITS, air_bps, ends_of, flows_of, limits_of, routes_of, stop_of, stream_of
 from samovar.plan.level_precedence import PartContext, Row, TreatmentError, TreatmentValues
@@ -195,7 +195,10 @@ def _host(name: str, values: TreatmentValues) -> HostPlan:
     cc_parameters = settings.pop("cc", {})
     if known["cc"] is None and not sends:
         cc_parameters = {}
-    _check_cc_parameters(values, name, known["cc"], cc_parameters)
+    if known["cc"] is None and cc_parameters:
+        parameter, text = next(iter(cc_parameters.items()))
+        message = f"cc.{parameter} has no effect at {name}, whose `cc` is not set; set `cc` as well"
+        raise TreatmentError(values.context.name, f"cc.{parameter}", text, message)
     if not sends and not receives:
         settings = {recipe: one for recipe, one in settings.items() if recipe not in OF_ENDS}
     values.check_settings(name, settings)
@@ -227,26 +230,6 @@ def _wlans(host: str, values: TreatmentValues) -> Iterator[WlanPlan]:
             rate_bps=entry.wlan.rate_bps,
             seed=stream_of(values, f"link {link}").generator().getrandbits(32),
         )
-
-
-def _check_cc_parameters(
-    values: TreatmentValues, host: str, cc: str | None, texts: Mapping[str, str]
-) -> None:
-    """Raise TreatmentError for a parameter without `cc`, or one that no congestion control has.
-
-    Parameters of a congestion control that samovar does not know are accepted. Whether the kernel of a host
-    has the parameter is checked later, on the host.
-    """
-    system = keys.OPERATING_SYSTEMS[values.testbed.hosts[host].os]
-    if cc is not None and keys.canonical_cc(cc) not in system.ccs:
-        return
-    for name, text in texts.items():
-        if not any(name in one.cc_parameters for one in keys.OPERATING_SYSTEMS.values()):
-            message = unknown("parameter of congestion controls", name, system.cc_parameters)
-            raise TreatmentError(values.context.name, f"cc.{name}", text, message)
-        if cc is None:
-            message = f"cc.{name} has no effect at {host}, whose `cc` is not set; set `cc` as well"
-            raise TreatmentError(values.context.name, f"cc.{name}", text, message)
 
 
 def _placed(values: TreatmentValues, key: str, entries: Sequence[Any]) -> Iterator[tuple[Any, str, str]]:

@@ -112,6 +112,11 @@ def test_a_factor_may_name_its_recipe_and_place() -> None:
     assert found["off",].hosts["dst"].settings == {}
 
 
+def test_a_parameter_that_only_a_patched_congestion_control_has_is_planned() -> None:
+    found = by_level(planned(study("factors: {cc.of_a_patch: [1, 2]}\nsettings: {cc: cubic}\n")))
+    assert found["2",].hosts["src"].cc_parameters == {"of_a_patch": "2"}
+
+
 def test_levels_override_settings() -> None:
     more = "settings: {cc: cubic, mtu: 1400, tcp.sack: off, cc.beta: 3}\nfactors: {mtu: [600, 1500]}\n"
     found = by_level(planned(study(more)))
