@@ -86,9 +86,8 @@ def load_experiment(
         experiment = _check_experiment_file(path, merged.tree, testbed, catalogue, problems, options)
     if testbed is not None:
         problems += check_site(testbed, options.config, catalogue)
-    _raise(problems)
-    if experiment is None or testbed is None or merged is None:
-        raise DefinitionError.at(path, "cannot be read as an experiment")
+    if problems or experiment is None or testbed is None or merged is None:  # None only beside problems
+        raise DefinitionError(tuple(dict.fromkeys(problems)))
     return replace(resolve_experiment(experiment, testbed, options), files=campaign_files(merged, testbed))
 
 
@@ -254,17 +253,12 @@ def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
     return yaml_path(folder, str(name))
 
 
-def _raise(problems: Sequence[Problem]) -> None:
-    if problems:
-        raise DefinitionError(tuple(dict.fromkeys(problems)))
-
-
 def _valid(checked: Validation[M], problems: Sequence[Problem]) -> M:
     """Return the validated model.
 
     Raises DefinitionError for the given problems and for those that the validation found.
     """
-    _raise([*problems, *checked.problems])
-    if checked.model is None:
-        raise DefinitionError([checked.tree.position.problem("cannot be read; see the other errors")])
+    every = tuple(dict.fromkeys([*problems, *checked.problems]))
+    if every or checked.model is None:  # None only beside problems
+        raise DefinitionError(every)
     return checked.model
