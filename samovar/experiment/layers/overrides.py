@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from samovar.errors import DefinitionError, Problem, unknown
-from samovar.experiment.keys import SETTINGS, is_free, model_of, type_of, varied_keys
+from samovar.experiment.keys import SETTINGS, Experiment, is_free, keys_of, model_of, type_of, varied_keys
 from samovar.experiment.layers import merge
 from samovar.experiment.yaml_tree import Map, Node, Position, Seq, map_at, node_at, parse_value
 
 Steps = tuple[str, ...]
 USAGE = "write KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit"
 TOP_LEVEL_KEYS = tuple(key for key in merge.PROFILE_KEYS if key not in ("parts", *merge.DESIGN))
-FIXED_KEYS = (
-    *("testbed", "profiles", "extends", "use", "fragments"),
-    *("experiment", "title", "source", "description", "expect"),
-)
-"""Keys of experiments that --set cannot change."""
+FIXED_KEYS = keys_of(Experiment).keys() - {*merge.PROFILE_KEYS}
+"""Keys of experiments that neither --set nor a profile can change."""
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
