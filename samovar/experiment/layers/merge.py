@@ -162,7 +162,8 @@ def _change_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
     result = Seq(list(entries), entries.position)
     for name, change in changes.items():
         if not isinstance(change, Map):
-            problems.append(change.position.problem(_not_a_change(what, name)))
+            message = f"{name}: must be a mapping with the keys that a {what} may have"
+            problems.append(change.position.problem(f"{message}; as a list, write [{{{what}: NAME, …}}]"))
             continue
         known = False
         for index, one in enumerate(result):
@@ -182,11 +183,6 @@ def _change_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
 def _is_complete(key: str, change: Node) -> bool:
     """Return whether a change has the key that a new entry needs: `generator` of a flow, `at` of a logger."""
     return isinstance(change, Map) and LISTED[key][1] in change
-
-
-def _not_a_change(what: str, name: str) -> str:
-    listed = f"[{{{what}: NAME, …}}]"
-    return f"{name}: must be a mapping with the keys that a {what} may have; as a list, write {listed}"
 
 
 def entry_names(key: str, entries: Node | None) -> list[str]:
@@ -221,10 +217,8 @@ def _check_changes(key: str, changes: Node, lists: Sequence[Node | None], proble
     if not isinstance(changes, Map) or (key == "traffic" and not known):  # the checks report these
         return
     for name, change in changes.items():
-        if name not in known and not _is_complete(key, change):
-            what = LISTED[key][0]
-            message = unknown(what, name, known) if isinstance(change, Map) else _not_a_change(what, name)
-            problems.append(changes.key_positions[name].problem(message))
+        if name not in known and isinstance(change, Map) and not _is_complete(key, change):
+            problems.append(changes.key_positions[name].problem(unknown(LISTED[key][0], name, known)))
 
 
 def _applicable(base: Map, over: Map) -> Map:
@@ -233,6 +227,8 @@ def _applicable(base: Map, over: Map) -> Map:
     for key in LISTED.keys() & over.keys():
         changes, known = over[key], entry_names(key, base.get(key))
         if isinstance(changes, Map):
+            invalid = [name for name, change in changes.items() if not isinstance(change, Map)]
+            known += invalid  # to be reported where the changes are made
             kept = [name for name in changes if name in known or _is_complete(key, changes[name])]
             result[key] = changes.only(kept)
             if not kept:
