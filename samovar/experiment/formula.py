@@ -11,6 +11,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -157,15 +158,11 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula that a file has in place of a value.
-
-    `kind` is the kind of value that the formula computes. `names` are the names in the formula.
-    """
+    """A formula that a file has in place of a value. `kind` is the kind of value that it computes."""
 
     text: str
     kind: str
     term: Term = field(repr=False, compare=False)
-    names: tuple[str, ...] = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.text
@@ -211,7 +208,6 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.tokens = list(_TOKEN.finditer(text))
-        self.names: dict[str, None] = {}
 
     def read(self) -> Term:
         """Return the term of the formula; raises UnitError."""
@@ -259,7 +255,6 @@ class _Reader:
                 short = [one for one in NAMES if not one.endswith((".down", ".up"))]
                 flows = [f"traffic.<flow>.{key}" for key in KEYS_OF_FLOW]
                 raise UnitError(unknown("name", name, [*short, "path.delay.down", *flows]))
-            self.names[name] = None
             terms.append(Term(dimension, lambda value_of: value_of(name)))
         return _combined("Mult", terms)
 
@@ -286,9 +281,8 @@ def read_formula(text: str, kind: str) -> Formula:
     """
     if len(text) > LONGEST:
         raise UnitError(f"a formula of {len(text)} characters; expected at most {LONGEST}")
-    reader = _Reader(text)
     try:
-        return Formula(text, kind, reader.read(), tuple(reader.names))
+        return Formula(text, kind, _Reader(text).read())
     except UnitError as error:
         raise UnitError(f"'{text}': {error}") from None
 
@@ -299,8 +293,8 @@ def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
         return parse(text)
     formula = read_formula(text, kind)
     _ = formula.fitting
-    if not formula.names:
-        Scope(lambda name: None).value(formula)  # evaluated now, to find errors
+    with suppress(LookupError):  # names have no values yet
+        Scope(dict[str, object]().__getitem__).value(formula)
     return formula
 
 

@@ -290,12 +290,6 @@ def test_the_value_of_a_parameter_s_formula_is_written_with_its_unit(
     assert formula_text(formula, Scope(PATH.get)) == expected
 
 
-def test_a_formula_lists_the_names_that_it_uses() -> None:
-    formula = value_types.BUFFER_OR_FORMULA.parse("max(2 BDP, rwnd) + BDP")
-    assert isinstance(formula, Formula)
-    assert formula.names == ("BDP", "rwnd")
-
-
 @pytest.mark.parametrize(
     "text", ["50KB", "40 Mbit", "40Mb/s", "-5KB", "1e6", "10:20", "010", "no", "0x1F", "1,5ms", "five", "nan"]
 )
