@@ -101,9 +101,9 @@ def _check_conflicts(part: PartToCheck) -> None:
 
 
 def _check_exclude(part: PartToCheck) -> None:
-    """Report errors in `exclude`: unknown factors or levels, and redundant lines."""
-    factors, exclude = part.model.factors, part.model.exclude
-    for index, line in enumerate(exclude):
+    """Report unknown factors and levels in `exclude`."""
+    factors = part.model.factors
+    for index, line in enumerate(part.model.exclude):
         for name, labels in line.items():
             at = ("exclude", index, name)
             if not part.checked.check_name(at, "factor", name, factors, key=True):
@@ -111,11 +111,6 @@ def _check_exclude(part: PartToCheck) -> None:
             if part.checked.valid("factors", name):  # otherwise, a level with this label may be invalid
                 for place, label in enumerate(labels):
                     part.checked.check_name((*at, place), f"level of {name}", label, factors[name].labels)
-        for number, other in enumerate(exclude[:index], start=1):
-            if all(name in line and set(line[name]) <= set(labels) for name, labels in other.items()):
-                message = f"line {number} already excludes these treatments; remove this line"
-                part.checked.report(("exclude", index), message)
-                break
 
 
 def _check_include(part: PartToCheck) -> None:
