@@ -186,7 +186,8 @@ def _check_experiment_file(
         problems.append(Problem(f"--profile {options.profile}", 0, 0, message))
     variants = {None: [tree]} | {name: [tree, profile] for name, profile in profiles.items()}
     if options.overrides:
-        overridden = override_layers(tree, options.overrides, problems)
+        merged = merge_layers(variants[chosen], [])
+        overridden = override_layers(merged, options.overrides, problems)
         variants["--set"], chosen = [*variants[chosen], *overridden], "--set"
     applied = None
     for name, layers in variants.items():

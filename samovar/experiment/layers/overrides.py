@@ -34,11 +34,13 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
 
 
 def override_layers(tree: Map, overrides: Mapping[str, str], problems: list[Problem]) -> list[Map]:
-    """Return the layers of all overrides, to be merged over an experiment.
+    """Return the layers of all overrides, to be merged over an experiment; `tree` is its merged tree.
 
     Unreadable values, and keys that --set cannot change, are added to `problems`.
     """
-    made, factors = list[Map](), _factors(tree)
+    made = list[Map]()
+    parts = (map_at(tree, "parts") or {}).items()
+    factors = {name: map_at(part, "factors") or Map(part.position) for name, part in parts}
     for key, value in overrides.items():
         argument, part, own = f"{key}={value}", None, key
         if key.startswith("parts."):
@@ -142,13 +144,3 @@ def _targets(part: str | None, key: str, value: Node, factors: Mapping[str, Map]
         elif first == "settings" and own:
             steps = (first, own)
         yield steps if part is None else ("parts", part, *steps)
-
-
-def _factors(tree: Map) -> dict[str, Map]:
-    """Return, for each part, its factors merged over the factors of the top level."""
-    shared = map_at(tree, "factors") or Map(tree.position)
-    if "parts" not in tree:
-        return {merge.MAIN: shared}
-    parts = (map_at(tree, "parts") or {}).items()
-    own = {name: map_at(part, "factors") or Map(part.position) for name, part in parts}
-    return {name: merge.merge_maps(shared, factors, [], "factors") for name, factors in own.items()}

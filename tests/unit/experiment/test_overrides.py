@@ -155,6 +155,13 @@ def test_an_experiment_without_parts_is_overridden_in_the_same_way(folder: Folde
     assert experiment.parts["main"].duration_s == 3
 
 
+def test_a_factor_that_only_the_profile_has_is_overridden(folder: Folder) -> None:
+    folder.write(FLAT.replace("quick: {", "quick: {factors: {rwnd: [50KB], net: [{path.rate: 1Mbit}]}, "))
+    assert labels(folder.read("rwnd=1MB", profile="quick"), "main")["rwnd"] == ("1MB",)
+    refused, *_ = folder.shown("path.rate=2Mbit", profile="quick")
+    assert "'path.rate' is set by the levels of factor 'net'" in refused
+
+
 def test_the_last_of_two_overrides_of_a_key_is_used(folder: Folder) -> None:
     assert folder.read("duration=1s", "duration=2s").parts["one"].duration_s == 2
 
