@@ -150,32 +150,28 @@ class PartExplainer:
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
         # Parts have copies of the top level's values; dict.fromkeys leaves each value only once.
-        values = dict.fromkeys([*self._recorders(key), *factor_values, *_values(arrivals), *written, *below])
+        recipes = self._of_recipes(steps[1], "logger") if steps[-1] == "logger" else ()
+        values = dict.fromkeys([*recipes, *factor_values, *_values(arrivals), *written, *below])
         return Explanation(self._title(key), tuple(values), levels, removed and not factor_values)
 
-    def _recorders(self, key: str) -> Iterator[LayerValue]:
-        """Yield one value that names the recipes that record a logger's quantity: `RECIPE at HOST, HOST`."""
-        name = key.removeprefix("loggers.").removesuffix(".logger")
-        if key == f"loggers.{name}.logger":
-            found = ((recipe, host) for recipe, host in self._recipes_of_logger(name) if recipe != name)
-            yield from _at_hosts(found, f"records {name}")
+    def _of_recipes(self, name: str, key: str) -> tuple[LayerValue, ...]:
+        """Return what the recipes of a logger determine, as one value: `VALUE at HOST, HOST; ...`.
 
-    def _default_intervals(self, name: str) -> Iterator[LayerValue]:
-        """Yield one value with the default intervals of a logger's recipes: `10ms at HOST; 1s at HOST`."""
-        found = []
-        for recipe, host in self._recipes_of_logger(name):
-            parameters = self.catalogue.parameters("logger", recipe, self.testbed.hosts[host].system) or {}
-            if "interval_s" in parameters:
-                found.append((str(parameters["interval_s"].default), host))
-        yield from _at_hosts(found, f"records {name}")
-
-    def _recipes_of_logger(self, name: str) -> Iterator[tuple[str, str]]:
-        """Yield (recipe, host) for each host of a logger."""
-        for logger in self.model.loggers:
-            for host in keys.hosts_of(self.testbed, *logger.at) if logger.logger == name else ():
-                recipe = recorder_of(self.catalogue, logger, self.testbed.hosts[host].system)
-                if recipe is not None:
-                    yield recipe, host
+        With the key `logger`, these are the recipes that record the quantity, otherwise their intervals.
+        """
+        hosts: dict[str, list[str]] = {}
+        for logger in (one for one in self.model.loggers if one.logger == name):
+            for host in keys.hosts_of(self.testbed, *logger.at):
+                system = self.testbed.hosts[host].system
+                recipe = recorder_of(self.catalogue, logger, system) or name
+                text = None if recipe == name else recipe
+                if key == "interval":
+                    known = self.catalogue.parameters("logger", recipe, system) or {}
+                    text = known["interval_s"].default if "interval_s" in known else None
+                if text is not None:
+                    hosts.setdefault(text, []).append(host)
+        text = "; ".join(f"{text} at {', '.join(names)}" for text, names in hosts.items())
+        return (LayerValue(text, "recipe", f"records {name}"),) if text else ()
 
     def _weakest(self, key: str) -> tuple[LayerValue, ...]:
         """Return a key's values in the weakest layers: the default and, in a path, the bottleneck device."""
@@ -190,7 +186,7 @@ class PartExplainer:
                 return tuple(replace(one, text=factor + one.text) for one in values)
             own = key.rpartition(".")[2]
         if owner.startswith("loggers.") and own == "interval":
-            return tuple(self._default_intervals(owner.removeprefix("loggers.")))
+            return self._of_recipes(owner.removeprefix("loggers."), own)
         model, parameters = self.owners.get(owner, (keys.Part, {})) if owner else (keys.Part, {})
         return _default(parameters.get(own)) or _default(keys.keys_of(model).get(own))
 
@@ -234,16 +230,6 @@ class PartExplainer:
 
 def _values(nodes: Iterable[Node]) -> tuple[LayerValue, ...]:
     return tuple(LayerValue.of(node, node.position.layer) for node in nodes)
-
-
-def _at_hosts(texts: Iterable[tuple[str, str]], place: str) -> Iterator[LayerValue]:
-    """Yield the value `TEXT at HOST, HOST; ...` of a recipe, made of (text, host), unless there are none."""
-    hosts: dict[str, list[str]] = {}
-    for text, host in texts:
-        hosts.setdefault(text, []).append(host)
-    if hosts:
-        text = "; ".join(f"{text} at {', '.join(names)}" for text, names in hosts.items())
-        yield LayerValue(text, "recipe", place)
 
 
 def _level_text(level: keys.Level, key: str) -> str:
