@@ -12,7 +12,7 @@ from samovar.errors import unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.part_values import PartToCheck, part_levels
 from samovar.experiment.checks.validate import Validation
-from samovar.experiment.values import Directional, errors_of
+from samovar.experiment.values import Directional, Distribution, errors_of
 
 MOST_TRIALS = 2_000_000
 
@@ -186,13 +186,17 @@ def _check_device_path(part: PartToCheck, path: keys.NetworkPath) -> None:
 
 
 def _check_flows(part: PartToCheck) -> None:
-    """Report an error for the key `every` in entries of `traffic` that are a single flow."""
+    """Report `every` in entries of `traffic` that are a single flow, and random starts beside `arrivals`."""
     for index, flow in enumerate(part.model.traffic):
         varies = f"traffic.{flow.label}.count" in part.setters
         number = keys.number_of(flow, part.testbed) if part.testbed else flow.count
         if flow.every_s and number is None and not varies:
             message = f"flow '{flow.label}' is a single flow; add `count`, or remove `every`"
             part.checked.report(("traffic", index, "every"), message, key=True)
+        for one in part.values.get(f"traffic.{flow.label}.start", ()) if flow.arrivals else ():
+            if isinstance(one.value, Distribution):
+                message = "`arrivals` and a random `start` exclude each other; expected one of them"
+                part.checked.report(one.where, message)
 
 
 def _check_interfaces(part: PartToCheck, key: str, recorders: Sequence[keys.Capture | keys.Logger]) -> None:

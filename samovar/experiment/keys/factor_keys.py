@@ -174,11 +174,9 @@ class Flow(WithParameters):
     arrivals: Arrivals | None = entry("Flows, labelled FLOW-1, FLOW-2 …, that begin at random times.", None)
 
     @model_validator(mode="after")
-    def _check_label_and_start(self) -> Flow:
+    def _check_label(self) -> Flow:
         if self.label.endswith(".arrivals"):
             raise ValueError(f"label '{self.label}' must not end in .arrivals, the name of a key")
-        if self.arrivals is not None and isinstance(self.start_s, Distribution):
-            raise ValueError("`arrivals` and a random `start` exclude each other; expected one of them")
         return self
 
 
