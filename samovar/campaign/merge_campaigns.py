@@ -27,6 +27,7 @@ from samovar.campaign.folder import (
 )
 from samovar.campaign.journal import (
     JOURNAL,
+    LOCKED,
     STARTS,
     TRIAL_EVENTS,
     CampaignState,
@@ -34,9 +35,9 @@ from samovar.campaign.journal import (
     failed_checksums,
     fold,
     is_open,
+    is_running,
     journal_bytes,
     read_journal,
-    require_not_running,
 )
 from samovar.campaign.past_campaigns import campaigns_in
 from samovar.campaign.provenance_json import PROVENANCE, RECIPES
@@ -197,7 +198,8 @@ def _read_shard(folder: Path) -> _ShardCampaign:
     if not file.is_file():
         raise CampaignError(f"{folder}: journal.jsonl is missing; must be a campaign that has started")
     require_unarchived(folder)
-    require_not_running(file)
+    if is_running(file):
+        raise CampaignError(f"{file}: {LOCKED}")
     data = file.read_bytes()
     if changed := next(failed_checksums(data), None):
         raise CampaignError(f"{file}:{changed}: the lines before it have changed since they were written")

@@ -11,7 +11,7 @@ from samovar import campaign, lab
 from samovar.campaign import availability
 from samovar.campaign.availability import Finding
 from samovar.campaign.collection import require_unarchived
-from samovar.campaign.journal import JOURNAL, Journal, holder
+from samovar.campaign.journal import JOURNAL, Journal, is_running
 from samovar.cli.connections import Connections
 from samovar.cli.project import PlannedExperiment, Project, RunRequest
 from samovar.cli.show_plan import PlanPreview
@@ -130,7 +130,7 @@ class Controller:
                 if testbed:
                     self._restore(testbed, folders, emit, force, restored)
                 else:
-                    ended = [folder for folder in folders if holder(folder / JOURNAL) is None]
+                    ended = [folder for folder in folders if not is_running(folder / JOURNAL)]
                     self._restore(self.project.testbed(name), ended, emit, force, restored)
             except SamovarError as error:
                 if testbed:

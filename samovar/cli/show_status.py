@@ -15,7 +15,7 @@ from statistics import fmean
 
 from samovar.campaign import Merged, Restored, Summary, read_plan, read_state, run_command, testbeds_of
 from samovar.campaign.collection import Verification
-from samovar.campaign.journal import JOURNAL, CampaignState, holder, is_open
+from samovar.campaign.journal import JOURNAL, CampaignState, is_open, is_running
 from samovar.cli.show_plan import override_lines
 from samovar.cli.text import columns, first_lines
 from samovar.plan import MeasuredTimes, Plan, Trial, parallel_s
@@ -157,8 +157,8 @@ class CampaignStatus:
     @classmethod
     def read(cls, folder: Path) -> CampaignStatus:
         """Return the status of a campaign from its journal. Another process may be running the campaign."""
-        is_running = holder(folder / JOURNAL) is not None
-        return cls(folder, read_plan(folder), read_state(folder), time.time(), is_running)
+        running = is_running(folder / JOURNAL)
+        return cls(folder, read_plan(folder), read_state(folder), time.time(), running)
 
     @property
     def open(self) -> list[Trial]:

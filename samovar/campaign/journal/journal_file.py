@@ -18,6 +18,7 @@ from samovar.errors import CampaignError
 
 JOURNAL = "journal.jsonl"
 LOCKED = "another controller is running this campaign"
+LOCK_WAIT_S, LOCK_POLL_S = 0.5, 0.01
 CHECKSUMMED = frozenset({"trial-finished", "files-recorded", "campaign-finished", "campaign-interrupted"})
 """Events with a value `before`, which is the SHA-256 of all bytes of the journal before the event's line."""
 
@@ -48,37 +49,24 @@ def read_journal(file: Path) -> list[Entry]:
     return _parse(file, _bytes_of(file))[0]
 
 
-def holder(file: Path) -> int | None:
-    """Return the pid of the process on this machine that has locked a journal for writing, or None.
+def is_running(file: Path) -> bool:
+    """Return whether a controller has locked a journal, maybe on another computer that shares the disk.
 
-    Reads the kernel's list of locks, proc_locks(5). Trying to lock the file instead could make a controller
-    that starts at the same moment fail.
-    """
-    try:
-        stat = file.stat()
-        lines = Path("/proc/locks").read_text().splitlines()
-    except OSError:
-        return None
-    inode = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
-    words = (line.split() for line in lines)
-    return next((int(one[4]) for one in words if len(one) > 5 and (one[1], one[5]) == ("FLOCK", inode)), None)
-
-
-def require_not_running(file: Path) -> None:
-    """Raise CampaignError if a controller has locked a journal, which may be on a read-only disk.
-
-    Unlike holder(), this finds a controller on another computer that shares the disk.
+    The journal may be missing, or on a read-only disk. Raises CampaignError if it cannot be opened.
     """
     try:
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
     except OSError as error:
         raise CampaignError(f"{file}: cannot be opened: {error.strerror}") from error
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise CampaignError(f"{file}: {LOCKED}") from error
+    except BlockingIOError:
+        return True
     finally:
         os.close(fd)
+    return False
 
 
 def failed_checksums(data: bytes) -> Iterator[int]:
@@ -119,7 +107,7 @@ class Journal:
             raise CampaignError(f"{file}: cannot be opened: {error.strerror}") from error
         sync(file.parent)
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._take_lock()
             self._entries = self._repair()
         except BlockingIOError as error:
             os.close(self._fd)
@@ -172,6 +160,18 @@ class Journal:
     def close(self) -> None:
         """Close the journal, and release its lock, so that other controllers can open it."""
         os.close(self._fd)
+
+    def _take_lock(self) -> None:
+        """Lock the journal. Raises BlockingIOError if it stays locked, longer than is_running() locks it."""
+        until_s = time.monotonic() + LOCK_WAIT_S
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() >= until_s:
+                    raise
+            time.sleep(LOCK_POLL_S)
 
     def _repair(self) -> list[Entry]:
         data = _bytes_of(self._file)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -7,13 +8,23 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from samovar.campaign.journal import JOURNAL, Entry, Journal, SavedState, failed_checksums, fold, read_journal
+from samovar.campaign.journal import (
+    JOURNAL,
+    Entry,
+    Journal,
+    SavedState,
+    failed_checksums,
+    fold,
+    is_running,
+    read_journal,
+)
 from samovar.errors import CampaignError
 
 BEGUN = Entry(1.0, "campaign-started", {"plan": "abc"})
@@ -149,6 +160,36 @@ def test_a_second_controller_is_refused_and_a_reader_is_not(file: Path) -> None:
             Journal(file)
         assert read_journal(file) == [BEGUN]
     Journal(file).close()
+
+
+ASK = "import sys, pathlib, samovar.campaign.journal as j; print(j.is_running(pathlib.Path(sys.argv[1])))"
+"""Prints whether a controller runs the campaign with the journal that the first argument names."""
+ELSEWHERE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
+"""Runs a command that does not see the processes of this computer, as on another node of a cluster."""
+
+
+def test_a_campaign_runs_while_its_journal_is_open_for_writing(file: Path) -> None:
+    assert not is_running(file)
+    with Journal(file):
+        assert is_running(file)
+    assert not is_running(file)
+
+
+@pytest.mark.skipif(subprocess.run([*ELSEWHERE, "true"], check=False).returncode != 0, reason="no namespaces")
+def test_a_controller_is_found_whose_process_is_not_visible_here(file: Path) -> None:
+    with Journal(file):
+        done = subprocess.run(
+            [*ELSEWHERE, sys.executable, "-c", ASK, file], capture_output=True, text=True, check=True
+        )
+    assert done.stdout == "True\n"
+
+
+def test_a_controller_can_start_while_the_status_is_read(file: Path) -> None:
+    Journal(file).close()
+    with file.open() as read:
+        fcntl.flock(read, fcntl.LOCK_SH)  # as is_running() does
+        threading.Timer(0.05, fcntl.flock, (read, fcntl.LOCK_UN)).start()
+        Journal(file).close()
 
 
 def test_a_killed_controller_leaves_a_whole_journal_and_no_lock(file: Path) -> None:

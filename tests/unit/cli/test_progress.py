@@ -23,7 +23,7 @@ from rich.cells import cell_len
 from rich.console import Console, Group
 
 from samovar.campaign.collection.verify import FileProblem, Verification
-from samovar.campaign.journal import JOURNAL, Entry, Journal, fold, holder
+from samovar.campaign.journal import Entry, fold
 from samovar.cli.progress import CampaignProgress, EventDisplay, open_event_stream, styled
 from samovar.cli.show_status import (
     CampaignStatus,
@@ -187,13 +187,6 @@ def test_the_json_status_has_every_trial_and_the_command_that_resumes() -> None:
     assert (values["trials_left"], values["controller_at_work"]) == (10, False)
     assert values["seconds_left"] == 120.0
     assert values["again"].startswith("fab run ")
-
-
-def test_the_process_that_writes_a_journal_is_found(tmp_path: Path) -> None:
-    assert holder(tmp_path / JOURNAL) is None
-    with Journal(tmp_path / JOURNAL):
-        assert holder(tmp_path / JOURNAL) == os.getpid()
-    assert holder(tmp_path / JOURNAL) is None
 
 
 ROWS = {f"cc{n} {n}KB": ("valid", "invalid", "open") for n in range(8)}
