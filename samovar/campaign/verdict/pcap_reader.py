@@ -11,6 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from io import BufferedReader
 from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
@@ -106,17 +107,20 @@ def read_capture(file: Path, most_packets: int) -> CaptureSummary:
     Raises ValueError if the file is not such a capture. Raises OSError, EOFError or zlib.error if it cannot
     be read or unpacked.
     """
-    capture, data = CaptureSummary(), b""
-    with gzip.open(file, "rb") as source:
-        byte_order, _ = _format(source.read(GLOBAL_HEADER_BYTES))
-        record = struct.Struct(f"{byte_order}II")
-        while capture.whole and (block := source.read(BLOCK_BYTES)):
-            data += block
-            try:
-                data = data[_count_packets(capture, data, record, most_packets) :]
-            except (IndexError, struct.error) as error:
-                raise ValueError("a packet is cut off within its headers") from error
-    capture.torn = capture.whole and bool(data)
+    capture = CaptureSummary()
+    try:
+        for _, size, data in _records(file):
+            if data is None:
+                capture.torn = True
+                break
+            if capture.packets == most_packets:
+                capture.whole = False
+                break
+            capture.packets += 1
+            if data[12:15] == PLAIN_IPV4:
+                _count(capture.streams, data, size)
+    except (IndexError, struct.error) as error:
+        raise ValueError("a packet is cut off within its headers") from error
     return capture
 
 
@@ -162,18 +166,31 @@ def read_sent_packets(file: Path, keys: Collection[Key], most_packets: int) -> S
 
 
 def packets_of(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield each packet of a capture: its time in ns since the epoch, and its captured bytes.
+    """Yield each whole packet of a capture: its time in ns since the epoch, and its captured bytes.
 
     Raises the same errors as read_capture().
     """
-    with gzip.open(file, "rb") as source:
+    return ((t_ns, data) for t_ns, _, data in _records(file) if data is not None)
+
+
+def _records(file: Path) -> Iterator[tuple[int, int, bytes | None]]:
+    """Yield each packet of a capture: time in ns since the epoch, size on the wire, and captured bytes.
+
+    If the capture ends within a packet, the captured bytes of this packet are None.
+    """
+    with gzip.open(file, "rb") as unpacked, BufferedReader(unpacked, BLOCK_BYTES) as source:
         byte_order, unit_ns = _format(source.read(GLOBAL_HEADER_BYTES))
         record = struct.Struct(f"{byte_order}IIII")
-        while len(head := source.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
-            second, fraction, kept, _ = record.unpack(head)
+        while head := source.read(RECORD_HEADER_BYTES):
+            if len(head) < RECORD_HEADER_BYTES:
+                yield 0, 0, None
+                return
+            second, fraction, kept, size = record.unpack(head)
             if kept > LARGEST_PACKET_BYTES:
                 raise ValueError(f"a packet of {kept} bytes; at most {LARGEST_PACKET_BYTES} are possible")
-            yield second * 1_000_000_000 + fraction * unit_ns, source.read(kept)
+            data = source.read(kept)
+            t_ns = second * 1_000_000_000 + fraction * unit_ns
+            yield t_ns, size, data if len(data) == kept else None
 
 
 def snaplen_of(file: Path) -> int:
@@ -200,34 +217,15 @@ def _format(head: bytes) -> tuple[str, int]:
     return byte_order, unit_ns
 
 
-def _count_packets(capture: CaptureSummary, data: bytes, record: struct.Struct, most_packets: int) -> int:
-    """Count every whole packet in `data`; return the offset of the first packet that is not whole."""
-    at, end, packets, streams = 0, len(data), capture.packets, capture.streams
-    sizes = record.unpack_from
-    while at + RECORD_HEADER_BYTES <= end and packets < most_packets:
-        kept, size = sizes(data, at + 8)
-        frame = at + RECORD_HEADER_BYTES
-        if frame + kept > end:
-            if kept > LARGEST_PACKET_BYTES:
-                raise ValueError(f"a packet of {kept} bytes; at most {LARGEST_PACKET_BYTES} are possible")
-            break
-        at = frame + kept
-        packets += 1
-        if data[frame + 12 : frame + 15] == PLAIN_IPV4:
-            _count(streams, data, frame, at, size)
-    capture.packets, capture.whole = packets, packets < most_packets
-    return at
-
-
-def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, frame_end: int, size: int) -> None:
-    """Add one packet, `data[frame:frame_end]`, to the counts of its stream.
+def _count(streams: dict[Key, PacketStream], data: bytes, size: int) -> None:
+    """Add one packet, with the captured bytes `data`, to the counts of its stream.
 
     This runs for every captured packet, and must be fast.
     """
     if size == SHORTEST_FRAME_BYTES:
-        size = min(size, ETHERNET_HEADER_BYTES + (data[frame + 16] << 8 | data[frame + 17]))
-    protocol = data[frame + 23]
-    key = (TCP, data[frame + 26 : frame + 38]) if protocol == TCP else _key(protocol, data, frame)
+        size = min(size, ETHERNET_HEADER_BYTES + (data[16] << 8 | data[17]))
+    protocol = data[23]
+    key = (TCP, data[26:38]) if protocol == TCP else _key(protocol, data)
     stream = streams.get(key)
     if stream is None:
         source, destination = (".".join(map(str, key[1][at : at + 4])) for at in (0, 4))
@@ -237,25 +235,25 @@ def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, frame_end:
     stream.frame_bytes += size
     if size > stream.largest_bytes:
         stream.largest_bytes = size
-        transport_bytes = {TCP: (data[frame + 46] >> 4) * 4, UDP: 8, ICMP: 8}.get(protocol, 0)
+        transport_bytes = {TCP: (data[46] >> 4) * 4, UDP: 8, ICMP: 8}.get(protocol, 0)
         stream.header_bytes = ETHERNET_HEADER_BYTES + 20 + transport_bytes
-    if data[frame + 22] not in stream.ttls:
-        stream.ttls.add(data[frame + 22])
+    if data[22] not in stream.ttls:
+        stream.ttls.add(data[22])
     if protocol == TCP:
-        window = data[frame + 48] << 8 | data[frame + 49]
-        if window > stream.window or data[frame + 47] & SYN:
-            _read_window(stream, data[frame:frame_end], window)
+        window = data[48] << 8 | data[49]
+        if window > stream.window or data[47] & SYN:
+            _read_window(stream, data, window)
 
 
-def _key(protocol: int, data: bytes, frame: int) -> Key:
+def _key(protocol: int, data: bytes) -> Key:
     """Return the key of a packet's stream, for a packet that is not TCP.
 
     The ports are 0 for fragments other than the first, and for protocols other than UDP.
     """
-    is_later_fragment = (data[frame + 20] & 0x1F) or data[frame + 21]
+    is_later_fragment = (data[20] & 0x1F) or data[21]
     if protocol == UDP and not is_later_fragment:
-        return protocol, data[frame + 26 : frame + 38]
-    return protocol, data[frame + 26 : frame + 34] + bytes(4)
+        return protocol, data[26:38]
+    return protocol, data[26:34] + bytes(4)
 
 
 def _read_window(stream: PacketStream, packet: bytes, window: int) -> None:

@@ -219,6 +219,16 @@ def test_a_capture_that_cannot_be_read_makes_the_trial_invalid(tmp_path: Path, c
     ]
 
 
+def test_a_capture_with_less_than_the_headers_of_a_packet_is_refused(tmp_path: Path) -> None:
+    udp = bytes(12) + b"\x08\x00\x45" + bytes(8) + b"\x11" + bytes(8)
+    whole = bytes(60)
+    packets = (struct.pack("<IIII", 1, 2, len(one), 60) + one for one in (udp, whole))
+    file = tmp_path / "short.pcap.gz"
+    file.write_bytes(gzip.compress(HEAD + b"".join(packets)))
+    with pytest.raises(ValueError, match="a packet is cut off within its headers"):
+        read_capture(file, 10)
+
+
 @settings(max_examples=200)
 @given(st.sampled_from([b"", bytes(12) + b"\x08\x00\x45"]), st.binary(max_size=300))
 @example(bytes(12) + b"\x08\x00\x45", b"")
