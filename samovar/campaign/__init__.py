@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from samovar.campaign.provenance_json import provenance_of as provenance_of
     from samovar.campaign.provenance_json import this_node as this_node
     from samovar.campaign.recovery import Restored as Restored
-    from samovar.campaign.recovery import Restorer as Restorer
     from samovar.campaign.recovery import changed_campaigns as changed_campaigns
+    from samovar.campaign.recovery import restore_campaign as restore_campaign
     from samovar.campaign.retries import TestbedSetup as TestbedSetup
     from samovar.campaign.run import CampaignRun as CampaignRun
     from samovar.campaign.run import Summary as Summary

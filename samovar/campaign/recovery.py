@@ -112,18 +112,18 @@ class Restored:
     problems: list[str] = field(default_factory=list)
 
 
-def changed_campaigns(results: Path, only: str = "") -> dict[str, list[Path]]:
-    """Return for each testbed the folders of campaigns that left hosts changed, newest first.
+def changed_campaigns(results: Path, only: str = "") -> list[tuple[str, Path]]:
+    """Return the testbed and the folder of each campaign that left hosts of a testbed changed, newest first.
 
     If `only` names a testbed, other testbeds are left out. A campaign whose journal cannot be read may have
-    left hosts changed; Restorer reports the error.
+    left hosts changed; restore_campaign() reports the error.
     """
-    found: dict[str, list[Path]] = {}
-    for folder in campaigns_in(results):
-        for testbed in testbeds_in(folder):
-            if only in ("", testbed) and _may_have_left_changed(folder, _event_testbed(testbed, folder)):
-                found.setdefault(testbed, []).append(folder)
-    return found
+    return [
+        (testbed, folder)
+        for folder in campaigns_in(results)
+        for testbed in testbeds_in(folder)
+        if only in ("", testbed) and _may_have_left_changed(folder, _event_testbed(testbed, folder))
+    ]
 
 
 def _may_have_left_changed(folder: Path, event_testbed: str) -> bool:
@@ -138,52 +138,44 @@ def _event_testbed(testbed: str, folder: Path) -> str:
     return testbed if len(testbeds_in(folder)) > 1 else ""
 
 
-@dataclass(frozen=True)
-class Restorer:
-    """Implements `fab restore`: restores the hosts of a testbed to the states that journals recorded."""
+def restore_campaign(
+    folder: Path,
+    testbed: str,
+    sessions: Sessions,
+    catalogue: Catalogue,
+    machines: Mapping[str, Machine],
+    emit: Emit,
+    config: Config,
+    restored: Restored,
+    force: bool = False,
+) -> None:
+    """Restore the hosts of a testbed that a campaign left changed, and add the result to `restored`.
 
-    testbed: str
-    sessions: Sessions
-    catalogue: Catalogue
-    machines: Mapping[str, Machine]
-    emit: Emit
-    config: Config
-    force: bool = False
+    The hosts get the states that the campaign's journal recorded. After an error, continue with the next
+    host. Raises CampaignError if the campaign is running, or if its journal is damaged.
+    """
+    event_testbed = _event_testbed(testbed, folder)
 
-    def run(self, folders: list[Path], restored: Restored) -> None:
-        """Restore the changed hosts of the campaigns in `folders`, and add the result to `restored`.
+    def scripts_of(id_: str) -> TrialScripts:
+        return TrialScripts(find_trial(folder, id_, event_testbed), catalogue, folder.name)
 
-        After an error, continue with the next host.
-        """
-        for folder in folders:
-            try:
-                with Journal(folder / JOURNAL) as journal:
-                    self._restore_campaign(folder, journal, restored)
-            except CampaignError as error:
-                restored.problems.append(str(error))
-
-    def _restore_campaign(self, folder: Path, journal: Journal, restored: Restored) -> None:
-        event_testbed = _event_testbed(self.testbed, folder)
+    with Journal(folder / JOURNAL) as journal:
         note = partial(journal.note, testbed=event_testbed) if event_testbed else journal.note
-
-        def scripts_of(id_: str) -> TrialScripts:
-            return TrialScripts(find_trial(folder, id_, event_testbed), self.catalogue, folder.name)
-
         context = CampaignContext(
             folder,
-            self.sessions,
-            self.catalogue,
+            sessions,
+            catalogue,
             note,
-            self.emit,
-            policy=Policy(self.config),
-            machines=self.machines,
-            testbed=self.testbed,
+            emit,
+            policy=Policy(config),
+            machines=machines,
+            testbed=testbed,
             shared=bool(event_testbed),
             entries=lambda: journal.entries,
         )
         context.record_scripts(folder / "commands" / f"restore-{time.time_ns()}")
-        request = LeaseRequest(folder, self.testbed, "fab restore", self.force)
-        leases, state = Leases(self.sessions, request, note, self.emit), context.state()
+        request = LeaseRequest(folder, testbed, "fab restore", force)
+        leases, state = Leases(sessions, request, note, emit), context.state()
         hosts: list[str] = []
         for host, saved in state.unrestored.items():
             try:

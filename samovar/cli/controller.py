@@ -118,45 +118,35 @@ class Controller:
     def restore(self, testbed: Testbed | None, emit: Emit, force: bool = False) -> campaign.Restored:
         """Restore hosts that campaigns left changed, to the states that journals recorded.
 
-        If `testbed` is None, the hosts of all testbeds are restored, except those of running campaigns; an
-        error of a testbed is reported as a problem, and does not prevent others from being restored. With
+        If `testbed` is None, the hosts of all testbeds are restored, except those of running campaigns. With
         `force`, leases that other campaigns hold on the hosts are taken over. If no host was left changed,
-        none is contacted. A lab that is down is reported as a problem.
+        none is contacted. An error, such as a lab that is down, is reported as a problem, and does not
+        prevent other hosts from being restored.
         """
-        restored = campaign.Restored()
-        changed = campaign.changed_campaigns(self.project.results, testbed.name if testbed else "")
-        for name, folders in changed.items():
+        restored, project = campaign.Restored(), self.project
+        for name, folder in campaign.changed_campaigns(project.results, testbed.name if testbed else ""):
             try:
-                if testbed:
-                    self._restore(testbed, folders, emit, force, restored)
-                else:
-                    ended = [folder for folder in folders if not is_running(folder / JOURNAL)]
-                    self._restore(self.project.testbed(name), ended, emit, force, restored)
+                if not testbed and is_running(folder / JOURNAL):
+                    continue
+                bed = testbed or project.testbed(name)
+                # Hosts are connected one by one, because one that does not answer must not prevent restoring
+                # the others.
+                with closing(self.connections.sessions(bed, campaign.shard_of(folder))) as sessions:
+                    campaign.restore_campaign(
+                        folder,
+                        bed.name,
+                        sessions,
+                        project.catalogue,
+                        machines_of(bed),
+                        emit,
+                        project.config,
+                        restored,
+                        force,
+                    )
             except SamovarError as error:
-                if testbed:
-                    raise
-                restored.problems.append(f"{name}: {error}")
-        return restored
-
-    def _restore(
-        self, testbed: Testbed, folders: list[Path], emit: Emit, force: bool, restored: campaign.Restored
-    ) -> None:
-        """Restore the hosts that campaigns have left changed, and add the result to `restored`."""
-        project, machines = self.project, machines_of(testbed)
-        for shard in dict.fromkeys(map(campaign.shard_of, folders)):  # each has a lab of its own
-            own = [folder for folder in folders if campaign.shard_of(folder) == shard]
-            try:
-                sessions = self.connections.sessions(testbed, shard)
-            except LabError as error:
                 restored.problems.append(str(error))
-                continue
-            # Connect to the hosts one by one, so that an unreachable host does not prevent restoring the
-            # others.
-            with closing(sessions):
-                restorer = campaign.Restorer(
-                    testbed.name, sessions, project.catalogue, machines, emit, project.config, force
-                )
-                restorer.run(own, restored)
+        restored.problems = list(dict.fromkeys(restored.problems))  # several campaigns may have the same
+        return restored
 
     def _provenance(
         self, planned: Sequence[PlannedExperiment], surveys: Sequence[availability.HostSurvey]

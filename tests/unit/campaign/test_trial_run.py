@@ -16,7 +16,7 @@ from samovar.campaign.context import CampaignContext, ScriptRecorder
 from samovar.campaign.folder import begin_campaign, read_state
 from samovar.campaign.journal import JOURNAL, Journal, read_journal
 from samovar.campaign.policy import ONE_ATTEMPT, Policy
-from samovar.campaign.recovery import Restored, Restorer
+from samovar.campaign.recovery import Restored, restore_campaign
 from samovar.campaign.retries import TestbedSetup
 from samovar.campaign.run import CampaignRun, Summary
 from samovar.campaign.trial import BootSettings, TrialRun, read_result
@@ -70,7 +70,8 @@ def test_a_recorded_state_that_recipes_cannot_restore_is_a_problem_of_its_host_o
         for host, state in (("src", {}), ("dst", full_state("dst"))):
             journal.append("state-read", 1.0, id=ID, host=host, state=state)
     restored = Restored()
-    Restorer("lab", AnsweringSessions(as_before), CATALOGUE, {}, silent, ONE_ATTEMPT).run([folder], restored)
+    sessions = AnsweringSessions(as_before)
+    restore_campaign(folder, "lab", sessions, CATALOGUE, {}, silent, ONE_ATTEMPT, restored)
     assert list(restored.hosts.values()) == [("dst",)]
     (problem,) = restored.problems
     assert problem.startswith(f"src: its state before trial {ID} cannot be restored: ")

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from samovar.campaign.availability import Finding, HostSurvey
 from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import JOURNAL, Journal, fold
 from samovar.campaign.policy import ONE_ATTEMPT
-from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
+from samovar.campaign.recovery import Restored, changed_campaigns, restore_campaign
 from samovar.campaign.run import Summary
 from samovar.cli import controller
 from samovar.cli.campaign_commands import comparison_name
@@ -24,7 +25,7 @@ from samovar.cli.commands import run_commands
 from samovar.cli.project import Project, Request, RunRequest
 from samovar.cli.show_project import menu_lines
 from samovar.cli.show_status import complete_lines, restored_lines, summary_lines
-from samovar.errors import TestbedError
+from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event, silent
 from samovar.hosts import Sessions
 from samovar.plan import DONE, Cost, Pick, Plan, Trial, compare, estimate_cost
@@ -251,27 +252,28 @@ def test_restore_without_a_testbed_restores_every_testbed_that_a_journal_names(
     interrupted(tmp_path / "results", "x/full-20260103-000000", "gone", ("src",))
     running = interrupted(tmp_path / "results", "x/full-20260104-000000", "dumbbell,lab", ("src",))
     (tmp_path / "config.yaml").write_text("step_timeout: 7s\n")
-    asked: list[tuple[str, list[Path], float]] = []
+    asked: list[tuple[Path, str, float]] = []
 
-    def run(restorer: Restorer, folders: list[Path], restored: Restored) -> None:
-        asked.append((restorer.testbed, folders, restorer.config.step_timeout_s))
-        restored.hosts |= {folder.name: ("src", "dst") for folder in folders}
+    def restore(folder: Path, testbed: str, *values: Any) -> None:
+        *_, config, restored, _ = values
+        asked.append((folder, testbed, config.step_timeout_s))
+        restored.hosts |= {folder.name: ("src", "dst")}
 
-    monkeypatch.setattr(Restorer, "run", run)
+    monkeypatch.setattr("samovar.campaign.restore_campaign", restore, raising=False)
     with Journal(running / JOURNAL):
         assert run_commands(["restore"], tmp_path) == 1
-    assert asked == [("example-freebsd", [fbsd], 7)]
+    assert asked == [(fbsd, "example-freebsd", 7)]
     printed = capsys.readouterr().out
     assert "✓ full-20260101-000000: src, dst restored" in printed
-    assert "✗ gone: hosts/: unknown testbed 'gone'" in printed
+    assert "✗ hosts/: unknown testbed 'gone'" in printed
 
 
 def test_restore_of_a_testbed_leaves_the_others_alone(tmp_path: Path) -> None:
     fbsd = interrupted(tmp_path, "x/full-20260101-000000", "freebsd", ("src",))
     interrupted(tmp_path, "x/full-20260102-000000", "dumbbell", ("src",))
-    assert changed_campaigns(tmp_path, "freebsd") == {"freebsd": [fbsd]}
-    assert changed_campaigns(tmp_path, "lab") == {}
-    assert set(changed_campaigns(tmp_path)) == {"freebsd", "dumbbell"}
+    assert changed_campaigns(tmp_path, "freebsd") == [("freebsd", fbsd)]
+    assert changed_campaigns(tmp_path, "lab") == []
+    assert {testbed for testbed, _ in changed_campaigns(tmp_path)} == {"freebsd", "dumbbell"}
 
 
 def test_a_damaged_journal_is_a_problem_that_leaves_other_campaigns_to_be_restored(tmp_path: Path) -> None:
@@ -295,3 +297,6 @@ def test_comparisons_with_campaigns_of_equal_names_in_other_projects_have_folder
     assert names[0] == "mine-first"
     assert len(set(names)) == 3
     assert all(re.fullmatch("mine-first-[0-9a-f]{6}", name) for name in names[1:])
+    assert sorted(changed_campaigns(tmp_path)) == [("freebsd", whole), ("freebsd", damaged)]
+    with pytest.raises(CampaignError, match=r"journal.jsonl:1: not an event"):
+        restore_campaign(damaged, "freebsd", Sessions([]), CATALOGUE, {}, silent, ONE_ATTEMPT, Restored())
