@@ -60,12 +60,9 @@ class Connections:
     def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False, shard: str = "") -> bool:
         """Stop the lab of a testbed or of a shard; return whether the lab was running.
 
-        Raises TestbedError if a campaign uses the lab.
-
-        With `force`, the lab is stopped even if a campaign uses it, and this campaign is recorded in
-        results/forced.jsonl.
+        Raises TestbedError if a campaign uses the lab. With `force`, the lab is stopped nevertheless.
         """
-        self._require_idle(testbed, f"fab lab.down --testbed {testbed.name}", emit, force, shard)
+        self._require_idle(testbed, emit, force, shard)
         return lab.down(self.lab_folder(testbed.name, shard), emit)
 
     def sessions(self, testbed: Testbed, shard: str = "") -> Sessions:
@@ -117,15 +114,14 @@ class Connections:
         if action not in POWER_ACTIONS:
             raise TestbedError(unknown("power action", action, POWER_ACTIONS))
         if action in POWER_LOSS and machines[host].power is not None:
-            command = f"fab power {host} {action} --testbed {testbed.name}"
-            self._require_idle(testbed, command, emit, force)
+            self._require_idle(testbed, emit, force)
         return machines[host].switch(action)
 
-    def _require_idle(self, testbed: Testbed, command: str, emit: Emit, force: bool, shard: str = "") -> None:
+    def _require_idle(self, testbed: Testbed, emit: Emit, force: bool, shard: str = "") -> None:
         if testbed.lab is not None and lab.read_access(self.lab_folder(testbed.name, shard)) is None:
             return
         with closing(self.sessions(testbed, shard)) as sessions:
-            for host, lease in require_idle(sessions, command, self._project.results, force).items():
+            for host, lease in require_idle(sessions, force).items():
                 text = f"{host}: campaign {lease.values.get('campaign')} is disturbed"
                 emit(Event("warning", {"text": text}))
 

@@ -22,10 +22,7 @@ if TYPE_CHECKING:  # takes long to import
     from samovar.cli.controller import Controller
 
 TESTBED = testbed_option("Testbed file in hosts/ (default: `testbed` of config.yaml).")
-FORCE = flag(
-    "--force/-f",
-    "Continue even if a campaign is using the hosts; results/forced.jsonl records that campaign.",
-)
+FORCE = flag("--force/-f", "Continue even if a campaign is using the hosts.")
 
 
 @main.command()

@@ -6,11 +6,9 @@ docs/decisions/0019-lease-and-silence.md has the rules for taking over the lease
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import secrets
 import socket
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,9 +23,6 @@ from samovar.units import format_duration
 
 SILENT_S = 600.0
 """A lease may be taken over if its host has restored itself and no heartbeat has come for this long."""
-FORCED = "forced.jsonl"
-"""The file in a results folder that lists the campaigns that `--force` has disturbed, one JSON object
-per line."""
 SPOILS_TRIAL = "wait for its end, or use --force, which spoils the trial that runs there"
 
 
@@ -209,13 +204,11 @@ def require_free(sessions: Sessions, request: LeaseRequest) -> None:
     raise_host_errors({host: _refusal(host, lease) for host, lease in leases if not request.right(lease)})
 
 
-def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -> Mapping[str, Lease]:
+def require_idle(sessions: Sessions, force: bool) -> Mapping[str, Lease]:
     """Raise LeaseError or HostsError if a command would disturb a running campaign and `force` is not set.
 
-    With `force`, records each disturbed campaign in forced.jsonl, and returns the leases of these campaigns
-    by host.
+    With `force`, returns the leases of the disturbed campaigns by host.
     """
-
     busy = {
         host: lease
         for host, lease in leases_of(sessions).items()
@@ -223,14 +216,6 @@ def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -
     }
     if not force:
         raise_host_errors({host: _refusal(host, lease, SPOILS_TRIAL) for host, lease in busy.items()})
-    for host, lease in busy.items():
-        held = {key: lease.values.get(key, "") for key in ("owner", "command", "campaign", "testbed")}
-        record = {"t_s": round(time.time(), 6), "command": command, "host": host, "held": held}
-        results.mkdir(parents=True, exist_ok=True)
-        with (results / FORCED).open("a", encoding="utf-8") as out:
-            out.write(json.dumps(record) + "\n")
-            out.flush()
-            os.fsync(out.fileno())
     return busy
 
 
