@@ -162,6 +162,14 @@ def test_a_second_controller_is_refused_and_a_reader_is_not(file: Path) -> None:
     Journal(file).close()
 
 
+def test_a_trial_keeps_its_result_if_its_path_is_refused_when_it_is_to_run_again() -> None:
+    refused = Entry(12.0, "trial-refused", {"id": FINISHED.values["id"], "reasons": ["rate at eth2"]})
+    (kept,) = fold([BEGUN, STARTED, FINISHED, refused]).trials.values()
+    (failed,) = fold([BEGUN, refused]).trials.values()
+    assert (kept.result, kept.reasons) == ("suspect", ("clock",))
+    assert (failed.result, failed.reasons) == ("failed", ("rate at eth2",))
+
+
 ASK = "import sys, pathlib, samovar.campaign.journal as j; print(j.is_running(pathlib.Path(sys.argv[1])))"
 """Prints whether a controller runs the campaign with the journal that the first argument names."""
 ELSEWHERE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
