@@ -67,7 +67,7 @@ def measured_times(results: Path, testbed: str) -> MeasuredTimes:
     )
     times_s = defaultdict[str, list[float]](list)
     for folder in islice(recent, LATEST_CAMPAIGNS):
-        with suppress(SamovarError):
+        with suppress(SamovarError, KeyError):
             for kind, seconds in list(_durations(folder, testbed)):
                 times_s[kind].append(seconds)
     lost_s, done_s = times_s.pop("lost", []), times_s.pop("done", [])

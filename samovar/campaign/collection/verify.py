@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from samovar.campaign.collection.checksums import SUMS, content_of, names_in, read_sums, sha256_of
 from samovar.campaign.journal import JOURNAL, Entry, failed_checksums, read_journal
@@ -106,23 +107,29 @@ class _Verifier:
 
     def apply(self, entries: Iterable[Entry]) -> None:
         """Derive from the events of a journal which files the folder should contain."""
+        for number, entry in enumerate(entries, 1):
+            try:
+                self._apply(entry.event, entry.values)
+            except (KeyError, TypeError, ValueError) as error:
+                problem = f"value missing or wrong: {type(error).__name__}: {error}"
+                self._add(JOURNAL, f"line {number}: {entry.event}: {problem}")
+
+    def _apply(self, event: str, values: Mapping[str, Any]) -> None:
         folders, running = self._folders, self._running
-        for entry in entries:
-            values = entry.values
-            if entry.event == "trial-started":
-                folders.pop(f"trials/{values['id']}", None)
-                running.add(str(values["id"]))
-            elif entry.event == "trial-finished":
-                running.discard(str(values["id"]))
-                if values.get("outcome") == "completed":
-                    folders[f"trials/{values['id']}"] = values.get("sums_sha256")
-            elif entry.event == "trial-set-aside":
-                moved = folders.pop(f"trials/{values['id']}", None)
-                folders[str(values["folder"])] = values.get("sums_sha256") or moved
-            elif entry.event == "files-recorded":
-                self._own_files = dict(values["files"])
-            elif entry.event in ("path-measured", "window-measured") and "sha256" in values:
-                self._own_files[str(values["file"])] = str(values["sha256"])
+        if event == "trial-started":
+            folders.pop(f"trials/{values['id']}", None)
+            running.add(str(values["id"]))
+        elif event == "trial-finished":
+            running.discard(str(values["id"]))
+            if values.get("outcome") == "completed":
+                folders[f"trials/{values['id']}"] = values.get("sums_sha256")
+        elif event == "trial-set-aside":
+            moved = folders.pop(f"trials/{values['id']}", None)
+            folders[str(values["folder"])] = values.get("sums_sha256") or moved
+        elif event == "files-recorded":
+            self._own_files = dict(values["files"])
+        elif event in ("path-measured", "window-measured") and "sha256" in values:
+            self._own_files[str(values["file"])] = str(values["sha256"])
 
     def expected(self) -> Iterator[tuple[str, str]]:
         """Yield the path and the checksum of every file that should exist."""

@@ -135,6 +135,16 @@ def test_any_change_of_any_file_is_one_finding_that_names_it(
     assert found(campaign) == []
 
 
+def test_an_event_without_a_value_is_a_finding_beside_others(campaign: Path) -> None:
+    journal = campaign / JOURNAL
+    journal.write_bytes(journal.read_bytes().replace(b'"id": "a", "attempt"', b'"ie": "a", "attempt"'))
+    (campaign / "plan.json").unlink()
+    seen = found(campaign)
+    assert f"{JOURNAL}: line 3: trial-started: value missing or wrong: KeyError: 'id'" in seen
+    assert f"{JOURNAL}: line 4: the lines before it have changed since they were written" in seen
+    assert "plan.json: missing" in seen
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -259,7 +259,7 @@ def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(t
 
 
 def test_campaigns_that_cannot_be_read_do_not_hide_what_was_measured_in_others(tmp_path: Path) -> None:
-    for name in ("whole", "journal", "plan"):
+    for name in ("whole", "journal", "plan", "event"):
         folder = tmp_path / "x" / f"full-{name}"
         folder.mkdir(parents=True)
         (folder / "plan.json").write_bytes(PLAN.to_json())
@@ -267,6 +267,8 @@ def test_campaigns_that_cannot_be_read_do_not_hide_what_was_measured_in_others(t
             journal.append("trial-started", 1.0, id=SHORT[0].id, attempt=1)
             done = {"outcome": "completed", "verdict": "valid", "reasons": [], "overhead_s": 3.0}
             journal.append("trial-finished", 2.0, id=SHORT[0].id, **done)
+            if name == "event":
+                journal.append("host-rebooted", 3.0, host="src")
     (tmp_path / "x" / "full-journal" / "journal.jsonl").write_text("{}\n\n{}\n")
     (tmp_path / "x" / "full-plan" / "plan.json").write_text('{"schema": 1, "testbed": "lab"}')
     assert measured_times(tmp_path, "lab").overhead == StepTime(3.0, 1)
