@@ -264,8 +264,8 @@ def _offer(
         packets = max(1, -(-payload_bytes // mtu_bytes)) * active_s / limits.interval_s
         return Offered(ends, direction, packets, min(mtu_bytes, payload_bytes), 1.0, True)
     packet_bytes, answers = mtu_bytes, ACKS_PER_PACKET
-    if rate_bps is not None and limits.length_bytes:  # UDP: packets of its own size, without answers
-        packet_bytes, answers = min(mtu_bytes, payload_bytes), 0.0
+    if catalogue.transport(flow.generator, sender.system) == "udp":  # without answers
+        packet_bytes, answers = min(mtu_bytes, payload_bytes) if limits.length_bytes else mtu_bytes, 0.0
     offered_bytes = (rate_bps or rates_bps[direction]) * active_s / 8
     if flow.size_bytes is not None:
         offered_bytes = min(offered_bytes, flow.size_bytes)

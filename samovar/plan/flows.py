@@ -237,11 +237,9 @@ def _flow(
 class FlowLimits(NamedTuple):
     """The limits that a flow's program and its sender's shaper set.
 
-    `stream_bps` limits each parallel TCP stream of the flow, `rate_bps` all of them together. A program
-    without a rate may send a packet of `length_bytes` every `interval_s` seconds.
+    A program without a rate may send a packet of `length_bytes` every `interval_s` seconds.
     """
 
-    stream_bps: float | None
     rate_bps: float | None
     length_bytes: int | None
     interval_s: float | None
@@ -256,15 +254,14 @@ def limits_of(
     """Return the limits of a flow, according to the parameters of its generator and shaper."""
     declared = catalogue.parameters("generator", flow.generator, system) or {}
     shaper = catalogue.parameters("setting", "shaper", system) or {}
-    rates, counts, sizes, durations = (
-        parameters_of_type(type_, declared, flow.parameters)
-        for type_ in ("rate", "integer", "size", "duration")
+    defaults = {name: info.default for name, info in declared.items() if info.default is not None}
+    rates, sizes, durations = (
+        parameters_of_type(type_, declared, {**defaults, **flow.parameters})
+        for type_ in ("rate", "size", "duration")
     )
-    streams = counts.get("streams") or 1
     shaped_bps = parameters_of_type("rate", shaper, settings.get("shaper", {})).values()
     return FlowLimits(
-        stream_bps=min((*rates.values(), *shaped_bps), default=None),
-        rate_bps=min((*(rate_bps * streams for rate_bps in rates.values()), *shaped_bps), default=None),
+        rate_bps=min((*rates.values(), *shaped_bps), default=None),
         length_bytes=sizes.get("length"),
         interval_s=durations.get("interval"),
     )

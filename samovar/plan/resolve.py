@@ -165,7 +165,7 @@ def _rate_bps(values: TreatmentValues, path: PathPlan | None, flow: FlowPlan) ->
     path_bps = next(filter(None, (values.path("rate", one) for one in directions)), SLOWEST_BPS)
     sender, settings = values.testbed.hosts[flow.from_host], values.setting_parameters(flow.from_host)
     limits = limits_of(flow, sender.system, settings, values.context.catalogue)
-    rate_bps = float(min(path_bps, limits.stream_bps or path_bps, *_on_air_bps(values.testbed, route)))
+    rate_bps = float(min(path_bps, limits.rate_bps or path_bps, *_on_air_bps(values.testbed, route)))
     rwnd_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else values.setting("rwnd", flow.to_host)
     if rwnd_bytes is None:
         return rate_bps

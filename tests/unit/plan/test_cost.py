@@ -81,11 +81,16 @@ def test_a_rate_limited_flow_is_captured_at_its_own_rate() -> None:
     full = _captured(flow())
     slow = flow().model_copy(update={"parameters": {"rate": "120Kbit"}})
     assert _captured(slow)["src"] == pytest.approx(full["src"] / 100, rel=0.01)
-    udp = slow.model_copy(update={"parameters": {"rate": "120Kbit", "length": "572B"}})
+    udp = slow.model_copy(
+        update={"generator": "iperf-udp", "parameters": {"rate": "120Kbit", "length": "572B"}}
+    )
     assert _captured(udp)["src"] == pytest.approx(_captured(slow)["src"] / 1.5, rel=0.01), "nobody answers"
-    parameters = {"interval": "20ms", "length": "172B"}
-    calls = flow(generator="voip").model_copy(update={"parameters": parameters})
-    assert _captured(calls)["src"] == int(2 * 6 / 0.02 * (96 + 16) / COMPRESSION)
+
+
+def test_a_flow_without_parameters_is_captured_at_the_rate_of_its_recipe() -> None:
+    assert _captured(flow(generator="voip"))["src"] == int(2 * 6 / 0.02 * (96 + 16) / COMPRESSION)
+    udp = _captured(flow(generator="iperf-udp"))["src"]  # 1 Mbit/s in packets of 1428 bytes, MTU 600
+    assert udp == int(6 * 1_000_000 / (600 * 8) * (96 + 16) / COMPRESSION)
 
 
 def test_each_rate_of_the_shaper_has_its_own_estimate() -> None:
@@ -103,7 +108,9 @@ def test_a_transfer_is_captured_by_its_size_not_by_its_deadline() -> None:
 
 
 def test_packets_beyond_the_rate_of_the_path_are_captured_at_the_sender_only() -> None:
-    flood = flow().model_copy(update={"parameters": {"rate": "24Mbit", "length": "572B"}})
+    flood = flow(generator="iperf-udp").model_copy(
+        update={"parameters": {"rate": "24Mbit", "length": "572B"}}
+    )
     found = _captured(flood)
     assert found["src"] == pytest.approx(2 * found["dst"], rel=0.01)
 

@@ -211,6 +211,11 @@ def test_a_udp_flow_needs_no_window_beside_a_tcp_flow_with_one() -> None:
     assert [one.rwnd_bytes for one in found] == [20_000, None]
 
 
+def test_a_transfer_has_the_time_that_the_default_rate_of_its_recipe_needs() -> None:
+    udp = "traffic: [{flow: udp, generator: iperf-udp, from: sender, to: receiver, size: 1MB}]\n"
+    assert first(study("", udp)).duration_s == 8 * 1.25 + 5  # at 1 Mbit/s, over a path of 8 Mbit/s
+
+
 def test_a_flow_with_until_ends_with_the_other_flow() -> None:
     ping = ", {flow: ping, generator: nuttcp, from: sender, to: receiver, until: bulk}"
     found = first(study("", f"traffic: [{BULK_FLOW}, count: 2, every: 10s}}{ping}]\n"))
