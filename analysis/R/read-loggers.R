@@ -121,7 +121,6 @@ abort_trace <- function(path, what) {
 #' - `read_pause_frames()`: `interface`, `direction`, `src`, `opcode`, `classes`, `quanta` (of 512 bit times; text, because a frame of priority flow
 #'   control has eight values), `pause_quanta` (a number, for PAUSE frames).
 #' - `read_beacons()`: `direction`, `src`, `id`, `sequence`, `sent_ns` (sender's clock; text, because a double cannot hold nanoseconds since 1970).
-#' - `read_clock()`: `source`, `quantity` (its name ends in its unit), `value` (text), `number` (NA if the value is not a number).
 #' @inheritParams read_tcp_info
 #' @return A data.table with `t_ns` (ns since attribute `epoch_s`) and the columns named above.
 #' @examples
@@ -169,13 +168,6 @@ read_pause_frames <- function(path) {
 read_beacons <- function(path) {
   x <- read_trace_csv(path, c("t_ns", "direction", "src", "id", "sequence"), text = "sent_ns")
   numbers(x, c("id", "sequence"))[]
-}
-
-#' @rdname read_loggers
-#' @export
-read_clock <- function(path) {
-  x <- read_trace_csv(path, c("t_ns", "source", "quantity"), text = "value")
-  x[, number := as_number(value)][]
 }
 
 # Convert columns to numbers. If one row of a damaged file holds text, fread returns the whole column as text.

@@ -61,7 +61,6 @@ LOGGERS = {
         Logger("cpu", values={"interval_s": 0.1}),
         Logger("nic", values={**ETH1, "interval_s": 0.1}),
         Logger("pause-frames", "dst", ETH1),
-        Logger("clock", values={"interval_s": 0.5}),
         Logger("beacons", "src", {"interval_s": 0.1}),
         Logger("tcp-probe"),
     )
@@ -153,7 +152,6 @@ COLUMNS = {
     "nic": "t_ns,interface,rx_bytes,rx_packets,rx_errors,rx_dropped,multicast,tx_bytes,tx_packets,tx_errors,tx_dropped",
     "pause-frames": "t_ns,interface,direction,src,opcode,classes,quanta",
     "beacons": "t_ns,direction,src,id,sequence,sent_ns",
-    "clock": "t_ns,source,quantity,value",
     "tcp-probe": "t_ns,src,sport,dst,dport,data_bytes,snd_nxt,snd_una,cwnd_packets,ssthresh_packets,snd_wnd_bytes,"
     "srtt_us,rcv_wnd_bytes,cookie",
 }
@@ -265,14 +263,6 @@ def test_both_hosts_saw_the_same_beacons_and_one_host_sent_them(left: Left) -> N
     assert {(mine[key]["direction"], theirs[key]["direction"]) for key in from_src} == {("out", "in")}
     # One kernel, one clock: what differs is the way through the bridge.
     assert all(abs(int(mine[key]["t_ns"]) - int(theirs[key]["t_ns"])) < 50_000_000 for key in from_src)
-
-
-def test_the_clock_s_state_is_told_before_and_after(left: Left) -> None:
-    rows = left.rows("clock")
-    states = [row for row in rows if (row["source"], row["quantity"]) == ("adjtimex", "status")]
-    assert len(states) >= 4
-    steps = [int(row["value"]) for row in rows if row["quantity"] == "realtime_minus_raw_ns"]
-    assert max(steps) - min(steps) < 100_000_000
 
 
 def test_the_tracepoint_tells_of_each_acknowledgement(left: Left) -> None:

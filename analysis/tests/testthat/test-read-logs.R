@@ -207,8 +207,6 @@ test_that("numbers in the other loggers' traces are read as numbers", {
   expect_equal(pause$pause_quanta, c(65535, NA))
   beacons <- read_beacons(text_file(c("t_ns,direction,src,id,sequence,sent_ns", "1795272676000000000,in,10.0.0.1,9,1,1795272675999999999")))
   expect_identical(beacons$sent_ns, "1795272675999999999")
-  clock <- read_clock(text_file(c("t_ns,source,quantity,value", "1795272676000000000,adjtimex,frequency_ppm,-12.5", "1795272676000000000,chrony,source,ntp.example")))
-  expect_equal(clock$number, c(-12.5, NA))
 })
 
 test_that("PAUSE frames logged by FreeBSD's recipe are equal to those read from the capture", {
@@ -226,7 +224,7 @@ test_that("PAUSE frames logged by FreeBSD's recipe are equal to those read from 
 readers <- list(
   read_iperf = c("iperf-client.csv", "iperf-client.txt", "iperf-udp-server.csv", "iperf-client-e.txt"), read_iperf3 = c("iperf3-client.json", "iperf3-stream-client.json", "iperf3-text-server.txt"),
   read_nuttcp = c("nuttcp.txt", "nuttcp-text.txt"), read_ping = c("ping.txt", "ping-truncated.txt"), read_nttcp = "nuttcp.txt", read_httperf = "ping.txt", read_web10g = "iperf-client.csv",
-  read_cpu = "iperf-client.csv", read_clock = "ping.txt", read_beacons = "ss-6.1.txt", read_nic = "nuttcp.txt", read_pause_frames = "ping.txt", read_tcp_probe = "ping.txt",
+  read_cpu = "iperf-client.csv", read_beacons = "ss-6.1.txt", read_nic = "nuttcp.txt", read_pause_frames = "ping.txt", read_tcp_probe = "ping.txt",
   read_tcp_info = "ping.txt", read_queue = "iperf-client.csv",
   read_requests = "requests.csv", read_messages = "messages.csv"
 )

@@ -17,7 +17,6 @@ PROGRAMS = {
     "sysctl": """case $* in
 *kern.clockrate) echo '{ hz = 1000, tick = 1000, profhz = 8128, stathz = 127 }' ;;
 *kern.cp_times) echo 1 2 3 4 5 ;;
-*kern.boottime) echo '{ sec = 1795269674, usec = 400099 } Sun Nov 22 03:21:14 2026' ;;
 esac""",
     "ifconfig": ":",
     "netstat": """cat <<'END'
@@ -40,7 +39,7 @@ def await_samples(file: Path, count: int) -> None:
         pause.wait(0.02)
 
 
-@pytest.mark.parametrize("name", ["clock", "cpu", "nic", "queue"])
+@pytest.mark.parametrize("name", ["cpu", "nic", "queue"])
 def test_a_sampler_that_is_killed_has_written_its_samples(name: str, tmp_path: Path) -> None:
     recipe = CATALOGUE.recipe("logger", name, "freebsd")
     for program, text in PROGRAMS.items():

@@ -1134,26 +1134,6 @@ def test_cpu_times_are_shares_since_the_last_sample(tmp_path: Path) -> None:
     assert (second["irq_s"], second["idle_s"]) == ("0.25", "0.76")  # 127 ticks a second
 
 
-def test_a_clock_that_is_stepped_is_seen_in_the_time_of_the_boot(tmp_path: Path) -> None:
-    boottime = (
-        told("13.2", next(c for c in commands("13.2") if "kern.boottime" in c))
-        .splitlines()[-1]
-        .partition(": ")[2]
-    )
-    peers = "     remote           refid      st t when poll reach   delay   offset  jitter\n====\n*10.64.0.1  .GPS.  1 u 12 64 377 0.250 -0.012 0.003\n"
-    rows = counted("clock", {"sysctl": boottime + "\n", "ntpq": peers, "chronyc": "!exit 1"}, tmp_path)
-    values = [row.split(",")[1:] for row in rows[1:]]
-    assert values[0] == ["kernel", "boottime_s", "1795269674.400099"]
-    assert values[1:6] == [
-        ["ntp", "source", "10.64.0.1"],
-        ["ntp", "stratum", "1"],
-        ["ntp", "delay_s", "0.000250"],
-        ["ntp", "offset_s", "-0.000012"],
-        ["ntp", "jitter_s", "0.000003"],
-    ]
-    assert values[-5:] == values[1:6]  # and once more at the end
-
-
 def test_beacons_are_parsed_from_tcpdump_s_output_for_echo_requests(tmp_path: Path) -> None:
     printed = told(
         "14.0", next(c for c in commands("14.0") if c.startswith("tcpdump --time-stamp-type=host"))

@@ -44,7 +44,6 @@ def _logger(*names: str) -> str:
 UDP = _python(ENDING, "posix/program/udp.py")
 COMMANDS = {
     "cpu": f"exec {_logger('sampling', 'cpu')} 0.0001 ready",
-    "clock": f"exec {_logger('clock')} 0.0001 ready",
     "beacons": f"exec {_logger('ending', 'beacons')} ready 224.0.1.199 0.0001 always lo ''",
     "pause-frames": f"{sys.executable} -c {shlex.quote(SEND_PAUSES)} >&- & exec {_logger('ending', 'pause_frames')} ready lo",
     "udp": f"{UDP} serve 127.0.0.1 5001 100 0.0001 0 >/dev/null & until grep -q :1389 /proc/net/udp; do :; done\n"
