@@ -101,7 +101,6 @@ class Header(keys.Strict):
     modules_note: types.Sentence | None = None  # why some kernels lack them, and what to use instead
     tracepoints: Words = ()
     interfaces_need: tuple[InterfaceNeed, ...] = ()
-    brings: Words = ()  # programs that functions of a step replace where they are missing
     root: tuple[RootPattern, ...] = ()  # commands that run as root: one pattern for each kind of command
     root_lasting: tuple[RootPattern, ...] = ()  # root commands that run until stopped, under timeout(1)
     root_login: types.Sentence | None = None  # why sudo with a list of commands is not enough

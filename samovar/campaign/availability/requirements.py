@@ -127,11 +127,10 @@ def _host_kind(plan: HostPlan) -> Hashable:
 
 
 def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
-    plan, recipes = scripts.resolved.hosts[host], tuple(recipes_at(scripts, host))
-    brought = {name for recipe in recipes for name in recipe.header.brings}
-    for recipe in recipes:
+    plan = scripts.resolved.hosts[host]
+    for recipe in recipes_at(scripts, host):
         header = recipe.header
-        yield from (need for need in _own_needs(header) if need.name not in brought)
+        yield from _own_needs(header)
         yield from (Need(*need) for need in root_needs(recipe))
         yield from (Need(INTERFACES[kind], at) for kind in header.interfaces_need for at in plan.interfaces)
     for program in scripts.processes(host):

@@ -1,14 +1,12 @@
 set -- ${SSH_CONNECTION:-}
 launch src-beacons 21 src-beacons.csv sh -c '# packets NAME OPTION... FILTER: start tcpdump with these options; the function `rows` of the caller reads its output until
-# SIGTERM. Returns when tcpdump captures. It prints packets at once if it can (4.6), else bpf(4) holds them for up to a second.
+# SIGTERM. Returns when tcpdump captures. Without --immediate-mode, bpf(4) would hold packets for up to a second.
 packets() {
-  name=$1 knows=$(tcpdump -h 2>&1); shift
-  case $knows in *immediate-mode*) set -- --immediate-mode "$@" ;; esac
-  case $knows in *time-stamp-precision*) set -- --time-stamp-precision=nano "$@" ;; esac
+  name=$1; shift
   trap '"'"'read -r watching <"$name.watching" && kill "$watching"'"'"' TERM
   {
     trap : TERM
-    tcpdump -n -tt -l "$@" & watching=$!
+    tcpdump -n -tt -l --immediate-mode --time-stamp-precision=nano "$@" & watching=$!
     echo "$watching" >"$name.watching"
     while kill -0 "$watching" 2>/dev/null; do wait "$watching"; done
     wait "$watching"

@@ -7,23 +7,6 @@ bound() { # PORT PROTOCOL
   return 1
 }
 
-# FreeBSD has timeout(1) since 10.3; this function replaces `timeout [-k GRACE] LIMIT COMMAND...`.
-command -v timeout >/dev/null || timeout() {
-  s_grace=2
-  if [ "$1" = -k ]; then s_grace=$2; shift 2; fi
-  s_limit=$1; shift
-  "$@" & s_command=$!
-  (
-    trap 'kill "$!"; exit' TERM
-    sleep "$s_limit" & wait "$!"; kill -TERM "$s_command"
-    sleep "$s_grace" & wait "$!"; kill -KILL "$s_command"
-  ) >/dev/null 2>&1 & s_guard=$!
-  trap 'kill -TERM "$s_command" 2>/dev/null' TERM
-  wait "$s_command"; s_code=$?
-  while kill -0 "$s_command" 2>/dev/null; do wait "$s_command"; s_code=$?; done
-  kill "$s_guard" 2>/dev/null
-  return "$s_code"
-}
 # timeout(1) of FreeBSD starts its program before it waits for its end: if the program ends in between, timeout notices
 # it only at the limit. A second signal makes it check.
 await_bounded() { # PID

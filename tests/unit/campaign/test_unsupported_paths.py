@@ -161,14 +161,6 @@ def test_a_router_without_intermediate_devices_is_named() -> None:
     assert said[0].startswith("rtr: no kernel feature ifb (")
 
 
-def test_a_shell_function_that_stands_for_a_program_is_as_good_as_one() -> None:
-    text = study("factors: {cc: [newreno], txd: [256]}\n")
-    for testbed, stands in ((OLD, True), (LAB, False)):
-        needs = host_needs(planned(text, testbed, CATALOGUE), CATALOGUE)
-        programs = next(iter(needs.values())).names("program")
-        assert ("timeout" not in programs) is stands
-
-
 def test_a_level_that_takes_a_reboot_asks_for_what_the_reboot_takes() -> None:
     (name,) = (name for name, host in OLD.hosts.items() if host.role == "sender")
     for factor, asked in (("txd: [256]", True), ("cc: [newreno]", False)):

@@ -132,8 +132,6 @@ AQMS = {"codel", "pie", "fq_codel"}
     [
         ("1400507", AQMS),  # 14.0-STABLE, whose fq_pie lets no forwarded packet pass
         ("1302001", AQMS | {"fq_pie"}),
-        ("1003000", AQMS | {"fq_pie"}),
-        ("903000", set()),
     ],
 )
 def test_the_aqms_of_dummynet_depend_on_the_release(osreldate: str, aqms: set[str], tmp_path: Path) -> None:

@@ -20,15 +20,13 @@ IFCONFIG = "em1: " + told("14.0", "ifconfig").split("em1: ")[1].split("lo0: ")[0
 AWKS = [name for name in ("awk", "mawk", "gawk", "original-awk", "busybox") if shutil.which(name)]
 TCPDUMP = shutil.which("tcpdump")
 FROM_FILE = f"""!
-if [ "$1" != -h ]; then
-  for word; do
-    shift
-    case $word in -i) word=-r ;; em1) word=- ;; esac
-    set -- "$@" "$word"
-  done
-fi
+for word; do
+  shift
+  case $word in -i) word=-r ;; em1) word=- ;; esac
+  set -- "$@" "$word"
+done
 {TCPDUMP} "$@" <'{CAPTURE}'
-[ "$1" = -h ] || {{ echo 'listening on em1' >&2; exec sleep 20; }}"""
+echo 'listening on em1' >&2; exec sleep 20"""
 """Has tcpdump read the capture in place of the interface, and go on as one that listens."""
 
 

@@ -13,10 +13,10 @@ KEYS = "choices, default, description, least, type, unit"
 MISTAKES = {
     "no blank": ("summary:X.", ["2:1: the file is a text; it must be a mapping (key: value)"]),
     "nothing": ("", ["1:1: a recipe starts with a header: a line '{#---', YAML, and a line '---#}'"]),
-    "no summary": ("needs: [ip]", ["2:1: key 'summary' is missing; known keys: alternative_to, alternatives, brings, change, client_needs, counts, delay_step, duration_step, interfaces_need, lacks, leaves, listens, modules, modules_note, needs, parameters, ports, records, root, root_lasting, root_login, server_needs, summary, tracepoints, transport"]),
+    "no summary": ("needs: [ip]", ["2:1: key 'summary' is missing; known keys: alternative_to, alternatives, change, client_needs, counts, delay_step, duration_step, interfaces_need, lacks, leaves, listens, modules, modules_note, needs, parameters, ports, records, root, root_lasting, root_login, server_needs, summary, tracepoints, transport"]),
     "open list": ("summary: [X.\nneeds: []", ["3:6: missing ',' or ']' before this; close the bracket that opens in line 2"]),
     "twice": ("summary: X.\nsummary: Y.", ["3:1: duplicate key 'summary', first in line 2; keep one"]),
-    "misspelt key": ("summary: X.\nneed: [ip]", ["3:1: unknown key 'need'; did you mean 'needs'? known: alternative_to, alternatives, brings, change, client_needs, counts, delay_step, duration_step, interfaces_need, lacks, leaves, listens, modules, modules_note, needs, parameters, ports, records, root, root_lasting, root_login, server_needs, summary, tracepoints, transport"]),
+    "misspelt key": ("summary: X.\nneed: [ip]", ["3:1: unknown key 'need'; did you mean 'needs'? known: alternative_to, alternatives, change, client_needs, counts, delay_step, duration_step, interfaces_need, lacks, leaves, listens, modules, modules_note, needs, parameters, ports, records, root, root_lasting, root_login, server_needs, summary, tracepoints, transport"]),
     "no list": ("summary: X.\nneeds: ip", ["3:8: needs: must be a list, not 'ip'"]),
     "change": ("summary: X.\nchange: rebot", ["3:9: change: unknown change 'rebot'; did you mean 'reboot'? known: interface-reset, none, reboot"]),
     "feature": ("summary: X.\nlacks: [jiter]", ["3:9: unknown key of a path 'jiter'; did you mean 'jitter'? known: duplicate, jitter, loss_burst, reorder"]),
