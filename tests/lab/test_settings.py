@@ -50,7 +50,6 @@ SET = [
     ("offloads", {"interfaces": ETH1, "tso": 1, "gro": 1}, "ethtool -k eth1", "tcp-segmentation-offload: on"),
     ("offloads", {"interfaces": ETH1, "gso": 1}, "ethtool -k eth1", "generic-segmentation-offload: on"),
     ("offloads", {"interfaces": ETH1, "tx_checksum": 0}, "ethtool -k eth1", "tx-checksumming: off"),
-    ("qlen", {"interfaces": ETH1, "packets": 33}, "ip link show eth1", "qlen 33"),
     (
         "shaper",
         {"interfaces": ETH1, "rate": 40_000_000},

@@ -163,7 +163,6 @@ SETTINGS: dict[str, dict[str, object]] = {
     "buffers": {"interfaces": IFS, "receive_max": 200_000, "socket_receive_max": 400_000},
     "offloads": {"interfaces": IFS, "tso": 1, "tx_checksum": 0},
     "mtu": {"interfaces": IFS, "mtu_bytes": 600},
-    "qlen": {"interfaces": IFS, "packets": 33},
     "command": {"interfaces": IFS, "run": "echo 'a b' >/tmp/x", "undo": "rm /tmp/x", "state": "ls /tmp/x"},
     "adapter": {
         "link": "powerline",
@@ -181,7 +180,7 @@ SETTINGS: dict[str, dict[str, object]] = {
 WAS = {
     **{f"offload.{name}.{what}": "on" for name in IFS for what in ("gro", "tx", "rx-gro-list")},
     **{f"offload.{name}.{what}": "off" for name in IFS for what in ("tso", "gso", "lro")},
-    **{f"{what}.{name}": value for name in IFS for what, value in (("mtu", "1500"), ("qlen", "1000"), ("txd", "512"))},
+    **{f"{what}.{name}": value for name in IFS for what, value in (("mtu", "1500"), ("txd", "512"))},
     **{f"pause.{name}.{what}": "on" for name in IFS for what in ("rx", "tx", "autoneg")},
     **{f"{what}.{name}": value for name in IFS for what, value in (("speed", "1000"), ("duplex", "full"), ("autoneg", "on"))},
     **{f"{name}.{what}": "4096" for name in ("tcp_rmem", "tcp_wmem") for what in ("low", "default", "max")},
