@@ -110,6 +110,15 @@ def _direction(path: PathPlan, flow: FlowPlan, resolved: Resolved) -> DirectionP
     return path.up if resolved.direction_of(flow) == "up" else path.down
 
 
+def _tcp_flows(resolved: Resolved, catalogue: RecipeCatalogue) -> list[FlowPlan]:
+    systems = {name: host.system for name, host in resolved.hosts.items()}
+    return [
+        flow
+        for flow in resolved.flows
+        if catalogue.transport(flow.generator, systems[flow.from_host]) == "tcp"
+    ]
+
+
 def _is_ipv6(resolved: Resolved) -> bool:
     return any(ip_address(flow.to_address).version == 6 for flow in resolved.flows)
 
@@ -119,7 +128,7 @@ def _below_bdp(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[str]:
     path = resolved.path
     if path is None:
         return
-    for flow in resolved.flows:
+    for flow in _tcp_flows(resolved, catalogue):
         rate_bps, rwnd_bytes = _direction(path, flow, resolved).rate_bps, resolved.window_bytes(flow)
         if not rate_bps or rwnd_bytes is None:
             continue
@@ -128,7 +137,7 @@ def _below_bdp(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[str]:
             continue
         sender = resolved.hosts[flow.from_host]
         limits = limits_of(flow, sender.system, sender.settings, catalogue)
-        if limits.interval_s is not None or (limits.rate_bps or inf) <= rwnd_bytes * 8 / rtt_s:
+        if (limits.rate_bps or inf) <= rwnd_bytes * 8 / rtt_s:
             continue  # the flow needs less than its window allows
         product_bytes = int(rate_bps * rtt_s / 8)
         if rwnd_bytes < product_bytes:
@@ -153,27 +162,25 @@ def _below_two_segments(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]
         yield f"{format_bytes(smallest)} of {mss_bytes} bytes each"
 
 
-@_check("socket buffers are below rwnd", run=_mtu, path=_queues_and_rtts, hosts=_sockets, flows=None)
-def _small_sockets(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[str]:
+@_check("send buffer is below rwnd", run=_mtu, path=_queues_and_rtts, hosts=_sockets, flows=None)
+def _small_send_buffer(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[str]:
     path = resolved.path
-    for flow in resolved.flows:
+    for flow in _tcp_flows(resolved, catalogue):
         rwnd_bytes = resolved.window_bytes(flow)
         if rwnd_bytes is None:
             continue
         in_flight_bytes = rwnd_bytes  # at most, before a queue overflows
-        direction = _direction(path, flow, resolved) if path is not None else None
-        if path is not None and direction is not None and direction.rate_bps:
+        if path is not None and (direction := _direction(path, flow, resolved)).rate_bps:
             product_bytes = int(direction.rate_bps * rtt_of_flow(path, flow) / 8)
             in_flight_bytes = min(
                 rwnd_bytes, product_bytes + _buffer_bytes(direction, resolved) or rwnd_bytes
             )
-        ends = ((flow.to_host, "receive_max", rwnd_bytes), (flow.from_host, "send_max", in_flight_bytes))
-        for host, key, needed_bytes in ends:
-            plan = resolved.hosts[host]
-            declared = catalogue.parameters("setting", "buffers", plan.system) or {}
-            limit_bytes = parameters_of_type("size", declared, plan.settings.get("buffers", {})).get(key)
-            if limit_bytes is not None and limit_bytes < needed_bytes:
-                yield f"{key} {format_bytes(limit_bytes, 3)} at {host}, rwnd {format_bytes(rwnd_bytes, 3)}"
+        sender = resolved.hosts[flow.from_host]
+        declared = catalogue.parameters("setting", "buffers", sender.system) or {}
+        sizes = parameters_of_type("size", declared, sender.settings.get("buffers", {}))
+        if sizes.get("send_max", in_flight_bytes) < in_flight_bytes:
+            send_max, rwnd = format_bytes(sizes["send_max"], 3), format_bytes(rwnd_bytes, 3)
+            yield f"send_max {send_max} at {flow.from_host}, rwnd {rwnd}"
 
 
 @_check("buffer is below one packet", run=_mtu, path=_queues_and_rtts, hosts=_mtu)
@@ -216,11 +223,10 @@ def _samples_once(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
 
 
 @_check("dctcp has no queue that marks packets", path=_aqms, hosts=_cc, flows=None)
-def _unmarked(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
-    for flow in resolved.flows:
-        host = resolved.hosts.get(flow.from_host)
+def _unmarked(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[str]:
+    for flow in _tcp_flows(resolved, catalogue):
         aqm = _direction(resolved.path, flow, resolved).aqm if resolved.path is not None else None
-        if (flow.cc or (host.cc if host else None)) == "dctcp" and aqm in DROP_TAIL:
+        if (flow.cc or resolved.hosts[flow.from_host].cc) == "dctcp" and aqm in DROP_TAIL:
             yield f"flow '{flow.label}' through {aqm}, where it behaves like newreno"
 
 
