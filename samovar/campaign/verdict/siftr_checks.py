@@ -30,15 +30,11 @@ class SiftrLog:
     """The content of a SIFTR log: header, footer, and a summary of the lines between them.
 
     `lines` is the number of lines between header and footer; `columns` has each number of columns that occurs
-    in these lines. `windows` maps flows to the largest window that the receiver offered. `ports` has the
-    pairs of local and foreign port.
+    in these lines. `windows` maps flows to the largest window that the receiver offered.
 
     The other values are from the footer, or 0 without a footer: `lost` is the number of packets for which
     SIFTR could not write a line, and `disabled_s` is when SIFTR was disabled, in seconds since the epoch by
-    the host's clock. `due` is the number of lines that the log must have if each packet has one line. `due`
-    is correct with a port filter too: the footer of version 1.3 does not count the packets that the filter
-    leaves out (siftr_chkpkt()). The footer of version 1.2 counts these packets, so the recipe refuses a port
-    filter on systems with version 1.2.
+    the host's clock. `due` is the number of lines that the log must have if each packet has one line.
     """
 
     header: Mapping[str, str]
@@ -46,7 +42,6 @@ class SiftrLog:
     lines: int
     columns: frozenset[int]
     windows: Mapping[FlowKey, int]
-    ports: frozenset[tuple[str, str]]
     lost: int
     disabled_s: float
     due: int
@@ -64,7 +59,7 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
     Raises ValueError if a number in the log is damaged.
     """
     ends: dict[str, dict[str, str]] = {}
-    count, columns, windows, ports = 0, set[int](), dict[FlowKey, int](), set[tuple[str, str]]()
+    count, columns, windows = 0, set[int](), dict[FlowKey, int]()
     for line in lines:
         start = line.partition("=")[0]
         if start in ("enable_time_secs", "disable_time_secs"):
@@ -77,8 +72,7 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
             shift = HASH_COLUMNS.get(version[:3])
             if shift is None or len(parts) < 25:
                 continue
-            local, local_port, foreign, foreign_port = parts[2 + shift : 6 + shift]
-            ports.add((local_port, foreign_port))
+            local, _, foreign, foreign_port = parts[2 + shift : 6 + shift]
             if parts[13 + shift].isdecimal() and int(parts[13 + shift]) >= 4:
                 flow = (local, foreign, foreign_port)
                 windows[flow] = max(windows.get(flow, 0), int(parts[9 + shift]))
@@ -86,9 +80,7 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
     lost = sum(int(v) for k, v in footer.items() if k.startswith("num_") and k.endswith(LOST))
     disabled_s = int(footer.get("disable_time_secs", 0)) + int(footer.get("disable_time_usecs", 0)) / 1e6
     due = int(footer.get("total_tcp_pkts", 0)) - int(footer.get("total_skipped_tcp_pkts", 0))
-    return SiftrLog(
-        header, footer, count, frozenset(columns), windows, frozenset(ports), lost, disabled_s, due
-    )
+    return SiftrLog(header, footer, count, frozenset(columns), windows, lost, disabled_s, due)
 
 
 def check_siftr_logs(evidence: Evidence) -> Iterator[Check]:
@@ -96,17 +88,11 @@ def check_siftr_logs(evidence: Evidence) -> Iterator[Check]:
     for host, program in evidence.programs("logger", "siftr"):
         recipe = evidence.scripts.recipe_of(host, program)
         values: dict[str, Any] = {**recipe.defaults, **recipe.parse_values(program.parameters)}
-        per_line, port = values["packets_per_line"], values["port_filter"]
-        yield from check_siftr_log(evidence, host, evidence.trace(program), per_line, port)
+        yield from check_siftr_log(evidence, host, evidence.trace(program), values["packets_per_line"])
 
 
-def check_siftr_log(
-    evidence: Evidence, host: str, trace: Path, packets_per_line: int = 1, port_filter: int = 0
-) -> Iterator[Check]:
-    """Check one SIFTR log: completeness, format, a line for every packet, and windows.
-
-    If `port_filter` is not 0, the log must have only packets of this port.
-    """
+def check_siftr_log(evidence: Evidence, host: str, trace: Path, packets_per_line: int = 1) -> Iterator[Check]:
+    """Check one SIFTR log: completeness, format, a line for every packet, and windows."""
     try:
         with open_lines(trace) as file:
             log = read_siftr(file)
@@ -127,14 +113,6 @@ def check_siftr_log(
         if packets_per_line == 1:
             yield Check("lines of the SIFTR log", host, str(log.due), str(log.lines), log.lines == log.due)
         yield from _check_end(evidence, host, log)
-    if port_filter:
-        requested = f"port {port_filter} only"
-        others = sorted(pair for pair in log.ports if str(port_filter) not in pair)
-        observed = requested if log.ports else "no connection"
-        if others:
-            shown = ", ".join("-".join(pair) for pair in others[:3])
-            observed = f"{len(others)} connection(s) on other ports: {shown}"
-        yield Check("ports in the SIFTR log", host, requested, observed, bool(log.ports) and not others)
     for flow in (ends.flow for ends in tcp_flows(evidence)):
         window_bytes = log.windows.get((flow.from_address, flow.to_address, str(flow.port)))
         if flow.from_host == host and window_bytes is not None:

@@ -1,5 +1,4 @@
-[ 0 -le 65535 ] && [ 1 -ge 1 ] || fail "siftr: port_filter must be 0 to 65535, and packets_per_line 1 or more"
-launch src-siftr 21 src-siftr.csv sh -c 'folder=$1 ready=$2 log=$1/$3 ppl=$4 port=$5 hashes=$6 failed=
+launch src-siftr 21 src-siftr.csv sh -c 'folder=$1 ready=$2 log=$1/$3 ppl=$4 failed=
 say() { echo "$*" >&2; exit 1; }
 now() { sysctl -n "net.inet.siftr.$1" 2>/dev/null; }
 put() {
@@ -8,7 +7,7 @@ put() {
 finish() {
   trap "" TERM INT HUP
   kill "$!" 2>/dev/null # timeout(1) ends everything that it has started
-  sysctl net.inet.siftr.enabled=0 ${was_port:+net.inet.siftr.port_filter="$was_port"} ${was_hashes:+net.inet.siftr.genhashes="$was_hashes"} \
+  sysctl net.inet.siftr.enabled=0 ${was_port:+net.inet.siftr.port_filter="$was_port"} \
     net.inet.siftr.ppl="$was_ppl" net.inet.siftr.logfile="$was_log" >/dev/null || failed=yes
   left=100
   until [ ! -e "$log" ] || tail -n 1 "$log" | grep -q "^disable_time_secs="; do
@@ -24,16 +23,13 @@ case $(now logfile) in
   "${folder%/*/*}"/*) sysctl net.inet.siftr.enabled=0 net.inet.siftr.logfile=/var/log/siftr.log >/dev/null ;; # left by an earlier trial
 esac
 [ "$(now enabled)" = 0 ] || say "siftr: it is on already, by another"
-was_log=$(now logfile) was_ppl=$(now ppl) was_port=$(now port_filter) was_hashes=$(now genhashes)
+was_log=$(now logfile) was_ppl=$(now ppl) was_port=$(now port_filter)
 [ -d "${was_log%/*}" ] || was_log=/var/log/siftr.log
-[ "$port" = 0 ] || [ -n "$was_port" ] || say "siftr: this kernel has no port_filter"
-[ "$port" = 0 ] || [ -z "$was_hashes" ] || say "siftr of this kernel counts the packets of all ports, so it is unknown whether the log of one port is complete; set port_filter to 0"
 put ppl "$ppl"
-[ -z "$was_port" ] || put port_filter "$port"
-[ -z "$was_hashes" ] || put genhashes "$hashes"
+[ -z "$was_port" ] || put port_filter 0
 put logfile "$log"
 trap finish TERM INT HUP
 put enabled 1
 : >"$folder/$ready"
 while :; do sleep 3600 & wait "$!"; done
-' siftr "$dir" src-siftr.ready src-siftr.csv 1 0 0
+' siftr "$dir" src-siftr.ready src-siftr.csv 1

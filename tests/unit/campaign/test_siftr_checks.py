@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import gzip
 import lzma
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from samovar.campaign.clocks import ClockOffset
-from samovar.campaign.verdict import Evidence, run_checks
 from samovar.campaign.verdict.siftr_checks import check_siftr_log, read_siftr
-from samovar.plan import LoggerPlan
-from samovar.recipes import TrialScripts
 from tests.unit.campaign.evidence_sample import evidence_of
-from tests.unit.recipes.freebsd_sample import CATALOGUE, TRACES
-from tests.unit.trials import RESOLVED, TRIAL
+from tests.unit.recipes.freebsd_sample import TRACES
+from tests.unit.trials import RESOLVED
 
 WHOLE = lzma.decompress((TRACES / "siftr-14.0.log.xz").read_bytes()).decode().splitlines(keepends=True)
 CUT = (TRACES / "siftr-13.2-cut.log").read_text().splitlines(keepends=True)
@@ -66,45 +62,8 @@ def test_lines_that_are_missing_are_counted(tmp_path: Path) -> None:
     assert failed(CUT, tmp_path, packets_per_line=10) == []
 
 
-def test_packets_that_a_filter_of_ports_leaves_out_are_not_counted_by_the_footer() -> None:
-    # The whole log is of port 5201 only, and meanwhile src answered five commands over SSH, at port 22; of 13.2, where
-    # a filter is refused, the log has those.
-    log = read_siftr(WHOLE)
-    assert {foreign for _, foreign in log.ports} == {"5201"}
-    assert log.lines == log.due
-    assert ("22", "40134") in read_siftr(CUT).ports
-
-
-def test_a_log_of_one_port_holds_connections_of_that_port_and_of_no_other(tmp_path: Path) -> None:
-    assert failed(WHOLE, tmp_path, port_filter=5201) == []
-    start = "ports in the SIFTR log at src: requested port 5201 only, observed"
-    of_22 = WHOLE[5].replace(",5201,", ",22,")
-    assert failed([*WHOLE[:5], of_22, *WHOLE[6:]], tmp_path, port_filter=5201) == [
-        f"{start} 1 connection(s) on other ports: {of_22.split(',')[3]}-22"
-    ]
-    assert failed([*WHOLE[:5], of_22, *WHOLE[6:]], tmp_path) == []
-    footer = WHOLE[-1].replace(f"total_tcp_pkts={total(WHOLE[-1])}", f"total_tcp_pkts={skipped(WHOLE[-1])}")
-    assert failed([WHOLE[0], footer], tmp_path, port_filter=5201) == [f"{start} no connection"]
-
-
-@pytest.mark.parametrize("port", [5201, 5202])
-def test_a_log_is_compared_with_the_port_filter_of_its_trial(port: int, tmp_path: Path) -> None:
-    logger = LoggerPlan(logger="siftr", host="src", interface="em1", parameters={"port_filter": str(port)})
-    hosts = {"src": RESOLVED.hosts["src"].model_copy(update={"os": "freebsd", "release": "14.0"})}
-    alone = {"hosts": hosts, "flows": (), "captures": (), "path": None, "loggers": (logger,)}
-    trial = replace(TRIAL, source=RESOLVED.model_copy(update=alone))
-    (tmp_path / "traces").mkdir()
-    (tmp_path / "traces" / "src-siftr.csv.gz").write_bytes(gzip.compress("".join(WHOLE).encode()))
-    checks = run_checks(Evidence(TrialScripts(trial, CATALOGUE, "c"), tmp_path))
-    assert {check.name: check.ok for check in checks}["ports in the SIFTR log"] is (port == 5201)
-
-
 def total(footer: str) -> str:
     return read_siftr([footer]).footer["total_tcp_pkts"]
-
-
-def skipped(footer: str) -> str:
-    return read_siftr([footer]).footer["total_skipped_tcp_pkts"]
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ class Recipes:
         },
         ("generator", "freebsd"): {"iperf3": {}},
         ("logger", "linux"): {"queue": {"interval_s": parameter("duration", least="1ms")}, "tcp-info": {}},
-        ("logger", "freebsd"): {"siftr": {"port_filter": parameter("integer")}},
+        ("logger", "freebsd"): {"siftr": {"packets_per_line": parameter("integer")}},
     }
     RECORDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "linux": {"queue": ("queue",), "tcp-state": ("tcp-info",)},

@@ -44,10 +44,14 @@ def test_a_quantity_makes_the_plan_that_its_recipe_makes() -> None:
 
 
 def test_a_quantity_is_resolved_for_each_host_with_what_its_recipe_takes(mixed: Testbed) -> None:
-    text = "loggers: [{logger: tcp-state, at: [sender, receiver], interval: 5ms, port_filter: 5001}]\n"
+    text = "loggers: [{logger: tcp-state, at: [sender, receiver], interval: 5ms, packets_per_line: 10}]\n"
     assert loggers(planned(study(text), mixed)) == (
         LoggerPlan(
-            logger="siftr", host="src", interface="em1", interval_s=None, parameters={"port_filter": "5001"}
+            logger="siftr",
+            host="src",
+            interface="em1",
+            interval_s=None,
+            parameters={"packets_per_line": "10"},
         ),
         LoggerPlan(logger="tcp-info", host="dst", interface="em1", interval_s=0.005),
     )

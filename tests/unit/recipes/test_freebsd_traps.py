@@ -17,7 +17,6 @@ import pytest
 from samovar.campaign.dry_run import AsFound
 from samovar.campaign.host_state import parse_state, unmet
 from samovar.campaign.verdict.traces import read_queue_samples
-from samovar.experiment.keys.recipe_parameters import settable
 from samovar.plan import DirectionPlan
 from tests.unit.recipes.freebsd_sample import (
     CATALOGUE,
@@ -717,7 +716,6 @@ set -- "$one"
 name=${{1%%=*}}; name=${{name##*.}} value=${{1#*=}}
 [ -e "$name" ] || {{ echo "sysctl: unknown oid 'net.inet.siftr.$name'" >&2; exit 1; }}
 case $name in
-  port_filter) value=$((value & 65535)) ;;
   logfile) [ -d "${{value%/*}}" ] || {{ echo "sysctl: $1: No such file or directory" >&2; exit 1; }} ;;
   enabled) read -r log <logfile; if [ "$value" = 1 ]; then echo "enable_time_secs=1" >>"$log"; elif [ -e "$log" ]; then echo "disable_time_secs=2" >>"$log"; fi ;;
 esac
@@ -757,23 +755,15 @@ SIFTR_OIDS = {
 def test_siftr_writes_header_and_footer_to_one_file_and_is_restored(release: str, tmp_path: Path) -> None:
     siftr = Siftr(tmp_path, SIFTR_OIDS[release])
     before = {path.name: path.read_text() for path in (tmp_path / "oids").iterdir()}
-    done = siftr.run(hashes=1)
+    done = siftr.run()
     assert (done.stderr, done.returncode) == ("", 0)
     assert (tmp_path / "src-siftr.csv").read_text() == "enable_time_secs=1\ndisable_time_secs=2\n"
     assert {path.name: path.read_text() for path in (tmp_path / "oids").iterdir()} == before
     assert ("genhashes" in before) is (release == "13.2")
     # A slow host needs a second to start a program, and timeout(1) leaves ten seconds.
+    # A slow host needs 0.2 s to start a program, and timeout(1) leaves two seconds.
     last = (tmp_path / "asked").read_text().splitlines()[-1].split()
     assert (last[0], last[-1]) == ("net.inet.siftr.enabled=0", "net.inet.siftr.logfile=/var/log/siftr.log")
-
-
-def test_a_port_that_siftr_would_wrap_is_refused(tmp_path: Path) -> None:
-    assert "0 -> 4464" in told(
-        "14.0",
-        next(c for c in commands("14.0") if "port_filter=70000" in c),
-    )
-    done = Siftr(tmp_path, SIFTR_OIDS["14.0"]).run(port_filter=70000)
-    assert "port_filter must be 0 to 65535" in done.stderr
 
 
 def commands(release: str) -> list[str]:
@@ -798,16 +788,6 @@ def test_a_siftr_that_an_earlier_trial_left_on_is_disabled_and_used(tmp_path: Pa
     assert (siftr.value("enabled"), siftr.value("logfile")) == ("0", "/var/log/siftr.log")
 
 
-def test_an_old_siftr_without_a_port_filter_runs_without_one(tmp_path: Path) -> None:
-    oids = "".join(line + "\n" for line in SIFTR_OIDS["13.2"].splitlines() if "port_filter" not in line)
-    assert Siftr(tmp_path, oids).run(port_filter=0).returncode == 0
-
-
-def test_an_old_siftr_without_a_port_filter_cannot_be_given_one(tmp_path: Path) -> None:
-    oids = "".join(line + "\n" for line in SIFTR_OIDS["13.2"].splitlines() if "port_filter" not in line)
-    assert "has no port_filter" in Siftr(tmp_path, oids).run(port_filter=5201).stderr
-
-
 @pytest.mark.parametrize("release", sorted(SIFTR_OIDS))
 def test_the_log_file_of_a_deleted_trial_is_replaced_by_the_default(release: str, tmp_path: Path) -> None:
     # What was left of a trial that was broken off: SIFTR refuses a file in a folder that is not there.
@@ -823,25 +803,6 @@ def test_siftr_does_not_wait_for_the_footer_of_a_deleted_log(tmp_path: Path) -> 
     done = siftr.run(then="rm src-siftr.csv")
     assert done.stderr == ""
     assert (siftr.value("enabled"), siftr.value("logfile")) == ("0", "/var/log/siftr.log")
-
-
-def test_one_port_alone_is_logged_where_siftr_counts_only_its_packets(tmp_path: Path) -> None:
-    # In the recorded trial of 14.0 it logged 5201 alone and its footer counts as many packets as there are lines; the
-    # one of 1.2 counts before it looks at the port (siftr_chkpkt() of 13).
-    siftr = Siftr(tmp_path, SIFTR_OIDS["14.0"])
-    assert siftr.run(port_filter=5201).stderr == ""
-    assert siftr.value("port_filter") == "0"
-    assert "port_filter=5201" in (tmp_path / "asked").read_text()
-
-
-def test_one_port_alone_is_refused_where_siftr_counts_the_packets_of_all(tmp_path: Path) -> None:
-    siftr = Siftr(tmp_path, SIFTR_OIDS["13.2"])
-    assert "set port_filter to 0" in siftr.run(port_filter=5201).stderr
-    assert (siftr.value("enabled"), siftr.value("logfile")) == ("0", "/var/log/siftr.log")
-
-
-def test_an_experiment_may_restrict_siftr_to_one_port() -> None:
-    assert "port_filter" in settable(CATALOGUE, "logger", "siftr", FREEBSD)
 
 
 # -- steps --
