@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from samovar.experiment import RecipeCatalogue
 from samovar.plan.flows import air_bps, limits_of
+from samovar.plan.level_precedence import parameters_of_type
 from samovar.plan.model import CapturePlan, FlowPlan, LoggerPlan, Resolved
 from samovar.plan.trials import TRAFFIC_AND_RECORDING
 from samovar.units import ETHERNET_MTU_BYTES
@@ -25,7 +26,7 @@ PCAP_RECORD_BYTES = 16
 ETHERNET_BYTES, IP_UDP_BYTES = 14, 28
 HEADERS_BYTES = 128
 """Size of a packet's headers, which compress well. The payload may be incompressible."""
-SAMPLE_INTERVAL_S = 0.01
+SAMPLE_INTERVAL_S = 0.01  # of loggers whose recipe has no interval
 SAMPLE_BYTES = 160  # one row of a sampler's CSV for one connection, before compression
 LINE_BYTES: Mapping[str, int] = {"siftr": 160, "tcp-probe": 160}
 """Loggers that write a line for each packet, and the bytes of a line."""
@@ -230,7 +231,7 @@ def _recorded(
     for capture in resolved.captures:
         yield capture.host, _capture_bytes(capture, resolved, offers, room_bytes, most), 0.0
     for logger in resolved.loggers:
-        yield logger.host, 0.0, _sample_bytes(logger, resolved, offers, room_bytes)
+        yield logger.host, 0.0, _sample_bytes(logger, resolved, offers, room_bytes, catalogue)
 
 
 @dataclass(frozen=True)
@@ -327,7 +328,11 @@ def _record_bytes(capture: CapturePlan, packet_bytes: int) -> float:
 
 
 def _sample_bytes(
-    logger: LoggerPlan, resolved: Resolved, offers: Sequence[Offered], room_bytes: Mapping[str, float]
+    logger: LoggerPlan,
+    resolved: Resolved,
+    offers: Sequence[Offered],
+    room_bytes: Mapping[str, float],
+    catalogue: RecipeCatalogue,
 ) -> float:
     """Estimate the uncompressed bytes of a logger: a line for each packet, or a row for each sample."""
     near = [one for one in offers if logger.host in one.ends]
@@ -335,5 +340,7 @@ def _sample_bytes(
         shares = _carried_shares(near, room_bytes)
         packets = sum(one.packets * shares[one.direction] * (1 + one.answers) for one in near)
         return packets * LINE_BYTES[logger.logger]
-    samples = resolved.duration_s / (logger.interval_s or SAMPLE_INTERVAL_S)
+    declared = catalogue.parameters("logger", logger.logger, resolved.hosts[logger.host].system) or {}
+    usual_s = parameters_of_type("duration", declared, {}).get("interval_s", SAMPLE_INTERVAL_S)
+    samples = resolved.duration_s / (logger.interval_s or usual_s)
     return samples * max(1, len(near)) * SAMPLE_BYTES

@@ -254,10 +254,8 @@ def limits_of(
     """Return the limits of a flow, according to the parameters of its generator and shaper."""
     declared = catalogue.parameters("generator", flow.generator, system) or {}
     shaper = catalogue.parameters("setting", "shaper", system) or {}
-    defaults = {name: info.default for name, info in declared.items() if info.default is not None}
     rates, sizes, durations = (
-        parameters_of_type(type_, declared, {**defaults, **flow.parameters})
-        for type_ in ("rate", "size", "duration")
+        parameters_of_type(type_, declared, flow.parameters) for type_ in ("rate", "size", "duration")
     )
     shaped_bps = parameters_of_type("rate", shaper, settings.get("shaper", {})).values()
     return FlowLimits(

@@ -428,9 +428,10 @@ class TreatmentValues:
 def parameters_of_type(
     type_: str, declared: Mapping[str, keys.ParameterInfo], texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the values of a recipe's parameters of type `type_`, by name: in bytes, bit/s or seconds."""
-    return {
-        name: keys.parse_parameter(declared[name], text)
-        for name, text in texts.items()
-        if name in declared and declared[name].type == type_
-    }
+    """Return the values of a recipe's parameters of type `type_`, by name: in bytes, bit/s or seconds.
+
+    A parameter that is not in `texts` has its default.
+    """
+    known = {name: info for name, info in declared.items() if info.type == type_}
+    used = {name: texts.get(name, info.default) for name, info in known.items()}
+    return {name: keys.parse_parameter(known[name], text) for name, text in used.items() if text is not None}

@@ -151,6 +151,11 @@ def test_a_whole_packet_leaves_its_own_size_whatever_the_snaplen_allows() -> Non
     assert whole == pytest.approx(6 * 12_000_000 / 8, rel=0.2), "data does not compress"
 
 
+def test_a_logger_without_an_interval_has_the_samples_of_its_recipe_s_interval() -> None:
+    cpu = LoggerPlan(logger="cpu", host="src", interface="eth1")  # every 100 ms
+    assert _captured(flow(), captures=(), loggers=(cpu,)) == {"src": 60 * SAMPLE_BYTES}
+
+
 def test_a_logger_with_a_line_for_each_packet_is_estimated_by_packets() -> None:
     siftr = LoggerPlan(logger="siftr", host="src", interface="eth1")
     packets = 6 * 12_000_000 / (600 * 8) * 1.5

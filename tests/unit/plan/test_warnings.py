@@ -267,6 +267,10 @@ HOSTS = RESOLVED.hosts
             _with(hosts={**HOSTS, "src": _host("src", settings={"buffers": {"send_max": "50KB"}})}),
             "send buffer is below rwnd: send_max 50KB at src, rwnd 10MB",
         ),
+        (
+            _with(path=_path(rate_bps=10**11), flows=(_flow(rwnd_bytes=10**8),)),
+            "send buffer is below rwnd: send_max 33.6MB at src, rwnd 100MB",  # the default of the recipe
+        ),
         (_with(path=_path(buffer_packets=None, buffer_bytes=600)), "buffer is below one packet"),
         (
             _with(flows=(_flow(**SIX),)),
