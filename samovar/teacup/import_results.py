@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +73,12 @@ OWN_FILES = ("plan.json", "provenance.json", "*.yaml")
 class OldTrial:
     """A trial of TEACUP.
 
-    `levels` maps the short names of parameters to values. `interfaces` maps each host to a mapping from its
-    addresses to its interfaces. `snaplens` maps each host with a readable capture to the snaplen of this
-    capture in bytes.
+    `id` is its test id, in which `-` replaces characters that ids of trials cannot have. `levels` maps the
+    short names of parameters to values. `interfaces` maps each host to a mapping from its addresses to its
+    interfaces. `snaplens` maps each host with a readable capture to the snaplen of this capture in bytes.
     """
 
+    id: str
     files: TrialFiles
     levels: Mapping[str, str]
     replicate: int
@@ -147,6 +148,7 @@ def _read_trials(source: Path, notes: list[str]) -> Iterator[OldTrial]:
     lists = sorted(source.glob("*_varying_params.log.gz"))  # its name begins with the prefix of all test ids
     prefix = lists[0].name.removesuffix("_varying_params.log.gz") if lists else source.resolve().name
     seen = set[tuple[tuple[tuple[str, str], ...], int]]()
+    ids = set[str]()
     for files in find_trials(source):
         words = files.id.removeprefix(prefix).strip("_").split("_")
         levels = dict(zip(words[::2], words[1::2], strict=False))  # short names and values alternate
@@ -157,7 +159,11 @@ def _read_trials(source: Path, notes: list[str]) -> Iterator[OldTrial]:
         snaplens, flows = _read_captures(files, interfaces, notes)
         if flows:
             seen.add((key, replicate))
-            yield OldTrial(files, levels, replicate, interfaces, snaplens, flows)
+            plain = re.sub(r"[^A-Za-z0-9._-]", "-", files.id)
+            numbered = (f"{plain}-{number}" for number in count(2))
+            id_ = next(one for one in chain([plain], numbered) if one not in ids)
+            ids.add(id_)
+            yield OldTrial(id_, files, levels, replicate, interfaces, snaplens, flows)
         else:
             notes.append(f"{files.id}: no capture with a flow between its hosts; left out")
 
@@ -235,11 +241,11 @@ def _write_campaign(trials: Sequence[OldTrial], name: str, folder: Path) -> None
         journal.append("campaign-started", trials[0].start_s)
         journal.append("files-recorded", trials[0].start_s, files=digests(folder, *OWN_FILES))
         for old, planned in zip(trials, plan.trials, strict=True):
-            journal.append("trial-started", old.start_s, id=old.files.id, attempt=1, testbed=name)
+            journal.append("trial-started", old.start_s, id=old.id, attempt=1, testbed=name)
             _write_trial(old, planned.as_json(), name, folder)
-            sums = sums_digest(folder / "trials" / old.files.id)
+            sums = sums_digest(folder / "trials" / old.id)
             end = {"outcome": "completed", "verdict": "suspect", "reasons": [REASON]}
-            journal.append("trial-finished", old.end_s, id=old.files.id, **end, overhead_s=0.0, **sums)
+            journal.append("trial-finished", old.end_s, id=old.id, **end, overhead_s=0.0, **sums)
         journal.append("campaign-finished", trials[-1].end_s, completed=len(trials), failed=0)
     point_latest(folder)
 
@@ -315,9 +321,7 @@ def _plan(trials: Sequence[OldTrial], name: str, roles: Mapping[str, str], label
         figures=tuple({"figure": one} for one in FIGURES),
         tables=(TABLE,),
         parts=(PartPlan(name="main", title="", factors=factors, replicates=replicates),),
-        trials=Trials(
-            [Treatments("main", factors, levels, columns)], [one.files.id for one in trials], slots
-        ),
+        trials=Trials([Treatments("main", factors, levels, columns)], [one.id for one in trials], slots),
     )
 
 
@@ -372,7 +376,7 @@ def _components(
 
 def _write_trial(old: OldTrial, planned: dict[str, Any], testbed: str, folder: Path) -> None:
     """Copy the files of a trial, convert its logs of TCP's state, and write its manifest."""
-    place = folder / "in-progress" / old.files.id
+    place = folder / "in-progress" / old.id
     traces, logs = place / "traces", place / "logs"
     traces.mkdir(parents=True)
     logs.mkdir()
