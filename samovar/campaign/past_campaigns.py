@@ -13,7 +13,7 @@ from statistics import median
 from samovar.campaign.folder import LATEST, PLAN, read_plan, shard_of, testbeds_in
 from samovar.campaign.journal import JOURNAL, STARTS, fold, is_open, read_journal
 from samovar.errors import CampaignError, SamovarError
-from samovar.plan import MeasuredTimes, Repeats, StepTime
+from samovar.plan import MeasuredTimes, Repeats, StepTime, assumed_overhead
 
 TRAFFIC = "traffic"
 LATEST_CAMPAIGNS, CANDIDATES = 4, 24
@@ -54,11 +54,12 @@ def campaigns_in(results: Path) -> list[Path]:
     return sorted(folders, key=last_change_s, reverse=True)
 
 
-def measured_times(results: Path, testbed: str) -> MeasuredTimes:
+def measured_times(results: Path, testbed: str, lab_hosts: int = 0) -> MeasuredTimes:
     """Return median overhead, reboot time and path calibration time in recent campaigns on a testbed.
 
     Older campaigns are ignored, because they may have been run with other versions of samovar. Campaigns
-    whose plan or journal cannot be read are ignored too.
+    whose plan or journal cannot be read are ignored too. If the testbed is a lab, `lab_hosts` is the number
+    of its hosts, from which the overhead is estimated if none was measured.
     """
     recent = (
         folder
@@ -71,8 +72,9 @@ def measured_times(results: Path, testbed: str) -> MeasuredTimes:
             for kind, seconds in list(_durations(folder, testbed)):
                 times_s[kind].append(seconds)
     lost_s, done_s = times_s.pop("lost", []), times_s.pop("done", [])
+    measured = {step: StepTime(median(seconds), len(seconds)) for step, seconds in times_s.items()}
     return MeasuredTimes(
-        **{step: StepTime(median(seconds), len(seconds)) for step, seconds in times_s.items()},
+        **{"overhead": assumed_overhead(lab_hosts), **measured},
         repeats=Repeats(len(lost_s), len(done_s), sum(lost_s), sum(done_s)),
     )
 

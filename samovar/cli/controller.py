@@ -195,8 +195,10 @@ class Controller:
         """
         ids = resume.comparison.runs if resume else planned.plan.ids
         only = {id_ for id_ in ids if id_ not in without}
-        policy = campaign.policy_of(planned.experiment, planned.testbed, self.project.config)
-        times = campaign.measured_times(self.project.results, planned.testbed.name)
+        testbed = planned.testbed
+        policy = campaign.policy_of(planned.experiment, testbed, self.project.config)
+        lab_hosts = len(testbed.hosts) if testbed.lab else 0
+        times = campaign.measured_times(self.project.results, testbed.name, lab_hosts)
         testbeds = len(planned.by_testbed)
         return estimate_cost(planned.plan, self.project.catalogue, times, only, policy.calibrate, testbeds)
 

@@ -4,6 +4,7 @@ from samovar.plan.cost import Cost as Cost
 from samovar.plan.cost import MeasuredTimes as MeasuredTimes
 from samovar.plan.cost import Repeats as Repeats
 from samovar.plan.cost import StepTime as StepTime
+from samovar.plan.cost import assumed_overhead as assumed_overhead
 from samovar.plan.cost import estimate_cost as estimate_cost
 from samovar.plan.cost import host_bytes as host_bytes
 from samovar.plan.cost import parallel_s as parallel_s

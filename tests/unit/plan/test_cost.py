@@ -248,6 +248,9 @@ def test_measured_times_are_medians_over_the_journals_of_a_testbeds_campaigns(tm
         StepTime(3.25, 2), StepTime(70.0, 1), StepTime(9.0, 2), Repeats(1, 2, 5.0, 40.0)
     )
     assert measured_times(tmp_path, "another") == MeasuredTimes()
+    assert measured_times(tmp_path, "lab", 26) == known
+    assumed = [measured_times(tmp_path, "another", hosts).overhead.seconds for hosts in (2, 3, 26)]
+    assert assumed == pytest.approx([2.5, 2.5, 20.8])
 
 
 def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(tmp_path: Path) -> None:
