@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from math import prod
 from typing import Any
 
 from samovar.errors import PlanError
 from samovar.experiment import keys
 from samovar.teacup.static_python import UnreadableError
 
-MOST_COMBINATIONS = 20_000
 Value = Any
 Names = Mapping[str, Value]
 Row = tuple[int, ...]
@@ -101,11 +99,6 @@ def spread(targets: Iterable[Target], parameters: Sequence[Parameter], names: Na
 def _table(target: Target, parameters: Sequence[Parameter], names: Names) -> Table:
     """Return a target's value for each combination of the parameters that it depends on."""
     numbers = tuple(n for n, one in enumerate(parameters) if one.variables & target.variables)
-    combinations = prod(len(parameters[number].levels) for number in numbers)
-    if combinations > MOST_COMBINATIONS:
-        own = ", ".join(parameters[number].name for number in numbers)
-        what = f"{target.key} depends on {combinations} combinations of {own}"
-        raise PlanError(f"{what}; at most {MOST_COMBINATIONS} are possible")
     values: dict[Row, Value] = {}
     for row in product(*(range(len(parameters[number].levels)) for number in numbers)):
         levels = {

@@ -1,7 +1,7 @@
 """Read a Python module of assignments without executing it: constants, names, arithmetic, lists and loops.
 
 TEACUP's configuration is a Python 2 program. Lines that cannot be evaluated without executing code are
-listed. Sizes of values and files, and the number of statements, are limited.
+listed.
 """
 
 from __future__ import annotations
@@ -11,21 +11,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from samovar.errors import DefinitionError, Problem
-
-LARGEST_FILE_BYTES = 2**18
-MOST_VALUES = 20_000
-"""The largest number of characters and values together that one value may contain, in texts and in nested
-lists and dictionaries."""
-MOST_STATEMENTS = 20_000
-MOST_ELEMENTS = 1_000
-"""The largest number of elements that a comprehension computes."""
-MOST_FILES = 20
-LARGEST_NUMBER = 10**18
 
 Value = Any
 
@@ -67,7 +56,7 @@ def read_module(path: Path) -> Module:
 def evaluate(node: ast.expr, names: Mapping[str, Value]) -> Value:
     """Return the value of an expression; raises UnreadableError."""
     try:
-        return _limited(_evaluate(node, names))
+        return _evaluate(node, names)
     except RecursionError:
         raise UnreadableError("is nested too deeply") from None
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -90,27 +79,20 @@ def parse(text: str, file: str, mode: str = "exec") -> Any:
 class _Reader:
     def __init__(self, folder: Path) -> None:
         self.module, self._folder = Module(), folder
-        self._files = self._statements = 0
+        self._files = set[Path]()
 
     def read_file(self, path: Path) -> None:
         if not path.is_file():
             raise DefinitionError.at(path, "no such file; give the config.py of TEACUP")
         try:
-            data = path.read_bytes()
+            text = path.read_text("utf-8", "replace")
         except OSError as error:
             raise DefinitionError.at(path, (error.strerror or "cannot be read").lower()) from None
-        if len(data) > LARGEST_FILE_BYTES:
-            raise DefinitionError.at(
-                path, f"{len(data)} bytes; a configuration has at most {LARGEST_FILE_BYTES}"
-            )
-        self._files += 1
-        self._run(parse(data.decode("utf-8", "replace"), str(path)).body, str(path))
+        self._files.add(path.resolve())
+        self._run(parse(text, str(path)).body, str(path))
 
     def _run(self, body: Sequence[ast.stmt], file: str) -> None:
         for statement in body:
-            self._statements += 1
-            if self._statements > MOST_STATEMENTS:
-                raise DefinitionError.at(Path(file), f"runs more than {MOST_STATEMENTS} statements")
             try:
                 self._statement(statement, file)
             except UnreadableError as error:
@@ -153,8 +135,7 @@ class _Reader:
             case ast.Name() | ast.Attribute(ast.Name("env")):
                 self.module.values[ast.unparse(target)] = value
             case ast.Subscript(ast.Name(name), key) if isinstance(self.module.values.get(name), dict):
-                whole = {**self.module.values[name], self._value(key): value}
-                self.module.values[name] = _limited(whole)
+                self.module.values[name] = {**self.module.values[name], self._value(key): value}
             case _:
                 raise UnreadableError("assigns to a target that cannot be read without executing the file")
 
@@ -167,15 +148,14 @@ class _Reader:
         elif method in ("append", "extend") and len(arguments) == 1 and owner in self.module.values:
             value = self._value(arguments[0])
             added = [value] if method == "append" else _listed(value)
-            self.module.values[owner] = _limited(_listed(self.module.values[owner]) + added)
+            self.module.values[owner] = _listed(self.module.values[owner]) + added
         else:
             raise UnreadableError(f"{name}() would have to be executed")
 
     def _include(self, name: str, file: str) -> None:
         path = (Path(file).parent / name).resolve()
-        if self._files >= MOST_FILES or not path.is_relative_to(self._folder) or not path.is_file():
-            accepted = f"at most {MOST_FILES} files below the configuration's folder"
-            raise UnreadableError(f"execfile: not one of {accepted}")
+        if path in self._files or not path.is_relative_to(self._folder) or not path.is_file():
+            raise UnreadableError("execfile: not another file below the configuration's folder")
         self.read_file(path)
 
 
@@ -190,67 +170,22 @@ def _listed(value: Value) -> list[Value]:
     return list(value)
 
 
-def _limited(value: Value) -> Value:
-    """Return a value; raises UnreadableError if it is too large.
-
-    The check stops as soon as the limit is exceeded.
-    """
-    left, waiting = MOST_VALUES, [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, int) and abs(one) > LARGEST_NUMBER:
-            raise UnreadableError("is too large a number")
-        left -= len(one) if isinstance(one, str | list | tuple | dict) else 1
-        if left < 0:
-            raise UnreadableError(f"has more than {MOST_VALUES} values or characters")
-        if isinstance(one, list | tuple):
-            waiting += one
-        elif isinstance(one, dict):
-            waiting += [*one.keys(), *one.values()]
-    return value
-
-
-def _of_numbers(compute: Callable[..., Value]) -> Callable[..., Value]:
-    """Return an operator that accepts only numbers: results for lists or texts could have any length."""
-
-    def checked(left: Value, right: Value) -> Value:
-        if not isinstance(left, int | float) or not isinstance(right, int | float):
-            raise UnreadableError("is arithmetic with values other than numbers")
-        return compute(left, right)
-
-    return checked
-
-
 def _divide(left: Value, right: Value) -> Value:
     whole = isinstance(left, int) and isinstance(right, int)
     return left // right if whole else left / right  # as Python 2 does
 
 
-def _modulo(left: Value, right: Value) -> Value:
-    """Return the remainder of two numbers, or a text in which values replace `%s` and `%d`."""
-    if not isinstance(left, str):
-        return _of_numbers(operator.mod)(left, right)
-    values = list(right) if isinstance(right, tuple) else [right]
-    pieces = left.replace("%d", "%s").split("%s")
-    if "%" in "".join(pieces) or len(pieces) != len(values) + 1:
-        raise UnreadableError("has a conversion other than %s and %d, or another number of values")
-    return "".join(map("".join, zip_longest(pieces, map(str, values), fillvalue="")))
-
-
 def _range(*ends: int) -> list[int]:
-    found = range(*ends)
-    if len(found) > MOST_VALUES:
-        raise UnreadableError(f"a range of more than {MOST_VALUES} numbers")
-    return list(found)
+    return list(range(*ends))
 
 
 OPERATORS: Mapping[type[ast.AST], Callable[..., Value]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
-    ast.Mult: _of_numbers(operator.mul),
+    ast.Mult: operator.mul,
     ast.Div: _divide,
     ast.FloorDiv: operator.floordiv,
-    ast.Mod: _modulo,
+    ast.Mod: operator.mod,
     ast.USub: operator.neg,
 }
 FUNCTIONS: Mapping[str, Callable[..., Value]] = {
@@ -302,10 +237,7 @@ def _computed(node: ast.expr, inner: Callable[[ast.expr], Value], names: Mapping
 
 def _each(element: ast.expr, loop: ast.comprehension, names: Mapping[str, Value]) -> list[Value]:
     """Return the list of a comprehension with one loop and no condition."""
-    nested = any(isinstance(one, ast.ListComp | ast.GeneratorExp) for one in ast.walk(element))
-    if not isinstance(loop.target, ast.Name) or loop.ifs or nested:
+    if not isinstance(loop.target, ast.Name) or loop.ifs:
         raise UnreadableError("would have to be executed")
     several = _listed(evaluate(loop.iter, names))
-    if len(several) > MOST_ELEMENTS:
-        raise UnreadableError(f"has more than {MOST_ELEMENTS} elements")
     return [evaluate(element, {**names, loop.target.id: one}) for one in several]

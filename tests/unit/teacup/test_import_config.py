@@ -395,10 +395,13 @@ def test_parts_of_a_configuration_are_read_from_its_folder_only(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "queues.py").write_text(f"TPCONF_router_queues = [{QUEUE}]\n")
-    text = small(queues="", more="execfile('queues.py')\nexecfile('../../../../../../etc/passwd')\n")
+    text = small(
+        queues="",
+        more="execfile('queues.py')\nexecfile('mine.py')\nexecfile('../../../../../../etc/passwd')\n",
+    )
     assert import_text(project, text) == 0
     assert planned(project).trials[0].resolved.path is not None
-    assert "not one of at most" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("not another file below") == 2
 
 
 def test_comprehensions_are_evaluated_as_in_the_examples_of_teacup(
@@ -467,27 +470,6 @@ def test_nothing_of_a_configuration_is_executed(line: str, project: Path) -> Non
     assert not target.exists()
 
 
-LARGE = {
-    "string": "TPCONF_x = 'a' * 10**9",
-    "doubling": "x = 'a' * 9\n" + "x = x + x\n" * 60,
-    "lists": "x = [1]\n" + "x = [x, x]\n" * 60,
-    "range": "x = range(10**12)",
-    "loop": "for i in range(9999):\n    for j in range(9999):\n        x = 1",
-    "format": "x = '%999999999d' % 1",
-    "star": "x = '%*d' % (999999999, 1)",
-    "power": "x = 9 ** 9 ** 9 ** 9",
-    "number": "x = 10**18 * 10**18\ny = 999999999999999999 * 999999999999999999",
-    "cycle": "x = [1]\nx.append(x)\nx[0] = x\nTPCONF_hosts = x",
-    "comprehension": "x = [[i for i in range(9999)] for j in range(9999)]\ny = [[i] * 9 for i in range(9999)]",
-    "levels": "TPCONF_parameter_list['m'] = (['V_delay'], ['m'], range(1001), {})\nTPCONF_vary_parameters = ['m']",
-}
-
-
-@pytest.mark.parametrize("more", LARGE.values(), ids=LARGE)
-def test_a_configuration_cannot_take_all_memory_or_time(more: str, project: Path) -> None:
-    assert import_text(project, small(more=more + "\n")) in (0, 1)
-
-
 BROKEN = {
     "not Python": "this is not python",
     "syntax error": small() + "x = (\n",
@@ -498,7 +480,6 @@ BROKEN = {
     "minus": "x = " + "-" * 100_000 + "1",
     "plus": "x = " + "1+" * 50_000 + "1",
     "attributes": "x = a" + ".a" * 50_000,
-    "huge": "#" * 300_000,
     "empty": "",
     "no traffic": small(traffic=""),
     "numbers": "TPCONF_hosts = 5\nTPCONF_router = {}\n",
