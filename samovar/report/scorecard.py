@@ -22,7 +22,6 @@ EXPECTED_DIGITS = 12
 """The ends of a range are shown as they are written, with at most this many digits."""
 ANALYSIS_FILES = ("bundle/figures.json", "bundle/tables.json", "bundle/analysis.json", "tables/summary.csv")
 """The files of the analysis that the report needs."""
-REQUIRED_COLUMNS = ("part", "metric", "unit", "median", "lo", "hi", "n")
 
 Levels = Mapping[str, str | Sequence[str]]
 
@@ -96,38 +95,23 @@ def read_results(folder: Path, outputs: Outputs | None = None) -> tuple[Campaign
 def read_summary(file: Path, factors: Collection[str]) -> tuple[SummaryRow, ...]:
     """Return the rows of summary.csv or flows.csv, which have a column for each of the campaign's factors.
 
-    Raises ReportError for missing columns, incomplete rows, bad numbers, and a file that is not CSV.
+    Raises ReportError if the file is damaged.
     """
-    with file.open(newline="", encoding="utf-8") as lines:
-        reader = csv.DictReader(lines)
-        rows = []
-        try:
-            missing = set(REQUIRED_COLUMNS) - set(reader.fieldnames or ())
-            if missing:
-                columns = ", ".join(REQUIRED_COLUMNS)
-                raise ReportError(f"{file}: no column {', '.join(sorted(missing))}; needed: {columns}")
-            for row in reader:
-                if None in row or None in row.values():
-                    message = "the number of values is not that of the columns; run `fab analyse` again"
-                    raise ReportError(f"{file}:{reader.line_num}: {message}")
-                rows.append(_summary_row(file, reader.line_num, row, factors))
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise ReportError(f"{file}: not CSV in UTF-8: {error}; run `fab analyse` again") from error
-        return tuple(rows)
-
-
-def _summary_row(file: Path, line: int, row: Mapping[str, str], factors: Collection[str]) -> SummaryRow:
-    levels = {name: text for name, text in row.items() if name in factors and text not in ("", "NA", None)}
     try:
-        texts = [row.get(name) for name in ("median", "lo", "hi", "confidence")]
-        numbers = [float("nan" if text in (None, "", "NA") else text) for text in texts]
-        median, lo, hi, confidence = (value if math.isfinite(value) else None for value in numbers)
-        key = (row["part"], levels, row["metric"], row["unit"])
-        n, flow = int(row["n"] or 0), row.get("flow") or ""
-        return SummaryRow(*key, median, lo, hi, n, flow, confidence)
-    except (ValueError, TypeError) as error:
-        numeric = "median, lo, hi, n and confidence"
-        raise ReportError(f"{file}:{line}: {error}; {numeric} must be numbers or NA") from error
+        with file.open(newline="", encoding="utf-8") as lines:
+            return tuple(_summary_row(row, factors) for row in csv.DictReader(lines))
+    except (ValueError, TypeError, KeyError, csv.Error) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ReportError(f"{file}: damaged ({reason}); run `fab analyse` again") from error
+
+
+def _summary_row(row: Mapping[str, str], factors: Collection[str]) -> SummaryRow:
+    levels = {name: text for name, text in row.items() if name in factors and text not in ("", "NA")}
+    texts = [row["median"], row["lo"], row["hi"], row.get("confidence", "NA")]
+    numbers = [float("nan" if text in ("", "NA") else text) for text in texts]
+    median, lo, hi, confidence = (value if math.isfinite(value) else None for value in numbers)
+    key = (row["part"], levels, row["metric"], row["unit"])
+    return SummaryRow(*key, median, lo, hi, int(row["n"]), row.get("flow", ""), confidence)
 
 
 def exit_status(verdicts: Iterable[str]) -> int:

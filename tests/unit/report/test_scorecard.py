@@ -179,19 +179,18 @@ def test_a_factor_may_have_the_name_of_a_column_of_an_older_analysis(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("part,metric,unit,median,n\n", "no column hi, lo"),
-        (HEADER + "window,cdg,50KB,rtt_median_ms,ms,7,7,NA\n", "summary.csv:2: the number of values is not"),
-        (HEADER + f"window,{'c' * 200_000}\n", "summary.csv: not CSV in UTF-8: field larger than"),
-        (HEADER + "window,\udcff\n", "summary.csv: not CSV in UTF-8: 'utf-8' codec"),
-        (HEADER + "window,cdg,50KB,rtt_median_ms,ms,fast,1,NA,NA,4\n", "summary.csv:2: "),
+        "part,metric,unit,median,n\nwindow,rtt_median_ms,ms,7,2\n",
+        HEADER + "window,cdg,50KB,rtt_median_ms,ms,7,7,NA\n",
+        HEADER + "window,\udcff\n",
+        HEADER + "window,cdg,50KB,rtt_median_ms,ms,fast,1,NA,NA,4\n",
     ],
 )
-def test_a_malformed_summary_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_a_damaged_summary_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "summary.csv"
     file.write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(ReportError, match=message):
+    with pytest.raises(ReportError, match=r"summary\.csv: damaged"):
         read_summary(file, ["cc", "rwnd"])
 
 
