@@ -174,16 +174,9 @@ def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterat
         if device == "wlan":
             joined.sort(key=lambda port: port.host != keys.access_point(testbed, name))
         link = Segment(name, tuple(joined), device)
-        if device == "adapter" and len(joined) != 2:
-            what = f"{len(joined)} hosts at a pair of adapters"
-            raise LabError(f"{where}: link {name}: {what}; accepted: 2")
         if device and link.has_machines:
             what = f"a virtual machine at {'a pair of adapters' if device == 'adapter' else 'a WLAN'}"
             raise LabError(f"{where}: link {name}: {what}; accepted: hosts without an image")
-        networks = {str(port.address.network) for port in link.ports}
-        if len(networks) > 1:
-            what = f"ends in different subnets ({', '.join(sorted(networks))})"
-            raise LabError(f"{where}: link {name}: {what}; accepted: one subnet")
         yield link
 
 
