@@ -4,6 +4,7 @@
  *   set NUMBER KEY=VALUE...         apply these settings (see the keys of the device), and defaults for all others; empty the
  *                                   queues and reset the counters
  *   record NUMBER                   write the true state to FOLDER/truth until its reader closes it
+ *   tell NUMBER                     write FOLDER/state again, with the present counters
  * FOLDER/state has `number=NUMBER` of the last order that was executed and the current settings, or `refused=WHY`.
  *
  * Frames follow a computed schedule that does not depend on when this process runs: a late wake-up delays only frames that
