@@ -51,6 +51,13 @@ def test_a_second_run_installs_nothing(installed: Path) -> None:
     assert (second.returncode, second.stdout) == (0, "samovar: nothing to install\n")
 
 
+def test_the_modules_of_the_clone_are_found_in_every_folder(installed: Path, tmp_path: Path) -> None:
+    (installed / "samovar.py").write_text("print('found')")
+    python = installed / ".venv" / "bin" / "python"
+    command = [str(python), "-c", "import samovar"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout == "found\n"
+
+
 def test_only_the_lock_that_changed_is_installed_again(installed: Path) -> None:
     (installed / "requirements-dev.lock").write_text("# nothing, said otherwise\n")
     again = bootstrap(installed, "--dev")
