@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIG_DFL, SIGPIPE, signal
 from typing import Any
 
 import click
@@ -29,6 +30,7 @@ def fab_tasks(root: Path) -> Collection:
         words = [wanted, "--help"] if isinstance(wanted, str) else program.core.unparsed
         if words:
             raise Exit(code=run_commands(words, root))
+        signal(SIGPIPE, SIG_DFL)  # `fab -l | head` ends without a traceback
     tasks = Collection()
     for name, command in _flat(main):
         *groups, last = name.split(".")
