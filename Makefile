@@ -1,11 +1,11 @@
-# make demo and make test are all a newcomer needs; CONTRIBUTING.md speaks of the others.
-# Set PYTHON to use another interpreter than Debian's for .venv.
+# A newcomer needs only `make demo` and `make test`; CONTRIBUTING.md explains the other targets.
+# Set PYTHON to create .venv with another interpreter than Debian's.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# R and Python read UTF-8 whatever the caller's locale is, and sort alike everywhere. fab, pytest and the
-# rest are found in .venv without anybody activating it.
+# With this locale, R and Python read UTF-8 and sort in the same order on every machine. With this PATH, .venv need not be
+# activated.
 export LC_ALL := C.UTF-8
 export R_LIBS := $(CURDIR)/.rlib
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -13,17 +13,18 @@ unexport PYTHONPATH PYTHONHOME R_LIBS_USER
 
 .PHONY: help demo test install install-dev lint unit sshd proofs faults lab-test r-test r-check fuzz fuzz-short bench lab-kernel lock clean
 
-help: ## this list
+help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-demo: install ## install what is missing, run experiments/demo.yaml on the virtual lab, print the PDF's path
+demo: install ## install what is missing, run experiments/demo.yaml in the virtual lab, print the path of the PDF
 	@fab demo
 
-test: install-dev ## install what is missing, run the tests (the longest are in proofs)
+test: install-dev ## install what is missing, run the tests except the longest ones (see proofs and faults)
 	@$(MAKE) --no-print-directory -j2 short-lab-test without-lab
 
-# A lab's kernel has one processor. What needs no lab has the other, gives way, and tells of each part when it is over. The last two
-# parts follow the lab's, so that both halves take equally long.
+# Two jobs run side by side: a lab's kernel uses one processor, and the tests without a lab use the other, at low priority. The
+# output of each of their parts is shown when it has ended. `sshd` and `fuzz-short` run after the lab's tests, so that both jobs
+# take about the same time.
 .PHONY: short-lab-test without-lab
 short-lab-test: install-dev
 	@python -m pytest tests/lab tests/faults -m "lab and not proof"
@@ -35,49 +36,49 @@ without-lab: install-dev
 	  cat ".stamps/$$part.log"; [ "$$code" = 0 ] || exit "$$code"; \
 	done
 
-install: ## install what is missing to run
+install: ## install what samovar needs to run
 	@tools/bootstrap
 
-install-dev: ## install what is missing to test
+install-dev: ## install what the tests need, too
 	@tools/bootstrap --dev
 
-lint: install-dev ## ruff, its format, mypy, and the contract of the layers
+lint: install-dev ## ruff, ruff format, mypy, import-linter
 	@ruff check .
 	@ruff format --check --quiet .
 	@mypy
 	@lint-imports --no-logo
 
-r-test: install-dev ## the tests of the R package
+r-test: install-dev ## run the tests of the R package
 	@Rscript tools/test-analysis.R
 
-# FUZZ_SECONDS are shared out among the readers.
+# FUZZ_SECONDS is the total time, which is divided among the readers.
 FUZZ_SECONDS ?= 240
-fuzz: ## minutes of damaged and hostile files for the readers; FUZZ_SECONDS=3600 goes on for longer
+fuzz: ## feed damaged and hostile files to the readers for some minutes, or longer with FUZZ_SECONDS=3600
 	@tools/bootstrap --fuzz
 	@$(MAKE) --no-print-directory -s -C analysis/fuzz -j2 run FUZZ_SECONDS=$(FUZZ_SECONDS)
 
-fuzz-short: install-dev ## a minute of it, without clang
+fuzz-short: install-dev ## the same for a minute, without clang
 	@$(MAKE) --no-print-directory -s -C analysis/fuzz short FUZZ_SECONDS=60
 
 r-check: install-dev ## R CMD build, with the vignette, and R CMD check of the R package
 	@tools/check-analysis
 
-unit: install-dev ## tests that need no lab
+unit: install-dev ## run the tests that need no lab
 	@python -m pytest tests/unit tests/faults -m "not lab"
 
-sshd: install-dev ## tests that need an sshd or Slurm and no lab: they wait more than they work
+sshd: install-dev ## run the tests that need an sshd or Slurm, but no lab
 	@python -m pytest tests/lab -m "not lab and not proof"
 
-proofs: install-dev ## the tests that take long: reboots, campaigns that go on, traffic of many hosts
+proofs: install-dev ## run the long tests: reboots, resumed campaigns, traffic of many hosts
 	@python -m pytest tests/lab -m proof
 
-faults: install-dev ## a campaign for each fault of the matrix, one line each, and what must hold after it; an hour
+faults: install-dev ## run a campaign for each fault of the matrix, and check its result; takes an hour
 	@python -m pytest tests/faults -q -rN
 
-lab-test: install-dev ## tests that boot a lab
+lab-test: install-dev ## run the tests that boot a lab
 	@python -m pytest -m lab
 
-bench: install-dev ## measure how fast trials are planned, a capture is read and a figure drawn; adds to benchmarks/results.md
+bench: install-dev ## measure the speed of planning, reading and drawing; appends to benchmarks/results.md
 	@python benchmarks/bench_plan.py --append benchmarks/results.md
 	@python benchmarks/bench_overhead.py --append benchmarks/results.md
 	@python benchmarks/lab_captures.py
@@ -88,13 +89,13 @@ bench: install-dev ## measure how fast trials are planned, a capture is read and
 	@python benchmarks/bench_campaign.py --append benchmarks/results.md
 	@Rscript benchmarks/bench_figure.R --append benchmarks/results.md
 
-# A suite of Debian's: sid, which moves, or trixie; MIRROR is its archive, otherwise the one of this machine's apt.
+# SUITE is a suite of Debian; MIRROR is the URL of a Debian archive, by default the one that this machine's apt uses.
 SUITE ?= sid
-lab-kernel: ## fetch a newer user-mode Linux for labs into .bin/uml/SUITE, and say how config.yaml names it; SUITE=trixie
+lab-kernel: ## fetch a newer user-mode Linux for labs into .bin/uml/SUITE, and print the lines for config.yaml; SUITE=trixie
 	@tools/lab-kernel "$(SUITE)"
 
-lock: ## resolve pyproject.toml and requirements-dev.in into the hash-pinned locks; make lock UPGRADE=--upgrade takes newer versions
+lock: ## write the locks for pyproject.toml and requirements-dev.in; make lock UPGRADE=--upgrade takes newer versions
 	@tools/lock $(UPGRADE)
 
-clean: ## remove what make installed and what tools cached; results/ and .lab/ stay
+clean: ## remove installed packages and caches; results/ and .lab/ stay
 	rm -rf .venv .rlib .bin .stamps .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

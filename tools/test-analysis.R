@@ -1,4 +1,4 @@
-# Run the tests of the installed R package; exit non-zero when one fails or the folder is empty.
+# Run the tests of the installed R package; fail if a test fails, or if there is none.
 testthat::test_dir(
   "analysis/tests/testthat",
   package = "samovar", load_package = "installed",

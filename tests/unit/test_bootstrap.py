@@ -87,7 +87,7 @@ def test_a_package_whose_hash_differs_is_refused(installed: Path) -> None:
 def test_an_interpreter_that_is_not_there_is_said(clone: Path) -> None:
     refused = bootstrap(clone, PYTHON="/nonexistent/python3")
     assert refused.returncode == 1
-    assert refused.stderr.startswith("samovar: there is no /nonexistent/python3; name Python 3.11 or newer")
+    assert refused.stderr.startswith("samovar: no program /nonexistent/python3; name Python 3.11 or newer")
 
 
 def test_missing_packages_are_named_to_who_cannot_install_them(clone: Path) -> None:
@@ -117,7 +117,7 @@ def test_missing_packages_are_named_to_who_cannot_install_them(clone: Path) -> N
     refused = bootstrap(clone, PATH=str(programs))
     assert refused.returncode == 1
     assert refused.stderr.splitlines() == [
-        "samovar: Debian packages are missing and neither root nor sudo is at hand; as root, run:",
+        "samovar: Debian packages are missing, and this user is neither root nor may use sudo; as root, run:",
         "  apt-get install --no-install-recommends no-such-package-for-samovar",
     ]
     assert not (clone / ".venv").exists()
