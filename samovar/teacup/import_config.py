@@ -118,7 +118,8 @@ def _experiment(
 ) -> tuple[dict[str, Any], Spread]:
     flows = list(flows_of(config))
     if not flows:
-        raise config.refuse("no entry of TPCONF_traffic_gens has a counterpart in samovar")
+        why = next((f"; {text}" for name, text in config.notes if name == "TPCONF_traffic_gens"), "")
+        raise config.refuse(f"no entry of TPCONF_traffic_gens has a counterpart in samovar{why}")
     targets = [target for _, several in flows for target in several]
     if bottleneck is not None:
         targets += path_targets(config, bottleneck, catalogue)

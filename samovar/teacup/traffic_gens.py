@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -28,9 +29,11 @@ from samovar.units import format_rate
 
 READ_ELSEWHERE = {
     "duration", "client", "clients", "server", "servers", "dest", "serv", "hostname", "port",
-    "serv_port", "server_port_start", "proto", "num_responders", "name", "directory", "parameters",
+    "serv_port", "server_port_start", "proto", "num_responders", "directory", "name", "parameters",
 }  # fmt: skip
 """Arguments that no `Generator` lists, because they are read in the same way for all flows or commands."""
+COMMAND = ("directory", "name", "parameters")
+"""The arguments of the command of start_custom_traffic."""
 OF_TEACUP = {
     "counter", "file_prefix", "remote_dir", "local_dir", "check", "wait", "kill", "server_port", "docroot",
     "config_dir", "config_in", "copy_file", "add_prefix", "browser", "player_path", "mpd", "game_type",
@@ -117,7 +120,7 @@ def flows_of(config: Configuration) -> Iterator[tuple[dict[str, Any], list[Targe
                     del flow["port"]
                 ports |= places
             at = f"traffic.{flow['flow']}"
-            yield flow, [Target(f"{at}.{one.key}", one.variables, one.value) for one in targets]
+            yield flow, [replace(one, key=f"{at}.{one.key}") for one in targets]
 
 
 def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterator[dict[str, Any]]:
@@ -126,7 +129,7 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
     if generator == "iperf" and str(entry.read("proto", names, "tcp")).lower() == "udp":
         generator = "iperf-udp"
     varied = frozenset[str]().union(*(one.variables for one in config.parameters()))
-    for name in sorted(entry.arguments.keys() & READ_ELSEWHERE - {"duration"}):
+    for name in sorted(entry.arguments.keys() & READ_ELSEWHERE - {"duration", *COMMAND}):
         if entry.variables(name) & varied:
             where = f"{entry.function} (id {entry.id[:20]})"
             config.note("TPCONF_traffic_gens", f"{where}: {name} cannot vary; it has its default value")
@@ -158,9 +161,6 @@ def _flows(config: Configuration, entry: TeacupEntry, kind: Generator) -> Iterat
             flow["port"] = int(port)
         if start != "0s":
             flow["start"] = start
-        if generator == "command":
-            folder, *words = (str(entry.read(one, names)) for one in ("directory", "name", "parameters"))
-            flow["run"] = (f"{folder.rstrip('/')}/" if folder else "") + " ".join(filter(None, words))
         yield flow
 
 
@@ -184,6 +184,8 @@ def _targets(config: Configuration, entry: TeacupEntry, kind: Generator, generat
 
     lasts = entry.variables("duration") if "duration" in entry.arguments else frozenset({"V_duration"})
     yield Target("duration", lasts, duration)
+    if generator == "command":
+        yield Target("run", entry.variables(*COMMAND), partial(_command, entry))
     if generator == "iperf-udp" and entry.function == "start_iperf":
         yield Target("length", frozenset(), lambda _: IPERF_UDP_LENGTH)
     for name in entry.arguments:
@@ -197,6 +199,11 @@ def _targets(config: Configuration, entry: TeacupEntry, kind: Generator, generat
                 yield Target(key, entry.variables(name), partial(_converted, entry, name, convert))
         elif name not in READ_ELSEWHERE | OF_TEACUP:
             config.note("TPCONF_traffic_gens", f"{entry.function}: {name[:40]} has no counterpart")
+
+
+def _command(entry: TeacupEntry, names: Names) -> str:
+    folder, *words = (str(entry.read(one, names)) for one in COMMAND)
+    return (f"{folder.rstrip('/')}/" if folder else "") + " ".join(filter(None, words))
 
 
 def _converted(entry: TeacupEntry, name: str, convert: Convert, names: Names) -> str | None:

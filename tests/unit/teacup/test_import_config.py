@@ -306,6 +306,25 @@ def test_each_generator_is_a_flow(
     assert (found.generator, found.from_host, found.to_host, dict(found.parameters)) == flow
 
 
+def test_a_command_may_depend_on_a_parameter(project: Path) -> None:
+    command = "start_custom_traffic, hostname='a', name='tool', parameters='-n %s' % V_flows, duration=3"
+    more = (
+        f"TPCONF_traffic_gens = [('0', '1', {command!r})]\n"
+        "TPCONF_parameter_list = {'flows': (['V_flows'], ['flows'], [1, 2], {})}\n"
+    )
+    assert import_text(project, small(varied="'flows'", more=more)) == 0
+    runs = [dict(flow.parameters)["run"] for one in planned(project).trials for flow in one.resolved.flows]
+    assert runs == ["tool -n 1", "tool -n 2"]
+
+
+def test_a_configuration_without_usable_traffic_is_refused_with_the_first_reason(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traffic = "('0', '1', \"start_iperf, client='a', server='b', port=1, rate=100M\")"
+    assert import_text(project, small(traffic=traffic)) == 1
+    assert "TPCONF_traffic_gens[0]:1:55: not Python" in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_arguments_of_an_entry_may_end_with_a_comma(project: Path) -> None:
     queue = QUEUE.replace("queue_size=V_bsize", "queue_size=V_bsize, ")
     traffic = IPERF.replace("'0.0'", "'2.5'").replace("duration=V_duration", "duration=V_duration,")
