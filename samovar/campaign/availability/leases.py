@@ -1,6 +1,6 @@
 """Take and release leases of hosts, so that only one campaign uses a machine at a time.
 
-docs/decisions/0019-lease-and-silence.md has the rules for taking over the lease of another campaign.
+docs/decisions/0019-leases-and-heartbeats.md has the rules for taking over the lease of another campaign.
 """
 
 from __future__ import annotations
