@@ -59,7 +59,7 @@ def start_lab(controller: Controller, testbed: str) -> None:
 def stop_lab(controller: Controller, testbed: str, force: bool) -> None:
     """Stop the virtual lab and all processes in it.
 
-    Labs that killed shards of a campaign have left running are stopped too.
+    Also stops the labs that killed shards of a campaign have left running.
     """
     bed, connections = controller.project.testbed(testbed), controller.connections
     with event_display(controller) as display:

@@ -35,9 +35,10 @@ def device_values(
     ranges: Mapping[str, tuple[float, float]],
     hosts: Sequence[str] = (),
 ) -> Mapping[str, object]:
-    """Return the values of a device's setting; KEY@PORT is a number of the host at this port.
+    """Return the values of a device's setting.
 
-    Raises RecipeError for a number that the device would refuse.
+    A key of `numbers` is KEY, or KEY@PORT for a value that only the host at this port has. Raises RecipeError
+    for a number that the device would refuse.
     """
     for key, number in numbers.items():
         name, _, port = key.partition("@")

@@ -18,7 +18,7 @@ from samovar.recipes import Catalogue, Header, Recipe, TrialScripts, calibration
 
 PARAMETER = "parameter of "
 FEATURE = "kernel feature"
-"""The kind of need for a queue discipline or other kernel module, which a header names under `modules`."""
+"""The kind of a need for a queue discipline or another kernel module, as listed in a header's `modules`."""
 INTERFACES = {"ring": "transmit ring (for txd) at", "pause": "adjustable flow control at"}
 SET_CLOCK = "set the clocks by hand or with chrony or ntpd before a campaign"
 
