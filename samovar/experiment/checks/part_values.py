@@ -56,7 +56,7 @@ class PartValue:
 
     @property
     def of_recipe(self) -> bool:
-        """Whether the key must be a parameter of a recipe, because paths, flows and loggers have no such key."""
+        """Whether the key must be a recipe's parameter, because paths, flows and loggers have no such key."""
         if self.model is None or not issubclass(self.model, keys.WithParameters):
             return False
         return self.key not in keys.keys_of(self.model)
