@@ -12,7 +12,7 @@ import pytest
 
 from samovar.experiment import load_experiment, load_testbed
 from samovar.plan import estimate_cost, make_plan
-from samovar.recipes import BLOCKS, TrialScripts
+from samovar.recipes import TrialScripts
 from samovar.recipes.recipe import NOT_SHELL
 from tests.unit.recipes.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of
 
@@ -98,14 +98,6 @@ def test_a_level_of_txd_costs_a_reboot_before_freebsd_12_and_an_interface_reset_
     assert change == ("reboot" if release == "11" else "interface-reset")
 
 
-@pytest.mark.parametrize(
-    "name", sorted(n for n in ALL if n.split("-")[-1].removesuffix(".sh") not in NOT_SHELL)
-)
-def test_a_rendered_block_passes_the_shell_s_own_check(name: str) -> None:
-    done = subprocess.run(["dash", "-n"], input=ALL[name], text=True, capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_all_shell_text_of_freebsd_passes_the_linter(tmp_path: Path) -> None:
     lint = shutil.which("shellcheck")
     assert lint, "shellcheck is one of packages.debian"
@@ -120,15 +112,6 @@ def test_all_shell_text_of_freebsd_passes_the_linter(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.stdout, done.returncode) == ("", 0)
-
-
-@pytest.mark.parametrize("kind", ["setting", "aqm", "logger", "step", "fact"])
-def test_every_recipe_of_freebsd_has_the_blocks_of_its_kind(kind: str) -> None:
-    for name in CATALOGUE.names(kind, "freebsd"):
-        assert (
-            CATALOGUE.recipe(kind, name, "freebsd").blocks
-            >= BLOCKS[CATALOGUE.recipe(kind, name, "freebsd").kind]
-        )
 
 
 @pytest.mark.parametrize("kind", ["setting", "aqm", "logger"])

@@ -432,7 +432,10 @@ def test_every_recipe_has_a_section_with_its_parameters(kind: str) -> None:
     for name in (one for one in RECIPES.names(kind) if one not in RECIPES.quantities):
         section = text.split(f"### {kind} `{name}`\n")[1].split("\n##")[0]
         assert RECIPES.summary(kind, name) in section
-        assert all(f"`{parameter}` (" in section for parameter in RECIPES.parameters(kind, name))
+        for parameter, known in RECIPES.parameters(kind, name).items():
+            (line,) = (one for one in section.splitlines() if f"`{parameter}` (" in one)
+            one = next(iter(known.values()))
+            assert "): as for [" in line or (one.description in line and (one.default or "") in line), line
 
 
 @pytest.mark.parametrize("kind", ["step", "fact"])
