@@ -16,10 +16,10 @@ from samovar.campaign.verdict.capture_checks import check_capture_drops
 from samovar.campaign.verdict.program_checks import (
     check_duration,
     check_exit_codes,
+    check_loggers,
     check_start_times,
     check_traffic_failures,
 )
-from samovar.campaign.verdict.program_checks import check_duration, check_exit_codes, check_loggers
 from samovar.campaign.verdict.socket_checks import check_largest_window, check_tcp_info
 from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan, LoggerPlan
@@ -156,6 +156,8 @@ def test_a_start_is_compared_by_the_clock_of_the_client_s_host(late_s: float, ob
     (check,) = check_start_times(evidence)
     assert check.reason == f"start of flow late at src: requested on time ± 200 ms, observed {observed}"
     assert check.ok == (late_s > 0)
+
+
 def logger_verdict(
     folder: Path,
     logger: str,

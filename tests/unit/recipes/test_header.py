@@ -8,7 +8,9 @@ from samovar.errors import DefinitionError
 from samovar.recipes import Recipe
 
 BLOCKS = "".join(f"{{% block {name} %}}{{% endblock %}}\n" for name in ("read", "set", "wanted", "restore"))
-TYPES = "duration, integer, number, packets, rate, share, size, size or zero, switch, or a description of a text"
+TYPES = (
+    "duration, integer, number, packets, rate, share, size, size or zero, switch, or a description of a text"
+)
 KEYS = "choices, default, description, least, type, unit"
 MISTAKES = {
     "no blank": ("summary:X.", ["2:1: the file is a text; it must be a mapping (key: value)"]),
