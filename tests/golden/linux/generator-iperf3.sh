@@ -15,13 +15,13 @@ sentinel() {
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
-    [ "${11:-0}" -ge 0 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
+    [ "${11:-48829}" -ge 48829 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
     if clock_at_boot; then
       [ -n "$s_floor" ] || s_floor=$b_floor s_ceiling=$b_ceiling
       s_step=0
       [ "$b_floor" -le "$s_ceiling" ] || s_step=$((b_floor - s_ceiling))
       [ "$b_ceiling" -ge "$s_floor" ] || s_step=$((b_ceiling - s_floor))
-      [ "${s_step#-}" -le 1000000000000000000 ] || tell_trouble clock "stepped by $((s_step / 1000000)) ms"
+      [ "${s_step#-}" -le 50000000 ] || tell_trouble clock "stepped by $((s_step / 1000000)) ms"
     fi
     [ ! -r /proc/uptime ] || read -r s_late _ </proc/uptime
     s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
@@ -151,13 +151,13 @@ sentinel() {
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
-    [ "${11:-0}" -ge 0 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
+    [ "${11:-48829}" -ge 48829 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
     if clock_at_boot; then
       [ -n "$s_floor" ] || s_floor=$b_floor s_ceiling=$b_ceiling
       s_step=0
       [ "$b_floor" -le "$s_ceiling" ] || s_step=$((b_floor - s_ceiling))
       [ "$b_ceiling" -ge "$s_floor" ] || s_step=$((b_ceiling - s_floor))
-      [ "${s_step#-}" -le 1000000000000000000 ] || tell_trouble clock "stepped by $((s_step / 1000000)) ms"
+      [ "${s_step#-}" -le 50000000 ] || tell_trouble clock "stepped by $((s_step / 1000000)) ms"
     fi
     [ ! -r /proc/uptime ] || read -r s_late _ </proc/uptime
     s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
