@@ -103,7 +103,7 @@ no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = do
 #' @param siftr A table from [read_siftr()] for the sender, or NULL; used if `nic` is NULL.
 #' @param interface Name of the interface towards the path; by default the interface with the most drops.
 #' @param lost Packets of the sender's capture that are missing in the receiver's capture: a table with `t_ns` and attribute `epoch_s`, or NULL.
-#' @return A data.table with `t_ns` (ns since attribute `epoch_s`), `packets`; NULL if neither counter was recorded.
+#' @return A data.table with `t_ns` (ns since attribute `epoch_s`), `packets`; NULL if neither counter was recorded, or `nic` has no row of the interface.
 #' @source CAIA-TR-130121A, section VI-B; linux/Documentation/networking/statistics.rst.
 #' @examples
 #' trace <- tempfile()
@@ -121,6 +121,7 @@ local_drops <- function(nic = NULL, siftr = NULL, interface = NULL, lost = NULL)
 drops_of_nic <- function(nic, interface, lost) {
   wanted <- interface %||% nic[, .(grown = max(tx_dropped) - min(tx_dropped)), by = interface][which.max(grown)]$interface
   x <- nic[nic$interface == wanted]
+  if (nrow(x) == 0) return(NULL)
   grown <- c(0, diff(as.double(x$tx_dropped)))[seq_len(nrow(x))]
   at <- which(grown > 0)
   t_ns <- x$t_ns[at]
@@ -174,12 +175,13 @@ held_back <- 0.9
 
 #' Return what an interface's counters show about PAUSE frames
 #' @param nic A table from [read_nic()].
-#' @param interface Name of the interface.
+#' @param wanted Name of the interface.
 #' @param window_s Length of the windows in which rates are computed, seconds: longer than a pause.
-#' @return A list: `counted` and `held_share`, see [flow_control_state()].
+#' @return A list: `counted` and `held_share`, see [flow_control_state()]; both NA if the table has no row of the interface.
 #' @noRd
-flow_control_counters <- function(nic, interface, window_s = 0.1) {
-  x <- nic[nic$interface == interface]
+flow_control_counters <- function(nic, wanted, window_s = 0.1) {
+  x <- nic[nic$interface == wanted]
+  if (nrow(x) == 0) return(list(counted = NA_real_, held_share = NA_real_))
   kept <- grepl("^card[.]", names(x)) & grepl("rx|rec", names(x)) & grepl("pause|xon|xoff|flow_control", names(x)) & !grepl("duration|transition|entered|storm", names(x))
   grown <- vapply(x[, names(x)[kept], with = FALSE], \(count) max(count) - min(count), 0)
   list(counted = if (any(kept)) frames_counted(grown) else NA_real_, held_share = rate_while_held(x, window_s))

@@ -52,6 +52,17 @@ test_that("a PAUSE frame that the card counts under several names counts once, X
   expect_equal(counted(rx_prio0_pause = 3, rx_prio1_pause = 4, rx_prio1_pause_duration = 90), 7)
 })
 
+test_that("a trace without samples, or of another interface, has no counts", {
+  other <- interface_at(80e6, 40e6, card = 120)[, interface := "em0"]
+  for (nic in list(other, other[0])) {
+    data.table::setattr(nic, "epoch_s", 1700000000)
+    expect_no_warning(found <- samovar:::flow_control_counters(nic, "em1"))
+    expect_equal(found, list(counted = NA_real_, held_share = NA_real_))
+    expect_null(local_drops(nic, interface = "em1"))
+  }
+  expect_equal(samovar:::flow_control_counters(rbind(interface_at(80e6, 40e6, card = 120), other), "em0")$counted, 120)
+})
+
 test_that("the state of a trial uses the largest counts among its flows", {
   metrics <- data.table::data.table(
     trial = c("a", "a", "a", "b", "b"), metric = c("pause_frames_seen", "pause_frames_seen", "local_drops_packets", "pause_frames_seen", "pause_frames_counted"),
