@@ -271,13 +271,13 @@ limit_shares <- function(limits) {
   stats::setNames(as.list(share), paste0("limited_", names(share), "_share"))
 }
 
-# What limited the flow from sample to sample, where its windows are known. Flows in the same direction share the link's rate.
+# What limited the flow from sample to sample, where its windows are known. Flows in the same direction share the link's rate, except echo requests.
 limits_of_flow <- function(flow, sender, ref, name, idle_ms, traces, manifest) {
   if (is.null(sender) || nrow(sender) < 2) return(NULL)
   offered <- if (!is.null(ref)) scaled_window(ref, name)
   if (!is.null(offered)) set(offered, NULL, "t_s", seconds_since(offered, start_on(traces, flow$from)))
   segment_bytes <- manifest$resolved$mtu_bytes - tcp_header_bytes
-  sharing <- sum(vapply(manifest$resolved$flows, \(f) identical(is_down(f, manifest), is_down(flow, manifest)), TRUE))
+  sharing <- sum(vapply(manifest$resolved$flows, \(f) !f$generator %in% "ping" && is_down(f, manifest) == is_down(flow, manifest), TRUE))
   way <- if (is_down(flow, manifest)) "down" else "up"
   rate_bps <- as.double(manifest$resolved$path[[way]]$rate_bps %||% NA) / sharing * segment_bytes / manifest$resolved$mtu_bytes
   windows <- sender_windows(sender, offered, segment_bytes)

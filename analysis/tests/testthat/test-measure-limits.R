@@ -37,6 +37,18 @@ test_that("windows of all loggers are in bytes, and come from the capture if the
   expect_equal(sender_windows(data.table::data.table(t_s = 1, cwnd_packets = 2, snd_wnd_bytes = 9, in_flight_bytes = 3), segment_bytes = 500)$cwnd_bytes, 1000)
 })
 
+test_that("another flow halves the rate at which the link limits a flow, echo requests do not", {
+  bulk <- list(from = "src", generator = "iperf3")
+  sender <- data.table::data.table(t_s = 1:2, cwnd_packets = 90, segment_bytes = 1448, snd_wnd_bytes = 15e3, in_flight_bytes = 15e3)
+  beside <- function(generator) {
+    flows <- c(list(bulk), lapply(generator, \(one) list(from = "src", generator = one)))
+    resolved <- list(mtu_bytes = 1500, flows = flows, hosts = list(src = list(role = "sender")), path = list(down = list(rate_bps = 8e6)))
+    as.character(limits_of_flow(bulk, sender, NULL, "", 20, list(), list(resolved = resolved))$limit[1])
+  }
+  # The idle path holds 20000 bytes.
+  expect_equal(vapply(list(character(), "iperf3", "ping"), beside, ""), c("rwnd", "link", "rwnd"))
+})
+
 test_that("a real flow with a small window is limited by the window, one with a large window by the link", {
   folder <- small_campaign()
   share <- function(pattern, name) {
