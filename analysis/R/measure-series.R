@@ -227,7 +227,7 @@ series_of_throughput <- function(x) {
   capture <- x$far %||% x$near
   if (is.null(capture)) return(NULL)
   packets <- packets_out(x, capture)
-  bytes <- list(throughput = packets$ip_bytes, "throughput-payload" = fcoalesce(packets$payload_bytes, 0L),
+  bytes <- list(throughput = packets$ip_bytes, "throughput-payload" = packets$payload_bytes,
                 "throughput-link" = bytes_on_link(packets$frame_bytes, capture))
   lapply(Filter(\(sizes) !anyNA(sizes), bytes), \(sizes) rate_mbps(frame_seen(x, capture, seconds_at_far), packets$t_s, sizes))
 }
@@ -243,6 +243,7 @@ series_of_goodput <- function(x) {
   if (is.null(capture)) return(NULL)
   if (!x$tcp) return(series_of_throughput(x)[["throughput-payload"]])
   data <- data_packets(capture, x$name)
+  if (attr(data, "of_all")$unknown) return(NULL)
   rate_mbps(frame_seen(x, capture, seconds_at_far), seconds_at_far(data, x), data$new_bytes)
 }
 
@@ -274,6 +275,7 @@ series_of_loss <- function(x) {
 series_of_retransmissions <- function(x) {
   if (!is.null(x$near) && x$tcp) {
     data <- data_packets(x$near, x$name)
+    if (attr(data, "of_all")$unknown) return(NULL)
     return(per_window(frame_seen(x, x$near, seconds_at_near), seconds_at_near(data, x)[data$new_bytes < data$payload_bytes]))
   }
   sender <- x$sender

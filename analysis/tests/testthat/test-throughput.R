@@ -175,6 +175,13 @@ test_that("a flow whose headers were cut before the data offset has the metrics 
   expect_equal(found$throughput_bps, 8 * sum(packets$ip_bytes) / diff(range(packets$t_ns)) * 1e9)
   expect_equal(found[c("loss_share", "reordered_share")], expected[c("loss_share", "reordered_share")])
   for (lacking in c("throughput_payload_bps", "goodput_bps", "retransmissions_packets", "flow_completion_s")) expect_true(is.na(found[[lacking]]), info = lacking)
+  # Nor is anything drawn over time that needs the payload.
+  frame <- list(from_s = 0, to_s = 2, rates_to_s = 2, width_s = 0.1)
+  subject <- list(near = cut$sender, far = cut$receiver, name = flow, tcp = TRUE, frame = frame, flow = list(from = "a", to = "b"), traces = list(t_start_s = attr(cut$sender, "epoch_s")))
+  expect_null(series_of_goodput(subject))
+  expect_null(series_of_retransmissions(subject))
+  rates <- series_of_throughput(subject)
+  expect_true(is.null(rates[["throughput-payload"]]) && max(rates$throughput$value) > 1)
 })
 
 test_that("probes of a closed window are neither data nor retransmissions, and an acknowledged probe is delivered once", {
