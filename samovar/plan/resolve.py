@@ -41,7 +41,7 @@ def matrix_of(name: str, part: keys.Part) -> tuple[tuple[keys.Factor, ...], Sequ
         matching = [{n for n, label in enumerate(one.labels) if label in labels} for one, labels in pairs]
         rows = [row for row in rows if not all(map(set.__contains__, matching, row))]
     levels = {factor.name: list(factor.levels) for factor in factors}
-    for included in keys.included_treatments(part):
+    for included in part.include:
         for factor_name, level in included.items():
             if level not in levels[factor_name]:
                 levels[factor_name].append(level)

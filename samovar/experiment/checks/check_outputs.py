@@ -8,7 +8,7 @@ from typing import Any
 
 from samovar.errors import unknown
 from samovar.experiment.checks.validate import Loc, Validation
-from samovar.experiment.keys import Expect, Experiment, Part, included_treatments
+from samovar.experiment.keys import Expect, Experiment, Part
 from samovar.experiment.outputs import COMMON_OPTIONS, Output, Outputs
 from samovar.units import counted
 
@@ -165,7 +165,7 @@ class OutputChecks:
                 if not all(self.checked.valid("parts", name, *place) for place in places):
                     return  # a level with this label may be invalid
                 known |= {*part.factors[factor].labels}
-                known |= {treatment[factor].label for treatment in included_treatments(part)}
+                known |= {treatment[factor].label for treatment in part.include}
         self._check_names(where, f"level of {factor}", wanted, known)
 
 

@@ -12,7 +12,7 @@ from samovar.errors import unknown
 from samovar.experiment import keys
 from samovar.experiment.checks.part_values import PartToCheck, part_levels
 from samovar.experiment.checks.validate import Validation
-from samovar.experiment.values import Directional, Distribution, errors_of
+from samovar.experiment.values import Directional, Distribution
 
 MOST_TRIALS = 2_000_000
 
@@ -33,11 +33,10 @@ def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment
 
 
 def check_part(part: PartToCheck) -> None:
-    """Report errors in the factors, `exclude`, `include`, path, flows, captures and loggers of a part."""
+    """Report errors in the factors, `exclude`, path, flows, captures and loggers of a part."""
     _check_levels(part)
     _check_conflicts(part)
     _check_exclude(part)
-    _check_include(part)
     if part.has_path:
         check_path = _check_device_path if part.device_link else _check_router_path
         check_path(part, part.model.path or keys.NetworkPath())
@@ -66,11 +65,8 @@ def _check_levels(part: PartToCheck) -> None:
         labels = factor.labels
         for index, label in enumerate(labels):
             if label in labels[:index]:
-                part.checked.report((*where, "levels", index), _same_label(factor.name, label))
-
-
-def _same_label(factor: str, label: str) -> str:
-    return f"{factor}: another level is named '{label}' already; remove one or label it"
+                message = f"{factor.name}: another level is named '{label}' already; remove one or label it"
+                part.checked.report((*where, "levels", index), message)
 
 
 def _check_conflicts(part: PartToCheck) -> None:
@@ -111,30 +107,6 @@ def _check_exclude(part: PartToCheck) -> None:
             if part.checked.valid("factors", name):  # otherwise, a level with this label may be invalid
                 for place, label in enumerate(labels):
                     part.checked.check_name((*at, place), f"level of {name}", label, factors[name].labels)
-
-
-def _check_include(part: PartToCheck) -> None:
-    """Report unknown, missing and unreadable levels in `include`, and new ones with the label of another."""
-    factors = part.model.factors
-    levels = {name: list(factor.levels) for name, factor in factors.items()}
-    for index, line in enumerate(part.model.include):
-        at = ("include", index)
-        for name in line.keys() - factors.keys():
-            part.checked.report((*at, name), unknown("factor", name, factors), key=True)
-        missing = [name for name in factors if name not in line]
-        if missing:
-            message = f"the line has no level for {', '.join(missing)}; give one for every factor"
-            part.checked.report(at, message)
-        for name in factors.keys() & line.keys():
-            try:
-                level = keys.included_level(part.model, name, line[name])
-            except ValueError as error:
-                for steps, message, _ in errors_of(error):
-                    part.checked.report((*at, name, *steps), f"{name}: {message}")
-                continue
-            if any(level.label == other.label and level != other for other in levels[name]):
-                part.checked.report((*at, name), _same_label(name, level.label))
-            levels[name].append(level)
 
 
 # The path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -235,12 +234,10 @@ def part_levels(part: keys.Part) -> Iterator[tuple[keys.Factor, keys.Level, Loc]
     for name, factor in part.factors.items():
         for index, level in enumerate(factor.levels):
             yield factor, level, ("factors", name, "levels", index)
-    for index, line in enumerate(part.include):
-        for name in part.factors.keys() & line.keys():
-            with suppress(ValueError):  # check_part.py reports it
-                level = keys.included_level(part, name, line[name])
-                if level not in part.factors[name].levels:
-                    yield part.factors[name], level, ("include", index, name)
+    for index, treatment in enumerate(part.include):
+        for name, level in treatment.items():
+            if level not in part.factors[name].levels:
+                yield part.factors[name], level, ("include", index, name)
 
 
 def is_setting(target: str) -> bool:

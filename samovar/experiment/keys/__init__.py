@@ -37,8 +37,6 @@ from samovar.experiment.keys.levels import TABLE_COLUMNS as TABLE_COLUMNS
 from samovar.experiment.keys.levels import Factor as Factor
 from samovar.experiment.keys.levels import FactorKeys as FactorKeys
 from samovar.experiment.keys.levels import Level as Level
-from samovar.experiment.keys.levels import included_level as included_level
-from samovar.experiment.keys.levels import included_treatments as included_treatments
 from samovar.experiment.keys.levels import is_free as is_free
 from samovar.experiment.keys.levels import is_target as is_target
 from samovar.experiment.keys.levels import model_of as model_of

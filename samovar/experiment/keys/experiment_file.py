@@ -12,7 +12,7 @@ from samovar.experiment.formula import Formula
 from samovar.experiment.keys import value_types as types
 from samovar.experiment.keys.factor_keys import Capture, Flow, Logger, NetworkPath, PlainFactors, Stop
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
-from samovar.experiment.keys.levels import Excluded, Factors, Free, Included, Levels, Settings
+from samovar.experiment.keys.levels import Excluded, Factors, Free, Included, Levels, Settings, Treatments
 from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
 from samovar.experiment.keys.thresholds import Thresholds
 from samovar.experiment.keys.value_types import Name, Positive, Sentence, Word, choice
@@ -58,6 +58,7 @@ class Part(PartKeys):
 
     title: Sentence = entry("Title of the part in tables and figures.", "")
     traffic: tuple[Flow, ...] = entry("The flows of every trial.")
+    include: Treatments = entry("Treatments to add; their levels may be new.", ())
 
 
 class Expect(Strict):

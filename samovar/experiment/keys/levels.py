@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, PlainValidator
+from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo
 
 from samovar import units
 from samovar.experiment.keys import value_types as types
@@ -364,21 +364,38 @@ def _range_end(text: object) -> tuple[Fraction, str, int, units.Kind | None]:
 Treatment = Mapping[str, Level]
 
 
-def included_treatments(part: Part) -> Iterator[Treatment]:
-    """Yield the treatments that the lines of a part's `include` add; factors are in the part's order."""
-    for line in part.include:
-        yield {name: included_level(part, name, line[name]) for name in part.factors}
+def _read_include(lines: tuple[Mapping[str, object], ...], info: ValidationInfo) -> tuple[Treatment, ...]:
+    """Return the treatments that the lines of `include` add; the factors keep their order.
 
-
-def included_level(part: Part, name: str, written: object) -> Level:
-    """Return the level of a factor in an include line: the level with this label, or a new level.
-
-    Raises ValueError for a level that cannot be read.
+    A level is the factor's level with the given label, or a new one. Raises ValidationError, which tells
+    where in the lines each error is.
     """
-    factor = part.factors[name]
-    known = factor.level(written) if isinstance(written, str) else None
-    if known is None and isinstance(written, str) and factor.linked:
-        labels = ", ".join(factor.labels)
-        raise ValueError(f"unknown level '{written}' of {name}; expected one of {labels}, "
-                         "or a mapping with the values of a new one")  # fmt: skip
-    return known or factor.read(written)
+    factors: Mapping[str, Factor] = info.data.get("factors", {})
+    levels = {name: list(factor.levels) for name, factor in factors.items()}
+
+    def read_level(entry: tuple[str, object]) -> Level:
+        name, written = entry
+        level = factors[name].level(written) if isinstance(written, str) else None
+        if level is None and isinstance(written, str) and factors[name].linked:
+            labels = ", ".join(factors[name].labels)
+            raise ValueError(f"unknown level '{written}' of {name}; expected one of {labels}, "
+                             "or a mapping with the values of a new one")  # fmt: skip
+        level = level or factors[name].read(written)
+        if any(level.label == other.label and level != other for other in levels[name]):
+            raise ValueError(f"another level is named '{level.label}' already; remove one or label it")
+        levels[name].append(level)
+        return level
+
+    def read_line(line: Mapping[str, object]) -> Treatment:
+        entries = {name: (name, written) for name, written in line.items()}
+        found = read_each(entries, read_level, "factor", factors)
+        missing = [name for name in factors if name not in found]
+        if missing:
+            raise ValueError(f"the line has no level for {', '.join(missing)}; give one for every factor")
+        return {name: found[name] for name in factors}
+
+    known = lines if "factors" in info.data else ()  # otherwise, the factors are invalid
+    return tuple(read_each(dict(enumerate(known)), read_line).values())
+
+
+Treatments = Annotated[tuple[Included, ...], AfterValidator(_read_include)]
