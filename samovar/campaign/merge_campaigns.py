@@ -59,7 +59,6 @@ class Merged:
 
     folder: Path
     is_new: bool
-    missing: tuple[Shard, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,13 +156,12 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False, em
     """
     shards = sorted(map(_read_shard, dict.fromkeys(map(Path.resolve, folders))), key=lambda one: one.shard)
     _require_one_plan(shards)
-    present = {one.shard for one in shards}
-    missing = tuple(shard for shard in Shard.all_of(shards[0].shard.of) if shard not in present)
+    given = [str(one.shard) for one in shards]
+    missing = [str(one) for one in Shard.all_of(shards[0].shard.of) if str(one) not in given]
     if missing and not force:
-        given = ", ".join(str(one.shard) for one in shards)
         raise CampaignError(
-            f"{shards[0].folder.parent}: shard {', '.join(map(str, missing))} is missing among {given}; name "
-            "all shards, or use --force and then run the missing trials with `fab run`"
+            f"{shards[0].folder.parent}: shard {', '.join(missing)} is missing among {', '.join(given)}; "
+            "name all shards, or use --force and then run the missing trials with `fab run`"
         )
     if not force:
         _require_equal_versions(shards)
@@ -171,7 +169,7 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False, em
     target = new_folder(plan, results)
     for known in target.parent.glob(f"*/{SHARDS}/"):
         if _sources(known.parent) == {one.journal_sha256 for one in shards}:
-            return Merged(known.parent.resolve(), False, missing)
+            return Merged(known.parent.resolve(), False)
     for one in shards:
         _require_unchanged(one, emit)
     if target.exists():
@@ -186,7 +184,7 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False, em
     except OSError as error:
         raise CampaignError(f"{target}: cannot be written: {error}") from error
     point_latest(target)
-    return Merged(target, True, missing)
+    return Merged(target, True)
 
 
 def _read_shard(folder: Path) -> _ShardCampaign:
