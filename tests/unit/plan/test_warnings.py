@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from samovar.experiment import load_experiment
 from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, make_plan
+from samovar.plan.trials import View
 from samovar.plan.warning_checks import CHECKS
 from samovar.recipes import Catalogue
 from tests.unit.trials import RESOLVED, flow
@@ -262,7 +263,36 @@ HOSTS = RESOLVED.hosts
     ("resolved", "said"),
     [
         (_with(flows=(_flow(rwnd_bytes=20_000),)), "rwnd is below the path's bandwidth-delay product"),
-        (_with(flows=(_flow(rwnd_bytes=1_000),)), "rwnd is below two segments"),
+        (
+            _with(path=_path(rate_bps=10**10)),
+            "rwnd is below the path's bandwidth-delay product: 10MB against 25MB",
+        ),
+        (_with(flows=(_flow(rwnd_bytes=1_119),)), "rwnd is below two segments: 1.119KB of 560 bytes each"),
+        (
+            _with(hosts={**HOSTS, "dst": _host("dst", rwnd_bytes=2**30)}),
+            "rwnd is beyond TCP's largest window: 1.074GB",
+        ),
+        (
+            _with(path=_path(buffer_packets=20_000)),
+            "duration is below 20 RTTs at a full buffer: 6s of flow 'bulk'",
+        ),
+        (
+            _with(mtu_bytes=9000),
+            "duration is below 20 RTTs at a full buffer: 6s of flow 'bulk' against 20 x 842ms",
+        ),
+        (
+            _with(hosts={**HOSTS, "src": _host("src", mtu_bytes=9000)}),
+            "duration is below 20 RTTs at a full buffer",
+        ),
+        (_with(duration_s=2.0), "a flow never starts: 'late' at 2.5s, traffic ends at 2s"),
+        (
+            _with(duration_s=0.01),
+            "a logger samples only once: tcp-info at src every 10ms, traffic ends at 10ms",
+        ),
+        (
+            _with(hosts={**HOSTS, "src": _host("src", cc="dctcp")}),
+            "dctcp has no queue that marks packets: flow 'bulk'",
+        ),
         (
             _with(hosts={**HOSTS, "src": _host("src", settings={"buffers": {"send_max": "50KB"}})}),
             "send buffer is below rwnd: send_max 50KB at src, rwnd 10MB",
@@ -280,10 +310,34 @@ HOSTS = RESOLVED.hosts
     ],
 )
 def test_a_check_reports_what_it_finds_with_both_figures(resolved: Resolved, said: str) -> None:
-    found = [
-        f"{check.message}: {one}" for check in CHECKS if (one := check.find(resolved, CATALOGUE)) is not None
-    ]
-    assert any(one.startswith(said) for one in found), found
+    found = {
+        f"{check.message}: {one}": check.view
+        for check in CHECKS
+        if (one := check.find(resolved, CATALOGUE)) is not None
+    }
+    (view,) = (view for one, view in found.items() if one.startswith(said))
+    assert _viewed(view, resolved) != _viewed(view, RESOLVED), (
+        "treatments that a view does not tell apart share a result"
+    )
+
+
+def _viewed(view: View, resolved: Resolved) -> list[Hashable]:
+    """Return the values of a treatment that a check's view contains."""
+    components: Mapping[str, list[Any]] = {
+        "run": [resolved],
+        "path": [resolved.path],
+        "hosts": [*resolved.hosts.values()],
+        **{name: [getattr(resolved, name)] for name in ("flows", "captures", "loggers")},
+    }
+    return [values(one) if values else one for name, values in view.items() for one in components[name]]
+
+
+def test_a_queue_that_marks_packets_is_in_the_view_of_dctcp() -> None:
+    (check,) = (check for check in CHECKS if check.message.startswith("dctcp"))
+    hosts = {**HOSTS, "src": _host("src", cc="dctcp")}
+    marking = _with(hosts=hosts, path=_path(aqm="fq_codel"))
+    assert check.find(marking, CATALOGUE) is None
+    assert _viewed(check.view, marking) != _viewed(check.view, _with(hosts=hosts))
 
 
 def test_no_check_finds_anything_in_the_sample_trial() -> None:

@@ -11,10 +11,12 @@ import pytest
 from samovar.errors import RecipeError
 from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes import Catalogue, PathDirection, bottleneck_values, loss_states
+from samovar.recipes.bottleneck import match_servers
 from samovar.recipes.fill_settings import fill_settings
 from samovar.recipes.quoting import plain, shell_environment
 from samovar.recipes.recipe_filters import netem, tc_size, tc_time
 from tests.unit.plans import planned, study
+from tests.unit.trials import PATH, RESOLVED
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "linux" / "path"
@@ -321,3 +323,21 @@ def test_bursts_of_the_minimum_length_in_the_message_are_accepted(loss: float, b
     states = loss_states(loss, burst_packets)
     assert states is not None and states[0] <= 1.0
     assert states == pytest.approx((1.0, 1 / burst_packets))
+
+
+@pytest.mark.parametrize(
+    ("generator", "ports"),
+    [("iperf3", (5001, None)), ("http", (None, 5001)), ("command", (None, None))],
+)
+def test_a_class_matches_the_port_of_a_flow_where_its_generator_listens(
+    generator: str, ports: tuple[int | None, int | None]
+) -> None:
+    flow = RESOLVED.flows[0].model_copy(update={"generator": generator})
+    resolved = RESOLVED.model_copy(update={"flows": (flow,)})
+    own = MatchPlan(from_subnet="172.16.10.2/32", to_subnet="172.16.11.2/32", port=5001)
+    others = own.model_copy(update={"port": 5002}), own.model_copy(update={"from_subnet": "172.16.10.3/32"})
+    one = ClassPlan(match=(own, *others), delay_down_s=0.0, delay_up_s=0.0, loss=0.0)
+    path = PATH.model_copy(update={"classes": (one,)})
+    (made,) = match_servers(path, resolved, CATALOGUE).classes
+    assert (made.match[0].port, made.match[0].from_port) == ports
+    assert made.match[1:] == others
