@@ -444,6 +444,7 @@ def on_a_terminal(tmp_path: Path, environment: dict[str, str]) -> str:
             written += data
         if b": traffic 0:0" in written:
             go.touch()
+    go.touch()  # a program whose live view was never seen ends too
     os.waitpid(pid, 0)
     os.close(terminal)
     return written.decode()
