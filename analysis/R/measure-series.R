@@ -269,7 +269,9 @@ series_of_loss <- function(x) {
   if (is.null(lost)) return(NULL)
   all <- per_window(x$frame, at_s[judged$row])
   lost[, value := fifelse(all$value > 0, 100 * value / all$value, NA_real_)]
-  list(loss = lost, reordering = per_window(x$frame, at_s[in_order_of_arrival(judged, x$far)[late == TRUE]$row]))
+  seen <- list(frame_seen(x, x$near, seconds_at_near), frame_seen(x, x$far, seconds_at_far))
+  shorter <- seen[[which.min(c(seen[[1]]$to_s, seen[[2]]$to_s))]]
+  list(loss = lost, reordering = per_window(shorter, at_s[in_order_of_arrival(judged, x$far)[late == TRUE]$row]))
 }
 
 series_of_retransmissions <- function(x) {
