@@ -9,6 +9,7 @@ name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from samovar.errors import Problem, unknown
@@ -34,16 +35,12 @@ ALTERNATIVES: Mapping[str, tuple[str, ...]] = {"flow": FLOW_ENDS, "path": Networ
 
 def nested_keys(key: str) -> tuple[str, ...]:
     """Split a dotted key into nested keys; names of flows, loggers, classes and settings keep their dots."""
+    named = re.fullmatch(r"(path\.classes|traffic|loggers)\.(.+?)((?:\.arrivals)?\.[^.]+)", key)
+    if named:
+        return (*named[1].split("."), named[2], *named[3].split(".")[1:])
     first, _, rest = key.partition(".")
-    if first in LISTED and "." in rest:
-        name, _, own = rest.rpartition(".")
-        label, dot, last = name.rpartition(".")
-        return (first, label, last, own) if dot and last == "arrivals" else (first, name, own)
     if first in LISTED and rest:
         return (first, rest)
-    if key.startswith("path.classes.") and rest.count(".") > 1:
-        name, _, own = rest.removeprefix("classes.").rpartition(".")
-        return (first, "classes", name, own)
     return tuple(key.split(".")) if first in ("path", "order", "stop", "verdict") else (key,)
 
 
