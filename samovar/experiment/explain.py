@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import compress
 
 from samovar.errors import DefinitionError, unknown
 from samovar.experiment import keys
@@ -127,10 +126,10 @@ class PartExplainer:
         if group == []:
             yield Explanation(self._title(key), ())
         inner = [one.removeprefix(f"{key}.") for one in self.known_keys if one.startswith(f"{key}.")]
-        found = tuple((own, one) for own in inner for one in self._explain_one(f"{key}.{own}"))
+        found = [(own, one) for own in inner for one in self._explain_one(f"{key}.{own}")]
         if inner:
-            is_set = [any(value.layer != "default" for value in one.values) for _, one in found]
-            yield Explanation(self._title(key), (), keys=tuple(compress(found, is_set)))
+            are_set = (one for one in found if any(value.layer != "default" for value in one[1].values))
+            yield Explanation(self._title(key), (), keys=tuple(are_set))
 
     def _explain_one(self, key: str) -> Iterator[Explanation]:
         """Return a key's explanation or, for a setting, one for each group of hosts with the same layers."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 import yaml
 from yaml._yaml import CParser
@@ -70,6 +71,12 @@ class Text(str):
 
     position: Position
 
+    def __new__(cls, value: str, position: Position) -> Self:
+        """Return a scalar with its position."""
+        scalar = super().__new__(cls, value)
+        scalar.position = position
+        return scalar
+
 
 class Seq(list["Node"]):
     """A list with its position."""
@@ -115,13 +122,6 @@ class Map(dict[str, "Node"]):
 
 
 Node = Text | Seq | Map
-
-
-def text(value: str, position: Position) -> Text:
-    """Return a scalar with its position."""
-    scalar = Text(value)
-    scalar.position = position
-    return scalar
 
 
 def plain(node: object) -> object:
@@ -185,7 +185,7 @@ def parse_value(content: str, start: Position) -> Node:
     node = parser.parse()
     if parser.problems:
         raise DefinitionError(parser.problems)
-    return text("", start) if node is None else node
+    return Text("", start) if node is None else node
 
 
 def yaml_files(folder: Path) -> list[Path]:
@@ -275,11 +275,20 @@ class _Parser:
         ]
         if secrets:
             raise DefinitionError(secrets)
+        unprintable = yaml.reader.Reader.NON_PRINTABLE.search(self._content)
+        if unprintable:
+            message = _unprintable(unprintable[0])
+            raise DefinitionError([self._position_at(unprintable.start()).problem(message)])
         try:
-            root = self._compose()
+            root = _Loader(self._content).get_single_node()
             return None if root is None else self._convert(root)
         except RecursionError:
             raise DefinitionError([self.position(0, 0).problem(_TOO_DEEP)]) from None
+        except yaml.MarkedYAMLError as error:
+            opening = error.context_mark if (error.problem or "") in _CAUSED_AT_OPENING else None
+            mark = opening or error.problem_mark or error.context_mark
+            position = self.position(mark.line, mark.column) if mark else self.position(0, 0)
+            raise DefinitionError([position.problem(_message(error, position))]) from None
 
     def position(self, line: int, column: int, within: str = "") -> Position:
         """Return the position of a line and column, both from 0; at most the position of the text's end."""
@@ -293,20 +302,6 @@ class _Parser:
         """Return the file, line and column of the character at an index of the text."""
         before = self._content[:index]
         return self.position(before.count("\n"), index - (before.rfind("\n") + 1))
-
-    def _compose(self) -> yaml.Node | None:
-        """Return the text as nodes of PyYAML, or None if it is empty. Raises DefinitionError."""
-        unprintable = yaml.reader.Reader.NON_PRINTABLE.search(self._content)
-        if unprintable:
-            message = _unprintable(unprintable[0])
-            raise DefinitionError([self._position_at(unprintable.start()).problem(message)])
-        try:
-            return _Loader(self._content).get_single_node()
-        except yaml.MarkedYAMLError as error:
-            opening = error.context_mark if (error.problem or "") in _CAUSED_AT_OPENING else None
-            mark = opening or error.problem_mark or error.context_mark
-            position = self.position(mark.line, mark.column) if mark else self.position(0, 0)
-            raise DefinitionError([position.problem(_message(error, position))]) from None
 
     def _convert(self, node: yaml.Node, keys: tuple[str, ...] = (), within: str = "") -> Node:
         """Convert a node of PyYAML, at nested `keys`, and all nodes below it.
@@ -324,7 +319,7 @@ class _Parser:
             self.problems.append(position.problem(f"tag '{node.tag}'; tags are not allowed, remove it"))
         if isinstance(node, yaml.ScalarNode):
             self._refuse_control_characters(node.value, position)
-            return text(node.value, position)
+            return Text(node.value, position)
         if isinstance(node, yaml.SequenceNode):
             return Seq([self._convert(item, (*keys, "-"), within) for item in node.value], position)
         return self._mapping(node, position, keys, within)

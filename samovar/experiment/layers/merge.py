@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from samovar.errors import Problem, unknown
 from samovar.experiment.keys import FLOW_ENDS, NetworkPath, PartKeys, keys_of
-from samovar.experiment.yaml_tree import Map, Node, Seq, Text, text
+from samovar.experiment.yaml_tree import Map, Node, Seq, Text
 
 DESIGN = ("factors", "exclude", "include")
 INHERITED = tuple(key for key in keys_of(PartKeys) if key != "use")
@@ -169,7 +169,7 @@ def _change_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
                 known = True
         if not known and _is_complete(key, change):
             entry = Map(change.position)
-            entry.put(what, text(name, changes.key_positions[name]), changes.key_positions[name])
+            entry.put(what, Text(name, changes.key_positions[name]), changes.key_positions[name])
             result.append(merge_maps(entry, change, [], what))
         elif not known:
             message = unknown(what, name, entry_names(key, entries))
