@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,21 +35,18 @@ class OutputChecks:
 
         Entries of keys that are not in `keys` are not checked.
         """
-        named = {"figure": self.experiment.figures, "table": self.experiment.tables}
-        for kind, entries in named.items():
+        complete = self.checked.intact("parts")
+        for kind, entries in (("figure", self.experiment.figures), ("table", self.experiment.tables)):
             for index, entry in enumerate(entries):
-                where, name = (f"{kind}s", index, kind), str(entry[kind])
-                self.checked.check_name(where, kind, name, self.outputs.kinds[kind])
-        lines = self.experiment.expect if "expect" in keys else ()
-        for index, line in enumerate(lines):
-            self.checked.check_name(("expect", index, "metric"), "metric", line.metric, self.outputs.metrics)
-        if not self.checked.intact("parts"):
-            return
-        for index, line in enumerate(lines):
-            self._check_expect(("expect", index), line)
-        for kind, entries in named.items():
-            for index, entry in enumerate(entries if f"{kind}s" in keys else ()):
-                self._check_entry(kind, (f"{kind}s", index), entry)
+                where, known = (f"{kind}s", index), self.outputs.kinds[kind]
+                self.checked.check_name((*where, kind), kind, str(entry[kind]), known)
+                if complete and f"{kind}s" in keys:
+                    self._check_entry(kind, where, entry)
+        for index, line in enumerate(self.experiment.expect if "expect" in keys else ()):
+            where = ("expect", index)
+            self.checked.check_name((*where, "metric"), "metric", line.metric, self.outputs.metrics)
+            if complete:
+                self._check_expect(where, line)
 
     def _parts(self, names: Collection[str]) -> Mapping[str, Part]:
         """Return the named parts, or all parts if none is named."""
@@ -83,7 +81,9 @@ class OutputChecks:
                 self._check_levels(at, parts, values)
             elif known is not None and option in known.options:
                 info = known.options[option]
-                if info.type in ("seconds", "moment") and not _is_seconds(str(value), info.type == "moment"):
+                seconds = _seconds(str(value))
+                is_time = seconds > 0 or (seconds == 0 if info.type == "moment" else value == "all")
+                if info.type in ("seconds", "moment") and not is_time:
                     self.checked.report(at, f"{option}: `{value}` is not a number of seconds such as 6s")
                 if info.most is not None and len(values) > info.most:
                     message = f"{option}: at most {counted(info.most, 'value')}, not {len(values)}"
@@ -107,8 +107,7 @@ class OutputChecks:
                 message = f"figure {entry['figure']} needs the option '{option}': {info.what}{values}"
                 self.checked.report((*where, "figure"), message)
         span = [str(entry[one]) for one in ("from", "to") if one in known.options and one in entry]
-        timed = len(span) == 2 and all(_is_seconds(one, moment=True) for one in span)
-        if timed and _seconds(span[0]) >= _seconds(span[1]):
+        if len(span) == 2 and _seconds(span[0]) >= _seconds(span[1]):
             self.checked.report((*where, "to"), f"to: {span[1]} is not after `from`, which is {span[0]}")
 
     def _check_names(
@@ -169,15 +168,12 @@ class OutputChecks:
         self._check_names(where, f"level of {factor}", wanted, known)
 
 
-def _is_seconds(text: str, moment: bool = False) -> bool:
-    try:
-        return _seconds(text) > 0 or (moment and _seconds(text) == 0)
-    except ValueError:
-        return text == "all" and not moment
-
-
 def _seconds(text: str) -> float:
-    return float(text.removesuffix("s"))
+    """Return a number of seconds such as 6s; nan for any other text."""
+    try:
+        return float(text.removesuffix("s"))
+    except ValueError:
+        return math.nan
 
 
 def _flow_labels(parts: Mapping[str, Part]) -> set[str]:

@@ -52,8 +52,7 @@ def check_values(part: PartToCheck) -> None:
         if group in ("traffic", "loggers") and not known and not part.checked.intact(group):
             continue  # its flow or logger may have been left out as invalid
         incomplete = one.factor is not None and not part.checked.intact("factors", one.factor.name)
-        refusals = _setting_of_part(part, one) if one.of_hosts else _refusals(part, one)
-        for place, at_key, message in refusals:
+        for place, at_key, message in _refusals(part, one):
             if not incomplete or (place, at_key) != one.key_place:
                 part.checked.report(place, message, key=at_key, once=True)  # levels of a range share a place
     _check_weaker_settings(part)
@@ -75,6 +74,11 @@ def _check_weaker_settings(part: PartToCheck) -> None:
 
 def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     """Yield the problem of a value's key or, if the key is valid, the problems of the value."""
+    if one.of_hosts:
+        systems = part.systems_at(one.step) if one.step else part.systems
+        names = None if one.factor is not None and one.factor.at else part.end_names
+        yield from _setting_refusals(one, systems, names, part.catalogue)
+        return
     recipes = part.recipes_of(one.owner) if one.of_recipe else []
     if one.factor is not None and not keys.is_target(one.target, part.model):
         yield *one.key_place, _unknown_factor(part, one.target)
@@ -194,13 +198,6 @@ def check_site(
         for one in setting_values(settings):
             for place, at_key, message in _setting_refusals(one, systems, known, catalogue):
                 yield position_at(tree, (*prefix, *place), key=at_key).problem(message)
-
-
-def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Yield the problems of a host setting that a part or a factor level contains."""
-    systems = part.systems_at(one.step) if one.step else part.systems
-    names = None if one.factor is not None and one.factor.at else part.end_names
-    return _setting_refusals(one, systems, names, part.catalogue)
 
 
 def _setting_refusals(
