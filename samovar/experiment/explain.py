@@ -82,7 +82,7 @@ class PartExplainer:
     ) -> None:
         self.testbed, self.catalogue, self.name, self.levels = resolved.testbed, catalogue, name, levels
         self.settings, self.model = resolved.settings[name], resolved.experiment.parts[name]
-        self.has_title = list(resolved.experiment.parts) != [MAIN]
+        self.prefix = "" if list(resolved.experiment.parts) == [MAIN] else f"{name}: "  # of headings
         tree = resolved.experiment.tree or Map(Position(resolved.experiment.name, 0, 0))
         self.tree = node_at(tree, "parts", name)
         part = PartToCheck(Validation(resolved.experiment, tree, []), self.testbed, catalogue, self.model)
@@ -124,20 +124,16 @@ class PartExplainer:
         for one in group or ():
             yield from self._explain_one(one)
         if group == []:
-            yield Explanation(self._title(key), ())
+            yield Explanation(self.prefix + key, ())
         inner = [one.removeprefix(f"{key}.") for one in self.known_keys if one.startswith(f"{key}.")]
         found = [(own, one) for own in inner for one in self._explain_one(f"{key}.{own}")]
         if inner:
             are_set = (one for one in found if any(value.layer != "default" for value in one[1].values))
-            yield Explanation(self._title(key), (), keys=tuple(are_set))
+            yield Explanation(self.prefix + key, (), keys=tuple(are_set))
 
     def _explain_one(self, key: str) -> Iterator[Explanation]:
         """Return a key's explanation or, for a setting, one for each group of hosts with the same layers."""
         return self._explain_setting(key) if is_setting(key) else iter([self._explain_key(key)])
-
-    def _title(self, key: str) -> str:
-        """Return a key as a heading, with the name of its part if there are several parts."""
-        return f"{self.name}: {key}" if self.has_title else key
 
     def _explain_key(self, key: str) -> Explanation:
         steps = nested_keys(key)
@@ -151,7 +147,7 @@ class PartExplainer:
         # Parts have copies of the top level's values; dict.fromkeys leaves each value only once.
         recipes = self._of_recipes(steps[1], "logger") if steps[-1] == "logger" else ()
         values = dict.fromkeys([*recipes, *factor_values, *_values(arrivals), *written, *below])
-        return Explanation(self._title(key), tuple(values), levels, removed and not factor_values)
+        return Explanation(self.prefix + key, tuple(values), levels, removed and not factor_values)
 
     def _of_recipes(self, name: str, key: str) -> tuple[LayerValue, ...]:
         """Return what the recipes of a logger determine, as one value: `VALUE at HOST, HOST; ...`.
@@ -224,7 +220,7 @@ class PartExplainer:
         levels = self._factor_values(key)[1]
         for values_of_hosts, hosts in hosts_by_values.items():
             at = f" at {', '.join(hosts)}" if len(hosts_by_values) > 1 else "" if levels else " at every host"
-            yield Explanation(self._title(key), values_of_hosts, levels, hosts=tuple(hosts), at=at)
+            yield Explanation(self.prefix + key, values_of_hosts, levels, hosts=tuple(hosts), at=at)
 
 
 def _values(nodes: Iterable[Node]) -> tuple[LayerValue, ...]:

@@ -194,11 +194,9 @@ def yaml_files(folder: Path) -> list[Path]:
     Raises DefinitionError.
     """
     files: dict[str, Path] = {}
-    for one in (*shipped_beside(folder), folder):
+    for one in filter(Path.exists, (*shipped_beside(folder), folder)):
         try:
             files |= {path.name: path for path in one.iterdir() if path.suffix == ".yaml"}
-        except FileNotFoundError:
-            continue
         except OSError as error:
             raise _unreadable(one, error, "a folder") from error
     return [files[name] for name in sorted(files)]

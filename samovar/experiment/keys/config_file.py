@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from samovar.experiment.keys.experiment_file import Calibrate
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry
 from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
-from samovar.experiment.keys.testbed_file import PROGRAM_SCHEMA, ProgramType
+from samovar.experiment.keys.testbed_file import COMMAND
 from samovar.experiment.keys.thresholds import Thresholds
 from samovar.experiment.keys.value_types import Duration, Name, Pause, Positive, Seed, Size, Word, choice
 
 Occasion = Literal["end", "trouble"]
 OCCASIONS: tuple[Occasion, ...] = ("end", "trouble")
-PROGRAM = ProgramType(
-    "program",
-    "a program with its arguments, as a list or as one text",
-    ("mail -s campaign me@example.org", "[mail, -s, campaign, me@example.org]"),
-    PROGRAM_SCHEMA,
-    str,
+PROGRAM = replace(
+    COMMAND,
+    name="program",
+    meaning="a program with its arguments, as a list or as one text",
+    examples=("mail -s campaign me@example.org", "[mail, -s, campaign, me@example.org]"),
+    parse=str,
 )
 
 

@@ -35,7 +35,6 @@ WLAN_RATES_BPS: Mapping[str, tuple[int, ...]] = {
 """The standards that a lab simulates, with their rates."""
 MOST_STATIONS = 64  # MOST_PORTS in samovar/lab/devices/device.h, less the access point
 STANDARDS = ("802.11a", "802.11b", "802.11g", "802.11n", "802.11ac", "802.11ax")
-MOST_CPUS = 64
 LARGEST_QUANTA = 65535  # IEEE 802.3, annex 31B: a 16-bit field, in units of 512 bit times
 PLACEHOLDERS = ("host", "address", "outlet")
 T = TypeVar("T")
@@ -81,9 +80,6 @@ class ProgramType(types.ValueType):
         return tuple(self.parse(str(word)) for word in words)
 
 
-PROGRAM_SCHEMA = {"type": ["string", "array"], "items": {"type": ["string", "number"]}}
-
-
 def _command_word(word: str) -> str:
     try:
         word.format_map(dict.fromkeys(PLACEHOLDERS, "x"))  # as when power is needed
@@ -100,7 +96,7 @@ COMMAND = ProgramType(
     "command",
     "a program with its arguments, as a list or as one text; it may contain {host}, {address} and {outlet}",
     ("wakeonlan 52:54:00:12:34:56", "[snmpset, -v3, pdu, '{outlet}', i, '2']"),
-    PROGRAM_SCHEMA,
+    {"type": ["string", "array"], "items": {"type": ["string", "number"]}},
     _command_word,
 )
 ADDRESS = types.named(
@@ -123,7 +119,7 @@ CONTROL_ADDRESS = types.named(
 USER = types.named("user", "a user name", ("root",), "[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 RELEASE = types.named("release", "a release: a number", ("11", "13.2"), r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
 QUANTA = types.whole_number("integer", "a number of quanta", "65535", 0, LARGEST_QUANTA)
-CPUS = types.whole_number("integer", "a number of processors", "2", 1, MOST_CPUS)
+CPUS = types.whole_number("integer", "a number of processors", "2", 1, 64)
 User = Annotated[str, USER]
 Rate = Annotated[int, types.RATE]
 Command = Annotated[tuple[str, ...], COMMAND]

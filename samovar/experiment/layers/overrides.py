@@ -83,15 +83,13 @@ def _refusal(part: str | None, key: str, value: Node, factors: Mapping[str, Map]
         return f"'{key}' is a key of the path; write path.{key}=..."
     in_parts = [one for name, one in factors.items() if part in (None, name)]
     below = [f"{key}.{one}" for one in value] if isinstance(value, Map) else []
-    for one in (key, *below):
-        setters = [_setter(own, key, one) for own in in_parts]
+    for one, other in [(name, other) for name in (key, *below) for other in (name, *_alternatives(name))]:
+        setters = [_setter(own, key, other) for own in in_parts]
         if setters and all(setters):
-            return f"'{one}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
-        for other in _alternatives(one):
-            setters = [_setter(own, key, other) for own in in_parts]
-            if setters and all(setters):
-                why = f"the levels of factor '{setters[0]}' set '{other}' instead"
-                return f"'{one}' would have no effect, because {why}; use --set {setters[0]}=..."
+            why = f"is set by the levels of factor '{setters[0]}'"
+            if other != one:
+                why = f"would have no effect, because '{other}' {why}"
+            return f"'{one}' {why}; use --set {setters[0]}=..."
     if isinstance(value, Seq) and type_of(key) is not None and not any(key in one for one in in_parts):
         prefix = "" if part is None else f"parts.{part}."
         return f"'{key}' is not a factor here; to make it one, write {prefix}factors.{key}=[...]"

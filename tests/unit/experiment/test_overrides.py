@@ -190,13 +190,13 @@ def test_a_direction_is_overridden_if_the_levels_give_only_the_other(folder: Fol
         (
             "path.delay: [{down: 1ms, up: 1ms}, {down: 2ms, up: 2ms}]",
             "path.rtt=50ms",
-            "'path.rtt' would have no effect, because the levels of factor 'path.delay' set 'path.delay' instead; "
+            "'path.rtt' would have no effect, because 'path.delay' is set by the levels of factor 'path.delay'; "
             "use --set path.delay=...",
         ),
         (
             "large: [{traffic.bulk.size: 1MB}, {traffic.bulk.size: 2MB}]",
             "traffic.bulk.duration=5s",
-            "the levels of factor 'large' set 'traffic.bulk.size' instead; use --set large=...",
+            "'traffic.bulk.size' is set by the levels of factor 'large'; use --set large=...",
         ),
     ],
 )
