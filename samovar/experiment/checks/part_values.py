@@ -215,8 +215,6 @@ def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue
     """Yield the values of the keys and recipe parameters of a model and of the models in its fields."""
     for name, key in keys.keys_of(type(model)).items():
         value = getattr(model, key.attribute)
-        if name == "rtt" and isinstance(model, keys.NetworkPath) and model.delay_s is not None:
-            continue  # rtt has only its default, zero
         many = isinstance(value, tuple)
         for index, one in enumerate(value if many else (value,)):
             at = (*place, name, index) if many else (*place, name)

@@ -156,10 +156,8 @@ def _end(text: str) -> str:
 
 
 def _dscp(text: str) -> int:
-    if text.isascii() and text.isdigit():
-        if len(text) > 2 or int(text) > 63:
-            raise UnitError(f"code point {text} is out of range; expected one from 0 to 63")
-        return int(text)
+    if text.isdigit():
+        return units.parse_count(text, most=63, what="code point")
     if text not in CODE_POINTS:
         raise UnitError(f"{unknown('code point', text, CODE_POINTS)}, or 0 to 63")
     return CODE_POINTS[text]
