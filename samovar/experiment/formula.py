@@ -199,7 +199,7 @@ _WIDTH = 5
 _ACCEPTED = "numbers, quantities, names, + - * / ( ) min and max"
 
 
-class _Reader:
+class FormulaReader:
     """Reads one formula with Python's parser.
 
     Before parsing, each token is replaced by a word of _WIDTH characters. A column that the parser reports,
@@ -274,24 +274,19 @@ def _combined(sign: str, terms: Sequence[Term]) -> Term:
     return Term(dimension, lambda value_of: reduce(compute, (term.number(value_of) for term in terms)))
 
 
-def read_formula(text: str, kind: str) -> Formula:
-    """Read a formula that computes a value of `kind`, which is a key of the table KINDS.
+def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
+    """Read a quantity with `parse`, or a formula that computes a quantity of `kind`, a key of KINDS.
 
-    Raises UnitError for wrong syntax, unknown names, and dimensions that cannot be combined.
+    Raises UnitError, also for unknown names and dimensions that cannot be combined.
     """
+    if not is_formula(text):
+        return parse(text)
     if len(text) > LONGEST:
         raise UnitError(f"a formula of {len(text)} characters; expected at most {LONGEST}")
     try:
-        return Formula(text, kind, _Reader(text).read())
+        formula = Formula(text, kind, FormulaReader(text).read())
     except UnitError as error:
         raise UnitError(f"'{text}': {error}") from None
-
-
-def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
-    """Read a quantity with `parse`, or a formula that computes the quantity; raises UnitError."""
-    if not is_formula(text):
-        return parse(text)
-    formula = read_formula(text, kind)
     _ = formula.fitting
     with suppress(LookupError):  # names have no values yet
         Scope(dict[str, object]().__getitem__).value(formula)

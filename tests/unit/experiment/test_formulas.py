@@ -16,10 +16,10 @@ from samovar.experiment.formula import (
     KEYS_OF_PATH,
     LONGEST,
     Formula,
+    FormulaReader,
     Scope,
     formula_text,
     is_formula,
-    read_formula,
 )
 from samovar.experiment.keys import PARAMETER_TYPES, NetworkPath, keys_of, value_types
 from samovar.experiment.values import Buffer
@@ -348,15 +348,14 @@ def _pair(children: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
 @given(st.recursive(_leaf(), _pair, max_leaves=8))
 def test_arithmetic_is_that_of_exact_fractions(tree: Tree) -> None:
     text, expected = tree
-    formula = read_formula(text, "size")
-    assert formula.term.number(lambda name: Fraction(0)) == expected
+    assert FormulaReader(text).read().number(lambda name: Fraction(0)) == expected
 
 
 @given(st.lists(st.tuples(st.sampled_from("+-*/"), st.integers(1, 99)), max_size=20), st.integers(1, 99))
 def test_products_bind_before_sums_and_both_from_the_left(steps: list[tuple[str, int]], first: int) -> None:
     text = str(first) + "".join(f" {sign} {number}" for sign, number in steps)
     expected = _left_to_right(first, steps)
-    assert read_formula(text, "size").term.number(lambda name: Fraction(0)) == expected
+    assert FormulaReader(text).read().number(lambda name: Fraction(0)) == expected
 
 
 def _left_to_right(first: int, steps: list[tuple[str, int]]) -> Fraction:
