@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Literal
 
 from samovar.plan import Trial
@@ -14,29 +13,11 @@ CanRun = Callable[[Trial], bool]
 """A function that returns whether a testbed can run a trial with the hosts that are usable now."""
 TrialEnd = Literal["done", "failed", "returned"]
 """How a trial ended on the testbed that took it. "returned" means that another testbed may run it."""
-LOOKAHEAD = 64
-"""To balance treatments between testbeds, the next trial is chosen among this many open trials."""
 
 
 def treatment_of(trial: Trial) -> Hashable:
     """Return a hashable key that is equal for two trials if their treatments are equal."""
     return trial.part, *sorted(trial.treatment.items())
-
-
-def choose(
-    ready: Sequence[Trial], here: Mapping[Hashable, int], elsewhere: Mapping[Hashable, int]
-) -> Trial | None:
-    """Choose the next trial for one of several testbeds, from the first block that has open trials.
-
-    `here` counts the trials of each treatment that this testbed has run, `elsewhere` those that the other
-    testbeds have run. The treatment with the smallest difference (`here` minus `elsewhere`) is chosen. If two
-    testbeds took trials in order, each would get the same half of the treatments in every block.
-    """
-    if not ready:
-        return None
-    first = ready[0]
-    block = [trial for trial in ready if (trial.part, trial.block) == (first.part, first.block)]
-    return min(block, key=lambda one: here.get(treatment_of(one), 0) - elsewhere.get(treatment_of(one), 0))
 
 
 class TrialQueue:
@@ -81,11 +62,24 @@ class TrialQueue:
             return None
 
     def _next(self, testbed: str) -> Trial | None:
+        """Return the next trial for a testbed.
+
+        If several testbeds share the campaign, the trial is taken from the first block that has open trials:
+        of the treatment that this testbed has run least often compared with the other testbeds. If two
+        testbeds took trials in order, each would get the same half of the treatments in every block.
+        """
         ready = filter(self._can_run[testbed], self._open.values())
-        if len(self._can_run) == 1:
-            return next(ready, None)
-        others = [ran for name, ran in self._ran.items() if name != testbed]
-        return choose(list(islice(ready, LOOKAHEAD)), self._ran[testbed], sum(others, Counter()))
+        first = next(ready, None)
+        if first is None or len(self._can_run) == 1:
+            return first
+
+        def excess(trial: Trial) -> int:
+            treatment = treatment_of(trial)
+            elsewhere = sum(ran[treatment] for name, ran in self._ran.items() if name != testbed)
+            return self._ran[testbed][treatment] - elsewhere
+
+        block = (one for one in ready if (one.part, one.block) == (first.part, first.block))
+        return min([first, *block], key=excess)
 
     def count_attempt(self, trial: Trial) -> int:
         """Count a new attempt at a trial and return its number; attempts in earlier runs count too."""

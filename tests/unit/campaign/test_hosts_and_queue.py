@@ -31,7 +31,7 @@ from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.retries import TestbedRunner, TestbedSetup
 from samovar.campaign.trial import BootSettings, TrialResult
-from samovar.campaign.trial_queue import TrialQueue, choose, treatment_of
+from samovar.campaign.trial_queue import TrialQueue, treatment_of
 from samovar.campaign.verdict import Verdict
 from samovar.errors import CampaignError, RemoteError, TestbedError
 from samovar.events import Event, silent
@@ -363,7 +363,15 @@ def test_two_testbeds_that_take_turns_get_every_treatment() -> None:
             ran[name, treatment_of(one)] += 1
             queue.finish(name, one, "done")
     assert set(ran.values()) == {2}
-    assert choose([], {}, {}) is None
+
+
+def test_a_testbed_gets_the_treatment_that_it_lacks_from_the_end_of_a_long_block() -> None:
+    block = [*(replace(trial("cubic", number), block=1) for number in range(1, 101)), CDG]
+    queue = TrialQueue(block, {"lab": every_trial, "twin": every_trial}, {})
+    first = queue.take("lab")
+    assert first == block[0]
+    queue.finish("lab", first, "done")
+    assert queue.take("lab") == CDG
 
 
 def _notifier(tmp_path: Path, command: str, seen: list[Event], **more: object) -> Notifier:
