@@ -8,7 +8,6 @@ halt rtr-queue
 } | batch tc -force 2>&1
 set -- /sys/class/net/sv-*
 [ ! -e "$1" ] || for device; do echo "link del ${device##*/}"; done | batch ip -force
-linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 root ip link set dev eth1 mtu 1500 && await 20 linked eth1
 root ip link set dev eth2 mtu 1500 && await 20 linked eth2
 set --

@@ -17,7 +17,6 @@ if [ $# -gt 0 ] && ! root ethtool -K eth2 "$@" >/dev/null 2>&1; then
   # A feature that cannot be changed must not prevent others from being changed; the result is read back.
   while [ $# -gt 0 ]; do root ethtool -K eth2 "$1" "$2" >/dev/null; shift 2; done
 fi
-linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 root ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
 await 20 linked eth1 || fail eth1" has no link 20 s after its MTU was set"
 root ip link set dev eth2 mtu 600 || fail "mtu "600" was refused by "eth2

@@ -8,7 +8,6 @@ ethtool -a eth2 2>/dev/null | while read -r what value _; do
   echo pause.eth2".$what=$value"
 done
 # ---- set
-linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 set --
 set -- "$@" rx off
 set -- "$@" autoneg off
@@ -25,7 +24,6 @@ pause.eth2.rx=off
 pause.eth2.tx=on
 pause.eth2.autoneg=off
 # ---- restore
-linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 set --
 set -- "$@" rx on
 set -- "$@" autoneg on

@@ -12,7 +12,6 @@ else
 fi
 echo txd.eth2"=${ring:-none}"
 # ---- set
-linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 if [ -e /sys/class/net/eth1/tun_flags ]; then
   root ip link set dev eth1 txqueuelen 256
 else
@@ -27,7 +26,6 @@ fi || fail eth2" did not take "256" transmit descriptors, or its link did not co
 txd.eth1=256
 txd.eth2=256
 # ---- restore
-linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 if [ -e /sys/class/net/eth1/tun_flags ]; then
   root ip link set dev eth1 txqueuelen 512
 else

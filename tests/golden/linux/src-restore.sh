@@ -10,7 +10,6 @@ put_in /proc/sys/net/ipv4/tcp_window_scaling 1
 put_in /proc/sys/net/ipv4/tcp_no_metrics_save 0
 put_in /proc/sys/net/ipv4/tcp_wmem 4096" "16384" "4194304
 put_in /proc/sys/net/ipv4/tcp_rmem 4096" "131072" "6291456
-linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 root ip link set dev eth1 mtu 1500 && await 20 linked eth1
 set --
 set -- "$@" tso on

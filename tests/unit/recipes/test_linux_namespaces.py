@@ -164,6 +164,7 @@ def test_ipv6_addresses_and_routes_survive_an_mtu_below_their_minimum() -> None:
     read = each_line() + recipe.render("read", values)
     was = dict(line.split("=", 1) for line in run(ipv6 + read).splitlines())
     values["was"] = was
-    script = f"{ipv6}{recipe.render('set', values)}{recipe.render('restore', values)}{read}"
+    functions = CATALOGUE.recipe("step", "listening", "linux").render("script", {})
+    script = f"{ipv6}{functions}{recipe.render('set', values)}{recipe.render('restore', values)}{read}"
     assert dict(line.split("=", 1) for line in run(script).splitlines()) == was
     assert was["inet6.eth1"] == "2001:db8::1/64 "

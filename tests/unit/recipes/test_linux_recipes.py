@@ -255,7 +255,8 @@ def test_a_change_of_the_mtu_waits_until_the_link_is_up(block: str) -> None:
     # The link comes up at the second attempt of `await` to see it.
     shell = 'root() { "$@"; }\nawait() { shift; "$@"; ip link set em9 up; "$@" && echo "came up"; }\n'
     inside = ["unshare", "--net", "--mount", *(() if os.geteuid() == 0 else ("--user", "--map-root-user"))]
-    script = links + shell + CATALOGUE.recipe("setting", "mtu", "linux").render(block, values)
+    functions = CATALOGUE.recipe("step", "listening", "linux").render("script", {})
+    script = links + functions + shell + CATALOGUE.recipe("setting", "mtu", "linux").render(block, values)
     done = subprocess.run([*inside, "dash", "-c", script], text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, "came up\n"), done.stderr
 
