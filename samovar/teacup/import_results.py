@@ -150,7 +150,8 @@ def _read_trials(source: Path, notes: list[str]) -> Iterator[OldTrial]:
     seen = set[tuple[tuple[tuple[str, str], ...], int]]()
     ids = set[str]()
     for files in find_trials(source):
-        words = files.id.removeprefix(prefix).strip("_").split("_")
+        # `--only` separates levels by blanks and commas.
+        words = re.sub(r"[\s,]", "-", files.id.removeprefix(prefix)).strip("_").split("_")
         levels = dict(zip(words[::2], words[1::2], strict=False))  # short names and values alternate
         run, key = levels.pop("run", ""), tuple(levels.items())
         first = int(run) + 1 if re.fullmatch("[0-9]{1,4}", run) else 1

@@ -111,16 +111,16 @@ def test_a_single_trial_has_no_factors(project: Path) -> None:
     assert (one["id"], one["treatment"], one["replicate"]) == (PREFIX, {}, 1)
 
 
-def test_a_test_id_with_spaces_becomes_an_id_that_commands_read(project: Path) -> None:
+def test_a_test_id_with_spaces_becomes_an_id_and_levels_that_commands_read(project: Path) -> None:
     old = make_results(project / "old", levels=("bw_10 mbit", "bw_10+mbit"), runs=1)
     assert run_commands(["import", "teacup-results", str(old)], project) == 0
-    assert run_commands(["analyse", EXPERIMENT], project) == 0
+    assert run_commands(["analyse", EXPERIMENT, "--only", "bw=10-mbit"], project) == 0
     assert run_commands(["verify", EXPERIMENT], project) == 0
     found = {
         one["id"]: one["treatment"]["bw"] for one in manifests(project / "results" / EXPERIMENT / "latest")
     }
     plain = f"{PREFIX}_del_50_bw_10-mbit_run_0"
-    assert found == {plain: "10 mbit", f"{plain}-2": "10+mbit"}
+    assert found == {plain: "10-mbit", f"{plain}-2": "10+mbit"}
 
 
 def test_trials_are_told_apart_by_whole_names(project: Path) -> None:
