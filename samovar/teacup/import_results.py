@@ -25,6 +25,7 @@ from samovar.campaign.collection import commit_trial, digests, sha256_of, sums_d
 from samovar.campaign.journal import JOURNAL, Journal
 from samovar.campaign.verdict import Check
 from samovar.errors import CampaignError
+from samovar.experiment import keys
 from samovar.plan import (
     CapturePlan,
     Component,
@@ -152,7 +153,8 @@ def _read_trials(source: Path, notes: list[str]) -> Iterator[OldTrial]:
     for files in find_trials(source):
         # `--only` separates levels by blanks and commas.
         words = re.sub(r"[\s,]", "-", files.id.removeprefix(prefix)).strip("_").split("_")
-        levels = dict(zip(words[::2], words[1::2], strict=False))  # short names and values alternate
+        named = zip(words[::2], words[1::2], strict=False)  # short names and values alternate
+        levels = {f"{one}-levels" if one in keys.TABLE_COLUMNS else one: level for one, level in named}
         run, key = levels.pop("run", ""), tuple(levels.items())
         first = int(run) + 1 if re.fullmatch("[0-9]{1,4}", run) else 1
         replicate = next(one for one in count(first) if (key, one) not in seen)

@@ -157,5 +157,6 @@ def _add_factor(
     if len(targets) == 1:
         found.factors[targets.pop()] = [next(iter(level.values())) for level in levels.values()]
     else:
-        free = f"{name}-levels" if name in keys.PLAIN_FACTORS else name.replace(".", "-")
+        is_taken = name in (*keys.PLAIN_FACTORS, *keys.TABLE_COLUMNS)
+        free = f"{name}-levels" if is_taken else name.replace(".", "-")
         found.factors[free] = [{**level, "label": label} for label, level in levels.items()]

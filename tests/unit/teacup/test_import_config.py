@@ -144,6 +144,15 @@ def test_extra_values_of_a_varied_parameter_override_the_defaults(project: Path)
     assert {(path.down.delay_s, path.down.rate_bps) for path in paths} == {(0.01, 2e6), (0.02, 2e6)}
 
 
+def test_a_parameter_named_like_a_column_of_tables_becomes_a_factor_of_another_name(project: Path) -> None:
+    parameter = "'both': (['V_delay', 'V_rate'], ['n'], [(10, '1mbit'), (20, '2mbit')], {})"
+    assert import_text(project, small(parameters=parameter, varied="'both'")) == 0
+    assert [trial.treatment for trial in planned(project).trials] == [
+        {"n-levels": "10-1mbit"},
+        {"n-levels": "20-2mbit"},
+    ]
+
+
 def test_what_depends_on_two_parameters_is_one_factor_of_their_combinations(project: Path) -> None:
     parameters = (
         "'a': (['V_aqm'], ['aqm'], ['pfifo', 'bfifo'], {}), 'b': (['V_bsize'], ['bs'], [100, 50000], {}), "

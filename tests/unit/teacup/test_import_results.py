@@ -123,6 +123,19 @@ def test_a_test_id_with_spaces_becomes_an_id_and_levels_that_commands_read(proje
     assert found == {plain: "10-mbit", f"{plain}-2": "10+mbit"}
 
 
+def test_a_factor_has_another_name_than_a_column_of_tables(project: Path) -> None:
+    old = make_results(project / "old", levels=("flow_2", "flow_3"), runs=1)
+    assert run_commands(["import", "teacup-results", str(old)], project) == 0
+    assert run_commands(["analyse", EXPERIMENT], project) == 0
+    assert run_commands(["export", EXPERIMENT, "--format", "flent"], project) == 0
+    table = project / "results" / EXPERIMENT / "latest" / "tables" / "metrics.csv"
+    rows = csv.DictReader(table.read_text().splitlines())
+    assert {(row["flow-levels"], row["flow"]) for row in rows if row["flow"]} == {
+        ("2", "tcp-5201"),
+        ("3", "tcp-5201"),
+    }
+
+
 def test_trials_are_told_apart_by_whole_names(project: Path) -> None:
     old = make_results(project / "old", levels=("tcp_newreno",), runs=11)
     names = [len(trial.hosts["src"]) for trial in find_trials(old)]
