@@ -121,23 +121,18 @@ def _figures(campaign: Campaign) -> list[Json]:
 
     Raises ReportError if a planned figure or its file is missing.
     """
-    found, bundle = _outputs(campaign, "figure"), campaign.bundle
-    for file in (bundle / str(figure["file"]) for figure in found if not figure["reason"]):
-        if not file.is_file() or not file.resolve().is_relative_to(bundle.resolve()):
+    found = _outputs(campaign, "figure")
+    for file in (campaign.bundle / str(figure["file"]) for figure in found if not figure["reason"]):
+        if not file.is_file():
             raise ReportError(f"{file}: no such figure; run `{campaign.analyse_command}` again")
     return found
 
 
 def _tables(campaign: Campaign) -> list[Json]:
-    """Return the tables in the plan's order, with each row padded or cut to the number of columns.
-
-    Raises ReportError if a planned table is missing.
-    """
+    """Return the tables in the plan's order. Raises ReportError if a planned table is missing."""
     found = [table for table in _outputs(campaign, "table") if table["columns"] or table["reason"]]
     for table in found:
-        width = len(table["columns"])
-        texts = [["" if cell is None else str(cell) for cell in row] for row in table["rows"] or []]
-        table["rows"] = [[*row, *[""] * width][:width] for row in texts]
+        table["rows"] = [["" if cell is None else str(cell) for cell in row] for row in table["rows"]]
     return found + [OUTPUT_DEFAULTS | table for table in compare_places(campaign)]
 
 
@@ -147,10 +142,7 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
     Outputs that could not be made are included with the reason. Raises ReportError if a planned output is
     missing without a reason.
     """
-    file = campaign.bundle / f"{kind}s.json"
-    found = read_json(file, list)
-    if not all(isinstance(one, dict) and "name" in one for one in found):
-        raise ReportError(f"{file}: an entry has no name; run `{campaign.analyse_command}` again")
+    found = read_json(campaign.bundle / f"{kind}s.json", list)
     plan = campaign.plan
     planned = plan.figures if kind == "figure" else plan.tables
     others = output_names(plan.tables, "table") if kind == "figure" else output_names(plan.figures, "figure")
