@@ -1,8 +1,9 @@
 """Convert TEACUP's V_ variables to factors, and find which values of the experiment each of them changes.
 
 Every value is computed for each combination of the parameters that it depends on, so any arithmetic with
-variables is translated. Values that depend on one parameter become the levels of a factor of that name. If a
-value depends on several parameters, these become one factor, whose levels are their combinations.
+variables is translated. A parameter on which one key depends becomes a factor with the name of the key. If
+several keys depend on it, the factor has the parameter's name, and its levels set these keys. If a value
+depends on several parameters, these become one factor, whose levels are their combinations.
 """
 
 from __future__ import annotations

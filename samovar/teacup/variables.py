@@ -77,7 +77,7 @@ _OF_CONFIG: Mapping[str, Counterpart] = {
     "inc_content_sizes_str": (NOTHING, CONVENTION),
     "inc_periods": ("traffic.<flow>.period", CONVENTION),
     "chunksize_mpd": ("traffic.<flow>.cycle", CONVENTION),
-    "parameter_list": ("factors", "each becomes a factor of linked levels, under its short name"),
+    "parameter_list": ("factors", "each becomes a factor"),
     "variable_defaults": ("path, traffic, settings", "inserted into the values that refer to them"),
     "vary_parameters": ("factors", "all combinations; `runs` becomes replicates"),
 }  # fmt: skip
