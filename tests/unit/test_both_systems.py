@@ -33,6 +33,12 @@ MIXES: Mapping[str, Set[str]] = {
 """The roles whose hosts run FreeBSD; the others run Linux."""
 PORTS = {"iperf", "nttcp", "nuttcp", "python3"}
 """Programs that are not in FreeBSD's base system, without iperf3, which the recorded hosts had."""
+PROGRAMS = {
+    **dict.fromkeys(("iperf", "iperf-udp"), "iperf"),
+    **dict.fromkeys(("dash", "game", "http", "incast", "voip"), "python3"),
+    "nuttcp": "nuttcp",
+}
+"""The programs among PORTS that generators of shipped experiments need."""
 LINUX_ONLY = "the congestion control cdg has no parameter backoff_"
 """What the WLAN studies set by the parameter's name in Linux."""
 
@@ -125,6 +131,8 @@ def test_what_freebsd_lacks_for_a_shipped_experiment_is_a_generator_with_a_repla
 ) -> None:
     plan = planned(name, "FreeBSD", tmp_path)
     facts = {host: facts_of_freebsd(plan, host) for host in plan.trials[0].resolved.hosts}
+    generators = {flow.generator for trial in plan.trials for flow in trial.resolved.flows}
+    lacking = set[str]()
     for finding in find_missing(plan, CATALOGUE, facts, Policy(calibrate=True)):
         if name.startswith("cdg-wlan") and finding.what.startswith(LINUX_ONLY):
             continue
@@ -135,3 +143,5 @@ def test_what_freebsd_lacks_for_a_shipped_experiment_is_a_generator_with_a_repla
             udp = any(flow.generator == "iperf-udp" for flow in plan.trials[0].resolved.flows)
             other = "iperf3-udp" if udp else "iperf3 or scp"
             assert finding.remedy.startswith(f"use generator {other}, which the host can run, or install it")
+        lacking.add(program)
+    assert lacking == {PROGRAMS[generator] for generator in generators if generator in PROGRAMS}
