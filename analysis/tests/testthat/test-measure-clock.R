@@ -38,6 +38,11 @@ test_that("a clock step gives a line before it and a line after it, and NA for t
   expect_true(all(is.na(moved[2:3])))
 })
 
+test_that("a small step of a clock that drifts is a step, not a change of rate", {
+  stepped <- \(t_s) ahead(t_s) + ifelse(t_s > 30.4, 0.0003, 0)
+  expect_equal(clock_offset(heard_beacons(every_s), heard_beacons(every_s, stepped))$cause, c("start", "step"))
+})
+
 test_that("times that a clock shows twice because it was set back are NA, all others are converted", {
   t_s <- seq(0, 60, by = 0.1)
   for (back_s in c(0.03, 0.3, 3)) {

@@ -314,3 +314,16 @@ test_that("a span of time that ends after the trial has no windows after it", {
   expect_equal(series_frame(traces, manifest, 0, 100)[c("to_s", "rates_to_s")], list(to_s = ends_s, rates_to_s = ends_s))
   expect_equal(series_frame(traces, manifest, 0, 2)$rates_to_s, 2)
 })
+
+test_that("a capture whose packets have no times has bytes and no rates", {
+  capture <- read_pcap(committed_pair()$receiver)
+  data.table::set(capture, NULL, "t_ns", NA_real_)
+  flow <- data_flows(capture)$flow[1]
+  for (duration_s in list(NULL, 1)) {
+    expect_no_warning(found <- goodput(capture, flow, duration_s = duration_s))
+    expect_identical(found$goodput_bps, NA_real_)
+    expect_gt(found$unique_bytes, 0)
+    expect_no_warning(levels <- throughput_levels(capture, flow, duration_s = duration_s))
+    expect_identical(levels$payload_bps, NA_real_)
+  }
+})
