@@ -203,6 +203,12 @@ test_that("the handshake RTT is from the SYN to its answer, at either end", {
   expect_equal(handshake_rtt(capture, flow_b), 1)
 })
 
+test_that("segments of an earlier connection have no part in the handshake RTT", {
+  earlier <- list(list(from = "b", seq = 7, ack = 1), list(seq = 500, bytes = 100, ack = 7), list(from = "b", seq = 7, ack = 600))
+  times_ns <- c(0, 1e6, 4e6, 1e9, 1.025e9, 1.026e9)
+  expect_equal(handshake_rtt(read_pcap(write_capture(conversation(c(earlier, handshake)), t_ns = times_ns)), flow_a), 25)
+})
+
 test_that("if a SYN was sent twice, the timestamps option selects the one that was answered", {
   second <- utils::modifyList(handshake[[1]], list(options = option_timestamps(1100, 0)))
   again <- c(handshake[1], list(second), handshake[2:3])
