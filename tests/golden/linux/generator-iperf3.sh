@@ -12,7 +12,7 @@ sentinel() {
   while :; do
     sleep "$s_rest" & s_pid=$!
     wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
-    s_early=0 s_late=0
+    s_early=
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
     [ "${11:-48829}" -ge 48829 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
@@ -23,7 +23,8 @@ sentinel() {
       [ "$b_ceiling" -ge "$s_floor" ] || s_step=$((b_ceiling - s_floor))
       [ "${s_step#-}" -le 50000000 ] || tell_trouble clock "stepped by $((s_step / 1000000)) ms"
     fi
-    [ ! -r /proc/uptime ] || read -r s_late _ </proc/uptime
+    [ -n "$s_early" ] || continue
+    read -r s_late _ </proc/uptime
     s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
@@ -148,7 +149,7 @@ sentinel() {
   while :; do
     sleep "$s_rest" & s_pid=$!
     wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
-    s_early=0 s_late=0
+    s_early=
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
     [ "${11:-48829}" -ge 48829 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
@@ -159,7 +160,8 @@ sentinel() {
       [ "$b_ceiling" -ge "$s_floor" ] || s_step=$((b_ceiling - s_floor))
       [ "${s_step#-}" -le 50000000 ] || tell_trouble clock "stepped by $((s_step / 1000000)) ms"
     fi
-    [ ! -r /proc/uptime ] || read -r s_late _ </proc/uptime
+    [ -n "$s_early" ] || continue
+    read -r s_late _ </proc/uptime
     s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1

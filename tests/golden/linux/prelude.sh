@@ -209,6 +209,7 @@ $1:"}; value=${value%%"
     *) [ -r "$1" ] && value=$(cat "$1") ;;
   esac
 }
+linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; } # INTERFACE
 listening() { bound "$1" 0A /proc/net/tcp /proc/net/tcp6; } # PORT
 listening_udp() { bound "$1" 07 /proc/net/udp /proc/net/udp6; } # PORT
 b_asked=
