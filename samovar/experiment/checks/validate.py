@@ -193,7 +193,7 @@ def _sentence(error: ErrorDetails, model: type[Strict]) -> str:
         given = quoted(value) if value.strip() else "an empty value"
     entry = (0,) if kind == "tuple_type" else ()
     keys = ", ".join(sorted(_keys_at(model, (*error["loc"], *entry))))
-    must_be = _MUST_BE.get(kind, error["msg"].lower())
+    must_be = _MUST_BE.get(kind, error["msg"].lower().replace("input should be", "must be"))
     if keys:
         must_be += f"{' of mappings' if entry else ''} with the keys {keys}"
     return f"{must_be}, not {given}"

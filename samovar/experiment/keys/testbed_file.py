@@ -10,7 +10,7 @@ from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from typing import Annotated, TypeVar
 
-from pydantic import WrapValidator, model_validator
+from pydantic import Field, WrapValidator, model_validator
 
 from samovar.errors import unknown
 from samovar.experiment.keys import value_types as types
@@ -122,6 +122,7 @@ QUANTA = types.whole_number("integer", "a number of quanta", "65535", 0, LARGEST
 CPUS = types.whole_number("integer", "a number of processors", "2", 1, 64)
 User = Annotated[str, USER]
 Rate = Annotated[int, types.RATE]
+Memory = Annotated[int, types.SIZE, Field(ge=128_000_000)]  # in bytes; a kernel needs as much
 Command = Annotated[tuple[str, ...], COMMAND]
 
 
@@ -142,9 +143,7 @@ class Lab(Strict):
         "`native` if possible, otherwise `uml`; `vm`: every host must have an image.",
         "auto",
     )
-    memory_bytes: Annotated[int, types.MEMORY] = entry(
-        "Memory of user-mode Linux, and of each virtual machine.", 512_000_000
-    )
+    memory_bytes: Memory = entry("Memory of user-mode Linux, and of each virtual machine.", 512_000_000)
 
 
 class NetworkInterface(Strict):
@@ -234,7 +233,7 @@ class MachineOptions(Strict):
 
     COMPANIONS = {"initrd": "kernel", "append": "kernel"}  # noqa: RUF012
 
-    memory_bytes: Annotated[int, types.MEMORY] | None = entry("Memory; by default the lab's `memory`.", None)
+    memory_bytes: Memory | None = entry("Memory; by default the lab's `memory`.", None)
     cpus: Annotated[int, CPUS] = entry("Number of processors.", 1)
     kernel: Word | None = entry("Kernel to boot directly, for an image without a boot loader.", None)
     initrd: Word | None = entry("Initial RAM disk of the kernel in `kernel`.", None)

@@ -24,7 +24,6 @@ from samovar.experiment.values import Buffer, Directional, PerHost, read_distrib
 from samovar.units import UnitError, quoted
 
 SCALAR = ("string", "number")
-LEAST_MEMORY_BYTES = 128_000_000
 MOST_FLOWS = 10_000  # of one entry of traffic, as each flow needs a port
 EACH_DIRECTION = "expected {down: ..., up: ...}, one value for each direction"
 
@@ -167,14 +166,6 @@ def _sentence(text: str) -> str:
     if not text.strip():
         raise ValueError("is empty; expected words")
     return " ".join(text.split())
-
-
-def _memory(text: str) -> int:
-    memory_bytes = units.parse_size(text)
-    if memory_bytes < LEAST_MEMORY_BYTES:
-        least = units.format_bytes(LEAST_MEMORY_BYTES)
-        raise UnitError(f"{quoted(text)} is too little for a kernel; expected {least} or more")
-    return memory_bytes
 
 
 def _within(text: str) -> str:
@@ -379,7 +370,6 @@ FLOW_COUNT = whole_number("integer", "a number of flows", "4", 0, MOST_FLOWS)
 SNAPLEN = whole_number("bytes", "a snaplen in bytes", "96", 64, 262144, "B")
 MTU = whole_number("bytes", "an MTU in bytes", "1500", 68, 65535, "B")
 DESCRIPTORS = whole_number("integer", "a number of descriptors", "256", 1, 65536)
-MEMORY = replace(SIZE, parse=_memory)
 SWITCH = replace(
     choice("switch", "on", "off"),
     meaning="on or off",
