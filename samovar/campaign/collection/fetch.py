@@ -17,10 +17,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SIZE = re.compile(r"[0-9]{1,18}")
 MAX_OUTPUT = 300  # an error quotes at most this many characters of a host's output
-STOP_DEADLINE_S = 20.0
 SALVAGE_DEADLINE_S = 60.0
-"""Time limit for fetching the files of an interrupted trial. Files that are not fetched by then are lost: the
-clean-up removes them from the host."""
+"""Time limit of each step that fetches the files of an interrupted trial: a stop takes up to 27 s if a capture
+does not drain (15 s) and a program does not end (12 s). Files that are not fetched are lost: the clean-up
+removes them from the host."""
 SPARE_BYTES = 64 * 1024 * 1024
 """Disk space that stays free on the controller for the journal and other files that must be written."""
 
@@ -86,7 +86,7 @@ def salvage(
 
     def written_on(session: Session) -> list[Program]:
         script = f"cd {quote(scripts.folder)} 2>/dev/null || exit 0; ls\n"
-        names = set(session.run(script, step="look", deadline_s=STOP_DEADLINE_S).text.split())
+        names = set(session.run(script, step="look", deadline_s=SALVAGE_DEADLINE_S).text.split())
         return [one for one in scripts.processes(session.host) if names & {one.output, packed_name(one)}]
 
     def fetch_from(session: Session) -> None:
@@ -94,7 +94,7 @@ def salvage(
             return
         script = scripts.stop(session.host, broken_off=True)
         if script:
-            session.run(script, step="stop", deadline_s=STOP_DEADLINE_S, check=False)
+            session.run(script, step="stop", deadline_s=SALVAGE_DEADLINE_S, check=False)
         written = written_on(session)
         fetched.extend(collect(session, scripts.folder, written, folder, deadline_s=SALVAGE_DEADLINE_S))
 
