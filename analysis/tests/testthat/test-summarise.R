@@ -48,6 +48,31 @@ test_that("the line of RTT over window is summarised by its R^2 and by its slope
   expect_null(window_line(x[1:2]))
 })
 
+test_that("windows count in the line of RTT over window from where packets queue to where the queue is full", {
+  path <- list(down = list(rate_bps = 8e6, buffer_packets = 100), rtt_s = 0.02)
+  limits <- \(path) window_limits(list(resolved = list(mtu_bytes = 1300, path = path)))
+  payload <- (1300 - 52) / 1300
+  expect_equal(limits(path), list(least_bytes = 20000 * payload, most_bytes = (20000 + 130000) * payload))
+  path$down <- list(rate_bps = 8e6, buffer_bytes = 60000)
+  expect_equal(limits(path)$most_bytes, 80000 * payload)
+})
+
+test_that("flows that share a queue, and windows that do not fill the path, are left out of the line of RTT over window", {
+  campaign <- read_campaign(samovar_example("campaign"))
+  metrics <- data.table::CJ(trial = names(campaign$manifests), metric = c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes"))
+  metrics[, `:=`(flow = "bulk", value = as.double(seq_len(.N)))]
+  metrics[metric == "rwnd_max_bytes", value := c(9e3, 15e3, 21e3)]
+  expect_equal(nrow(rwnd_linearity(campaign, metrics)), 2)
+  first <- names(campaign$manifests)[1]
+  beside <- data.table::copy(metrics[trial == first])[, flow := "other"]
+  expect_equal(NROW(rwnd_linearity(campaign, rbind(metrics, beside))), 0)
+  # With an RTT of 50 ms, the path holds 12500 bytes.
+  campaign$manifests <- lapply(campaign$manifests, \(m) utils::modifyList(m, list(resolved = list(path = list(rtt_s = 0.05)))))
+  expect_equal(NROW(rwnd_linearity(campaign, metrics)), 0)
+  wide <- data.table::copy(metrics)[metric == "rwnd_max_bytes", value := c(13e3, 15e3, 21e3)]
+  expect_equal(NROW(rwnd_linearity(campaign, wide)), 2)
+})
+
 test_that("a trial without a configured MTU has the MTU of Ethernet", {
   campaign <- read_campaign(samovar_example("campaign"))
   metrics <- data.table::CJ(trial = names(campaign$manifests), metric = c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes"))
