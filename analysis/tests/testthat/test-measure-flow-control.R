@@ -32,6 +32,24 @@ test_that("packet loss elsewhere while the ring never filled indicates no flow c
   expect_equal(flow_control_state(0, NA, NA, NA, 0.1), "not told")
 })
 
+test_that("an overflowing ring whose rate is unknown leaves the state undecided", {
+  expect_equal(flow_control_state(0, NA, 5, NA, 0), "not told")
+})
+
+test_that("rates are those of windows that are longer than a pause", {
+  x <- interface_at(80e6, 40e6)
+  steps <- pmax(0, seq_len(nrow(x)) - 101) # of 10 ms since the first second; the interface sends in every other one
+  x[, tx_bytes := ifelse(t_ns <= 1e9, tx_bytes, 80e6 / 8 * (1 + 0.01 * ceiling(steps / 2)))]
+  expect_equal(samovar:::flow_control_counters(x, "em1")$held_share, 0.5, tolerance = 0.05)
+})
+
+test_that("drops are those of the interface whose counter grew, whatever the counters were before", {
+  x <- interface_at(80e6, 40e6)
+  other <- data.table::copy(x)[, `:=`(interface = "em2", tx_dropped = 1000)]
+  nic <- data.table::setattr(rbind(other, x), "epoch_s", 1700000000)
+  expect_equal(samovar:::drops_of_nic(nic, NULL, NULL)[, .(t_s = t_ns / 1e9, packets)], data.table::data.table(t_s = 1.51, packets = 5))
+})
+
 test_that("PAUSE frames that the card sent, and durations of pauses, do not count as received PAUSE frames", {
   x <- interface_at(80e6, 40e6, refused = 0)
   x[, card.tx_flow_control_xoff := 7 * t_ns][, card.rx_pause_duration := t_ns][, card.mac_stats.xoff_recvd := c(rep(3, .N - 1L), 5)]
