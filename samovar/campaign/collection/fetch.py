@@ -18,7 +18,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SIZE = re.compile(r"[0-9]{1,18}")
 MAX_OUTPUT = 300  # an error quotes at most this many characters of a host's output
 SALVAGE_DEADLINE_S = 60.0
-"""Time limit of each step that fetches the files of an interrupted trial: a stop takes up to 27 s if a capture
+"""Time limit of each step that fetches the files of an interrupted trial: a stop takes 27 s if a capture
 does not drain (15 s) and a program does not end (12 s). Files that are not fetched are lost: the clean-up
 removes them from the host."""
 SPARE_BYTES = 64 * 1024 * 1024
