@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from samovar.errors import Problem, unknown
 from samovar.experiment.keys import FLOW_ENDS, NetworkPath, PartKeys, keys_of
-from samovar.experiment.yaml_tree import Map, Node, Seq, Text
+from samovar.experiment.yaml_tree import Map, Node, Seq, Text, node_at
 
 DESIGN = ("factors", "exclude", "include")
 INHERITED = tuple(key for key in keys_of(PartKeys) if key != "use")
@@ -114,32 +114,26 @@ def _with_targets(was: Node | None, value: Node) -> Node:
 def _by_direction(path: Map, key: str, over: Map) -> Node | None:
     """Return a value of the path as {down: …, up: …} if the stronger layer gives it in that form.
 
-    A single value becomes `down`. A single aqm or buffer becomes both `down` and `up` if both directions have
-    a rate. If a stronger layer or a part gives the rate upstream, _with_upstream_queue() adds `up`.
+    A single value becomes `down`. with_upstream_queue() makes a single aqm or buffer `up` as well.
     """
     was = path.get(key)
     if not isinstance(was, Text) or not over.keys() <= {"down", "up"}:
         return was
     result = Map(was.position)
     result.put("down", was, path.key_positions[key])
-    if key in QUEUE and _has_upstream(path.get("rate")):
-        result.put("up", was, path.key_positions[key])
-    elif key in QUEUE:
+    if key in QUEUE:
         result.overridden["up"] = (was,)
     return result
 
 
-def _has_upstream(rate: Node | None) -> bool:
-    return isinstance(rate, Map) and "up" in rate
-
-
-def _with_upstream_queue(part: Map) -> Map:
+def with_upstream_queue(part: Map, *, varies: bool = False) -> Map:
     """Return a part with the aqm and buffer upstream of a weaker layer if it has a rate upstream.
 
-    A rate that is missing comes from a factor.
+    With `varies`, a rate that is missing comes from a factor.
     """
     path = part.get("path")
-    if not isinstance(path, Map) or not (_has_upstream(path.get("rate")) or "rate" not in path):
+    has_rate = node_at(path, "rate", "up") is not None
+    if not isinstance(path, Map) or not (has_rate or (varies and "rate" not in path)):
         return part
     result, whole = part.copied(), path.copied()
     result["path"] = whole
@@ -252,7 +246,7 @@ def merge_layers(layers: Sequence[Map], problems: list[Problem]) -> Map:
         for name, part in parts.items():
             if isinstance(part, Map):
                 filled = _with_lists(merge_maps(inherited, part, problems), problems)
-                filled = _with_upstream_queue(filled)
+                filled = with_upstream_queue(filled, varies=True)
                 filled.position = part.position
                 complete_parts[name] = filled
     return _with_lists(result, problems)

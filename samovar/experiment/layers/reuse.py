@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem, nearest, unknown
-from samovar.experiment.layers.merge import FRAGMENT_KEYS, MAIN, PROFILE_KEYS, merge_layer, merge_maps
+from samovar.experiment.layers.merge import (
+    FRAGMENT_KEYS,
+    MAIN,
+    PROFILE_KEYS,
+    merge_layer,
+    merge_maps,
+    with_upstream_queue,
+)
 from samovar.experiment.yaml_tree import Map, Position, Seq, Text, map_at, read_yaml, yaml_names, yaml_path
 
 REUSE_KEYS = ("extends", "use", "fragments")
@@ -35,7 +42,7 @@ class MergedExperiment:
 def merge_reused(tree: Map, path: Path, problems: list[Problem]) -> MergedExperiment:
     """Merge an experiment over its base and its fragments. Errors are added to `problems`."""
     reuse = _Reuse(path, problems)
-    merged = reuse.merge_file(tree, (path.stem,))
+    merged = with_upstream_queue(reuse.merge_file(tree, (path.stem,)))
     return MergedExperiment(merged, tuple(dict.fromkeys(reuse.sources)), not reuse.missing)
 
 

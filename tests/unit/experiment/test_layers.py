@@ -375,6 +375,19 @@ def test_a_campaign_keeps_one_file_that_needs_no_other_beside_the_originals(
     assert problems == []
 
 
+def test_a_campaign_keeps_the_queue_upstream_of_a_base(folder: Folder, tmp_path: Path) -> None:
+    path = folder.write(
+        "study",
+        "experiment: study\nextends: base\n"
+        "path: {rate: {down: 2Mbit, up: 1Mbit}, aqm: {down: codel}, buffer: {down: 9packets}}\n",
+    )
+    kept = campaign_files(merge_reused(read_yaml(path)[0], path, []), LAB)
+    alone = tmp_path / "alone.yaml"
+    alone.write_bytes(kept["experiment.yaml"])
+    assert b"up: " in kept["experiment.yaml"].partition(b"aqm:")[2]
+    assert read_experiment(alone).parts == read_experiment(path).parts
+
+
 def test_an_experiment_that_reuses_nothing_is_kept_byte_for_byte(folder: Folder) -> None:
     path = folder.folder / "base.yaml"
     kept = campaign_files(merge_reused(read_yaml(path)[0], path, []), LAB)
