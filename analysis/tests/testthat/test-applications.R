@@ -72,6 +72,16 @@ test_that("a video starts with its first chunk, and stalls until the next chunk 
   expect_equal(video$bitrate_bps, c(4e5, 8e5, 8e5, 4e5))
 })
 
+test_that("the bit rate of a video is the mean over its time, and switches are changes of a factor of two", {
+  # The third chunk has a byte more than the second, from rounding; the last chunk lasts 1 s.
+  x <- requests(number = 0:3, t_ns = 0:3 * 1e9)[, `:=`(seconds = 0.5, play_s = c(2, 2, 2, 1), bytes = c(1e5, 2e5, 2e5 + 1, 5e4))]
+  found <- video_metrics(list(flow = list(generator = "dash"), logs = list(x)))
+  expect_equal(found[c("startup_s", "rebuffering_s", "stalls", "bitrate_switches", "video_arrived_s")],
+               list(startup_s = 0.5, rebuffering_s = 0, stalls = 0, bitrate_switches = 2L, video_arrived_s = 7))
+  expect_equal(found$bitrate_bps, 8 * (5.5e5 + 1) / 7)
+  expect_equal(video_metrics(list(flow = list(generator = "dash"), logs = list(x[, finished := FALSE]))), list(video_arrived_s = 0))
+})
+
 test_that("an unfinished last chunk stalls a video until the end of the flow", {
   x <- requests(number = 0:1, t_ns = c(0, 2) * 1e9, finished = c(TRUE, FALSE))[, `:=`(seconds = c(1, 5), play_s = 2)]
   video <- play_video(x)
