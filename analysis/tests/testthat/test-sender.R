@@ -28,6 +28,17 @@ test_that("a socket that TCP_INFO shows while it is closed, with port 0, is not 
   expect_equal(nrow(x), sum(info$sport == busiest$sport & info$dport == port))
 })
 
+test_that("a connection to another receiver is not taken for the flow, although it has more data in flight", {
+  lines <- siftr_lines("siftr-14.0-cdg-cut.log.gz")
+  records <- grep("^[io],", lines, value = TRUE)
+  other <- gsub(bulk$to_address, "172.16.11.99", records, fixed = TRUE)
+  log_of <- \(lines_between) read_siftr(text_file(c(lines[1], lines_between, lines[length(lines)])))
+  own <- samovar:::samples_of_siftr(log_of(records[1:60]), bulk)
+  expect_gt(nrow(own), 20)
+  expect_equal(nrow(samovar:::samples_of_siftr(log_of(c(other, records[1:60])), bulk)), nrow(own))
+  expect_null(samovar:::samples_of_siftr(log_of(other), bulk))
+})
+
 test_that("cycles of cwnd are the recoveries marked by SIFTR's flags", {
   x <- samovar:::tcp_samples(bulk, traces_of("siftr", whole_siftr()))
   cycles <- cwnd_cycles(x)
