@@ -16,6 +16,13 @@ test_that("a FreeBSD sender's cwnd is read from SIFTR, in full segments, on the 
   expect_equal(x$t_s[1], attr(read_siftr(path), "epoch_s") + log$t_ns[1] / 1e9 - 1795268292, tolerance = 1e-5)
 })
 
+test_that("departures are the packets that the flow's connection sent", {
+  x <- read_siftr(whole_siftr())
+  sent <- x[sport == 46740 & direction == "out" & !state %in% "CLOSED"]
+  expect_equal(attr(samovar:::samples_of_siftr(x, bulk), "departures_ns"), sent$t_ns)
+  expect_lt(nrow(sent), nrow(x[sport == 46740]))
+})
+
 test_that("a socket that TCP_INFO shows while it is closed, with port 0, is not taken for the flow", {
   info <- data.table::fread(text = readLines(samovar_example("bulk-tcp-info.csv.gz")), colClasses = c(t_ns = "character"))
   busiest <- info[which.max(bytes_acked)]
