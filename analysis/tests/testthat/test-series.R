@@ -35,6 +35,14 @@ test_that("counts per window add up to the counts of the whole flow", {
   }
 })
 
+test_that("rates over time are in Mbit/s, and an incomplete last window has none", {
+  frame <- list(from_s = 1, to_s = 5, rates_to_s = 4.4, width_s = 0.5)
+  rates <- rate_mbps(frame, c(1.2, 1.4, 2.5, 4.2), c(1e6, 1e6, 5e5, 9e5))
+  expect_equal(rates$t_s, seq(1.25, 3.75, by = 0.5))
+  expect_equal(rates$value, c(32, 0, 0, 8, 0, 0))
+  expect_null(rate_mbps(replace(frame, "rates_to_s", 1.4), 1.2, 1e6))
+})
+
 test_that("every quantity that the campaign recorded has a value, and the others none", {
   results <- results_once()
   id <- results$campaign$trials[part == "buffer"]$id[1]
