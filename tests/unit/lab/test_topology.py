@@ -186,29 +186,6 @@ def test_the_given_access_point_of_a_wlan_precedes_its_router() -> None:
     assert [port.host for port in air.ports] == ["a", "r1"]
 
 
-@pytest.mark.parametrize(
-    ("lab", "images", "links", "largest"),
-    [
-        ({"kernel": "uml"}, (), {}, None),
-        ({"kernel": "uml"}, ("r1",), {}, 9000),
-        ({"kernel": "native"}, ("r1",), {}, 65521),
-        ({"kernel": "uml"}, ("r1", "r2"), {}, None),  # two virtual machines are connected by sockets
-        ({"kernel": "uml"}, (), {"two": {"adapter": {"rate": "40Mbit", "buffer": "100packets"}}}, 65521),
-        ({"kernel": "uml"}, (), {"two": {"wlan": {"standard": "802.11b", "access_point": "r1"}}}, 2296),
-        (None, ("r1",), {}, None),
-    ],
-)
-def test_the_largest_mtu_of_a_link_is_that_of_its_devices(
-    lab: dict[str, str] | None, images: tuple[str, ...], links: dict[str, Any], largest: int | None
-) -> None:
-    hosts = {
-        name: {**host, **({"image": "disk.qcow2"} if name in images else {})}
-        for name, host in CHAIN["hosts"].items()
-    }
-    testbed = Testbed.model_validate({**CHAIN, "lab": lab, "hosts": hosts, "links": links})
-    assert testbed.largest_mtu("two") == largest
-
-
 def test_the_first_lab_of_an_installation_without_a_checkout_says_that_it_compiles_programs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
