@@ -1,13 +1,13 @@
-# How long it takes from the two captures of a trial, about 3 million packets, to throughput, RTT, loss and delay.
+# Time the analysis of one trial: read its two captures, about 3 million packets, and compute throughput, RTT, loss and delay.
 #
 #   Rscript benchmarks/bench_trial.R [--append FILE] [--times N]
 #
-# R's start and loading the package do not count; everything after does, garbage collection too.
+# The times include garbage collection, but not R's start and the loading of the package.
 
 suppressMessages(library(samovar))
 source(file.path(dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))), "shared.R"))
 
-# The clocks' difference is another reader's work (beacons); here it is given.
+# A clock difference of zero; an analysis computes it from beacons, which are not part of this benchmark.
 no_offset <- function(capture) {
   data.table::data.table(from_s = 0, to_s = 1e10, epoch_s = attr(capture, "epoch_s"), at_ns = 0, offset_ns = 0, drift_ppm = 0, error_ns = 1e3, beacons = 0L, cause = "start")
 }

@@ -1,7 +1,9 @@
-# Give each trial of a campaign of multiply_campaign.py the measures of the trial that it is a copy of, as if it had been measured: the cache then
-# has as many tables as a campaign of real trials, and what remains is to read them.
+# Fill the analysis cache of a campaign that multiply_campaign.py made: each trial gets the measures of the trial of which it is a copy.
+# The cache is then as large as that of a campaign of real trials, so that reading it can be timed without measuring every trial.
+#
 # LC_ALL=C.UTF-8 Rscript benchmarks/copy_measures.R SOURCE CAMPAIGN
-# The locale is that in which `fab analyse` starts R: in another one, the measures have other keys. Then measure the analysis with
+#
+# The locale must be that in which `fab analyse` starts R, because the keys of the cache depend on it. Then time the analysis with
 # LC_ALL=C.UTF-8 /usr/bin/time -v Rscript --vanilla --min-vsize=512M analysis/inst/analyse.R CAMPAIGN
 suppressMessages(library(samovar))
 own <- \(name) getFromNamespace(name, "samovar")
@@ -15,7 +17,7 @@ source <- read_campaign(folders[1])
 measures <- lapply(source$manifests, \(manifest) measure_trial(source$folder, manifest))
 names(measures) <- treatment_of(source)[names(measures)]
 
-# The checksums of the traces are those in the manifests, which is not checked: `fab verify` does.
+# The checksums of the traces are taken from the manifests and not checked here; `fab verify` checks them.
 campaign <- read_campaign(folders[2])
 paths <- own("manifest_path")(names(campaign$manifests))
 recorded <- lapply(campaign$manifests, \(m) vapply(m$files, \(f) f$sha256, ""))

@@ -1,4 +1,4 @@
-"""Render the scripts of a trial from recipes: one text for each host and phase."""
+"""Render the shell scripts of a trial from recipes: one script for each host and phase."""
 
 from __future__ import annotations
 

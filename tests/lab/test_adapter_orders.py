@@ -1,4 +1,4 @@
-"""A pair of adapters answers whoever gives it orders, whatever passes through it meanwhile, on either kernel."""
+"""Give a pair of powerline adapters hundreds of orders under heavy traffic: every order must be obeyed, on each kernel."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ for number, kind in zip(range(first + 1, first + 1 + count), itertools.cycle(kin
     passed += int(state["down_in_packets"]) + int(state["up_in_packets"])
 print(number - first, refused, passed)
 """
-"""PLACE COUNT: give so many orders, each as soon as the one before is obeyed; how many were, how many refused, frames seen."""
+"""Give COUNT orders to the device at PLACE, each when the last is obeyed; print the orders obeyed and refused, and frames."""
 
 
 @pytest.fixture(scope="module", params=KERNELS)
@@ -54,7 +54,7 @@ def hosts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def flooding(hosts: Hosts, source: str, address: str) -> subprocess.Popen[bytes]:
-    """Have a host send more than any medium of the test carries, until it is told to end."""
+    """Start a sender on a host that sends more than any medium of the test carries, until it is stopped."""
     send = f"{command(FLOOD)} {address} 5009 572 700 16 95e6"
     return subprocess.Popen(
         [*lab.shell_command(hosts.access, source), f"exec {send}"], stdin=subprocess.DEVNULL

@@ -15,7 +15,7 @@ NAME = "pause-frames"
 DATA = ROOT / "analysis" / "tests" / "testthat" / "data"
 CAPTURE = DATA / "pause-frames.pcap"
 ROWS = (DATA / "pause-frames-freebsd.csv").read_text().splitlines()
-"""What the recipe makes of the capture; R's tests hold one against the other."""
+"""The rows that the recipe writes for the capture; tests in R compare them with what R reads from the capture."""
 IFCONFIG = "em1: " + told("14.0", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
 AWKS = [name for name in ("awk", "mawk", "gawk", "original-awk", "busybox") if shutil.which(name)]
 TCPDUMP = shutil.which("tcpdump")
@@ -27,7 +27,7 @@ for word; do
 done
 {TCPDUMP} "$@" <'{CAPTURE}'
 echo 'listening on em1' >&2; exec sleep 20"""
-"""Has tcpdump read the capture in place of the interface, and go on as one that listens."""
+"""A stand-in for tcpdump: reads the capture instead of the interface, then waits as if it still listened."""
 
 
 @pytest.mark.parametrize("awk", AWKS)
