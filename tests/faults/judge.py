@@ -59,7 +59,7 @@ def lost(before: Mapping[str, Whole], after: Mapping[str, Whole]) -> Iterator[st
 
 
 def untrue(journal: Sequence[Entry], campaign: Path) -> Iterator[str]:
-    """Say what the journal tells that the disk contradicts, or leaves out."""
+    """Yield what is inconsistent in the journal, or between the journal and the campaign's folder."""
     yield from _untrue_order(journal)
     yield from _untrue_attempts(journal)
     yield from _untrue_folders(journal, campaign)
@@ -78,7 +78,7 @@ def _untrue_order(journal: Sequence[Entry]) -> Iterator[str]:
 
 
 def _untrue_attempts(journal: Sequence[Entry]) -> Iterator[str]:
-    """Check that each attempt has a number of its own and one end."""
+    """Check that the attempts of each trial are numbered from 1 without gaps, and that each attempt ends exactly once."""
     running: dict[str, int] = {}
     begun: Counter[str] = Counter()
     for entry in journal:
@@ -94,7 +94,7 @@ def _untrue_attempts(journal: Sequence[Entry]) -> Iterator[str]:
 
 
 def _untrue_folders(journal: Sequence[Entry], campaign: Path) -> Iterator[str]:
-    """Check that what is on disk is what the journal says is there, and no more."""
+    """Check that the folder has exactly the trials that the journal lists, with equal outcomes."""
     told = {str(e.values["folder"]) for e in journal if e.event == "trial-set-aside"}
     found = {str(path.relative_to(campaign)) for path in (campaign / "set-aside").glob("*/")}
     if told != found:
@@ -115,7 +115,7 @@ def _untrue_folders(journal: Sequence[Entry], campaign: Path) -> Iterator[str]:
 
 
 def endings(journal: Sequence[Entry], id_: str) -> list[str]:
-    """How each attempt at a trial ended: its verdict, else its outcome; `cut` where nothing says so."""
+    """Return how each attempt at a trial ended: its verdict, else its outcome, or `cut` without a recorded end."""
     ends: list[str] = []
     for entry in journal:
         if entry.values.get("id") == id_ and entry.event == "trial-started":

@@ -1,4 +1,4 @@
-"""An ordinary user's campaign: root logs in nowhere, sudo allows what `fab sudoers` prints, and nothing is left."""
+"""Run a campaign as an ordinary user: no login as root, only the sudo rules of `fab sudoers`, nothing left behind."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-# The equations that the five reports use to measure, with numbers that can be checked by hand. Equations 3 of CAIA-TR-160923A (recommended
-# buffer size) and 1 to 6 of CAIA-TR-121113A (CDG's algorithm) are not measurements and are not tested.
+# The equations that the five reports use to measure, with numbers that can be checked by hand. Not tested, because they are not
+# measurements: equation 3 of CAIA-TR-160923A (recommended buffer size) and equations 1 to 6 of CAIA-TR-121113A (CDG's algorithm).
 
 as_beacons <- function(t_ns) {
   x <- data.table::data.table(t_ns, direction = "in", src = "10.0.0.9", id = 1, sequence = seq_along(t_ns))

@@ -106,7 +106,7 @@ def _check_addresses(
         check_owner(where, owner, str(interface.address.ip))
         subnet, whose = subnets.setdefault(interface.link, (interface.address.network, owner))
         if interface.address.network != subnet:
-            message = f"{interface.address} is in another subnet than {whose}; choose one within {subnet}"
+            message = f"{interface.address} is not in the subnet of {whose}; choose an address in {subnet}"
             checked.report(where, message)
     for name, machine in testbed.hosts.items():
         if machine.image and testbed.lab is None:

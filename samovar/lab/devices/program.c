@@ -45,9 +45,9 @@ static void leave(int port) {
   exit(1);
 }
 
-/* Frames that are due sooner than MODERATION_NS wait that long together with later ones, like the interrupt moderation of
- * cards: a wake-up for each frame is too expensive in a virtual machine. A frame that arrives at an idle device is taken
- * at once. */
+/* Wait until the next event. A wait is never shorter than MODERATION_NS, and all frames that are due by its end are moved
+ * together, like the interrupt moderation of cards: a wake-up for each frame is too expensive in a virtual machine. A frame
+ * that arrives at an idle device is taken at once. */
 static void wait_for_more(int orders, int64_t now_ns) {
   int64_t left_ns = earlier(device.next_event_ns(now_ns), next_sample_ns(now_ns)) - now_ns;
   int moderated = left_ns < MODERATION_NS;

@@ -107,7 +107,7 @@ class Host:
             (self.folder / name).chmod(0o755)
 
     def run(self, script: str) -> tuple[str, int]:
-        """Run what a script does beside its functions; return what it printed and how many programs it started."""
+        """Run a script's own text after these shell functions; return its output and the number of programs started."""
         started = len(self.state()["log"])
         each_line = prelude()[prelude().index("each_line() {") :].partition("\n}\n")[0] + "\n}\n"
         waits = 'halt() { :; }\nawait() { shift; "$@" || :; }\n'

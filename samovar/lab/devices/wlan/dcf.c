@@ -5,7 +5,7 @@
  * successful exchange, EIFS after a failed one. The senders of a collision wait for their ACK for as long as EIFS. A
  * backoff is frozen during an exchange and then continues: a port that has slots left does not send in slot 0 (G. Bianchi,
  * I. Tinnirello, Y. Xiao, "Refinements on IEEE 802.11 DCF modeling approaches", IEEE Trans. Veh. Tech. 59(3), 2010). With
- * EDCA the slot in which another port begins to send counts too (I. Tinnirello, G. Bianchi, "Rethinking the IEEE 802.11e
+ * EDCA a port also counts the slot in which another port begins to send (I. Tinnirello, G. Bianchi, "Rethinking the IEEE 802.11e
  * EDCA performance modeling methodology", IEEE/ACM Trans. Netw. 18(2), 2010). Each access to the medium is for one
  * frame. */
 #include "wlan.h"
