@@ -1,4 +1,4 @@
-"""One line for each fault, and a count at the end."""
+"""Print one line for each fault, and a count at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WIDTH = 30
 
 
 class Lines:
-    """Shows each fault's line as soon as it is known."""
+    """A pytest plugin that prints the result of each fault as soon as its test ends."""
 
     def __init__(self, terminal: Any) -> None:
         self._terminal = terminal
@@ -18,7 +18,7 @@ class Lines:
         self.failed: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Write a line when a fault is over, or could not begin."""
+        """Print a line when the test of a fault has ended, or could not start."""
         told = {name: str(value) for name, value in report.user_properties}
         if "fault" not in told or (report.when != "call" and report.passed) or report.skipped:
             return
@@ -31,7 +31,7 @@ class Lines:
             self._write("FAIL", name, _reason(report), red=True)
 
     def pytest_terminal_summary(self) -> None:
-        """Write the count."""
+        """Print how many faults the campaigns survived."""
         if not self.survived and not self.failed:
             return
         of = len(self.survived) + len(self.failed)
@@ -53,7 +53,7 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Listen to the reports."""
+    """Register the plugin that prints the lines."""
     config = session.config
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
@@ -62,7 +62,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Let the line stand for the dot."""
+    """Omit pytest's dot for a fault, which has a line of its own."""
     told = {name for name, _ in report.user_properties}
     if report.when == "call" and "fault" in told:
         return report.outcome, "", ""

@@ -1,6 +1,6 @@
-"""`fab run` for another checkout, as a process that stops itself (SIGSTOP) at a named moment of a campaign.
+"""Run `fab run` for another checkout in a process that stops itself (SIGSTOP) at given moments of a campaign.
 
-It listens to the events that samovar emits to whoever shows them; nothing of samovar is other than it is.
+It recognises the moments by the events that samovar emits for the display; samovar itself is not modified.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.faults.moment import Moment
 
 
 class Stopping(Controller):
-    """A controller that hands every event on, and stops where it was told to."""
+    """A controller that passes every event on, and stops its process at the given moments."""
 
     def __init__(self, root: Path, moments: list[Moment]) -> None:
         super().__init__(root)
@@ -27,7 +27,7 @@ class Stopping(Controller):
         self._trials = 0
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a campaign as `fab run` does; the last argument is who shows its events."""
+        """Run a campaign as `fab run` does; the last positional argument is the function that displays events."""
         *others, emit = args
         return Controller.run(self, *others, self._listening(emit), **kwargs)  # type: ignore[call-arg]
 
@@ -43,7 +43,7 @@ class Stopping(Controller):
 
 
 def main(folder: str, experiment: str, moments: str, *flags: str) -> None:
-    """Run an experiment; `moments` are words TRIAL:PHASE, flags those of `fab run` without a value."""
+    """Run an experiment. `moments` are words TRIAL:PHASE; `flags` are options of `fab run` that take no value."""
     # Background jobs of a shell ignore SIGINT, programs under nohup ignore SIGHUP, and their children inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

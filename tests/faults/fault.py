@@ -1,4 +1,4 @@
-"""A fault: what happens to a campaign, when, and how the trial that it strikes may end."""
+"""Define a fault: what happens to a campaign, at which moment, and how the affected trial may end."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ Strike = Callable[[Scene], None]
 
 
 def nothing(scene: Scene) -> None:
-    """Leave things as they are."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One row of the matrix.
+    """One row of the matrix of faults.
 
-    The controller stops itself at the beginning of `phase` of the campaign's second trial, or another; `strike` then does
-    what is to happen, and lets the controller go on. `ends` are the ways in which the first attempt at that
-    trial may end: `cut` where its controller could not say, `interrupted`, `failed`, or a verdict. `mend`
-    takes away what the fault put there; what the controller leaves is looked at before that, unless
-    `mended_first`. `codes` are the exit codes that the struck command may have. `more` are further lines of the
-    experiment. Files that `may_stay` on hosts until the same command is given are named by the beginning of
-    their paths. At the beginning of each phase of `then` the controller stops once more; `prepare` is done before anything is started. A fault that `damages` its lab has one of its own; one that strikes `inside`
-    the hosts' namespaces, or what only Linux has, does not strike another testbed.
+    `prepare` is called before the controller is started. The controller stops itself at the beginning of `phase`
+    of the campaign's trial number `trial`; `strike` then causes the fault and lets the controller continue. At the
+    beginning of each phase of `then`, the controller stops again. `ends` are the permitted ends of the first attempt
+    at that trial: `cut` if its controller recorded none, `interrupted`, `failed`, or a verdict. `codes` are the
+    permitted exit codes of the command. `mend` undoes the fault; the hosts are checked before that, or after it if
+    `mended_first`. `more` has further lines of the experiment. `may_stay` has the beginnings of paths of files that
+    may stay on hosts until the command is repeated. A fault that `damages` its lab gets a lab of its own. A fault
+    that strikes `inside` the hosts' namespaces, or needs Linux, is not used on other testbeds.
     """
 
     name: str

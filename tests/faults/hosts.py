@@ -1,7 +1,7 @@
-"""A lab's hosts seen from beside samovar: what runs there, what state they are in, and hands to break things with.
+"""Inspect and disturb the hosts of a lab without samovar: processes, settings, files, signals, clocks.
 
-Hosts of the machine's own kernel are entered by their namespaces, so that they can be looked at while the link to
-them is cut; those of a user-mode kernel and virtual machines are asked by ssh.
+Hosts on the machine's own kernel are entered through their namespaces, so that they can be inspected while their
+link is cut. Hosts of a user-mode kernel and virtual machines are reached by ssh.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from samovar import lab
 from samovar.experiment import Testbed
 
 WAIT_S = 600.0
-"""Long enough for an emulated machine that is busy; only what fails takes so long."""
+"""A time limit that suffices for a busy emulated machine; only failures reach it."""
 LEASE = "/var/tmp/samovar-lease"
-"""What a controller that is cut off leaves: it says whose the host was, to whoever wants it next."""
+"""The lease file, which stays on a host if its controller is killed. It names the campaign that used the host."""
 UNCOLLECTED = "/tmp/samovar/"
-"""What a trial has left on its hosts, and nobody has fetched yet."""
+"""The folder on hosts with files of trials that have not been fetched yet."""
 CONTROL = "ctl0"
 LOOK = r"""
 echo '-- state'
@@ -65,11 +65,11 @@ kldload -n dummynet
 kldload -n siftr
 kldload -n cc_cubic
 """
-"""What a trial loads and nobody unloads: loaded before the first look, so that no trial changes anything."""
+"""Loads the kernel modules that trials load and never unload, so that they are part of the state before."""
 
 
 def wait_for(what: str, condition: Callable[[], object], seconds: float = WAIT_S) -> None:
-    """Wait until a condition holds, looking often. Fails with what was waited for."""
+    """Poll a condition until it holds. Fails with the text `what` after `seconds`."""
     end_s = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end_s, f"{what}: not within {seconds:g} s"
@@ -78,13 +78,13 @@ def wait_for(what: str, condition: Callable[[], object], seconds: float = WAIT_S
 
 @dataclass(frozen=True)
 class Seen:
-    """A host at one moment: its settings, and the files that somebody left there."""
+    """The settings and files of a host at one moment."""
 
     state: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
     def beyond(self, before: Seen) -> list[str]:
-        """List what is another than before."""
+        """Return the differences from an earlier moment: lines of settings, and new files."""
         gone = [f"- {line}" for line in before.state if line not in self.state]
         new = [f"+ {line}" for line in self.state if line not in before.state]
         return [*gone, *new, *(f"file {name}" for name in self.files if name not in before.files)]
@@ -92,7 +92,7 @@ class Seen:
 
 @dataclass
 class Lab:
-    """The hosts of one running lab, and how they were when it had booted."""
+    """The hosts of a running lab, and their state after booting."""
 
     access: lab.Access
     testbed: Testbed
@@ -115,7 +115,7 @@ class Lab:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the hosts."""
         return tuple(self.access.hosts)
 
     def on(self, host: str, script: str, check: bool = True) -> str:
@@ -128,7 +128,7 @@ class Lab:
         return done.stdout
 
     def sent_bytes(self, host: str) -> int:
-        """What a host has sent by its first interface under test; asked without a program where that can be."""
+        """Return the bytes that a host has sent from its first testbed interface, if possible without starting a program."""
         interface = next(iter(self.testbed.hosts[host].interfaces))
         if self.freebsd(host):
             count = "NR == 2 { print $(NF - 1) }"  # bytes sent, before the collisions
@@ -139,16 +139,16 @@ class Lab:
         return int(self.on(host, f"cat {file}"))
 
     def on_wire(self, script: str) -> None:
-        """Run a script where the links of the hosts' control network end (not in a user-mode kernel)."""
+        """Run a script in the namespace in which the hosts' control links end (not with a user-mode kernel)."""
         command = ["nsenter", "--target", str(self.access.pid), "--net", "sh", "-ec", script]
         subprocess.run(command, check=True, capture_output=True, timeout=WAIT_S)
 
     def control_port(self, host: str) -> str:
-        """The bridge port that a host's control link ends at."""
+        """Return the bridge port at the end of a host's control link."""
         return f"{'vm' if self.is_machine(host) else 'ctlp'}{self.hosts.index(host) + 1}"
 
     def look(self, host: str) -> Seen:
-        """Look at a host's settings and files."""
+        """Return a host's settings and files."""
         parts = self.on(host, self._look(host)).split("-- files\n")
         state = parts[0].partition("-- state\n")[2]
         files = parts[1].partition("-- end")[0]
@@ -164,7 +164,7 @@ class Lab:
         return LOOK_FREEBSD.replace("@CONTROL@", f"{drivers.pop()}0")
 
     def remember(self) -> None:
-        """Take the state of every host, once its links are up, as how it was found."""
+        """Store the state of every host, once its links are up, as the state before all faults."""
         show = "if command -v ip >/dev/null; then ip link show; else ifconfig; fi"
         links = f"{show} | grep -i 'no.carrier' || true"
         wait_for("the links", lambda: not any(self.on(host, links) for host in self.hosts))
@@ -173,12 +173,12 @@ class Lab:
         self._ran_before = {host: self.running(host) for host in filter(self.is_machine, self.hosts)}
 
     def load_modules(self) -> None:
-        """Load on each FreeBSD host the modules that a trial loads and nobody unloads; a reboot unloads them."""
+        """Load on each FreeBSD host the modules that trials load and never unload; a reboot unloads them."""
         for host in filter(self.freebsd, self.hosts):
             self.on(host, STAYS_FREEBSD)
 
     def differences(self, may_stay: tuple[str, ...] = ()) -> list[str]:
-        """List what is left on any host, or is another than it was, but for files whose paths hold a text."""
+        """List changes, leftover files and processes of all hosts, except files whose paths begin with one of `may_stay`."""
         lines = [f"{host}: {line}" for host in self.hosts for line in self._differences(host)]
         return [line for line in lines if not any(f"file {text}" in line for text in may_stay)]
 
@@ -187,7 +187,7 @@ class Lab:
         yield from (f"still runs {name}" for name in self.running(host))
 
     def running(self, host: str) -> list[str]:
-        """Name every process of a host but its sshd and who looks."""
+        """Return the command lines of a host's processes, except sshd and those of this inspection."""
         if self.native:
             names = {_cmdline(pid) for pid in self.pids(host)}
         else:
@@ -197,7 +197,7 @@ class Lab:
         return sorted(name for name in names if name and not name.startswith(own) and "ps -ax -o" not in name)
 
     def first_pid(self, host: str) -> int:
-        """The process that a host ends with: its sshd, or a machine's QEMU (not in a user-mode kernel)."""
+        """Return the process whose end ends the host: its sshd, or a machine's QEMU (not with a user-mode kernel)."""
         if host not in self._first_pids:
             self._first_pids[host] = self._find_first_pid(host)
         return self._first_pids[host]
@@ -211,12 +211,12 @@ class Lab:
         return leaders[0]
 
     def pids(self, host: str) -> list[int]:
-        """Every process of a host, by the PID namespace that it shares with its sshd (native only)."""
+        """Return all processes of a host: those in the PID namespace of its sshd (native only)."""
         space = os.readlink(f"/proc/{self.first_pid(host)}/ns/pid")
         return [pid for pid in _descendants(self.access.pid) if _pid_namespace(pid) == space]
 
     def named(self, host: str, name: str) -> list[int]:
-        """The processes of a host that run a program of this name (native only)."""
+        """Return the processes of a host that run a program of this name (native only)."""
         return [pid for pid in self.pids(host) if _comm(pid) == name]
 
     def runs(self, host: str, name: str) -> bool:
@@ -235,12 +235,12 @@ class Lab:
         return bool(pids)
 
     def send_all(self, host: str, number: signal.Signals) -> None:
-        """Signal every process of a host, its first one included; a machine's is QEMU."""
+        """Send a signal to every process of a host including its first one, or to a machine's QEMU."""
         for pid in [self.first_pid(host)] if self.is_machine(host) else self.pids(host):
             _kill(pid, number)
 
     def drop_connections(self, host: str) -> None:
-        """Kill the processes of sshd that serve a connection, and not the one that listens."""
+        """Kill the sshd processes that serve a connection, but not the one that listens."""
         if self.is_machine(host):
             self.on(host, "pkill -KILL -f '^sshd: root'", check=False)  # ends this connection too
             return
@@ -251,7 +251,7 @@ class Lab:
         assert served, f"{host}: nobody is connected"
 
     def set_clock(self, host: str, ahead_s: int) -> None:
-        """Set a host's clock by this machine's, so many seconds ahead of it."""
+        """Set a host's clock to this machine's clock plus some seconds."""
         date = "date -u -f %s" if self.freebsd(host) else "date -s"
         self.on(host, f"{date} {'' if self.freebsd(host) else '@'}{int(time.time()) + ahead_s} >/dev/null")
 
@@ -267,7 +267,7 @@ def _kill(pid: int, number: signal.Signals) -> None:
 
 
 def _descendants(root: int) -> list[int]:
-    """Every process of the lab: those in the PID namespace of its first process or one below."""
+    """Return a process and all its descendants."""
     parents = {int(name): _parent(int(name)) for name in os.listdir("/proc") if name.isdigit()}
 
     def below(pid: int) -> bool:
@@ -292,7 +292,7 @@ def _parent(pid: int) -> int:
 
 
 def state_of(pid: int) -> str:
-    """The state letter of a process (proc(5)); empty when it is gone."""
+    """Return the state letter of a process (proc(5)), or an empty text if the process has ended."""
     fields = _stat(pid)
     return fields[0] if fields else ""
 

@@ -1,4 +1,4 @@
-"""What must hold whatever has happened: checked on the disk and on the hosts, not by asking samovar."""
+"""Check what every fault must leave intact: the campaign's files and journal, read without samovar's commands."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from samovar.campaign.journal import Entry, fold
 
 @dataclass(frozen=True)
 class Whole:
-    """A trial that stands in trials/: its manifest, and what its files are by their sums."""
+    """A trial in trials/: its manifest, and the SHA-256 of each file."""
 
     manifest: Mapping[str, Any]
     sums: Mapping[str, str]
 
     @property
     def counts(self) -> bool:
-        """Whether it need not be run again."""
+        """Whether the trial counts, so that it is not run again."""
         return bool(self.manifest["verdict"] != "invalid")
 
 
 def whole_trials(campaign: Path) -> dict[str, Whole]:
-    """Read what stands in a campaign's trials/, every byte of it."""
+    """Read the trials in a campaign's trials/, every byte of their files."""
     folders = sorted(path for path in (campaign / "trials").glob("*/"))
     return {folder.name: _whole(folder) for folder in folders}
 
@@ -43,7 +43,7 @@ def _sum(path: Path) -> str:
 
 
 def damaged(trials: Mapping[str, Whole]) -> Iterator[str]:
-    """Say which file of which trial is not what its manifest says."""
+    """Yield the files of trials that do not match their manifest or are incomplete."""
     for id_, trial in trials.items():
         for entry in trial.manifest["files"]:
             if trial.sums.get(entry["path"]) != entry["sha256"]:
@@ -52,7 +52,7 @@ def damaged(trials: Mapping[str, Whole]) -> Iterator[str]:
 
 
 def lost(before: Mapping[str, Whole], after: Mapping[str, Whole]) -> Iterator[str]:
-    """Say which trial that counted is gone, or is another than it was."""
+    """Yield the trials that counted before and are now missing or changed."""
     for id_, trial in before.items():
         if trial.counts and (id_ not in after or after[id_].sums != trial.sums):
             yield f"{id_}: was whole, and is {'another' if id_ in after else 'gone'}"

@@ -1,4 +1,4 @@
-"""All faults, and what is done with each: a campaign, the fault, a look, the same command, the judgement."""
+"""Run a campaign, cause one fault, check the hosts, run the same command again, and check the campaign."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from tests.faults.scene import Bench, Said, Scene
 
 FAULTS: tuple[Fault, ...] = (*CONTROLLER_FAULTS, *LINK_FAULTS, *PROGRAM_FAULTS, *FILE_FAULTS)
 TRIALS = 3
-"""The fault strikes the second as a rule: one was whole before, one comes after."""
+"""Most faults strike the second of three trials: one is complete before, one follows."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a fault."""
+    """The result of a fault."""
 
     trials: int
     ended: str
     again: int
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Return the result as a line of text."""
         rerun = f", {self.again} run again" if self.again else ""
         return f"{self.trials} trials, struck one {self.ended}{rerun}, 0 lost"
 
 
 def survive(fault: Fault, bench: Bench) -> Outcome:
-    """Strike a campaign and check all that must hold. Fails with what does not."""
+    """Cause a fault in a campaign, and check what must hold afterwards. Fails with the violated conditions."""
     scene = Scene(bench, fault.name)
     bench.configure(fault.retries)
     bench.define(fault.name, TRIALS, fault.more)
@@ -79,7 +79,7 @@ def _check_said(said: Said, fault: Fault) -> None:
 
 
 def await_hosts(scene: Scene, may_stay: tuple[str, ...] = ()) -> None:
-    """Wait until every host is as it was found, by itself, but for what may stay."""
+    """Wait until every host has restored itself, except for files that may stay."""
     left: list[str] = []
 
     def as_before() -> bool:

@@ -1,4 +1,4 @@
-"""When a fault strikes: the n-th trial that a controller starts, and a phase of it."""
+"""The moment of a fault: a phase of the n-th trial that a controller starts."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from samovar.events import Event
 
 @dataclass(frozen=True)
 class Moment:
-    """The beginning of a phase of the n-th trial that is started, counted from 1."""
+    """The beginning of a phase of the n-th started trial, counted from 1."""
 
     trial: int
     phase: str
 
     def __str__(self) -> str:
-        """Write it as a word."""
+        """Return the moment as the word TRIAL:PHASE."""
         return f"{self.trial}:{self.phase}"
 
     @staticmethod
     def parse(word: str) -> Moment:
-        """Read it back."""
+        """Return the moment that a word TRIAL:PHASE stands for."""
         trial, _, phase = word.partition(":")
         return Moment(int(trial), phase)
 
     def is_now(self, trial: int, event: Event) -> bool:
-        """Tell whether an event is this moment, `trial` trials having been started."""
+        """Return whether an event is this moment; `trial` is the number of trials started so far."""
         return trial == self.trial and event.name == "phase" and event.values["phase"] == self.phase

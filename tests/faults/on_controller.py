@@ -1,4 +1,4 @@
-"""Faults of the controller: it is killed, interrupted, joined by another."""
+"""Faults of the controller: it is killed or interrupted, or a second controller starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTERRUPTED = 130
 
 
 def killed_in(phase: str) -> Strike:
-    """Kill the controller in the midst of a phase."""
+    """Kill the controller in the middle of a phase."""
 
     def strike(scene: Scene) -> None:
         scene.into_phase(phase)
@@ -32,12 +32,12 @@ def killed_in_traffic(scene: Scene) -> None:
 
 
 def killed_at_once(scene: Scene) -> None:
-    """Kill the controller where it stands."""
+    """Kill the controller while it is stopped."""
     scene.kill()
 
 
 def killed_in_commit(scene: Scene) -> None:
-    """Kill the controller when the trial has its place on disk, before or just as it says so."""
+    """Kill the controller after the trial was moved to trials/, before or while the journal records it."""
     place = scene.campaign / "trials" / scene.victim
     scene.let_go()
     end_s = time.monotonic() + END_S
@@ -57,7 +57,7 @@ def signalled(number: signal.Signals) -> Strike:
 
 
 def interrupted_in(phase: str) -> Strike:
-    """Press Ctrl-C in the midst of a phase."""
+    """Press Ctrl-C in the middle of a phase."""
 
     def strike(scene: Scene) -> None:
         scene.into_phase(phase)
@@ -67,7 +67,7 @@ def interrupted_in(phase: str) -> Strike:
 
 
 def interrupted_twice(scene: Scene) -> None:
-    """Press Ctrl-C while data is sent, and once more while the controller ends the trial for it."""
+    """Press Ctrl-C while data is sent, and again while the controller ends the trial."""
     scene.into_traffic()
     os.kill(scene.controller.pid, signal.SIGINT)
     scene.catch()
@@ -76,12 +76,12 @@ def interrupted_twice(scene: Scene) -> None:
 
 
 def second_controller(scene: Scene) -> None:
-    """Run the same command beside."""
+    """Run the same command at the same time."""
     _refused(scene, scene.name)
 
 
 def second_campaign(scene: Scene) -> None:
-    """Run another campaign on the same hosts beside."""
+    """Run another campaign on the same hosts at the same time."""
     other = f"{scene.name}-other"
     scene.bench.define(other, 1)
     _refused(scene, other)

@@ -1,4 +1,4 @@
-"""Faults of what is written: disks that are full, folders that are read-only, files that change."""
+"""Faults of the controller's files: full disks, read-only folders, changed files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BROKEN = ("failed", "invalid")
 
 
 def small_disk(scene: Scene) -> None:
-    """Let the controller, and no one else, have its results on a small disk."""
+    """Mount a small disk on the results folder, visible to the controller only."""
     scene.private_mounts()
     results = scene.bench.checkout.folder / "results"
     results.mkdir(exist_ok=True)
@@ -25,31 +25,31 @@ def small_disk(scene: Scene) -> None:
 
 
 def disk_full(scene: Scene) -> None:
-    """Fill that disk to its last byte."""
+    """Fill the small disk to its last byte."""
     scene.mount(f"head -c {ROOM_MIB}M /dev/zero >'{_results(scene)}/full' 2>/dev/null || true")
     scene.let_go()
 
 
 def room_again(scene: Scene) -> None:
-    """Make room."""
+    """Free space on the small disk."""
     scene.mount(f"rm -f '{_results(scene)}/full'")
 
 
 def own_mounts(scene: Scene) -> None:
-    """Let the controller have mounts of its own."""
+    """Give the controller a mount namespace of its own."""
     scene.private_mounts()
     (scene.bench.checkout.folder / "results").mkdir(exist_ok=True)
 
 
 def read_only(scene: Scene) -> None:
-    """Mount the results read-only over themselves: what is open may still be written, nothing new begun."""
+    """Remount the results folder read-only: open files can still be written, but no file created."""
     results = _results(scene)
     scene.mount(f"mount --bind '{results}' '{results}'; mount -o remount,bind,ro '{results}'")
     scene.let_go()
 
 
 def writable(scene: Scene) -> None:
-    """Let them be written again."""
+    """Make the results folder writable again."""
     scene.mount(f"umount -l '{_results(scene)}'")
 
 
@@ -58,7 +58,7 @@ def _results(scene: Scene) -> Path:
 
 
 def changed_on_the_way(scene: Scene) -> None:
-    """Change a file on its host after it was summed and before it is fetched."""
+    """Change a file on its host after its checksum was made and before it is fetched."""
     commands = scene.campaign / "in-progress" / scene.victim / "commands"
     scene.let_go()
     end_s = time.monotonic() + END_S
@@ -74,7 +74,7 @@ def changed_on_the_way(scene: Scene) -> None:
 
 
 def changed_afterwards(scene: Scene) -> None:
-    """Change one byte of what an earlier trial of the campaign has left."""
+    """Change one byte in a trace of the campaign's first trial."""
     file = next((scene.campaign / "trials" / scene.begun(1) / "traces").glob("*.gz"))
     whole = file.read_bytes()
     scene.notes["file"], scene.notes["whole"] = file, whole
@@ -84,7 +84,7 @@ def changed_afterwards(scene: Scene) -> None:
 
 
 def found_and_put_back(scene: Scene) -> None:
-    """See that `fab verify` finds that byte; then put it back."""
+    """Check that `fab verify` finds the changed file, then restore the file."""
     file, whole = scene.notes["file"], scene.notes["whole"]
     assert isinstance(file, Path) and isinstance(whole, bytes)
     if scene.process and scene.process.poll() is not None:

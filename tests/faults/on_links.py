@@ -1,4 +1,4 @@
-"""Faults of hosts and of the way to them: links cut, servers killed, machines frozen and rebooted, keys changed."""
+"""Faults of hosts and their control links: links cut, servers killed, hosts frozen and rebooted, keys changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def link(scene: Scene, host: str, state: str) -> None:
 
 
 def cut_for(host: str, seconds: float) -> Strike:
-    """Cut a host's management link while data is sent, for so long."""
+    """Cut a host's management link for some seconds while data is sent."""
 
     def strike(scene: Scene) -> None:
         scene.into_traffic()
@@ -42,12 +42,12 @@ def cut_for_good(scene: Scene) -> None:
 
 
 def heal(scene: Scene) -> None:
-    """Put the link back."""
+    """Restore the link."""
     link(scene, "src", "up")
 
 
 def flapping(scene: Scene) -> None:
-    """Take the router's management link down and up again, over and over, from before the trial arms."""
+    """Take the router's management link down and up repeatedly, from before phase `arm`."""
     scene.let_go()
     for _ in range(FLAPS):
         link(scene, "rtr", "down")
@@ -67,7 +67,7 @@ def connection_killed(host: str) -> Strike:
 
 
 def connections_killed_at_once(scene: Scene) -> None:
-    """Kill what serves the controller on every host while a phase begins."""
+    """Kill the sshd processes that serve the controller on every host at the start of a phase."""
     for host in scene.lab.hosts:
         scene.lab.drop_connections(host)
     scene.let_go()
@@ -92,7 +92,7 @@ def frozen_for_good(scene: Scene) -> None:
 
 
 def thaw(scene: Scene) -> None:
-    """Let them go on."""
+    """Let the stopped processes continue."""
     scene.lab.send_all("dst", signal.SIGCONT)
 
 
@@ -106,26 +106,26 @@ def kernel_frozen(scene: Scene) -> None:
 
 
 def host_lost(scene: Scene) -> None:
-    """End a host as a power cut does: its first process and all others, and nothing comes back."""
+    """End a host as a power cut does: kill all its processes, and start none again."""
     scene.into_traffic()
     os.kill(scene.lab.first_pid("dst"), signal.SIGKILL)
 
 
 def lab_anew(scene: Scene) -> None:
-    """Stop what is left of the lab and boot all of it."""
+    """Stop what is left of the lab, and boot it again."""
     scene.bench.checkout.lab_down()
     scene.bench.lab = boot(scene.bench.checkout).lab
 
 
 def rebooted(scene: Scene) -> None:
-    """Reboot the router while data is sent; hosts in namespaces share a kernel, so that all of them do."""
+    """Reboot the router while data is sent. Hosts in namespaces share a kernel, so all of them reboot."""
     scene.into_traffic()
     force = "-q" if scene.lab.freebsd("rtr") else "-f"
     scene.lab.on("rtr", f"reboot {force} >/dev/null 2>&1 </dev/null &", check=False)
 
 
 def hosts_back(scene: Scene) -> None:
-    """Wait until every host answers again, and load what the reboot unloaded."""
+    """Wait until every host answers again, and load the modules that the reboot has unloaded."""
     folder = scene.bench.lab_folder
     wait_for("the hosts", lambda: _all_answer(folder))
     scene.lab.load_modules()
@@ -137,18 +137,18 @@ def _all_answer(folder: Path) -> bool:
 
 
 def stepped_clock(scene: Scene) -> None:
-    """Set the hosts' clock an hour ahead while data is sent."""
+    """Set the receiver's clock an hour ahead while data is sent; native hosts share one clock."""
     scene.into_traffic()
     scene.lab.set_clock("dst", 3600)
 
 
 def clock_back(scene: Scene) -> None:
-    """Set it by the controller's again."""
+    """Set the receiver's clock to the controller's again."""
     scene.lab.set_clock("dst", 0)
 
 
 def wrong_host_key(scene: Scene) -> None:
-    """Have another key for the sender in the list of known hosts when it has to be connected to anew."""
+    """Replace the sender's key in known_hosts, and make the controller connect again."""
     known = scene.bench.lab_folder / "known_hosts"
     scene.notes["known"] = known.read_bytes()
     address = scene.lab.access.hosts["src"]
@@ -161,13 +161,13 @@ def wrong_host_key(scene: Scene) -> None:
 
 
 def right_host_key(scene: Scene) -> None:
-    """Put the list back."""
+    """Restore known_hosts."""
     known = scene.bench.lab_folder / "known_hosts"
     known.write_bytes(bytes(scene.notes["known"]))  # type: ignore[call-overload]
 
 
 def key_refused(scene: Scene) -> None:
-    """Have every host refuse the controller's key when it has to connect anew."""
+    """Make every host refuse the controller's key, and make the controller connect again."""
     keys = scene.bench.lab_folder / "boot" / "authorized_keys"
     scene.notes["keys"] = keys.read_text()
     keys.write_text("")
@@ -175,7 +175,7 @@ def key_refused(scene: Scene) -> None:
 
 
 def key_accepted(scene: Scene) -> None:
-    """Let them take it again."""
+    """Make the hosts accept the key again."""
     (scene.bench.lab_folder / "boot" / "authorized_keys").write_text(str(scene.notes["keys"]))
 
 

@@ -1,4 +1,4 @@
-"""Faults of what runs on hosts: generators, captures, tools, disks, queue disciplines."""
+"""Faults on hosts: generators, captures, tools, disks, queue disciplines and settings."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ before=$(arrived) n=0
   while [ -e /tmp/full ] && [ $n -le 2400 ]; do head -c 8388608 /dev/zero >>/tmp/full; n=$((n + 1)); sleep 0.05; done
 } >/dev/null 2>&1 &
 """
-"""It waits on the host itself: on a busy machine traffic may be over before anything gets there from outside. And it takes
-what others free, or the little that gzip holds back until its end would still fit."""
+"""Fills the host's disk once traffic arrives. It waits on the host itself, because on a busy machine the traffic may end before
+a command from outside arrives. It also fills space that is freed meanwhile, because the few bytes that gzip writes at its end would fit."""
 SEEN_AT = "/mnt"
-"""Where hosts see the lab's boot folder; their /tmp is their own."""
+"""The path of the lab's boot folder on hosts; each host has its own /tmp."""
 
 
 def replaced(host: str, program: str, text: str) -> Strike:
-    """Put another program in the place of one on a host, when a phase begins; `@REAL@` stands for the real one."""
+    """Replace a program on a host by a script when a phase begins; `@REAL@` stands for the real program."""
 
     def strike(scene: Scene) -> None:
         replace(scene, host, program, text)
@@ -38,7 +38,7 @@ def replaced(host: str, program: str, text: str) -> Strike:
 
 
 def replace(scene: Scene, host: str, program: str, text: str) -> None:
-    """Mount a script over a program, in the mount namespace of that host alone; on a machine move the program away."""
+    """Mount a script over a program in the mount namespace of one host; on a virtual machine, rename the program."""
     place = scene.lab.on(host, f"command -v {program}").strip()
     if scene.lab.is_machine(host):
         moved = f"{place.rpartition('/')[0]}/real-{program}"
@@ -59,14 +59,14 @@ def replace(scene: Scene, host: str, program: str, text: str) -> None:
 
 
 def back(scene: Scene) -> None:
-    """Take away what was mounted over programs."""
+    """Unmount the scripts that replace programs."""
     for name, moved in scene.notes.items():
         host, _, place = name.partition(":")
         scene.lab.on(host, f"mv {moved} {place}" if scene.lab.is_machine(host) else f"umount -l {place}")
 
 
 def hung(host: str, program: str) -> Strike:
-    """Stop a program on a host while data is sent, and never let it go on."""
+    """Stop a program (SIGSTOP) on a host for good while data is sent."""
 
     def strike(scene: Scene) -> None:
         scene.into_traffic()
@@ -86,7 +86,7 @@ def died(host: str, program: str) -> Strike:
 
 
 def dropping(scene: Scene) -> None:
-    """Have a capture lose packets: its buffer is as small as it gets, and it does not read it for a while."""
+    """Make a capture lose packets: stop it for a while, with the smallest buffer."""
     replace(scene, "dst", "tcpdump", '#!/bin/sh\nexec @REAL@ -B 16 "$@" -B 16\n')
     scene.let_go()
     wait_for("the capture", lambda: scene.lab.runs("dst", "real-tcpdump"))
@@ -108,7 +108,7 @@ def full_disk(host: str) -> Strike:
 
 
 def emptied(host: str) -> Strike:
-    """Make room there again."""
+    """Free space on the host's disk."""
 
     def mend(scene: Scene) -> None:
         scene.lab.on(host, "rm -f /tmp/full; mount -o remount,size=50% /tmp")
@@ -117,13 +117,13 @@ def emptied(host: str) -> Strike:
 
 
 def foreign_qdisc(scene: Scene) -> None:
-    """Have the kernel refuse the queue discipline: another one has come between reading and setting."""
+    """Make the kernel refuse the queue discipline, by adding another one between phases `read` and `set`."""
     scene.lab.on("src", FOREIGN.format("add"))
     scene.let_go()
 
 
 def no_foreign_qdisc(scene: Scene) -> None:
-    """Take it away."""
+    """Remove the other queue discipline."""
     scene.lab.on("src", "tc qdisc del dev eth1 root handle 99: || true")
 
 

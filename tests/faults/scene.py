@@ -1,4 +1,4 @@
-"""One campaign in the lab that a fault strikes at a named moment, and the same command afterwards."""
+"""Run one campaign in the lab up to the moment of a fault, and the same command again afterwards."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tests.faults.moment import Moment
 from tests.lab.campaigns import BUSY, ROOT, Checkout, make_checkout
 
 END_S = 1800.0
-"""How long a controller may take to end, on a machine that does other things beside."""
+"""The time limit for a controller to end on a busy machine, in seconds."""
 UNKNOWN_S = 1.0
-"""How far into a phase a fault strikes that no trial before has had."""
+"""The delay of a fault from the start of a phase that no earlier trial has had, in seconds."""
 UNDER_WAY_BYTES = 100_000
 TESTBED = os.environ.get("FAULTS_TESTBED", "")
-"""A file of a testbed with virtual machines, called src, rtr and dst, in place of the usual labs."""
+"""The file of a testbed with virtual machines src, rtr and dst, which replaces the usual labs; may be empty."""
 STUDIES: Mapping[str, str] = {
     "native": "settings: {shaper.rate: {src: 10Mbit, rtr: 10Mbit}, mtu: 1400}",
     "uml": "path: {rate: 10Mbit, rtt: 4ms, loss: 0%, aqm: pfifo, buffer: 40packets}\nsettings: {mtu: 1400}",
     "vm": "path: {rate: 2Mbit, rtt: 20ms, loss: 0%, aqm: pfifo, buffer: 40packets}\nsettings: {mtu: 1400}",
 }
-"""What trials change on the hosts: the machine's own kernel may lack netem, and any other can be asked more."""
+"""What trials change on hosts of each kernel. The machine's own kernel may lack netem."""
 EXPERIMENT = """\
 experiment: {name}
 title: A campaign that something happens to
@@ -53,24 +53,24 @@ verdict: {busy}
 step_timeout: {step}
 ssh: {{connect_timeout: 5s, keepalive: 5s}}
 """
-"""Short deadlines, so that what never answers is given up within a test's patience."""
+"""Short deadlines, so that the controller soon gives up on hosts that do not answer."""
 
 
 @dataclass
 class Bench:
-    """A checkout and its running lab, which many faults share."""
+    """A checkout and its running lab, shared by many faults."""
 
     checkout: Checkout
     lab: Lab
 
     @property
     def kernel(self) -> str:
-        """The kernel of its lab."""
+        """The kernel of the lab."""
         return self.lab.access.kernel
 
     @property
     def lab_folder(self) -> Path:
-        """Where the lab keeps its keys."""
+        """The lab's state folder."""
         return self.checkout.controller.connections.lab_folder("lab")
 
     def configure(self, retries: int) -> None:
@@ -80,7 +80,7 @@ class Bench:
         (self.checkout.folder / "config.yaml").write_text(text, encoding="utf-8")
 
     def define(self, name: str, replicates: int, more: str = "") -> None:
-        """Write an experiment of so many trials."""
+        """Write an experiment with this number of trials."""
         study = STUDIES[self.kernel] + ("\n" + more if more else "")
         duration = "30s" if self.kernel == "vm" else "2s"  # it takes seconds to see there that data is sent
         text = EXPERIMENT.format(name=name, replicates=replicates, study=study, duration=duration)
@@ -89,7 +89,7 @@ class Bench:
 
 @contextmanager
 def bench(kernel: str, folder: Path) -> Iterator[Bench]:
-    """Lay out a checkout, start its lab with a kernel or as TESTBED says, and stop it at the end."""
+    """Make a checkout, start its lab with a kernel or with the testbed TESTBED, and stop the lab at the end."""
     checkout = make_checkout(folder)
     (folder / "hosts").unlink()
     (folder / "hosts").mkdir()
@@ -104,7 +104,7 @@ def bench(kernel: str, folder: Path) -> Iterator[Bench]:
 
 
 def _chosen(text: str) -> str:
-    """The testbed of a file, as the lab of a checkout: it has the verdict of the other labs."""
+    """Return the text of a testbed file as the checkout's lab, with the verdict thresholds of the other labs."""
     tree = yaml.safe_load(text)
     tree["testbed"] = "lab"
     tree.pop("verdict", None)
@@ -114,7 +114,7 @@ def _chosen(text: str) -> str:
 
 
 def boot(checkout: Checkout) -> Bench:
-    """Start the lab of a checkout and see how its hosts are before anything happens."""
+    """Start the lab of a checkout, and record the state of its hosts."""
     checkout.lab_up()
     access = lab.read_access(checkout.controller.connections.lab_folder("lab"))
     assert access
@@ -125,7 +125,7 @@ def boot(checkout: Checkout) -> Bench:
 
 @dataclass
 class Said:
-    """How a controller ended, and what it said."""
+    """The exit code and output of a controller."""
 
     code: int
     text: str
@@ -133,7 +133,7 @@ class Said:
 
 @dataclass
 class Scene:
-    """A campaign, its controller, and where the fault of this scene has left things to be mended."""
+    """A campaign, its controller, and notes that a fault needs to undo its changes."""
 
     bench: Bench
     name: str
@@ -141,7 +141,7 @@ class Scene:
     process: subprocess.Popen[str] | None = None
     notes: dict[str, object] = field(default_factory=dict)
     patience_s: float = END_S
-    """How long its controller may take to come to an end."""
+    """The time limit for the controller to end."""
 
     @property
     def lab(self) -> Lab:
@@ -162,33 +162,33 @@ class Scene:
 
     @property
     def campaign(self) -> Path:
-        """The only campaign."""
+        """The folder of the only campaign."""
         found = [path.parent for path in self.results.glob("*/plan.json") if not path.parent.is_symlink()]
         assert len(found) == 1, f"campaigns of {self.name}: {found}"
         return found[0]
 
     def journal(self) -> list[Entry]:
-        """The events so far."""
+        """Return the journal's events so far."""
         return read_journal(self.campaign / JOURNAL)
 
     def begun(self, trial: int) -> str:
-        """The id of the n-th trial that was started."""
+        """Return the id of the n-th started trial."""
         return str([e.values["id"] for e in self.journal() if e.event == "trial-started"][trial - 1])
 
     @property
     def victim(self) -> str:
-        """The trial that runs now, or ran last."""
+        """The id of the trial that was started last."""
         return str([e.values["id"] for e in self.journal() if e.event == "trial-started"][-1])
 
     def start(self, *moments: Moment, flags: tuple[str, ...] = ()) -> None:
-        """Start `fab run` as a process of its own, to be caught at moments."""
+        """Start `fab run` in a process that stops itself at the given moments."""
         words = " ".join(map(str, moments))
         self.process = self.command(self.name, words, flags)
 
     def command(
         self, experiment: str, moments: str = "", flags: tuple[str, ...] = ()
     ) -> subprocess.Popen[str]:
-        """Start the controller's program for an experiment, seeing the mounts that this scene's sees."""
+        """Start a controller for an experiment, in the mount namespace of this scene."""
         enter = ["nsenter", "--target", str(self.mount_holder), "--mount", f"--wd={ROOT}"]
         program = [sys.executable, "-m", "tests.faults.controller", str(self.bench.checkout.folder)]
         return subprocess.Popen(
@@ -212,39 +212,39 @@ class Scene:
         wait_for(f"{self.name}: the moment of the fault", caught, END_S)
 
     def let_go(self) -> None:
-        """Let the controller go on."""
+        """Let the stopped controller continue."""
         if self.controller.poll() is None:
             os.kill(self.controller.pid, signal.SIGCONT)
 
     def into_phase(self, phase: str) -> None:
-        """Let the controller go on for half of what this phase took in the trial before."""
+        """Let the controller continue for half the time that this phase took in an earlier trial."""
         taken = [float(e.values["seconds"]) for e in self.journal() if e.values.get("phase") == phase]
         self.let_go()
         time.sleep(taken[0] / 2 if taken else UNKNOWN_S)
 
     def into_traffic(self) -> None:
-        """Let the controller go on until data is being sent."""
+        """Let the controller continue until data is being sent."""
         before_bytes = self.lab.sent_bytes("src")
         self.let_go()
         wait_for("traffic", lambda: self.lab.sent_bytes("src") > before_bytes + UNDER_WAY_BYTES)
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Signal the controller, and let it take note if it is stopped."""
+        """Send a signal to the controller, and let it continue if it is stopped."""
         os.kill(self.controller.pid, number)
         self.let_go()
 
     def end(self) -> Said:
-        """Wait for the controller's end."""
+        """Wait until the controller has ended; return its exit code and output."""
         text, _ = self.controller.communicate(timeout=self.patience_s)
         return Said(self.controller.returncode, text)
 
     def again(self) -> Said:
-        """Run the same command to its end, undisturbed."""
+        """Run the same command again to its end, without a fault."""
         self.start()
         return self.end()
 
     def abandon(self) -> None:
-        """Leave nothing running, whatever went wrong."""
+        """End the controller and the mount namespace, if they still exist."""
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.communicate()

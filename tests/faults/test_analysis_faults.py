@@ -1,4 +1,4 @@
-"""Faults of the analysis, and of the journal: no host is needed for them once there is a campaign."""
+"""Faults of the analysis and of the journal, which need a campaign but no hosts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.lab.campaigns import ROOT, SAMOVAR
 pytestmark = [pytest.mark.lab, pytest.mark.proof]
 Record = Callable[[str, object], None]
 AT_WORK = '@REAL@ "$@" & r=$!; until grep -q samovar.so /proc/$r/maps || ! grep -q . /proc/$r/maps; do sleep 0.01; done'
-"""Starts R, and waits until it has loaded what it works with, or has ended."""
+"""Starts R, and waits until it has loaded its libraries or has ended."""
 TROUBLES = {
     "rscript-crashes": f"{AT_WORK}; kill -s SEGV $r; wait $r",
     "rscript-killed": f"{AT_WORK}; kill -s KILL $r; wait $r",
     "rscript-out-of-memory": 'ulimit -v 120000; exec @REAL@ "$@"',
     "rscript-ends-early": "exit 0",
 }
-"""What stands in the place of Rscript, by the name of the fault."""
+"""Maps each fault to the script that replaces Rscript."""
 MISSING, TORN = "rscript-missing", "journal-cut-at-every-byte"
 ALL = (*TROUBLES, MISSING, TORN)
 
@@ -41,7 +41,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 @pytest.fixture(scope="module")
 def whole(native: Bench) -> Scene:
-    """A campaign that nothing happened to."""
+    """A campaign without a fault."""
     scene = Scene(native, "analysed")
     native.define(scene.name, 2)
     said = scene.again()
@@ -63,7 +63,7 @@ def _analyse(scene: Scene, path: str) -> subprocess.CompletedProcess[str]:
 
 
 def _survives(scene: Scene, path: str) -> str:
-    """Analyse in vain, see that nothing measured is touched, and analyse as ever."""
+    """Check that a failed analysis leaves the campaign unchanged, and that the next analysis succeeds."""
     before = judge.whole_trials(scene.campaign)
     if (tables := scene.campaign / "tables").is_dir():
         shutil.rmtree(tables)  # or there is little left to do, which may be over before it is broken off
@@ -125,16 +125,16 @@ def test_a_journal_may_end_at_any_byte_of_its_last_record(native: Bench, record_
 
 
 def _cut(journal: Path, left: int) -> None:
-    """Leave so many bytes of the last record."""
+    """Cut the journal's last record to this number of bytes."""
     whole = journal.read_bytes()
     start = whole.rindex(b"\n", 0, -1) + 1
     journal.write_bytes(whole[: start + left])
 
 
 def _cut_everywhere(journal: Path) -> int:
-    """Cut copies of a journal at every byte of their last record; return how many that are.
+    """Cut copies of a journal at every byte of the last record; return the number of copies.
 
-    What comes before is read as ever, and an event that follows is too.
+    Check that the earlier records are read, and that an event can be appended.
     """
     whole = journal.read_bytes()
     known = read_journal(journal)

@@ -1,4 +1,4 @@
-"""The documentation names what is tested, and nothing else."""
+"""Check that the documentation lists exactly the tested faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The matrix: each fault strikes a campaign, and what must hold holds."""
+"""Run a campaign with each fault of the matrix, and check what must hold."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.faults.scene import TESTBED, Bench, bench
 
 
 class Benches:
-    """One lab of each kernel for all faults that leave it as it was, and one each for those that do not."""
+    """One lab per kernel for the faults that do not damage it, and one lab each for the others."""
 
     def __init__(self, folders: pytest.TempPathFactory) -> None:
         self._folders = folders
         self._open: dict[str, tuple[ExitStack, Bench]] = {}
 
     def of(self, fault: Fault) -> Bench:
-        """Find or boot the lab that a fault strikes."""
+        """Return the lab for a fault; boot it if necessary."""
         key = _key(fault)
         if key not in self._open:
             stack = ExitStack()
@@ -30,12 +30,12 @@ class Benches:
         return self._open[key][1]
 
     def drop(self, fault: Fault) -> None:
-        """Stop a lab that a fault has left in disorder, so that the next fault finds a new one."""
+        """Stop a lab that a fault has damaged, so that the next fault gets a new one."""
         stack, _ = self._open.pop(_key(fault))
         stack.close()
 
     def close(self) -> None:
-        """Stop all that run."""
+        """Stop all running labs."""
         for stack, _ in self._open.values():
             stack.close()
 

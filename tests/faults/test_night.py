@@ -1,4 +1,4 @@
-"""A campaign of many short trials that ten faults strike gives the tables of one that nothing happened to."""
+"""Check that a campaign with ten faults gives the same tables as one without faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAME = f"ten-in-{TRIALS}-trials"
 RETRIES = 2
 PATIENCE_S = 15.0 * TRIALS
 ROUNDS = 4
-"""How often the same command may be needed once the last fault is over."""
+"""The number of times that the command may be needed after the last fault."""
 STUDY = """\
 experiment: {name}
 title: Many short trials
@@ -49,7 +49,7 @@ KEYS = ("trial", "part", "cc", "mtu", "replicate", "flow", "metric", "unit")
 
 
 def chosen() -> list[tuple[int, Fault]]:
-    """Draw the faults, and after how many trials each strikes."""
+    """Choose faults at random, and the number of trials before each."""
     dice = random.Random(SEED)
     able = [fault for fault in FAULTS if fault.kernel == "native" and not fault.damages]
     able = [fault for fault in able if fault.name not in ("file-changed-afterwards",)]
@@ -72,7 +72,7 @@ def _campaign(native: Bench, name: str) -> Scene:
 
 
 def strike_all(scene: Scene, faults: list[tuple[int, Fault]]) -> None:
-    """Let one fault after another strike; the same command goes on wherever one has ended it."""
+    """Cause one fault after another; run the same command again whenever a fault has ended it."""
     for number, (_, fault) in enumerate(faults):
         if scene.process is None or scene.process.poll() is not None:
             scene.start(*_moments(faults[number:]))
@@ -156,7 +156,7 @@ def _plan(scene: Scene) -> bytes:
 
 
 def _same_tables(calm: Scene, night: Scene) -> int:
-    """Check that the measures are of the same things, and agree within the scatter of the replicates."""
+    """Check that both campaigns have the same metrics, and that their values agree within the scatter of the replicates."""
     one, other = _metrics(calm), _metrics(night)
     assert not sorted(_rows(one) ^ _rows(other), key=lambda row: row[6])
     assert {key[0] for key in one} == {path.name for path in (calm.campaign / "trials").iterdir()}
