@@ -24,7 +24,7 @@ from samovar.recipes import SudoCommand, allowed_commands
 
 
 class Controller:
-    """Everything that commands do with the files and the testbeds of a project."""
+    """What commands do with the files and testbeds of a project, without the command line and its output."""
 
     def __init__(self, root: Path) -> None:
         self.project = Project(root)
@@ -164,7 +164,7 @@ class Controller:
     def preview(
         self, planned: PlannedExperiment, new_campaign: bool, pick: Pick | None = None
     ) -> PlanPreview:
-        """Return all that is known about a plan before it runs. Hosts are queried if they can be reached."""
+        """Return what `fab plan` shows. Hosts are queried if they can be reached."""
         resume = self.project.resume_point(planned, new_campaign, pick)
         remaining = self.cost(planned, resume)
         all_findings, not_queried = self.check_running(planned, remaining)

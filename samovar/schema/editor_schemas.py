@@ -216,7 +216,7 @@ class ExperimentSchema:
         yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, types.Form.PER_HOST)
 
     def _keys(self, owner: str) -> Iterator[LevelTarget]:
-        """Yield the keys of an owner such as `path` that levels may set, as targets.
+        """Yield targets for the keys of an owner, such as `path`, that a factor's levels may set.
 
         The names of the targets of `traffic.FLOW` (any flow) are patterns.
         """

@@ -99,7 +99,8 @@ static void remember(struct chooser *chooser, int attempts, int arrived, int64_t
   if (!arrived) chooser->failed_ns[rate] = now_ns;
 }
 
-/* Learn whether a try was acknowledged; `retries` is the number of earlier tries of the same frame, which has `tries` at most. */
+/* Update the choice of the rate after a try of a frame; `arrived` tells whether it was acknowledged. `retries` is the number of
+ * earlier tries of the frame, `tries` the largest possible number of tries. */
 void learn(struct chooser *chooser, const struct phy *phy, int adaptation, int tries, int retries, int arrived, int64_t now_ns) {
   int tries_at_rate = tries < TRIES ? tries : TRIES;
   if (adaptation == ARF) rise_or_fall(chooser, phy, arrived);
