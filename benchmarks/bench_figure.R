@@ -1,5 +1,5 @@
-# How long a figure of a million samples takes, how large its file is, and whether it is the same file each time: each drawn in processes of
-# their own, beside the same points as ggplot2 draws them.
+# Measure figures of a million samples: time, size of the file, and whether every run gives the same file. Each is drawn in its own process,
+# and compared with ggplot2 drawing the same points.
 # Rscript benchmarks/bench_figure.R [--append benchmarks/results.md]
 suppressPackageStartupMessages({
   library(samovar)

@@ -1,5 +1,5 @@
-# How fast round-trip times come out of two captures, against tcptrace on the same files in the same run, and whether the
-# number of flows matters: the same packets as one flow and as a hundred.
+# Time round-trip times from two captures, compared with tcptrace on the same files in the same run, and the effect of the
+# number of flows: the same packets as one flow and as a hundred.
 #
 #   Rscript benchmarks/bench_match.R [--append FILE] [--times N] [--packets N]
 

@@ -1,4 +1,4 @@
-"""What a short trial costs beside its traffic, by phase, on the lab of three hosts and each kernel.
+"""Measure the overhead of a short trial by phase, in a lab of three hosts on each kernel.
 
 Run by `make bench`:
 

@@ -1,4 +1,4 @@
-"""How fast 10,000 and 100,000 trials are planned, compared with a plain script that makes as many.
+"""Time the planning of 10,000 and 100,000 trials, compared with a plain script that enumerates as many.
 
 Run by `make bench`. Each case runs in a process of its own, so that its peak memory is measured separately:
 

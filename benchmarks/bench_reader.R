@@ -1,4 +1,4 @@
-# How fast a capture becomes a table in R, against tcptrace on the same file in the same run.
+# Time the reading of a capture into a table in R, compared with tcptrace on the same file in the same run.
 #
 #   Rscript benchmarks/bench_reader.R [--append FILE] [--times N] [--path CAPTURE]
 #

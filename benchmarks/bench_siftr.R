@@ -1,4 +1,4 @@
-# How fast a SIFTR log of a million records is read: the median of five, and each is read whole into a table.
+# Time the reading of a SIFTR log of a million records into a table: the median of five runs.
 # Rscript benchmarks/bench_siftr.R [--append benchmarks/results.md]
 suppressPackageStartupMessages(library(samovar))
 records <- 1e6L

@@ -1,4 +1,4 @@
-# What the benchmarks of the R package share: a case in a process of its own, tcptrace beside it, rows of results.
+# Functions shared by the benchmarks of the R package: run a case in its own process, run tcptrace, write rows of results.
 
 this_file <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 given <- commandArgs(trailingOnly = TRUE)

@@ -1,4 +1,4 @@
-"""A checkout of its own for tests that run campaigns, and what can be asked of it."""
+"""A separate checkout for tests that run campaigns, with methods to run commands and read results."""
 
 from __future__ import annotations
 

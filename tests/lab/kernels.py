@@ -1,4 +1,4 @@
-"""A lab on each kernel that this machine can give one, and recipes run on its hosts one by one."""
+"""Start a lab on each kernel that this machine supports, and run single recipes on its hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start, use, look at and stop a lab; also a program, for a test that does so as another user."""
+"""Start, use, inspect and stop a lab; also as a program, which a test runs as another user."""
 
 from __future__ import annotations
 

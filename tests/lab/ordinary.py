@@ -1,6 +1,6 @@
-"""Hosts of a lab where an ordinary user logs in and sudo allows what `fab sudoers` prints, and nothing else.
+"""Lab hosts with an ordinary login user, for whom sudo allows only what `fab sudoers` prints.
 
-All of it is laid over the files of the hosts, in their own mount namespaces: nothing of the machine's changes.
+The changed files are mounted over those of the hosts, in their own mount namespaces; the machine's files do not change.
 """
 
 from __future__ import annotations

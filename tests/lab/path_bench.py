@@ -1,4 +1,4 @@
-"""A lab of three hosts whose path is set, measured and put back by a test."""
+"""A lab of three hosts, on which tests set, measure and restore a path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Recordings of a host as they would be, had its clock been off and run off.
+"""Rewrite a host's recordings as if its clock had an offset and a drift.
 
-The hosts of a lab share one kernel and so one clock: only in what was recorded can one of them have another. Every time stamp
-that the host's clock would have given is written anew, in captures and in beacons; nothing else is touched.
+The hosts of a lab share one kernel and therefore one clock, so a different clock can only be simulated in recordings. Every time
+stamp of the host's clock is rewritten, in captures and in beacons; nothing else is changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real sshd on loopback for the tests: its own keys, its own configuration, nothing of the machine's."""
+"""A real sshd on loopback for tests, with its own keys and configuration instead of the machine's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings of a sender as they would be, had its network card answered PAUSE frames and passed none on."""
+"""Rewrite a sender's recordings as if its network card had processed PAUSE frames without passing them to the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lab's pair of adapters: what it is told to be, what it does with frames, and a trial through it."""
+"""The lab's simulated pair of powerline adapters: settings, delay, drops and PAUSE frames, and a trial over it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is found out through a lab's adapters: their buffer by two methods on two clocks, and what the ring does to TCP.
+"""Measure simulated adapters: their buffer by two methods with skewed clocks, and the effect of the sender's ring on TCP.
 
-MTU, buffer and rings are the report's; the medium has 10 to 23 Mbit/s and not the report's 40, so that a machine that does other work
-beside can outrun it.
+MTU, buffer and rings are the report's. The medium has 10 to 23 Mbit/s instead of the report's 40, so that even a busy machine can
+send faster than the medium.
 """
 
 from __future__ import annotations

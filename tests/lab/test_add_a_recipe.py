@@ -1,4 +1,4 @@
-"""The how-to for recipes done as a new user would: its files written, its commands given, a trial run with all of them."""
+"""Follow the how-to for recipes as a new user would: write its files, run its commands, and run a trial with all recipes."""
 
 from __future__ import annotations
 

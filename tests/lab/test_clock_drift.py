@@ -1,4 +1,4 @@
-"""The drift of a clock that is really read: over a real sshd, by the recipe, with the errors that this has.
+"""Bounds of clock drift from real readings: over a real sshd, with the recipe, with the errors of such readings.
 
 All that can be reached here has this machine's clock, so one that runs off is made of it: as it is read, or in what was read.
 """

@@ -1,4 +1,4 @@
-"""Collection from a real host: what arrives is what was there, and nothing goes before it has arrived."""
+"""Collect files from a real host: they arrive unchanged, and are removed there only after they have arrived."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Campaigns that an edited experiment goes on in: what is there stays byte for byte, what is new or stale runs."""
+"""Resume campaigns with an edited experiment: complete trials stay byte for byte, new and stale trials run."""
 
 from __future__ import annotations
 

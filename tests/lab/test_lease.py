@@ -1,4 +1,4 @@
-"""Leases on a real host: one holder at a time, told to those who are refused, taken over where that is safe."""
+"""Leases on a real host: one holder at a time, named to those who are refused, taken over only if that is safe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending `fab run` once, twice, and beside another: hosts as before, half a trial kept, nobody surprised."""
+"""Interrupt `fab run` once and twice, and start a second campaign on its hosts: hosts are restored, files kept."""
 
 from __future__ import annotations
 

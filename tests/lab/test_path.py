@@ -1,4 +1,4 @@
-"""Paths on real kernels: set, read back, measured from outside, and put back as they were."""
+"""Paths on real kernels: set, read back, measured from outside, and restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Campaigns that lose hosts and disks on the way, and campaigns on two labs at once."""
+"""Campaigns in which a host is lost or a disk fills up, and campaigns on two labs at once."""
 
 from __future__ import annotations
 

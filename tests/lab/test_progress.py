@@ -1,4 +1,4 @@
-"""A campaign in the lab as others see it while it runs, and verified once it has."""
+"""The output of `fab status` and events while a campaign runs in the lab, and its verification afterwards."""
 
 from __future__ import annotations
 

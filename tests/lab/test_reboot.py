@@ -1,4 +1,4 @@
-"""Reboots that a plan orders, on a lab whose kernel boots anew: counted, awaited, and put back at the end."""
+"""Reboots that a plan requires, on a lab whose kernel reboots: counted, awaited, and settings restored at the end."""
 
 from __future__ import annotations
 

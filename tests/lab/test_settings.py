@@ -1,4 +1,4 @@
-"""Every setting on real kernels: set, read back, seen by another command, and put back."""
+"""Every setting on real kernels: set, read back, confirmed by another command, and restored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from samovar.errors import LabError
 from tests.lab.kernels import CATALOGUE, KERNELS, Hosts, apply, refusal, running
 
 ETH1 = ("eth1",)
-# What holds a TAP device open: without a reader it has no carrier. It ends with the lab.
+# Keeps a TAP device open, because it has no carrier without a reader. The program ends with the lab.
 HOLD = """
 ip tuntap add dev em0 mode tap && ip link set em0 up
 cat >/tmp/hold.py <<'END'

@@ -1,4 +1,4 @@
-"""Shards of a campaign in labs side by side, and as jobs of a real Slurm with a node that is lost."""
+"""Shards of a campaign: in several labs at once, and as jobs of a real Slurm that loses a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Silence on either side of a connection to a real sshd: who is gone, how soon it is known, and what is left."""
+"""A controller or host that stops responding on a connection to a real sshd: when the other side notices, and what is cleaned up."""
 
 from __future__ import annotations
 

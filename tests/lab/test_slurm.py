@@ -1,4 +1,4 @@
-"""Commands as jobs of a real Slurm: those that fail are named with their last lines."""
+"""Commands as jobs of a real Slurm: failed jobs are named with their last lines of output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions against a real sshd: what comes back, what is refused, and what is left on the host."""
+"""Sessions with a real sshd: results of scripts, refused connections, and what stays on the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traffic on the virtual dumbbell: every generator, many flows at once, starts, ends and deaths."""
+"""Traffic on the virtual dumbbell: every generator, many flows at once, start times, ends and failures."""
 
 from __future__ import annotations
 

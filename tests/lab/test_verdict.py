@@ -1,4 +1,4 @@
-"""Testbeds that are not as asked for: each mismatch, made behind a trial's back, gets the verdict that names it."""
+"""Disturb the testbed before or during a trial: each deviation from the request gets a verdict that names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Virtual machines in a lab: booted from a Debian image, used over SSH, beside user-mode Linux, stopped without a trace."""
+"""Virtual machines in a lab: booted from a Debian image next to user-mode Linux, used over SSH, stopped without a trace."""
 
 from __future__ import annotations
 

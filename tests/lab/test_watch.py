@@ -1,4 +1,4 @@
-"""What ends a trial at once, on a kernel of the lab's own, whose clock can be set: loggers, disks and clocks."""
+"""Failures that end a trial at once: a dead logger, a full disk, a stepped clock; on user-mode Linux, whose clock can be set."""
 
 from __future__ import annotations
 

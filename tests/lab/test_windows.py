@@ -1,4 +1,4 @@
-"""Receive windows in a campaign: exact whether the kernel keeps the route's or derives them from the buffer."""
+"""Receive windows in a campaign: accurate on kernels that use the route's window and on those that derive it from the buffer."""
 
 from __future__ import annotations
 

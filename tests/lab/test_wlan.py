@@ -1,4 +1,4 @@
-"""A lab's WLAN in real time: it keeps the model's schedule, and a trial over it."""
+"""A lab's WLAN in real time: frames follow the model's schedule, and a trial runs over it."""
 
 from __future__ import annotations
 

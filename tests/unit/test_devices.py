@@ -1,4 +1,4 @@
-"""A bottleneck that is a link's device: what the testbed says of it, and what an experiment says over that."""
+"""A bottleneck that is a link's device: its keys in the testbed, and experiments that override them."""
 
 from __future__ import annotations
 

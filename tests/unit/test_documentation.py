@@ -1,4 +1,4 @@
-"""What the documentation shows is so: its examples load, its lists are complete."""
+"""Check the documentation: its examples load, and its lists are complete."""
 
 from __future__ import annotations
 

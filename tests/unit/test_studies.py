@@ -1,4 +1,4 @@
-"""The studies that are shipped: each can be planned without its testbed, as large as its report says it was."""
+"""The shipped studies: each can be planned without its testbed, with as many trials as its report states."""
 
 from __future__ import annotations
 

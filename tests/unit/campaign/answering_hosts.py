@@ -1,4 +1,4 @@
-"""Hosts without any connection, for tests of what a controller does with them: a function answers each script."""
+"""Fake hosts for tests of the controller: a function returns the output of each script, without a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence of the sample trial, as its phases would have filled it in."""
+"""Evidence of a sample trial, as the phases of a trial would record it."""
 
 from __future__ import annotations
 

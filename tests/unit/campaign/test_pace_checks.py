@@ -1,4 +1,4 @@
-"""What a flow sent is compared with the pace that its generator was asked for, by captures of made packets."""
+"""Compare what a flow sent with the pace requested from its generator, in synthetic captures."""
 
 from __future__ import annotations
 

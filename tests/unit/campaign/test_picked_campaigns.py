@@ -1,4 +1,4 @@
-"""Campaigns of which a part was run: what resumes, what the journal says, what is whole again."""
+"""Campaigns of which only picked trials were run: resuming, the journal, and running the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes by what is in their files: which a plan goes by, which have changed since a campaign ran."""
+"""Digests of recipe files: which recipes a plan uses, and which have changed since a campaign ran."""
 
 from __future__ import annotations
 

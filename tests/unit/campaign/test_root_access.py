@@ -1,4 +1,4 @@
-"""What root does for another user is bounded: patterns of commands become lines that sudo itself accepts."""
+"""Root access of ordinary users: patterns of commands become sudoers lines that sudo accepts and that allow nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards of a plan, and the one campaign that is made of theirs."""
+"""Shards of a plan, and merging their campaigns into one."""
 
 from __future__ import annotations
 

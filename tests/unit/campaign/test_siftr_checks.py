@@ -1,4 +1,4 @@
-"""SIFTR logs as FreeBSD 13.2 and 14.0 wrote them: the whole one of a trial, and lines of another."""
+"""SIFTR logs of FreeBSD 13.2 and 14.0: a trial's complete log, and lines of another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recipes cannot do is found when planned: which trials ask it of which router, and who could."""
+"""Paths that recipes cannot simulate are found before a run: the affected trials, the router, and systems that could."""
 
 from __future__ import annotations
 

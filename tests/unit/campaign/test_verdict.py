@@ -1,4 +1,4 @@
-"""The checks of a trial's verdict, on captures, counters and readings that are made for each test."""
+"""The checks of a trial's verdict, on synthetic captures, counters and readings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A campaign's folder against what was kept of it: every later change is found, and nothing else."""
+"""`fab verify`: every later change of a campaign's folder is found, and nothing else is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Setting recipe `command`: the user's commands are run as they are, undone, or refused when nobody says how."""
+"""Setting recipe `command`: the user's commands run unchanged and are undone; without commands to undo them, they are refused."""
 
 from __future__ import annotations
 
