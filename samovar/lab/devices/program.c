@@ -45,7 +45,7 @@ static void leave(int port) {
   exit(1);
 }
 
-/* Wait until the next event. A wait is never shorter than MODERATION_NS, and all frames that are due by its end are moved
+/* Wait until the next event. A wait for due frames lasts at least MODERATION_NS, and all frames that are due by its end are moved
  * together, like the interrupt moderation of cards: a wake-up for each frame is too expensive in a virtual machine. A frame
  * that arrives at an idle device is taken at once. */
 static void wait_for_more(int orders, int64_t now_ns) {
