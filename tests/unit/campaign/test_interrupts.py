@@ -122,6 +122,7 @@ def say(process: subprocess.Popen[str], text: str) -> None:
 
 
 def wait_until_asleep(process: subprocess.Popen[str]) -> None:
+    # A signal that arrives just before read(2) does not interrupt it, and Python handles it only afterwards.
     deadline = time.monotonic() + 30
     while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
         assert time.monotonic() < deadline
@@ -132,6 +133,7 @@ def wait_until_asleep(process: subprocess.Popen[str]) -> None:
 def test_the_first_signal_lets_the_command_clean_up(first: signal.Signals) -> None:
     process = command()
     assert said(process) == "waiting"
+    wait_until_asleep(process)
     process.send_signal(first)
     assert (said(process), said(process)) == ("cleaning", "waiting")
     say(process, "\n")
@@ -143,8 +145,10 @@ def test_the_first_signal_lets_the_command_clean_up(first: signal.Signals) -> No
 def test_the_second_signal_ends_the_command_at_once_with_its_last_words(second: signal.Signals) -> None:
     process = command(pause=1)
     assert said(process) == "waiting"
+    wait_until_asleep(process)
     process.send_signal(signal.SIGTERM)
     assert (said(process), said(process)) == ("cleaning", "waiting")
+    wait_until_asleep(process)
     process.send_signal(second)
     assert process.communicate(timeout=30)[0] == "left\n"
     assert process.returncode == 130
@@ -153,6 +157,7 @@ def test_the_second_signal_ends_the_command_at_once_with_its_last_words(second: 
 def test_one_ctrl_c_that_arrives_twice_is_one() -> None:
     process = command(pause=1)
     assert said(process) == "waiting"
+    wait_until_asleep(process)
     for _ in range(3):
         process.send_signal(signal.SIGINT)
     assert (said(process), said(process)) == ("cleaning", "waiting")
@@ -167,6 +172,7 @@ def test_two_sighup_of_a_closed_terminal_count_as_one() -> None:
     # A whole line: what the process has still to print would fail on a closed terminal.
     with open(master, "rb", buffering=0) as terminal:
         assert terminal.readline().strip() == b"waiting"
+    wait_until_asleep(process)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGHUP)
     say(process, "\n")
@@ -177,6 +183,7 @@ def test_two_sighup_of_a_closed_terminal_count_as_one() -> None:
 def test_a_command_that_is_to_outlive_its_terminal_does() -> None:
     process = command(prefix=["nohup"])
     assert said(process) == "waiting"
+    wait_until_asleep(process)
     process.send_signal(signal.SIGHUP)
     say(process, "\n")
     assert process.communicate(timeout=30)[0] == ""
