@@ -150,10 +150,6 @@ def parse_buffer(text: str) -> Buffer:
     return Buffer(None, units.parse_size(text))
 
 
-def _end(text: str) -> str:
-    return str(ip_network(text)) if "/" in text or ":" in text else NAME.parse(text)
-
-
 def _dscp(text: str) -> int:
     if text.isdigit():
         return units.parse_count(text, most=63, what="code point")
@@ -424,7 +420,7 @@ END = named(
     "a host, a role or a subnet",
     ("sender", "172.16.10.0/24"),
     rf"(?:{_NAME_PATTERN}|{IP}(?:{PREFIX})?)",
-    _end,
+    lambda text: str(ip_network(text)) if "/" in text or ":" in text else NAME.parse(text),
 )
 PLACES = replace(NAME, meaning="a host or role", form=Form.LIST)
 
