@@ -183,7 +183,7 @@ def test_a_project_adds_metrics_and_figures_of_its_own(tmp_path: Path) -> None:
         ),
         (
             "series: {own: {what: a, title: b, unit: s, sources: [rtt], function: f, scope: flows}}",
-            "1:80: scope: input should be 'flow', 'application', 'trial' or 'host', not 'flows'",
+            "1:80: scope: must be 'flow', 'application', 'trial' or 'host', not 'flows'",
         ),
         ("figures: [", "1:11: a '[' or '{' before this is never closed; close the bracket"),
         ("- a", "1:1: the file is a list; it must be a mapping (key: value)"),

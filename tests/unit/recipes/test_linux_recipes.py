@@ -19,7 +19,7 @@ GOLDEN = ROOT / "tests" / "golden" / "linux"
 CATALOGUE = Catalogue(ROOT / "templates")
 KINDS = ("setting", "aqm", "generator", "logger")
 SYSTEMS = ("linux", "posix")
-UNITS = {"size": "B", "rate": "bit/s", "duration": "s", "packets": "packets"}
+UNITS = {"size": "B", "size or zero": "B", "rate": "bit/s", "duration": "s", "packets": "packets"}
 """What the value of a type is counted in when a recipe gets it."""
 TYPES = {
     *UNITS,
