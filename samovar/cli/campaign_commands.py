@@ -291,13 +291,12 @@ def _analyse_campaign(
 ) -> None:
     """Run the R analysis of a campaign folder and show where its results are."""
     from samovar.analyse import analyse
-    from samovar.units import counted
 
     part = _part_of(folder, pick)
     with event_display(controller) as display:
         unmade = analyse(folder, controller.project.root, display, part, processes)
     show(f"could not be made: {one}" for one in unmade)
-    of = f" of {counted(len(part.trials), 'trial')} (picked: {part.picked})" if part else ""
+    of = f" of the picked trials ({part.picked})" if part else ""
     show([f"figures and tables{of}: {folder / 'bundle'}"])
 
 
