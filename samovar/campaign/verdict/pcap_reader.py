@@ -235,7 +235,7 @@ def _count(streams: dict[Key, PacketStream], data: bytes, size: int) -> None:
     stream.frame_bytes += size
     if size > stream.largest_bytes:
         stream.largest_bytes = size
-        transport_bytes = {TCP: (data[46] >> 4) * 4, UDP: 8, ICMP: 8}.get(protocol, 0)
+        transport_bytes = (data[46] >> 4) * 4 if protocol == TCP else {UDP: 8, ICMP: 8}.get(protocol, 0)
         stream.header_bytes = ETHERNET_HEADER_BYTES + 20 + transport_bytes
     if data[22] not in stream.ttls:
         stream.ttls.add(data[22])

@@ -219,6 +219,14 @@ def test_a_capture_that_cannot_be_read_makes_the_trial_invalid(tmp_path: Path, c
     ]
 
 
+def test_a_packet_may_end_with_its_headers(tmp_path: Path) -> None:
+    udp = bytes(12) + b"\x08\x00\x45" + bytes(8) + b"\x11" + bytes(18)
+    file = tmp_path / "short.pcap.gz"
+    file.write_bytes(gzip.compress(HEAD + struct.pack("<IIII", 1, 2, len(udp), len(udp)) + udp))
+    (stream,) = read_capture(file, 10)
+    assert (stream.packets, stream.header_bytes) == (1, 42)
+
+
 def test_a_capture_with_less_than_the_headers_of_a_packet_is_refused(tmp_path: Path) -> None:
     udp = bytes(12) + b"\x08\x00\x45" + bytes(8) + b"\x11" + bytes(8)
     whole = bytes(60)
