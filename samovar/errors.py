@@ -96,7 +96,9 @@ class TestbedError(SamovarError):
     `host` is its name; it is empty if the error is about no host or about several.
     """
 
-    host: str = ""
+    def __init__(self, message: str, host: str = "") -> None:
+        super().__init__(message)
+        self.host = host
 
     @property
     def by_host(self) -> Mapping[str, TestbedError]:
@@ -113,17 +115,17 @@ class RemoteError(TestbedError):
     """A script on a host ended with a non-zero exit code."""
 
     def __init__(self, host: str, step: str, exit_code: int, output: str) -> None:
-        self.host, self.step, self.exit_code, self.output = host, step, exit_code, output
+        self.step, self.exit_code, self.output = step, exit_code, output
         tail = output.strip()[-2000:]
-        super().__init__(f"{host}: {step}: exit code {exit_code}" + (f": {tail}" if tail else ""))
+        super().__init__(f"{host}: {step}: exit code {exit_code}" + (f": {tail}" if tail else ""), host)
 
 
 class DeadlineError(TestbedError):
     """A script or transfer on a host did not end before its deadline."""
 
     def __init__(self, host: str, step: str, deadline_s: float) -> None:
-        self.host, self.step, self.deadline_s = host, step, deadline_s
-        super().__init__(f"{host}: {step}: no answer within {deadline_s:g} s")
+        self.step, self.deadline_s = step, deadline_s
+        super().__init__(f"{host}: {step}: no answer within {deadline_s:g} s", host)
 
 
 class CampaignError(SamovarError):

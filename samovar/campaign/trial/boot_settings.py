@@ -18,7 +18,7 @@ from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_state import StateComparison, changed, parse_state, unmet
 from samovar.campaign.journal import SavedState
 from samovar.errors import TestbedError
-from samovar.hosts import HostsError, Session, raise_host_errors, read_boot_id
+from samovar.hosts import Session, raise_host_errors, read_boot_id
 from samovar.recipes import TrialScripts
 
 PLANNED = "planned."
@@ -89,7 +89,8 @@ class BootSettings:
 
         for host in self.hosts:
             with collected(host):
-                due += [host] if self._undo(host) else []
+                if self._undo(host):
+                    due.append(host)
         if due:
             self._reboots.run(lambda host: self._scripts_of(self._saved[host][0].id).reboot(host), due)
         for host in due:
@@ -167,9 +168,9 @@ class BootSettings:
         return parse_state(self._context.sessions[host].run(script, step=step, deadline_s=limit_s).text)
 
 
-def _error(host: str, problem: str, differences: Iterable[StateComparison]) -> HostsError:
+def _error(host: str, problem: str, differences: Iterable[StateComparison]) -> TestbedError:
     lines = (f"{host}: settings that need a reboot {problem}:", *map(str, differences))
-    return HostsError({host: TestbedError("\n".join(lines))})
+    return TestbedError("\n".join(lines), host)
 
 
 class _Reboots:

@@ -32,7 +32,7 @@ from samovar.campaign.verdict import (
 )
 from samovar.errors import CampaignError, RecipeError, TestbedError
 from samovar.events import Event
-from samovar.hosts import HostsError, ScriptResult, Session
+from samovar.hosts import ScriptResult, Session, raise_host_errors
 from samovar.plan import Trial
 from samovar.recipes import TrialScripts, split_finish_output
 
@@ -170,7 +170,7 @@ class TrialRun:
                 except RecipeError as error:
                     before.clear()  # nothing is changed yet; never restore half a state
                     message = f"{host}: its state was not read completely: {error}"
-                    raise HostsError({host: TestbedError(message)}) from error
+                    raise TestbedError(message, host) from error
             for host, state in before.items():
                 self.context.note("state-read", id=self.trial.id, host=host, state=state)
             self.context.sessions.map(lambda s: s.set_on_loss(scripts[s.host]), self.hosts)
@@ -185,9 +185,8 @@ class TrialRun:
             self._write_state(host, "set", state)
             if differences := unmet(self.scripts.wanted(host), state):
                 lines = (f"{host}: does not have the requested settings:", *map(str, differences))
-                problems[host] = TestbedError("\n".join(lines))
-        if problems:
-            raise HostsError(problems)
+                problems[host] = TestbedError("\n".join(lines), host)
+        raise_host_errors(problems)
 
     def _calibrate_path(self) -> None:
         """Measure the path of the trial, unless the campaign has a result for it.
@@ -218,7 +217,7 @@ class TrialRun:
                     size, found = buffers[host], result.text.strip()
                     if found.split()[1:] != [str(size)] * 2:
                         message = f"{host}: requested a receive buffer of {size} B, found {found}"
-                        raise HostsError({host: TestbedError(message)})
+                        raise TestbedError(message, host)
 
     def _arm(self) -> None:
         """Start loggers, captures and servers, and read the counters as they are before the traffic."""
@@ -343,7 +342,7 @@ class TrialRun:
     def _clear(self) -> None:
         """Stop all programs on each host and restore it.
 
-        If the first step, `sweep`, fails on a host, `restore` is not tried there. Raises HostsError.
+        If the first step, `sweep`, fails on a host, `restore` is not tried there. Raises TestbedError.
         """
         before, failed = self.evidence.before, dict[str, TestbedError]()
 
@@ -360,8 +359,7 @@ class TrialRun:
             else:
                 for host, result in results.items() if step == "restore" else ():
                     self._note_restored(host, parse_state(result.text))
-        if failed:
-            raise HostsError(failed)
+        raise_host_errors(failed)
 
     def _stop_recording(self, error: OSError | CampaignError) -> None:
         """Record no more scripts after a file could not be written; the hosts are still restored."""
