@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from ipaddress import ip_network
 from typing import Annotated, Any
 
@@ -253,11 +254,14 @@ def _units_of(kind: units.Kind) -> str:
     return f"(?:{'|'.join(spelt)})"
 
 
-def _quantity(name: str, kind: units.Kind, parse: Parser, write: Writer, *, zero: bool = False) -> ValueType:
+def _quantity(
+    name: str, kind: units.Kind, parse: Callable[..., Any], write: Writer, *, zero: bool = False
+) -> ValueType:
     known = ", ".join(unit for unit in kind.scales if unit not in ("kB", "packet"))
     meaning = f"a {kind.name}{'' if zero else ' above zero'} with its unit ({known})"
     pattern = rf"{'' if zero else _NOT_ZERO}{_NUMBER}{_units_of(kind)}"
-    return text_type(name, meaning, (kind.example,), pattern, parse, write)
+    read = partial(parse, allow_zero=True) if zero else parse
+    return text_type(name, meaning, (kind.example,), pattern, read, write)
 
 
 _NAMES = "|".join([*map(re.escape, sorted(NAMES, key=len, reverse=True)), r"traffic\.[A-Za-z0-9._-]+"])
@@ -291,22 +295,10 @@ def _pattern(value_type: ValueType) -> str:
 # The types.
 
 SIZE = _quantity("size", units.SIZE, units.parse_size, units.format_bytes)
-SIZE_OR_ZERO = _quantity(
-    "size or zero",
-    units.SIZE,
-    lambda text: units.parse_size(text, allow_zero=True),
-    units.format_bytes,
-    zero=True,
-)
+SIZE_OR_ZERO = _quantity("size or zero", units.SIZE, units.parse_size, units.format_bytes, zero=True)
 RATE = _quantity("rate", units.RATE, units.parse_rate, units.format_rate)
 DURATION = _quantity("time", units.DURATION, units.parse_duration, units.format_duration)
-DELAY = _quantity(
-    "time or zero",
-    units.DURATION,
-    lambda text: units.parse_duration(text, allow_zero=True),
-    units.format_duration,
-    zero=True,
-)
+DELAY = _quantity("time or zero", units.DURATION, units.parse_duration, units.format_duration, zero=True)
 PACKETS = _quantity("count of packets", units.PACKETS, units.parse_packets, lambda count: f"{count}packets")
 DRIFT = _quantity("drift", units.DRIFT, units.parse_drift, units.format_drift)
 SHARE = text_type(
