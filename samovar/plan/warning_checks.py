@@ -111,11 +111,10 @@ def _direction(path: PathPlan, flow: FlowPlan, resolved: Resolved) -> DirectionP
 
 
 def _tcp_flows(resolved: Resolved, catalogue: RecipeCatalogue) -> list[FlowPlan]:
-    systems = {name: host.system for name, host in resolved.hosts.items()}
     return [
         flow
         for flow in resolved.flows
-        if catalogue.transport(flow.generator, systems[flow.from_host]) == "tcp"
+        if catalogue.transport(flow.generator, resolved.hosts[flow.from_host].system) == "tcp"
     ]
 
 
