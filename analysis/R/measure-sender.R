@@ -205,8 +205,8 @@ window_shift <- function(receiver, sender, cut) {
 #' @param rate_bps Rate of the bottleneck for TCP payload, bit/s; NA if it is unknown.
 #' @param rtt_min_ms RTT of the idle path; NA if it is unknown.
 #' @return A data.table with `t_s`, `until_s` (time of the next sample), `swnd_bytes`, `in_flight_bytes`, `limit` (factor: "application", "rwnd", "cwnd",
-#'   "link"; NA if a window is unknown or no data was in flight yet). If rate or RTT is unknown, the factor has no level "link": a flow that fills the link
-#'   then has the smaller window as its limit.
+#'   "link"; NA if a window is unknown or no data was in flight yet). If rate or RTT is unknown, the factor has no level "link": the limit of a flow that
+#'   fills the link is then the smaller window.
 #' @source RFC 9293, section 3.8; RFC 7661, section 4; CAIA-TR-140630A, section IV.
 #' @examples
 #' info <- read_tcp_info(samovar_example("bulk-tcp-info.csv.gz"))[dport == 5001 & bytes_acked > 1000]
@@ -271,13 +271,13 @@ limit_shares <- function(limits) {
   stats::setNames(as.list(share), paste0("limited_", names(share), "_share"))
 }
 
-# What limited the flow from sample to sample, where its windows are known. Flows in the same direction share the link's rate, except echo requests.
+# Return what limited a flow after each of its samples; NULL without samples. Flows in the same direction have equal shares of the link's rate.
 limits_of_flow <- function(flow, sender, ref, name, idle_ms, traces, manifest) {
   if (is.null(sender) || nrow(sender) < 2) return(NULL)
   offered <- if (!is.null(ref)) scaled_window(ref, name)
   if (!is.null(offered)) set(offered, NULL, "t_s", seconds_since(offered, start_on(traces, flow$from)))
   segment_bytes <- manifest$resolved$mtu_bytes - tcp_header_bytes
-  sharing <- sum(vapply(manifest$resolved$flows, \(f) !f$generator %in% "ping" && is_down(f, manifest) == is_down(flow, manifest), TRUE))
+  sharing <- sum(vapply(manifest$resolved$flows, \(f) shares_link(f, flow, manifest), TRUE))
   way <- if (is_down(flow, manifest)) "down" else "up"
   rate_bps <- as.double(manifest$resolved$path[[way]]$rate_bps %||% NA) / sharing * segment_bytes / manifest$resolved$mtu_bytes
   windows <- sender_windows(sender, offered, segment_bytes)
@@ -285,3 +285,6 @@ limits_of_flow <- function(flow, sender, ref, name, idle_ms, traces, manifest) {
 }
 
 is_down <- function(flow, manifest) identical(manifest$resolved$hosts[[flow$from]]$role, "sender")
+
+# Whether flow `f` takes a share of the link's rate in the direction of `flow`. Echo requests take too little to matter.
+shares_link <- function(f, flow, manifest) !f$generator %in% "ping" && is_down(f, manifest) == is_down(flow, manifest)

@@ -209,8 +209,7 @@ direction_from <- function(address, found, capture) {
 # Whether flows in the same direction go to other receivers. The capture at this receiver then lacks a part of what left the queue, so that it shows neither
 # the rate of the link nor the size of the queue.
 shares_queue_with_others <- function(flow, manifest) {
-  down <- is_down(flow, manifest)
-  any(vapply(manifest$resolved$flows, \(f) f$to != flow$to && !f$generator %in% "ping" && is_down(f, manifest) == down, TRUE))
+  any(vapply(manifest$resolved$flows, \(f) f$to != flow$to && shares_link(f, flow, manifest), TRUE))
 }
 
 flow_cycles <- function(flow, sender, rtt, mon, idle_ms, manifest) {

@@ -1,5 +1,5 @@
 # Rscript analyse.R FOLDER [PROJECT] [--part=FILE] [--cores=N]: analyse one campaign. PROJECT is a folder that adds metrics, figures and tables. FILE is a
-# JSON file with the keys `picked`, `options` and `trials`; only its `trials` are analysed. report_failure() explains the exit status.
+# JSON file with the keys `picked`, `options` and `trials`; only its `trials` are analysed. For the exit status see report_failure().
 arguments <- commandArgs(trailingOnly = TRUE)
 part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
 cores <- sub("^--cores=", "", grep("^--cores=", arguments, value = TRUE))

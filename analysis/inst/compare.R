@@ -1,5 +1,5 @@
 # Rscript compare.R REQUEST [PROJECT]: compare two campaigns. REQUEST is a JSON file with the arguments `a`, `b`, `to` and `by` of compare_campaigns().
-# PROJECT is as in analyse.R. report_failure() explains the exit status.
+# PROJECT is as in analyse.R. For the exit status see report_failure().
 arguments <- commandArgs(trailingOnly = TRUE)
 samovar:::report_failure({
   request <- jsonlite::read_json(arguments[1])

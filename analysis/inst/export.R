@@ -1,5 +1,5 @@
 # Rscript export.R FOLDER TO TABLES [PROJECT] [--part=FILE]: write tables of a campaign to the folder TO. TABLES are names separated by commas. PROJECT and
-# FILE are as in analyse.R. report_failure() explains the exit status.
+# FILE are as in analyse.R. For the exit status see report_failure().
 arguments <- commandArgs(trailingOnly = TRUE)
 part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
 arguments <- grep("^--part=", arguments, value = TRUE, invert = TRUE)

@@ -1,5 +1,5 @@
-# Rscript measure.R FOLDER [PROJECT] --part=FILE: measure some trials of a campaign, for an analysis on another computer. PROJECT is as in analyse.R. FILE has
-# the keys `trials` (ids), `code` and `versions`, the last two as unmeasured.R printed them. report_failure() explains the exit status.
+# Rscript measure.R FOLDER [PROJECT] --part=FILE: measure some trials of a campaign, for an analysis on another computer. PROJECT is as in analyse.R. FILE is a
+# JSON file with the keys `trials` (ids), and `code` and `versions` as unmeasured.R printed them. For the exit status see report_failure().
 arguments <- commandArgs(trailingOnly = TRUE)
 part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
 arguments <- grep("^--part=", arguments, value = TRUE, invert = TRUE)

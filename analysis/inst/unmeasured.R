@@ -1,5 +1,5 @@
 # Rscript unmeasured.R FOLDER [PROJECT] [--part=FILE]: print the trials of a campaign that are not measured yet, as a line of JSON. PROJECT and FILE are as
-# in analyse.R. report_failure() explains the exit status.
+# in analyse.R. For the exit status see report_failure().
 arguments <- commandArgs(trailingOnly = TRUE)
 part <- sub("^--part=", "", grep("^--part=", arguments, value = TRUE))
 arguments <- grep("^--part=", arguments, value = TRUE, invert = TRUE)
