@@ -122,7 +122,7 @@ def test_a_terminal_without_utf_8_shows_escapes(checkout: Path) -> None:
 def test_a_closed_pipe_and_a_full_disk_give_no_traceback(checkout: Path) -> None:
     for shell, code, message in (
         ("fab plan demo | head -1", 0, ""),
-        ("(fab -l || true) | true", 0, ""),
+        ("fab -l | true; case ${PIPESTATUS[0]} in 0 | 141) ;; *) exit 9 ;; esac", 0, ""),  # 141: by SIGPIPE
         ("fab plan demo > /dev/full", 1, "no space left on device\n"),
     ):
         done = subprocess.run(
