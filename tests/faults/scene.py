@@ -217,13 +217,13 @@ class Scene:
             os.kill(self.controller.pid, signal.SIGCONT)
 
     def into_phase(self, phase: str) -> None:
-        """Let the controller continue for half the time that this phase took in an earlier trial."""
+        """Let the controller continue, and wait for half the time that this phase took in an earlier trial."""
         taken = [float(e.values["seconds"]) for e in self.journal() if e.values.get("phase") == phase]
         self.let_go()
         time.sleep(taken[0] / 2 if taken else UNKNOWN_S)
 
     def into_traffic(self) -> None:
-        """Let the controller continue until data is being sent."""
+        """Let the controller continue, and wait until data is being sent."""
         before_bytes = self.lab.sent_bytes("src")
         self.let_go()
         wait_for("traffic", lambda: self.lab.sent_bytes("src") > before_bytes + UNDER_WAY_BYTES)

@@ -1,4 +1,4 @@
-"""A bottleneck that is a link's device: its keys in the testbed, and experiments that override them."""
+"""Testbeds whose bottleneck is the device of a link: the device's keys, and experiments that override them."""
 
 from __future__ import annotations
 
