@@ -64,10 +64,10 @@ def cache_folder() -> Path:
 def r_library(emit: Emit = silent) -> Path:
     """Return the library folder that contains the R package; compile the package first if it is missing.
 
-    Raises InstallationError.
+    Raises InstallationError, also if the package of a checkout was compiled from other sources.
     """
     library = cache_folder() / ".rlib"
-    if not (library / "samovar").is_dir():
+    if not (library / "samovar").is_dir() or _is_outdated("rlib"):
         with _building("the R package", library, emit):
             if not (library / "samovar").is_dir():
                 jobs = {"MAKEFLAGS": f"-j{os.cpu_count() or 1}"}
@@ -78,10 +78,10 @@ def r_library(emit: Emit = silent) -> Path:
 def lab_program(name: str, emit: Emit = silent) -> Path:
     """Return the path of a compiled file of labs, such as `adapter`; compile all of them if it is missing.
 
-    Raises InstallationError.
+    Raises InstallationError, also if the file of a checkout was compiled from other sources.
     """
     program = cache_folder() / ".bin" / name
-    if not program.is_file():
+    if not program.is_file() or _is_outdated("devices"):
         with _building("the C programs of labs", program.parent, emit):
             if not program.is_file():
                 words = ["make", "--no-print-directory", "-B", f"OUT={program.parent}"]
@@ -89,11 +89,21 @@ def lab_program(name: str, emit: Emit = silent) -> Path:
     return program
 
 
+def _is_outdated(stamp: str) -> bool:
+    """Return whether `git pull`, for example, has changed sources since `make install` compiled them.
+
+    Only in a checkout, where tools/bootstrap has written the checksums of these sources to the file `stamp`.
+    """
+    words = ["sha256sum", "--check", "--status", f".stamps/{stamp}"]
+    return bool(CHECKOUT and subprocess.run(words, cwd=CHECKOUT, capture_output=True).returncode)
+
+
 @contextmanager
 def _building(what: str, folder: Path, emit: Emit) -> Iterator[None]:
     """Lock a folder, so that only one process compiles into it, and emit an event before the compilation."""
     if CHECKOUT:
-        raise InstallationError(f"{what} must be compiled first; run `make install` in {CHECKOUT}")
+        why = "because files are missing or sources have changed"
+        raise InstallationError(f"{what} must be compiled, {why}; run `make install` in {CHECKOUT}")
     require_packages()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:

@@ -85,7 +85,8 @@ def make_campaign(folder: Path) -> Made:
     recorded = unpack(folder / "recorded")
     (folder / "checkout").mkdir()
     checkout = make_checkout(folder / "checkout")
-    (checkout / ".rlib").symlink_to(ROOT / ".rlib")
+    for name in (".rlib", ".stamps"):
+        (checkout / name).symlink_to(ROOT / name)
     campaign = checkout / FOLDER
     shutil.copytree(recorded, campaign, ignore=lambda at, _: MEASURED if Path(at) == recorded else ())
     shutil.copy(recorded / "experiment.yaml", checkout / EXPERIMENT)

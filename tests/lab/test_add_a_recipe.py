@@ -79,7 +79,7 @@ class Clone:
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     """A checkout with the files of the page, as they stand there, and the page's experiment cut to one trial."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("samovar", "analysis", ".rlib", ".bin"):
+    for name in ("samovar", "analysis", ".rlib", ".bin", ".stamps"):
         (folder / name).symlink_to(ROOT / name)
     for name in ("templates", "hosts", "docs"):
         shutil.copytree(ROOT / name, folder / name)

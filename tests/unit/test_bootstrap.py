@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from samovar.errors import InstallationError
+from samovar.installation import lab_program
+
 ROOT = Path(__file__).parent.parent.parent
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
@@ -62,6 +65,25 @@ def test_only_the_lock_that_changed_is_installed_again(installed: Path) -> None:
     (installed / "requirements-dev.lock").write_text("# nothing, said otherwise\n")
     again = bootstrap(installed, "--dev")
     assert again.stdout == "samovar: installing requirements-dev.lock into .venv\n"
+
+
+def test_devices_must_be_compiled_again_after_a_change_of_their_sources(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("samovar.installation.CHECKOUT", installed)
+    sources = installed / "samovar" / "lab" / "devices"
+    sources.mkdir(parents=True)
+    programs = " ".join(f"$(OUT)/{name}" for name in ("adapter", "wlan", "register_state.so"))
+    (sources / "Makefile").write_text(f"all:\n\ttouch {programs}\n\tchmod +x {programs}\n")
+    compiled = "samovar: compiling samovar/lab/devices into .bin\n"
+    for source in ("int first;", "int second;"):
+        (sources / "device.c").write_text(source)
+        with pytest.raises(InstallationError, match=r"must be compiled, .*; run `make install` in "):
+            lab_program("wlan")
+        assert bootstrap(installed).stdout == compiled
+        assert lab_program("wlan") == installed / ".bin" / "wlan"
+    assert bootstrap(installed).stdout == "samovar: nothing to install\n"
+    shutil.rmtree(installed / "samovar")
 
 
 def test_a_virtual_environment_that_was_removed_is_made_again(installed: Path) -> None:

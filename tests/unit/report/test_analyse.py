@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,10 @@ from samovar.events import Event, silent
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "analysis" / "inst").mkdir(parents=True)
     (tmp_path / ".rlib" / "samovar").mkdir(parents=True)
+    (tmp_path / ".stamps").mkdir()
+    (tmp_path / "analysis" / "DESCRIPTION").touch()
+    stamp = ["R version 4.2.2", "", f"{sha256().hexdigest()}  analysis/DESCRIPTION", ""]
+    (tmp_path / ".stamps" / "rlib").write_text("\n".join(stamp))
     monkeypatch.setattr("samovar.analyse.SHIPPED", tmp_path)
     monkeypatch.setattr("samovar.installation.CHECKOUT", tmp_path)
     (tmp_path / "campaign").mkdir()
@@ -77,16 +83,21 @@ def test_the_message_of_r_is_part_of_the_error(checkout: Path) -> None:
 
 def test_a_missing_r_package_is_reported_with_the_remedy(checkout: Path) -> None:
     (checkout / ".rlib" / "samovar").rmdir()
-    with pytest.raises(
-        InstallationError, match="the R package must be compiled first; run `make install` in "
-    ):
+    with pytest.raises(InstallationError, match=r"R package must be compiled, .*; run `make install` in "):
+        analyse(checkout, checkout, silent)
+
+
+def test_an_r_package_compiled_from_other_sources_is_reported_with_the_remedy(checkout: Path) -> None:
+    (checkout / "analysis" / "DESCRIPTION").write_text("changed by git pull")
+    with pytest.raises(InstallationError, match=r"R package must be compiled, .*; run `make install` in "):
         analyse(checkout, checkout, silent)
 
 
 def test_a_missing_rscript_is_reported_with_the_remedy(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(os.environ, "PATH", "/nowhere")
+    (checkout / "sha256sum").symlink_to(str(shutil.which("sha256sum")))
+    monkeypatch.setitem(os.environ, "PATH", str(checkout))
     with pytest.raises(AnalysisError, match="Rscript is not installed; run `make install`"):
         analyse(checkout / "campaign", checkout, silent)
 
