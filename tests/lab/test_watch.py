@@ -60,7 +60,7 @@ def test_a_disk_that_fills_ends_the_trial_at_once(judge: Judge) -> None:
     finally:
         judge.on_host("dst", "rm -f /tmp/fill")
     assert _ended_at_once(ran)
-    assert re.match(r"1\d\d MiB are free in /tmp/samovar/", ran.failed["disk during the traffic at dst"])
+    assert re.match(r"1\d\dMB are free in /tmp/samovar/", ran.failed["disk during the traffic at dst"])
 
 
 @pytest.mark.proof

@@ -10,6 +10,7 @@ from samovar.campaign.verdict.check_result import Check, unreadable
 from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.traces import UNREADABLE, open_lines
 from samovar.recipes import Program
+from samovar.units import format_bytes
 
 STOPPED = ("0", "143")
 """Exit codes of a logger that was stopped: 0 if it ended by itself after SIGTERM, 143 (128 + SIGTERM) if the
@@ -27,7 +28,7 @@ def check_traffic_failures(evidence: Evidence) -> Iterator[Check]:
     checks = {
         "failed": ("generators", "run to their end"),
         "lost": ("loggers", "record until the traffic has ended"),
-        "disk": ("disk during the traffic", f"at least {limits.disk_bytes >> 20} MiB free"),
+        "disk": ("disk during the traffic", f"at least {format_bytes(limits.disk_bytes)} free"),
         "clock": ("clock during the traffic", f"no step above {limits.clock_step_s * 1e3:g} ms"),
     }
     for failure in evidence.failures:

@@ -15,7 +15,7 @@ sentinel() {
     s_early=
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
-    [ "${11:-48829}" -ge 48829 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
+    [ "${11:-48829}" -ge 48829 ] || tell_trouble disk "$((${11} * 1024 / 1000000))MB are free in $dir"
     if clock_at_boot; then
       [ -n "$s_floor" ] || s_floor=$b_floor s_ceiling=$b_ceiling
       s_step=0
@@ -150,7 +150,7 @@ sentinel() {
     s_early=
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
-    [ "${11:-48829}" -ge 48829 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
+    [ "${11:-48829}" -ge 48829 ] || tell_trouble disk "$((${11} * 1024 / 1000000))MB are free in $dir"
     if clock_at_boot; then
       [ -n "$s_floor" ] || s_floor=$b_floor s_ceiling=$b_ceiling
       s_step=0

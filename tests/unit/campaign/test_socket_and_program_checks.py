@@ -139,7 +139,7 @@ def test_what_ended_the_traffic_early_makes_the_trial_invalid() -> None:
     requests = {
         "failed": "generators at src: requested run to their end",
         "lost": "loggers at src: requested record until the traffic has ended",
-        "disk": "disk during the traffic at src: requested at least 47 MiB free",
+        "disk": "disk during the traffic at src: requested at least 50MB free",
         "clock": "clock during the traffic at src: requested no step above 50 ms",
     }
     assert requests.keys() == FAILURES
