@@ -134,7 +134,7 @@ def test_a_quantity_with_its_unit_is_read_exactly(
         (units.parse_drift, "0ppm", "drift '0ppm' is zero; expected more, such as 50ppm"),
         (units.parse_drift, "-5ppm", "'-5ppm' is not a drift; expected a drift such as 50ppm"),
         (MTU.parse, "67", "MTU in bytes 67 is out of range; expected one from 68 to 65535"),
-        (MTU.parse, "1500KB", "'1500K' is not a whole number; expected digits only, from 68 to 65535"),
+        (MTU.parse, "1500KB", "'1500KB' is not a whole number; expected digits only, from 68 to 65535"),
         (
             units.parse_number,
             "inf",
