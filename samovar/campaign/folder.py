@@ -71,9 +71,15 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick |
 
 def newest_campaign(plan: Plan, results: Path) -> Path | None:
     """Return the newest campaign of the same experiment, profile, testbed, overrides and shard, or None."""
-    own = plan.head()
-    folders = (results / plan.experiment).glob(f"{plan.profile or 'full'}-*/")
-    for folder in sorted(folders, key=lambda one: one.name[-len("YYYYMMDD-HHMMSS") :], reverse=True):
+    own, home = plan.head(), results / plan.experiment
+    # Names end with the local time. Clocks repeat an hour in autumn, so the link `latest` counts first.
+    latest = home / LATEST
+    newest = latest.readlink().name if latest.is_symlink() else ""
+    times = {
+        folder: (folder.name == newest, folder.name[-len("YYYYMMDD-HHMMSS") :])
+        for folder in home.glob(f"{plan.profile or 'full'}-*/")
+    }
+    for folder in sorted(times, key=times.__getitem__, reverse=True):
         head = read_json(folder / PLAN)
         if all((head.get(key) or None) == (own.get(key) or None) for key in IDENTITY):
             return folder

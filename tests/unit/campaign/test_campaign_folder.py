@@ -13,6 +13,7 @@ from samovar.campaign.folder import (
     begin_campaign,
     find_resume_point,
     newest_campaign,
+    point_latest,
     read_plan,
     read_plans,
     read_state,
@@ -81,6 +82,15 @@ def test_a_changed_plan_resumes_the_newest_campaign_of_its_experiment(tmp_path: 
     newest = _begin(tmp_path, stamp="20260102-000000")
     assert newest_campaign(LONGER, tmp_path) == newest
     assert find_resume_point(LONGER, tmp_path).folder == newest
+
+
+def test_of_two_campaigns_in_an_hour_that_autumn_repeats_the_one_begun_last_is_the_newest(
+    tmp_path: Path,
+) -> None:
+    _begin(tmp_path, stamp="20261025-023000")
+    newest = _begin(tmp_path, stamp="20261025-021500")
+    point_latest(newest)
+    assert newest_campaign(FIRST, tmp_path) == newest
 
 
 @pytest.mark.parametrize(
