@@ -102,6 +102,17 @@ def test_a_single_value_of_a_factor_holds_in_the_other_parts_too(folder: Folder)
     assert experiment.parts["two"].settings == {"cc": "cdg"}
 
 
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [("home=fast", "fast"), ("parts.two.home=fast", "fast"), ("factors.home=[slow, fast]", "slow,fast")],
+)
+def test_labels_of_levels_that_set_several_keys_are_refused_with_the_option_that_picks_them(
+    folder: Folder, text: str, labels: str
+) -> None:
+    expected = f"each level of 'home' sets several keys; to run only some levels, use --only home={labels}"
+    assert folder.shown(text)[0] == f"--set {text}: {expected}"
+
+
 def test_a_factor_may_be_set_to_a_range_and_to_one_level(folder: Folder) -> None:
     assert labels(folder.read("parts.one.rwnd={from: 1MB, to: 3MB, step: 1MB}"), "one")["rwnd"] == (
         "1MB",
