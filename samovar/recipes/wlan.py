@@ -18,13 +18,15 @@ STANDARDS = {"802.11b": 0, "802.11g": 1, "802.11a": 2}
 ADAPTATIONS = {"arf": 1, "sampling": 2}
 FIXED = 0
 ANY_RTS_BYTES = 65536
+LARGEST_MTU_BYTES = 2296
+"""An MSDU of IEEE 802.11 has at most 2304 bytes, of which LLC and SNAP take 8."""
 
 
 def air_values(wlan: WlanPlan, hosts: Mapping[str, HostPlan], catalogue: Catalogue) -> Mapping[str, object]:
     """Return the values of setting `air`, with the keys of samovar/lab/devices/wlan/keys.c.
 
-    Settings of the whole network are taken from its access point. Raises RecipeError for a rate that the
-    standard does not have, or a value that the device does not accept.
+    Settings of the whole network are taken from its access point. Raises RecipeError for an MTU or rate
+    that the standard does not have, or a value that the device does not accept.
     """
     radios = [_radio(hosts[name], catalogue) for name in wlan.hosts]
     network = radios[0]
@@ -40,6 +42,11 @@ def air_values(wlan: WlanPlan, hosts: Mapping[str, HostPlan], catalogue: Catalog
         "seed": wlan.seed,
     }
     for port, (name, radio) in enumerate(zip(wlan.hosts, radios, strict=True)):
+        mtu_bytes = hosts[name].mtu_bytes or 0
+        if mtu_bytes > LARGEST_MTU_BYTES:
+            raise RecipeError(
+                f"{name} on link '{wlan.link}': mtu is {mtu_bytes}", f"at most {LARGEST_MTU_BYTES}"
+            )
         rate_bps = _rate_bps(name, hosts[name], wlan, standard)
         numbers[f"adaptation@{port}"] = FIXED if rate_bps else ADAPTATIONS[radio["adaptation"]]
         numbers[f"rate_mbit@{port}"] = (rate_bps or max(keys.WLAN_RATES_BPS[standard])) / 1e6

@@ -29,7 +29,7 @@ def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
     view: View = {
         "run": lambda run: run.mtu_bytes,
         "path": None,
-        "hosts": lambda host: (host.system, host.wlans, *_settings_of_radio(host)),
+        "hosts": lambda host: (host.system, host.wlans, host.mtu_bytes, *_settings_of_radio(host)),
         "flows": lambda flows: tuple(
             (flow.group, flow.generator, flow.from_host, flow.duration_s) for flow in flows
         ),

@@ -104,6 +104,8 @@ def test_what_no_adapter_of_a_lab_can_be_is_refused_before_any_trial(path: str, 
         ("wlan.rate: [auto], air.standard: [802.11b]", "", ""),
         ("air.snr: [150]", "router1 on link 'air1': snr_db is 150", "-20 to 100"),
         ("air.tries: [300]", "link 'air1': tries is 300", "1 to 255"),
+        ("mtu: [9000]", "router1 on link 'air1': mtu is 9000", "at most 2296"),
+        ("mtu: [2296]", "", ""),
         ("air.basic: [500kbit]", "link 'air1': basic_mbit is 0.5", "1 to 54"),
     ],
 )
@@ -119,6 +121,7 @@ def test_what_a_simulated_wlan_cannot_be_is_refused(factor: str, what: str, acce
     [
         ("air.tries: [7, 300]", "300"),
         ("air.tries: [300, 7]", "300"),
+        ("mtu: [1500, 4000]", "4000"),
         ("air.standard: [802.11g, 802.11b], wlan.rate: [54Mbit]", "802.11b"),
     ],
 )
