@@ -216,6 +216,17 @@ def test_a_transfer_has_the_time_that_the_default_rate_of_its_recipe_needs() -> 
     assert first(study("", udp)).duration_s == 8 * 1.25 + 5  # at 1 Mbit/s, over a path of 8 Mbit/s
 
 
+@pytest.mark.parametrize(
+    ("generator", "seconds"), [("voip", 0.02 * 56_000 / 172), ("game", 0.01 * 56_000 / 60), ("ping", 1000)]
+)
+def test_a_transfer_in_packets_at_an_interval_has_the_time_that_these_packets_need(
+    generator: str, seconds: float
+) -> None:
+    flow = f"{{flow: one, generator: {generator}, from: sender, to: receiver, size: 56KB}}"
+    planned_s = first(study("", f"traffic: [{flow}]\n")).duration_s
+    assert planned_s == pytest.approx(seconds * 1.25 + 5, abs=0.001)
+
+
 def test_a_flow_with_until_ends_with_the_other_flow() -> None:
     ping = ", {flow: ping, generator: nuttcp, from: sender, to: receiver, until: bulk}"
     found = first(study("", f"traffic: [{BULK_FLOW}, count: 2, every: 10s}}{ping}]\n"))
