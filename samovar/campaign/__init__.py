@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from samovar.campaign.merge_campaigns import shards_of as shards_of
     from samovar.campaign.notifier import Notifier as Notifier
     from samovar.campaign.past_campaigns import campaigns_in as campaigns_in
+    from samovar.campaign.past_campaigns import expected_overhead_s as expected_overhead_s
     from samovar.campaign.past_campaigns import find_campaign as find_campaign
     from samovar.campaign.past_campaigns import measured_times as measured_times
     from samovar.campaign.policy import policy_of as policy_of

@@ -10,10 +10,10 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
-from samovar.campaign.folder import LATEST, PLAN, read_plan, shard_of, testbeds_in
+from samovar.campaign.folder import LATEST, PLAN, read_json, read_plan, shard_of, testbeds_in, testbeds_of
 from samovar.campaign.journal import JOURNAL, STARTS, fold, is_open, read_journal
 from samovar.errors import CampaignError, SamovarError
-from samovar.plan import MeasuredTimes, Repeats, StepTime, assumed_overhead
+from samovar.plan import MeasuredTimes, Plan, Repeats, StepTime, assumed_overhead
 
 TRAFFIC = "traffic"
 LATEST_CAMPAIGNS, CANDIDATES = 4, 24
@@ -77,6 +77,13 @@ def measured_times(results: Path, testbed: str, lab_hosts: int = 0) -> MeasuredT
         **{"overhead": assumed_overhead(lab_hosts), **measured},
         repeats=Repeats(len(lost_s), len(done_s), sum(lost_s), sum(done_s)),
     )
+
+
+def expected_overhead_s(folder: Path, plan: Plan) -> float:
+    """Return the overhead in seconds to expect of each trial of a campaign that has measured none yet."""
+    is_lab = read_json(folder / "provenance.json").get("lab")
+    lab_hosts = len(plan.trials[0].resolved.hosts) if is_lab else 0
+    return measured_times(folder.parents[1], testbeds_of(plan.testbed)[0], lab_hosts).overhead.seconds
 
 
 def _durations(folder: Path, testbed: str) -> Iterator[tuple[str, float]]:

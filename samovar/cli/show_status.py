@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from samovar.campaign import Merged, Restored, Summary, read_plan, read_state, run_command, testbeds_of
+from samovar.campaign import (
+    Merged,
+    Restored,
+    Summary,
+    expected_overhead_s,
+    read_plan,
+    read_state,
+    run_command,
+    testbeds_of,
+)
 from samovar.campaign.collection import Verification
 from samovar.campaign.journal import JOURNAL, CampaignState, is_open, is_running
 from samovar.cli.show_plan import override_lines
@@ -176,8 +185,9 @@ class CampaignStatus:
     def remaining_s(self) -> float:
         """The estimated seconds until all trials are done, from the mean overhead of the trials so far."""
         measured = [t.overhead_s for t in self.state.with_status("completed") if t.overhead_s is not None]
+        overheads_s = measured or [expected_overhead_s(self.folder, self.plan)]
         testbeds = max(1, len(testbeds_of(self.plan.testbed)) - len(self.state.idle))
-        return remaining_s([trial.resolved.duration_s for trial in self.open], measured, testbeds)
+        return remaining_s([trial.resolved.duration_s for trial in self.open], overheads_s, testbeds)
 
 
 def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) -> Iterator[str]:

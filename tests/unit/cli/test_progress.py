@@ -38,7 +38,7 @@ from samovar.cli.show_status import (
 from samovar.errors import CampaignError
 from samovar.events import SCHEMA, STREAM_EVENTS, Event, line_schema
 from samovar.plan import PartPlan, Plan, Trial
-from tests.unit.plan_values import lasting, plan_of
+from tests.unit.plan_values import lasting, plan_of, trial
 
 ROOT = Path(__file__).parents[3]
 
@@ -297,6 +297,16 @@ def test_the_status_divides_the_remaining_time_by_the_testbeds() -> None:
     assert (
         list(status_lines(status(True, ended, shared), 60))[-1] == "2 of 12 trials done, about 2:00 remaining"
     )
+
+
+def test_the_status_assumes_the_overhead_of_a_lab_of_this_size_until_one_is_measured(tmp_path: Path) -> None:
+    folder = tmp_path / "x" / "full-1"
+    folder.mkdir(parents=True)
+    (folder / "provenance.json").write_text('{"testbed": "lab", "lab": {"kernel": "uml"}}')
+    source = lasting(10.0)
+    hosts = dict.fromkeys([f"host{number}" for number in range(20)], source.hosts["src"])
+    plan = plan_of([trial("cubic", resolved=source.model_copy(update={"hosts": hosts}))])
+    assert CampaignStatus(folder, plan, fold(()), 130.0).remaining_s == 10 + 20 * 0.8
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
