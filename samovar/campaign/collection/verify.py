@@ -111,8 +111,7 @@ class _Verifier:
             try:
                 self._apply(entry.event, entry.values)
             except (KeyError, TypeError, ValueError) as error:
-                problem = f"value missing or wrong: {type(error).__name__}: {error}"
-                self._add(JOURNAL, f"line {number}: {entry.event}: {problem}")
+                self._add(JOURNAL, entry.value_problem(number, error))
 
     def _apply(self, event: str, values: Mapping[str, Any]) -> None:
         folders, running = self._folders, self._running

@@ -184,9 +184,7 @@ def fold(entries: Iterable[Entry]) -> CampaignState:
             _apply_host_event(state, entry)
             _apply_trial_event(state, entry)
         except (KeyError, TypeError, ValueError) as error:
-            raise CampaignError(
-                f"journal, line {number}: {entry.event}: value missing or wrong: {error}"
-            ) from error
+            raise CampaignError(f"journal, {entry.value_problem(number, error)}") from error
         state.last_event, state.t_last_s = entry.event, entry.t_s
     return state
 

@@ -40,6 +40,10 @@ class Entry:
         record = {"t_s": self.t_s, "event": self.event, **self.values}
         return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
+    def value_problem(self, number: int, error: Exception) -> str:
+        """Return the message for an event, in line `number`, whose values are missing or wrong."""
+        return f"line {number}: {self.event}: value missing or wrong: {type(error).__name__}: {error}"
+
 
 def read_journal(file: Path) -> list[Entry]:
     """Return the events of a journal, which may still grow. An incomplete last line is ignored.

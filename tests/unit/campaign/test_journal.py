@@ -320,7 +320,7 @@ def test_events_of_a_later_version_are_ignored() -> None:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        (Entry(1.0, "trial-started", {"id": "a"}), "attempt"),
+        (Entry(1.0, "trial-started", {"id": "a"}), "KeyError: 'attempt'"),
         (Entry(1.0, "trial-finished", {"id": "a", "outcome": "splendid"}), "splendid"),
         (Entry(1.0, "state-restored", {"id": "a"}), "host"),
         (Entry(1.0, "trial-set-aside", {"id": "a", "folder": "set-aside/../../x"}), "set-aside/../../x"),
