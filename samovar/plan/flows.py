@@ -237,12 +237,14 @@ def _flow(
 class FlowLimits(NamedTuple):
     """The limits that a flow's program and its sender's shaper set.
 
-    A program without a rate may send a packet of `length_bytes` every `interval_s` seconds.
+    A program without a rate may send a packet of `length_bytes` every `interval_s` seconds. `periodic_bps` is
+    the rate of a program that sends a packet, page or response of constant size at constant intervals.
     """
 
     rate_bps: float | None
     length_bytes: int | None
     interval_s: float | None
+    periodic_bps: float | None
 
 
 def limits_of(
@@ -258,10 +260,14 @@ def limits_of(
         parameters_of_type(type_, declared, flow.parameters) for type_ in ("rate", "size", "duration")
     )
     shaped_bps = parameters_of_type("rate", shaper, settings.get("shaper", {})).values()
+    objects = parameters_of_type("integer", declared, flow.parameters).get("objects", 1)
+    period_s = durations.get("interval") or durations.get("period")
+    sent_bytes = sizes.get("length") or sizes.get("response") or objects * sizes.get("object", 0)
     return FlowLimits(
         rate_bps=min((*rates.values(), *shaped_bps), default=None),
         length_bytes=sizes.get("length"),
         interval_s=durations.get("interval"),
+        periodic_bps=sent_bytes * 8 / period_s if period_s else None,
     )
 
 

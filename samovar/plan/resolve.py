@@ -165,9 +165,8 @@ def _rate_bps(values: TreatmentValues, path: PathPlan | None, flow: FlowPlan) ->
     path_bps = next(filter(None, (values.path("rate", one) for one in directions)), SLOWEST_BPS)
     sender, settings = values.testbed.hosts[flow.from_host], values.setting_parameters(flow.from_host)
     limits = limits_of(flow, sender.system, settings, values.context.catalogue)
-    rate_bps = float(min(path_bps, limits.rate_bps or path_bps, *_on_air_bps(values.testbed, route)))
-    if limits.interval_s and limits.length_bytes:  # such as a call
-        rate_bps = min(rate_bps, limits.length_bytes * 8 / limits.interval_s)
+    own_bps = filter(None, (limits.rate_bps, limits.periodic_bps))
+    rate_bps = float(min([path_bps, *own_bps, *_on_air_bps(values.testbed, route)]))
     rwnd_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else values.setting("rwnd", flow.to_host)
     if rwnd_bytes is None:
         return rate_bps

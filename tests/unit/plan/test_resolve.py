@@ -217,9 +217,17 @@ def test_a_transfer_has_the_time_that_the_default_rate_of_its_recipe_needs() -> 
 
 
 @pytest.mark.parametrize(
-    ("generator", "seconds"), [("voip", 0.02 * 56_000 / 172), ("game", 0.01 * 56_000 / 60), ("ping", 1000)]
+    ("generator", "seconds"),
+    [
+        ("voip", 0.02 * 56_000 / 172),
+        ("game", 0.01 * 56_000 / 60),
+        ("ping", 1000),
+        ("http, object: 1KB, objects: 2, period: 3s", 84),
+        ("http, object: 1KB", 0.056),  # one page after the other, over a path of 8 Mbit/s
+        ("incast, response: 2KB", 28),
+    ],
 )
-def test_a_transfer_in_packets_at_an_interval_has_the_time_that_these_packets_need(
+def test_a_transfer_in_packets_or_pages_at_an_interval_has_the_time_that_they_need(
     generator: str, seconds: float
 ) -> None:
     flow = f"{{flow: one, generator: {generator}, from: sender, to: receiver, size: 56KB}}"
