@@ -24,6 +24,8 @@ from samovar.campaign.verdict import (
     CounterSpan,
     Evidence,
     Verdict,
+    blamed_for_traffic,
+    check_traffic_failures,
     run_checks,
     run_checks_without_traffic,
     start_times,
@@ -300,15 +302,19 @@ class TrialRun:
             self.evidence.checks = run_checks(self.evidence)
             verdict, reasons = verdict_of(self.evidence.checks)
         overhead_s, phases = self._overhead_s(started), tuple(self.evidence.phases)
-        result = TrialResult("completed", verdict, reasons, overhead_s, phases)
+        blamed = blamed_for_traffic(self.evidence)
+        result = TrialResult("completed", verdict, reasons, overhead_s, phases, blamed)
         self._write_manifest(result)
         commit_trial(self.folder, self.context.trials)
         return result
 
     def _abort(self, outcome: Outcome, error: BaseException, started: float) -> TrialResult:
         """Stop all programs, restore the hosts, and record why the trial failed or was interrupted."""
-        reasons = [*map(str, self.evidence.failures), str(error) or "interrupted"]
-        hosts = error.blamed if isinstance(error, TestbedError) else {}
+        failures = [check.reason for check in check_traffic_failures(self.evidence)]
+        reasons = [*failures, str(error) or "interrupted"]
+        hosts = blamed_for_traffic(self.evidence)
+        if isinstance(error, TestbedError):
+            hosts |= error.blamed
         try:
             with self.context.interrupt.shielded(), self._phase("clear"):
                 if outcome == "interrupted":

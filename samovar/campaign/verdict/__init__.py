@@ -17,4 +17,6 @@ from samovar.campaign.verdict.path_measurement import DirectionMeasurement as Di
 from samovar.campaign.verdict.path_measurement import parse_measurement as parse_measurement
 from samovar.campaign.verdict.pcap_reader import packets_of as packets_of
 from samovar.campaign.verdict.pcap_reader import snaplen_of as snaplen_of
+from samovar.campaign.verdict.program_checks import blamed_for_traffic as blamed_for_traffic
+from samovar.campaign.verdict.program_checks import check_traffic_failures as check_traffic_failures
 from samovar.campaign.verdict.program_checks import start_times as start_times

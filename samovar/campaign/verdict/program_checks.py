@@ -36,6 +36,15 @@ def check_traffic_failures(evidence: Evidence) -> Iterator[Check]:
         yield Check(name, failure.host, requested, failure.text, False)
 
 
+def blamed_for_traffic(evidence: Evidence) -> dict[str, str]:
+    """Return the hosts whose disk, clock or logger ended the traffic early, each with the reason.
+
+    A generator that failed blames no host, because the cause may be the host at its other end.
+    """
+    checks = check_traffic_failures(evidence)
+    return {check.host: check.reason for check in checks if check.name != "generators"}
+
+
 def check_exit_codes(evidence: Evidence) -> Iterator[Check]:
     """Check that each client ended by itself without an error."""
     for ends in evidence.scripts.flows:

@@ -19,9 +19,10 @@ from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.campaign.recovery import Restored, restore_campaign
 from samovar.campaign.retries import TestbedSetup
 from samovar.campaign.run import CampaignRun, Summary
-from samovar.campaign.trial import BootSettings, TrialRun, read_result
+from samovar.campaign.trial import BootSettings, TrialRun, read_result, trial_run
 from samovar.campaign.trial.traffic import Traffic
 from samovar.campaign.trial.trial_run import LEAD_S
+from samovar.campaign.verdict import TrafficFailure
 from samovar.errors import CampaignError, DeadlineError, RecipeError, RemoteError
 from samovar.events import Event, silent
 from samovar.experiment import keys
@@ -41,6 +42,10 @@ from tests.unit.trials import TRIAL
 
 PLAN = plan_of([trial("cubic")])
 (ID,) = PLAN.ids
+
+
+def no_scripts(id_: str) -> TrialScripts:
+    raise AssertionError(id_)
 
 
 @pytest.fixture
@@ -91,6 +96,51 @@ def test_a_host_whose_settings_differ_at_read_back_again_and_again_is_quarantine
     )
     assert summary.quarantined["src"].startswith(beginning)
     assert sessions.steps.count(("src", "set")) == 2
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "quarantined"),
+    [
+        ("disk", "12 MiB are free in /tmp", ["src"]),
+        ("clock", "stepped by 3600000 ms", ["src"]),
+        ("lost", "src-tcp-info ended by itself after 0.4 s with exit code 1", ["src"]),
+        ("failed", "bulk-client ended with exit code 1", []),
+    ],
+)
+def test_a_host_that_ends_the_traffic_of_trial_after_trial_is_quarantined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, text: str, quarantined: list[str]
+) -> None:
+    def end_early(run: TrialRun) -> None:
+        run.evidence.failures = [TrafficFailure(word, "src", text)]
+
+    monkeypatch.setattr(TrialRun, "_run_traffic", end_early)
+    monkeypatch.setattr(trial_run, "collect", lambda *args, **options: [])
+    for phase in ("_set", "_read_clocks", "_restore"):
+        monkeypatch.setattr(TrialRun, phase, lambda run: None)
+    plan, sessions = plan_of([trial("cubic"), trial("cdg"), trial("cubic", 2)]), AnsweringSessions(as_before)
+    policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": 2}))
+    setup = TestbedSetup("lab", plan, sessions, policy=policy)
+    folder = begin_campaign(plan, tmp_path, {}, silent)
+    summary = CampaignRun(folder, plan, {}, Pick().of(plan), [setup], CATALOGUE, silent).run(
+        {"testbed": "lab", "hosts": {}}
+    )
+    assert list(summary.quarantined) == quarantined
+    assert all(text in reason for reason in summary.quarantined.values())
+
+
+def test_a_trial_that_is_aborted_after_its_traffic_had_failed_names_both_reasons(tmp_path: Path) -> None:
+    context = CampaignContext(
+        tmp_path, AnsweringSessions(as_before), CATALOGUE, lambda *_, **__: None, silent
+    )
+    one = TrialRun(context, PLAN.trials[0], 1, BootSettings(context, no_scripts), Calibration(context))
+    one.folder.mkdir(parents=True)
+    one.evidence.failures = [TrafficFailure("disk", "dst", "12 MiB are free in /tmp")]
+    result = one._abort("failed", RemoteError("src", "stop", 1, "no"), time.monotonic())
+    assert result.reasons == (
+        "disk during the traffic at dst: requested at least 47 MiB free, observed 12 MiB are free in /tmp",
+        "src: stop: exit code 1: no",
+    )
+    assert list(result.blamed) == ["dst", "src"]
 
 
 def test_a_trial_whose_controller_was_killed_ends_on_the_testbed_on_which_it_ran(tmp_path: Path) -> None:
@@ -224,24 +274,18 @@ def test_traffic_has_its_lead_after_the_event_of_its_phase_however_long_that_tak
     def emit(event: Event) -> None:
         emitted_s.append(time.time())
 
-    def none(id_: str) -> TrialScripts:
-        raise AssertionError(id_)
-
     sessions = AnsweringSessions(failing_in("traffic", lambda host: RemoteError(host, "traffic", 1, "no")))
     context = CampaignContext(tmp_path, sessions, CATALOGUE, lambda *_, **__: None, emit)
-    one = TrialRun(context, PLAN.trials[0], 1, BootSettings(context, none), Calibration(context))
+    one = TrialRun(context, PLAN.trials[0], 1, BootSettings(context, no_scripts), Calibration(context))
     with pytest.raises(RemoteError):
         one._run_traffic()
     assert one.evidence.t_start_s >= emitted_s[0] + LEAD_S
 
 
 def test_the_traffic_of_a_failed_trial_is_no_overhead(tmp_path: Path) -> None:
-    def none(id_: str) -> TrialScripts:
-        raise AssertionError(id_)
-
     sessions = AnsweringSessions(as_before)
     context = CampaignContext(tmp_path, sessions, CATALOGUE, lambda *_, **__: None, silent)
-    one = TrialRun(context, PLAN.trials[0], 1, BootSettings(context, none), Calibration(context))
+    one = TrialRun(context, PLAN.trials[0], 1, BootSettings(context, no_scripts), Calibration(context))
     one.folder.mkdir(parents=True)
     one.evidence.phases.append(("traffic", 3600.0))
     result = one._abort("failed", RemoteError("src", "stop", 1, "no"), time.monotonic() - 3600.0)
