@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from samovar.campaign.availability import shortage
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
-from samovar.campaign.trial_queue import treatment_of
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.hosts import ConnectionLostError, Session, read_boot_id, read_free_disk_bytes
@@ -46,18 +45,24 @@ class _SuspectHost:
 class HostPool:
     """The hosts that a campaign uses on one testbed; lost or changed hosts are repaired between trials.
 
-    `quarantined` has the reason for each host that this run no longer uses. `treatments` is the number of
-    treatments in the plan.
+    `quarantined` has the reason for each host that this run no longer uses. `levels` maps `part` to the
+    number of the plan's parts, and each factor to the number of its levels.
     """
 
     def __init__(
-        self, context: CampaignContext, recovery: Recovery, boot_settings: BootSettings, treatments: int = 1
+        self,
+        context: CampaignContext,
+        recovery: Recovery,
+        boot_settings: BootSettings,
+        levels: Mapping[str, int],
     ) -> None:
         self._context, self._recovery, self._boot_settings = context, recovery, boot_settings
-        self._treatments = treatments
+        self._levels = levels
         self.quarantined: Mapping[str, str] = {}
         self._probation: frozenset[str] = frozenset()
-        self._failures: dict[str, list[Hashable]] = {}  # by host, the treatments of consecutive failed trials
+        self._failures: dict[
+            str, list[Mapping[str, str]]
+        ] = {}  # by host, the levels of trials failed in a row
         self._power_cycles: Counter[str] = Counter()
         self._suspects: dict[str, _SuspectHost] = {}
 
@@ -91,18 +96,22 @@ class HostPool:
         """Count a failed trial against the hosts that caused its failure, and quarantine unreliable hosts.
 
         Called when the trial is not retried any more; `blamed` maps the hosts to reasons. A host is
-        quarantined after `quarantine` failed trials in a row (config.yaml). If the plan has several
-        treatments, failed trials of only one treatment do not count, because this treatment may fail on every
-        host. A host that an earlier run quarantined, and on which no trial has completed since, is
-        quarantined after one failed trial.
+        quarantined after `quarantine` failed trials in a row (config.yaml) with as many levels of each
+        factor, or all levels if there are fewer: a single level may fail on every host. A host that an
+        earlier run quarantined, and on which no trial has completed since, is quarantined after one failed
+        trial.
         """
+        least = self._context.policy.config.quarantine
         for host, reason in blamed.items():
             failures = self._failures.setdefault(host, [])
-            failures.append(treatment_of(trial))
-            too_many = len(failures) >= self._context.policy.config.quarantine
+            failures.append({"part": trial.part, **trial.treatment})
+            varied = all(
+                len({levels.get(factor) for levels in failures}) >= min(least, count)
+                for factor, count in self._levels.items()
+            )
             if host in self._probation:
                 self._quarantine(host, f"failed again as in the previous run: {reason}")
-            elif too_many and len(set(failures)) >= min(2, self._treatments):
+            elif len(failures) >= least and varied:
                 self._quarantine(host, f"{len(failures)} failed trials in a row: {reason}")
 
     def check_before_next_trial(self, blamed: Mapping[str, str]) -> None:

@@ -58,8 +58,7 @@ class TestbedRunner:
         self._own_trials = {trial.id: trial for trial in setup.plan.trials} if context.shared else {}
         self.boot_settings = BootSettings(context, self._scripts)
         self.recovery = Recovery(context, self._scripts)
-        treatments = sum(setup.plan.treatments().values())
-        self.hosts = HostPool(context, self.recovery, self.boot_settings, treatments)
+        self.hosts = HostPool(context, self.recovery, self.boot_settings, _count_levels(setup.plan))
         self.calibration = Calibration(context)
 
     def can_run(self, trial: Trial) -> bool:
@@ -196,3 +195,12 @@ class TestbedRunner:
         if trial is None:
             trial = find_trial(context.folder, id_, context.event_testbed)
         return TrialScripts(trial, context.catalogue, context.campaign)
+
+
+def _count_levels(plan: Plan) -> Mapping[str, int]:
+    """Return the number of the plan's parts as `part`, and the number of levels of each factor."""
+    levels: dict[str, set[str]] = {"part": {part.name for part in plan.parts}}
+    for part in plan.parts:
+        for factor, labels in part.factors.items():
+            levels.setdefault(factor, set()).update(labels)
+    return {factor: len(labels) for factor, labels in levels.items()}

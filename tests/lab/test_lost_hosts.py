@@ -70,7 +70,7 @@ class Case:
             policy=Policy(ONE_ATTEMPT.model_copy(update={"host_wait_s": self.wait_s})),
             machines={"one": self.machine},
         )
-        self.hosts = HostPool(context, Recovery(context, none), BootSettings(context, none))
+        self.hosts = HostPool(context, Recovery(context, none), BootSettings(context, none), {})
 
     def lose(self) -> list[str]:
         """Have the host be in doubt and looked at; return what was told of it."""

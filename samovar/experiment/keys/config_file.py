@@ -91,7 +91,11 @@ class Config(SourceFile):
         "Pause before a trial is repeated; it doubles each time, up to `backoff_most`.", 5.0
     )
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
-    quarantine: Positive = entry("A host that makes this many trials in a row fail is not used any more.", 3)
+    quarantine: Positive = entry(
+        "A host that makes this many trials in a row fail is not used any more, unless a few levels of a factor "
+        "may be the cause.",
+        3,
+    )
     host_wait_s: Duration = entry("How long to wait for a lost host before the next trial.", 120.0)
     free_space: Size = entry(
         "Disk space that must stay free during the next trial, on this machine and on hosts.", 200_000_000

@@ -29,7 +29,7 @@ from samovar.campaign.journal import Entry, fold
 from samovar.campaign.notifier import Notifier
 from samovar.campaign.policy import ONE_ATTEMPT, Policy
 from samovar.campaign.recovery import Recovery
-from samovar.campaign.retries import TestbedRunner, TestbedSetup
+from samovar.campaign.retries import TestbedRunner, TestbedSetup, _count_levels
 from samovar.campaign.trial import BootSettings, TrialResult
 from samovar.campaign.trial_queue import TrialQueue, treatment_of
 from samovar.campaign.verdict import Verdict
@@ -48,8 +48,8 @@ AGAIN = trial("cubic", 2)
 GB = 1_000_000_000
 
 
-def pool(bound: int, treatments: int, *probation: str) -> HostPool:
-    """The hosts of a testbed without any connection."""
+def pool(bound: int, levels: int, *probation: str, **of_factors: int) -> HostPool:
+    """The hosts of a testbed without any connection; `levels` are those of `cc`."""
     sessions: Any = SimpleNamespace(hosts=(), abandon=lambda host: None)
     policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": bound}))
     catalogue = Catalogue(Path("templates"))
@@ -65,7 +65,8 @@ def pool(bound: int, treatments: int, *probation: str) -> HostPool:
     context = CampaignContext(
         Path(), sessions, catalogue, note, silent, policy=policy, entries=lambda: entries
     )
-    hosts = HostPool(context, Recovery(context, no_scripts), BootSettings(context, no_scripts), treatments)
+    counts = {"part": 1, "cc": levels, **of_factors}
+    hosts = HostPool(context, Recovery(context, no_scripts), BootSettings(context, no_scripts), counts)
     hosts.restore_all({})
     return hosts
 
@@ -84,7 +85,7 @@ def answering_pool(
 
     sessions = AnsweringSessions(answer)
     context = CampaignContext(Path(), sessions, CATALOGUE, note, silent, policy=policy, **of_context)
-    return HostPool(context, Recovery(context, scripts_of), BootSettings(context, scripts_of))
+    return HostPool(context, Recovery(context, scripts_of), BootSettings(context, scripts_of), {})
 
 
 def no_scripts(id_: str) -> TrialScripts:
@@ -108,6 +109,25 @@ def test_failures_of_a_single_treatment_are_not_the_fault_of_a_host() -> None:
     hosts.trial_failed(CDG, {"rtr": "x"})
     assert hosts.quarantined
     assert only.quarantined
+
+
+def test_levels_that_come_first_and_always_fail_do_not_cost_the_host() -> None:
+    hosts = pool(3, 4, rate=2)
+    for label in ("bad", "worse"):
+        for rate in ("1Mbit", "10Mbit"):
+            for replicate in (1, 2):
+                one = replace(trial(label, replicate), treatment={"cc": label, "rate": rate})
+                hosts.trial_failed(one, {"rtr": "x"})
+    assert not hosts.quarantined
+    hosts.trial_failed(replace(CUBIC, treatment={"cc": "cubic", "rate": "1Mbit"}), {"rtr": "x"})
+    assert hosts.quarantined == {"rtr": "9 failed trials in a row: x"}
+
+
+def test_the_parts_of_a_plan_and_the_levels_of_its_factors_are_counted() -> None:
+    plan = plan_of([CUBIC])
+    (main,) = plan.parts
+    parts = tuple(main.model_copy(update={"name": name}) for name in ("main", "other"))
+    assert _count_levels(plan.model_copy(update={"parts": parts})) == {"part": 2, "cc": 1}
 
 
 def test_a_completed_trial_clears_the_failures_of_its_hosts() -> None:
