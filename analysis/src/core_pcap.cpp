@@ -68,7 +68,7 @@ class ClassicCapture final : public Capture {
     while (passed > 0 && passed < limit && source_.ensure(record_header_bytes)) {
       prefetch(source_.cursor());
       const uint32_t captured = captured_bytes(source_.cursor());
-      if (captured > longest_ || !source_.ensure(record_header_bytes + captured)) break;
+      if (!is_possible(source_.cursor(), captured) || !source_.ensure(record_header_bytes + captured)) break;
       source_.skip(record_header_bytes + captured);
       ++passed;
     }
@@ -92,6 +92,7 @@ class ClassicCapture final : public Capture {
     const uint32_t captured = captured_bytes(source_.cursor());
     if (captured > longest_)
       return stop("a record claims an impossible length of " + std::to_string(captured) + " bytes");
+    if (!is_possible(source_.cursor(), captured)) return stop("a record has an impossible header");
     if (!source_.ensure(record_header_bytes + captured)) return stop("the file ends inside a record");
     const uint8_t* at = source_.cursor();
     prefetch(at);
@@ -111,14 +112,18 @@ class ClassicCapture final : public Capture {
   uint32_t captured_bytes(const uint8_t* record) const { return file32(record + (swapped_lengths(record) ? 12 : 8)); }
   uint32_t frame_bytes(const uint8_t* record) const { return file32(record + (swapped_lengths(record) ? 8 : 12)); }
 
-  // Whether lengths lead from record to record, and each record has a valid fraction of a second.
+  // Whether a record's fraction of a second and its lengths are possible. A damaged length leads to bytes of a packet, often
+  // zeros, which must not be read as records.
+  bool is_possible(const uint8_t* record, uint32_t captured) const {
+    return file32(record + 4) < 1000000000 / fraction_ns_ && captured > 0 && captured <= longest_ && captured <= frame_bytes(record);
+  }
+
+  // Whether lengths lead from record to record.
   bool seems_record(const uint8_t* at, const uint8_t* end) const {
     for (int seen = 0; seen < enough_records && at != end; ++seen) {
       if (end - at < static_cast<ptrdiff_t>(record_header_bytes)) return false;
       const uint32_t captured = captured_bytes(at);
-      if (file32(at + 4) >= 1000000000 / fraction_ns_ || captured == 0 || captured > longest_ ||
-          captured > frame_bytes(at) || end - at - static_cast<ptrdiff_t>(record_header_bytes) < captured)
-        return false;
+      if (!is_possible(at, captured) || end - at - static_cast<ptrdiff_t>(record_header_bytes) < captured) return false;
       at += record_header_bytes + captured;
     }
     return true;

@@ -221,7 +221,7 @@ test_that("random bytes in a capture do no harm", {
   set.seed(20130417)
   noise <- \(n) as.raw(sample(0:255, n, replace = TRUE))
   frames <- c(
-    lapply(1:1000, \(i) noise(sample(0:120, 1))),
+    lapply(1:1000, \(i) noise(sample(1:120, 1))),
     lapply(1:1000, \(i) ethernet(c(as.raw(0x45 + sample(0:10, 1)), noise(sample(0:100, 1))))),
     lapply(1:1000, \(i) ethernet(ipv4(noise(sample(0:60, 1)), 6))),
     lapply(1:1000, \(i) ethernet(c(as.raw(0x60), noise(60)), 0x86dd))
@@ -236,6 +236,20 @@ test_that("a record with an impossible length ends the reading without ending R"
   x <- read_incomplete(write_bytes(bytes))
   expect_equal(nrow(x), 1L)
   expect_match(attr(x, "truncated_note"), sprintf("impossible length of 4294967295 bytes \\(byte %d\\)", second))
+})
+
+test_that("a damaged length ends the reading there, although bytes of a packet follow that would be records", {
+  frames <- lapply(1:40, \(k) ethernet(ipv4(tcp(seq = 1448 * k, payload = raw(1448)), 6)))
+  bytes <- capture_bytes(frames)
+  tenth <- 24 + 9 * (16 + length(frames[[1]]))
+  for (kept in c(500, 502, 508, 512)) {
+    bytes[tenth + 9:10] <- rev(big(kept, 2))
+    for (compressed in c(FALSE, TRUE)) {
+      x <- read_incomplete(write_bytes(bytes, compressed))
+      expect_equal(nrow(x), 10L)
+      expect_match(attr(x, "truncated_note"), sprintf("impossible header \\(byte %d\\)", tenth + 16 + kept))
+    }
+  }
 })
 
 test_that("a capture without packets is an empty table", {
