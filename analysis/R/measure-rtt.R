@@ -58,7 +58,8 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
 
 #' Packets lost between two captures
 #'
-#' Packets sent after the last packet that was seen at both ends are not judged, since they may have been in flight when a capture ended.
+#' Packets sent after the last packet that was seen at both ends are not judged, since they may have been in flight when a capture ended. Nor are those
+#' that would have arrived before the first packet in `mon`, since that capture may have begun later.
 #'
 #' @inheritParams rtt_by_flow
 #' @return A data.table with `flow` (factor), `sent_packets`, `lost_packets`, `loss_share` (of the packets judged),
@@ -221,7 +222,7 @@ smoothed_jitter <- function(sent_ns, t_ns) {
 #' \deqn{NextExp = 1 + \max(\mathrm{numbers\ arrived\ so\ far})}
 #'
 #' A retransmission is a separate packet with its own sending time, so segments that TCP's receiver sees out of order because of a loss are not
-#' counted. Packets sent after the last packet that arrived may have been in flight when a capture ended, so they count as unjudged, not as lost.
+#' counted. Packets that were sent after the last packet that arrived, or would have arrived before `mon` began, count as unjudged, not as lost.
 #'
 #' @inheritParams packet_pair_rtt
 #' @return A one-row data.table with `sent_packets`, `arrived_packets`, `lost_packets`, `unjudged_packets`, `reordered_packets`, `reordered_share` (of the
@@ -247,12 +248,19 @@ arrival_order <- function(ref, mon, flow) {
   )
 }
 
-# Packets of a flow in the order of sending: `row` in `ref`, `other` (row in `mon`, NA if lost), `number` from 1. Packets sent after the last packet that
-# arrived are left out, because they may have been in flight when a capture ended.
+# Packets of a flow in the order of sending: `row` in `ref`, `other` (row in `mon`, NA if lost), `number` from 1. Packets that loss_by_flow() does not judge
+# are left out.
 judged_packets <- function(ref, mon, flow, back = reverse_flow(flow)) {
   sent <- setDT(matched_rows(ref, mon, flow, back)$out[c("row", "other")])[order(ref$t_ns[row])]
-  sent[seq_len(max(which(!is.na(other)), 0L))][, number := .I][]
+  arrived <- which(!is.na(sent$other))
+  if (length(arrived) == 0) return(sent[0][, number := integer()][])
+  first <- sent[arrived[1]]
+  running_ns <- mon$t_ns[first$other] - began_ns(mon)
+  sent[seq_len(max(arrived))][!is.na(other) | ref$t_ns[row] >= ref$t_ns[first$row] - running_ns][, number := .I][]
 }
+
+# The time since which a capture shows what was sent, ns since its `epoch_s`.
+began_ns <- function(capture) attr(capture, "first_ns") %||% min(capture$t_ns, na.rm = TRUE)
 
 # The packets that arrived, in that order; `late` is TRUE for a packet that arrived after a packet sent later.
 in_order_of_arrival <- function(judged, mon) {
@@ -268,7 +276,7 @@ reordering_extent <- function(numbers, late) {
 }
 
 #' Packets of a sender's capture that are missing in the receiver's capture
-#' @return A table with `t_ns`, and with attribute `epoch_s`; packets sent after the last packet that arrived are left out.
+#' @return A table with `t_ns`, and with attribute `epoch_s`; packets that [loss_by_flow()] does not judge are left out.
 #' @noRd
 lost_packets <- function(ref, mon, flow) {
   keep_epoch(data.table(t_ns = ref$t_ns[judged_packets(ref, mon, flow)[is.na(other)]$row]), ref)

@@ -62,7 +62,7 @@ open_traces <- function(folder, manifest, columns = NULL) {
       found <- files$path[files$kind == "capture" & files$host == of]
       if (length(found) == 0) return(NULL)
       read <- \(path) {
-        if (is.null(captures[[path]])) captures[[path]] <<- covered_until(within_trial(read_pcap(path, columns), of, manifest), of, manifest)
+        if (is.null(captures[[path]])) captures[[path]] <<- set_covered(within_trial(read_pcap(path, columns), of, manifest), of, manifest)
         captures[[path]]
       }
       # A flow passes one of the interfaces at which a host has captures.
@@ -94,10 +94,14 @@ within_trial <- function(x, host, manifest) {
 # The end of the trial on a host's own clock; NULL if it was not recorded.
 end_on <- function(manifest, host) unlist(lapply(manifest$ends, \(e) if (identical(e$host, host)) e$over_s))[1]
 
-# Set the attribute `last_ns` of a capture that was read to its end: it covers the trial to the end on its host, even if its last packet is earlier.
-covered_until <- function(capture, host, manifest) {
+# Set the attributes `first_ns` and `last_ns` of a capture: it covers the trial from the start of traffic and, if it was read to its end, to the end on its
+# host, even if its first packet is later or its last one earlier. Whether it does is unknown if the end was not recorded.
+set_covered <- function(capture, host, manifest) {
   over_s <- end_on(manifest, host)
-  if (is.null(over_s) || isTRUE(attr(capture, "truncated"))) return(capture)
+  if (is.null(over_s)) return(capture)
+  start_s <- manifest$t_start_s + (clocks_ahead_s(manifest)[[host]] %||% 0)
+  setattr(capture, "first_ns", min((start_s - attr(capture, "epoch_s")) * 1e9, capture$t_ns, na.rm = TRUE))
+  if (isTRUE(attr(capture, "truncated"))) return(capture)
   setattr(capture, "last_ns", (over_s - attr(capture, "epoch_s")) * 1e9)
 }
 
@@ -242,13 +246,13 @@ flow_rtt <- function(ref, mon, name, t_start_s) {
 
 no_rtt <- data.table(t_s = double(), rtt_ms = double(), arrival_s = double(), jitter_ms = double())
 
-# The rows of one conversation, so that measures of a flow do not scan the packets of all flows. The attribute `last_ns` is the end of the whole capture: the
-# flow was silent from its last packet until then.
+# The rows of one conversation, so that measures of a flow do not scan the packets of all flows. The attributes `first_ns` and `last_ns` are the begin and the
+# end of the whole capture: the flow was silent before its first packet and after its last.
 conversation_of <- function(capture, names) {
   if (is.null(capture)) return(NULL)
   at <- which(as.integer(capture$flow) %in% match(names, levels(capture$flow)))
   if (length(at) > nrow(capture) / 2) return(capture)
-  setattr(with_attributes(capture[at], capture), "last_ns", covered_ns(capture))
+  setattr(setattr(with_attributes(capture[at], capture), "first_ns", began_ns(capture)), "last_ns", covered_ns(capture))
 }
 
 # The flow in the opposite direction. One-way UDP is paired with the largest UDP flow between the same hosts

@@ -366,28 +366,45 @@ void Delays::order(std::vector<int32_t>& rows, const double* t_ns) {
   order_rows(rows, [t_ns](int32_t a, int32_t b) { return is_before(t_ns[a], t_ns[b]); });
 }
 
-void Tally::add(bool is_matched, bool is_ambiguous) {
-  ++sent;
-  matched += is_matched;
-  ambiguous += is_ambiguous;
-  unjudged = is_matched ? 0 : unjudged + 1;
+namespace {
+
+// `found` has the row of each packet in the capture at the other end. An unmatched packet is early if it left longer before the first packet that
+// arrived than that capture had been running when this packet arrived.
+template <typename IsAmbiguous>
+std::vector<Tally> tally_direction(const Packets& left, const Sides& sides, bool outgoing, const Packets& arrived,
+                                   const std::vector<int32_t>& found, size_t groups, IsAmbiguous is_ambiguous) {
+  const std::vector<int32_t> rows = rows_in_direction(left, sides, outgoing);
+  const auto group_of = [&](size_t i) { return static_cast<size_t>(sides[static_cast<size_t>(left.flow[i] - 1)].group); };
+  std::vector<double> judged_from_ns(groups, std::nan(""));
+  for (const int32_t row : rows) {
+    const size_t i = static_cast<size_t>(row);
+    double& from_ns = judged_from_ns[group_of(i)];
+    if (found[i] >= 0 && std::isnan(from_ns)) from_ns = left.t_ns[i] - (arrived.t_ns[found[i]] - arrived.began_ns);
+  }
+  std::vector<Tally> tallies(groups);
+  std::vector<double> late(groups);
+  for (const int32_t row : rows) {
+    const size_t i = static_cast<size_t>(row), group = group_of(i);
+    Tally& tally = tallies[group];
+    const bool is_matched = found[i] >= 0;
+    ++tally.sent;
+    tally.matched += is_matched;
+    tally.ambiguous += is_ambiguous(i);
+    tally.unjudged += !is_matched && left.t_ns[i] < judged_from_ns[group];
+    late[group] = is_matched ? 0 : late[group] + 1;
+  }
+  for (size_t group = 0; group < groups; ++group) tallies[group].unjudged += late[group];
+  return tallies;
 }
+
+}  // namespace
 
 Tallies tally_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides,
                       const Matching& matching, size_t groups) {
-  Tallies tallies{std::vector<Tally>(groups), std::vector<Tally>(groups)};
-  for (const int32_t row : rows_in_direction(ref, ref_sides, true)) {
-    const size_t i = static_cast<size_t>(row);
-    const Side side = ref_sides[static_cast<size_t>(ref.flow[i] - 1)];
-    tallies.out[static_cast<size_t>(side.group)].add(matching.mon_of_ref[i] >= 0, matching.ambiguous_ref[i]);
-  }
-  for (const int32_t row : rows_in_direction(mon, mon_sides, false)) {
-    const size_t j = static_cast<size_t>(row);
-    const Side side = mon_sides[static_cast<size_t>(mon.flow[j] - 1)];
-    const int32_t i = matching.ref_of_mon[j];
-    tallies.back[static_cast<size_t>(side.group)].add(i >= 0, i >= 0 && matching.ambiguous_ref[static_cast<size_t>(i)]);
-  }
-  return tallies;
+  const auto& of_mon = matching.ref_of_mon;
+  return {tally_direction(ref, ref_sides, true, mon, matching.mon_of_ref, groups, [&](size_t i) { return matching.ambiguous_ref[i] != 0; }),
+          tally_direction(mon, mon_sides, false, ref, of_mon, groups,
+                          [&](size_t j) { return of_mon[j] >= 0 && matching.ambiguous_ref[static_cast<size_t>(of_mon[j])] != 0; })};
 }
 
 }  // namespace samovar

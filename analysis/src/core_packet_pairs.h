@@ -4,16 +4,18 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace samovar {
 
-// Columns of a capture's table. Times are whole nanoseconds held in doubles.
+// Columns of a capture's table. Times are whole nanoseconds held in doubles; `began_ns` is when the capture began.
 struct Packets {
   const double* id;
   const double* t_ns;
   const int* flow;
   size_t n;
+  double began_ns = -std::numeric_limits<double>::infinity();
   int64_t time(size_t i) const { return static_cast<int64_t>(t_ns[i]); }
 };
 
@@ -91,9 +93,8 @@ std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sid
 // Counts of the packets of one group in one direction, at the end where they left.
 struct Tally {
   double sent = 0, matched = 0, ambiguous = 0;
-  double unjudged =
-      0;  // unmatched since the last one that was matched: in flight when a capture ended, or lost
-  void add(bool is_matched, bool is_ambiguous);
+  // Unmatched before the other capture began, or since the last one that was matched: in flight when a capture ended, or lost.
+  double unjudged = 0;
 };
 struct Tallies {
   std::vector<Tally> out, back;

@@ -1,5 +1,6 @@
 #include <Rcpp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -12,7 +13,11 @@ namespace {
 samovar::Packets packets_of(const Rcpp::DataFrame& capture) {
   const Rcpp::NumericVector id = capture["id"], t_ns = capture["t_ns"];
   const Rcpp::IntegerVector flow = capture["flow"];
-  return {id.begin(), t_ns.begin(), flow.begin(), static_cast<size_t>(id.size())};
+  const auto is_earlier = [](double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); };
+  const double began_ns = capture.hasAttribute("first_ns") ? Rcpp::as<double>(capture.attr("first_ns"))
+                          : t_ns.size() == 0               ? NA_REAL
+                                                           : *std::min_element(t_ns.begin(), t_ns.end(), is_earlier);
+  return {id.begin(), t_ns.begin(), flow.begin(), static_cast<size_t>(id.size()), began_ns};
 }
 
 // Group and direction of each flow level of the capture: out[g] and back[g] name the two directions of

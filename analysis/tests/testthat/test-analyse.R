@@ -229,7 +229,7 @@ test_that("a flow that is alone and falls silent is rated over its duration, as 
   silent <- with_attributes(whole[seconds_since(whole, manifest$t_start_s) < 3], whole)
   measured <- function(capture, over_s) {
     manifest$ends <- lapply(c(flow$from, flow$to), \(host) list(host = host, over_s = over_s))
-    traces$capture <- \(of, flow = NULL) if (of == flow$to) covered_until(within_trial(copy(capture), of, manifest), of, manifest)
+    traces$capture <- \(of, flow = NULL) if (of == flow$to) set_covered(within_trial(copy(capture), of, manifest), of, manifest)
     found <- measure_flow(flow, traces, manifest)
     together <- metrics_together(list(sizes = found$size, manifest = manifest))
     c(list(throughput = found$series[quantity == "throughput"]), together, as.list(stats::setNames(found$metrics$value, found$metrics$metric)))
@@ -244,6 +244,23 @@ test_that("a flow that is alone and falls silent is rated over its duration, as 
   cut <- measured(setattr(copy(silent), "truncated", TRUE), manifest$t_start_s + 5.2)
   expect_gt(cut$link_utilisation_share, 0.98)
   expect_lt(max(cut$throughput$t_s), 3)
+})
+
+test_that("packets of a trial are lost also if none arrived before, because its captures begin before the traffic", {
+  folder <- small_campaign()
+  manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
+  flow <- manifest$resolved$flows[[1]]
+  traces <- open_traces(folder, manifest)
+  whole <- traces$capture(flow$to)
+  later <- with_attributes(whole[seconds_since(whole, manifest$t_start_s) > 1], whole)
+  loss_share <- function(far) {
+    traces$capture <- \(of, flow = NULL) if (of == flow$to) far else open_traces(folder, manifest)$capture(of, flow)
+    metrics <- measure_flow(flow, traces, manifest)$metrics
+    metrics$value[metrics$metric == "loss_share"]
+  }
+  manifest$ends <- list(list(host = flow$to, over_s = manifest$t_start_s + 60))
+  expect_gt(loss_share(set_covered(copy(later), flow$to, manifest)), 0.2)
+  expect_lt(loss_share(later), 0.1)
 })
 
 test_that("of several captures at a host, a flow is measured in the capture of the interface that it passes", {

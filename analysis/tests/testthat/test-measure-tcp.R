@@ -124,6 +124,22 @@ test_that("overtaken packets are reordered, missing packets are lost, and missin
   expect_equal(c(same$lost_packets, same$reordered_packets, same$extent_packets), c(0, 0, 0))
 })
 
+test_that("packets that would have arrived before the receiver's capture began are not judged", {
+  flow <- "10.0.0.1:1 > 10.0.0.2:2"
+  ref <- numbered(1:10)
+  counts <- function(mon) {
+    expect_equal(nrow(lost_packets(ref, mon, flow)), loss_by_flow(ref, mon, flow)$lost_packets)
+    unlist(arrival_order(ref, mon, flow)[, .(arrived_packets, lost_packets, unjudged_packets)], use.names = FALSE)
+  }
+  # Each packet arrives after 20 ms by the receiver's clock. The second capture begins with a packet of another flow, when the third packet would have arrived.
+  frame <- \(i) ethernet(ipv4(udp(1, 2, big(i, 12)), 17, id = i))
+  late <- write_capture(lapply(c(6, 7, 9, 10), frame), t_ns = c(26, 27, 29, 30) * 1e6)
+  expect_equal(counts(read_pcap(late)), c(4, 1, 5))
+  earlier <- write_capture(c(list(ethernet(ipv4(udp(3, 4), 17))), lapply(c(6, 7, 9, 10), frame)), t_ns = c(23, 26, 27, 29, 30) * 1e6)
+  expect_equal(counts(read_pcap(earlier)), c(4, 4, 2))
+  expect_equal(counts(read_pcap(write_capture(list(ethernet(ipv4(udp(3, 4), 17)))))), c(0, 0, 10))
+})
+
 test_that("matched, lost and unjudged packets add up to the sent packets, also in real captures", {
   for (pair in all_pairs()) {
     ref <- read_pcap(pair$sender)
