@@ -1,4 +1,4 @@
-"""What `fab run`, `fab restore` and `fab list` print."""
+"""Commands that run, restore and list: their output and exit codes, and the campaigns and labs they act on."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ PLAN = Plan(
 )
 
 
-class OneTrialDone:
-    """A controller whose run completes one of two trials; it has the parts that `fab run` uses."""
+class FakeController:
+    """A stand-in for the controller of `fab run`; its run completes one of two trials."""
 
     def __init__(self, folder: Path) -> None:
         resume = ResumePoint(None, compare(PLAN, None, {}), fold(()), Pick().of(PLAN))
@@ -77,7 +77,7 @@ class OneTrialDone:
 def test_run_shows_events_and_summary_and_returns_1_if_trials_are_missing(
     to_stdout: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(controller, "Controller", OneTrialDone)
+    monkeypatch.setattr(controller, "Controller", FakeController)
     events = tmp_path / "events.jsonl"
     where = "-" if to_stdout else str(events)
     code = run_commands(["run", "x", "--profile", "quick", "--set", "rwnd=1MB", "--events", where], tmp_path)
@@ -91,10 +91,10 @@ def test_run_shows_events_and_summary_and_returns_1_if_trials_are_missing(
 
 
 @pytest.mark.parametrize("again", [[], ["--again", "suspect"]])
-def test_a_run_without_open_trials_leaves_standard_output_to_the_events(
+def test_a_run_without_open_trials_prints_messages_to_stderr_if_events_go_to_stdout(
     again: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    class NothingToDo(OneTrialDone):
+    class FinishedController(FakeController):
         def __init__(self, root: Path) -> None:
             super().__init__(root)
             done = compare(PLAN, PLAN, dict.fromkeys(PLAN.ids, DONE))
@@ -104,14 +104,14 @@ def test_a_run_without_open_trials_leaves_standard_output_to_the_events(
             self.project = SimpleNamespace(plan=lambda _: planned, resume_point=lambda *_: resume)
 
     (tmp_path / "plan.json").write_bytes(PLAN.to_json())
-    monkeypatch.setattr(controller, "Controller", NothingToDo)
+    monkeypatch.setattr(controller, "Controller", FinishedController)
     run_commands(["run", "x", *again, "--events", "-"], tmp_path)
     out, err = capfd.readouterr()
     assert out == ""
     assert "2 trials are done" in err or err.startswith("nothing to run again")
 
 
-class Interrupted(OneTrialDone):
+class InterruptedController(FakeController):
     """A controller that is interrupted in its first trial."""
 
     def run(self, request: RunRequest, emit: Emit) -> Summary:
@@ -122,7 +122,7 @@ class Interrupted(OneTrialDone):
 def test_an_interrupted_run_prints_the_command_that_resumes_it(
     new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(controller, "Controller", Interrupted)
+    monkeypatch.setattr(controller, "Controller", InterruptedController)
     options = ["--only", "rwnd=1MB", *(["--new"] if new else ["--again", "suspect"]), "--fail-fast"]
     code = run_commands(["run", "x", *options], tmp_path)
     shown = "fab run x --profile quick --testbed lab --only rwnd=1MB"
@@ -130,7 +130,9 @@ def test_an_interrupted_run_prints_the_command_that_resumes_it(
     assert (code, capfd.readouterr().err) == (130, f"interrupted; to resume: {shown}\n")
 
 
-def test_only_open_trials_need_what_the_testbed_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_congestion_control_blocks_only_trials_that_are_not_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     runner = controller.Controller(ROOT)
     planned = runner.project.plan(Request("demo"))
     first, *others = planned.plan.ids
@@ -229,7 +231,7 @@ def test_lab_down_also_stops_the_labs_of_shards(
     assert "was not running" not in capsys.readouterr().out
 
 
-def interrupted(results: Path, campaign: str, testbed: str, hosts: tuple[str, ...]) -> Path:
+def write_interrupted_campaign(results: Path, campaign: str, testbed: str, hosts: tuple[str, ...]) -> Path:
     """Write the folder of a campaign whose controller was killed after it had changed some hosts."""
     folder = results / campaign
     folder.mkdir(parents=True)
@@ -242,50 +244,56 @@ def interrupted(results: Path, campaign: str, testbed: str, hosts: tuple[str, ..
     return folder
 
 
-def test_restore_without_a_testbed_restores_every_testbed_that_a_journal_names(
+def test_restore_without_a_testbed_restores_the_hosts_of_every_interrupted_campaign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(ROOT / "hosts", tmp_path / "hosts")
     shutil.copytree(ROOT / "templates", tmp_path / "templates")
-    fbsd = interrupted(tmp_path / "results", "x/full-20260101-000000", "example-freebsd", ("src", "dst"))
-    interrupted(tmp_path / "results", "x/full-20260102-000000", "lab", ())
-    interrupted(tmp_path / "results", "x/full-20260103-000000", "gone", ("src",))
-    running = interrupted(tmp_path / "results", "x/full-20260104-000000", "dumbbell,lab", ("src",))
+    fbsd = write_interrupted_campaign(
+        tmp_path / "results", "x/full-20260101-000000", "example-freebsd", ("src", "dst")
+    )
+    write_interrupted_campaign(tmp_path / "results", "x/full-20260102-000000", "lab", ())
+    write_interrupted_campaign(tmp_path / "results", "x/full-20260103-000000", "gone", ("src",))
+    running = write_interrupted_campaign(
+        tmp_path / "results", "x/full-20260104-000000", "dumbbell,lab", ("src",)
+    )
     (tmp_path / "config.yaml").write_text("step_timeout: 7s\n")
-    asked: list[tuple[Path, str, float]] = []
+    restored_campaigns: list[tuple[Path, str, float]] = []
 
     def restore(folder: Path, testbed: str, *values: Any) -> None:
         *_, config, restored, _ = values
-        asked.append((folder, testbed, config.step_timeout_s))
+        restored_campaigns.append((folder, testbed, config.step_timeout_s))
         restored.hosts |= {folder.name: ("src", "dst")}
 
     monkeypatch.setattr("samovar.campaign.restore_campaign", restore, raising=False)
     with Journal(running / JOURNAL):
         assert run_commands(["restore"], tmp_path) == 1
-    assert asked == [(fbsd, "example-freebsd", 7)]
+    assert restored_campaigns == [(fbsd, "example-freebsd", 7)]
     printed = capsys.readouterr().out
     assert "✓ full-20260101-000000: src, dst restored" in printed
     assert "✗ hosts/: unknown testbed 'gone'" in printed
 
 
-def test_restore_of_a_testbed_leaves_the_others_alone(tmp_path: Path) -> None:
-    fbsd = interrupted(tmp_path, "x/full-20260101-000000", "freebsd", ("src",))
-    interrupted(tmp_path, "x/full-20260102-000000", "dumbbell", ("src",))
+def test_restore_of_one_testbed_ignores_campaigns_of_other_testbeds(tmp_path: Path) -> None:
+    fbsd = write_interrupted_campaign(tmp_path, "x/full-20260101-000000", "freebsd", ("src",))
+    write_interrupted_campaign(tmp_path, "x/full-20260102-000000", "dumbbell", ("src",))
     assert changed_campaigns(tmp_path, "freebsd") == [("freebsd", fbsd)]
     assert changed_campaigns(tmp_path, "lab") == []
     assert {testbed for testbed, _ in changed_campaigns(tmp_path)} == {"freebsd", "dumbbell"}
 
 
-def test_a_damaged_journal_is_a_problem_that_leaves_other_campaigns_to_be_restored(tmp_path: Path) -> None:
-    whole = interrupted(tmp_path, "x/full-20260101-000000", "freebsd", ("src",))
-    damaged = interrupted(tmp_path, "x/full-20260102-000000", "freebsd", ("src",))
+def test_a_campaign_with_a_damaged_journal_is_listed_for_restore_and_its_error_has_the_line(
+    tmp_path: Path,
+) -> None:
+    intact = write_interrupted_campaign(tmp_path, "x/full-20260101-000000", "freebsd", ("src",))
+    damaged = write_interrupted_campaign(tmp_path, "x/full-20260102-000000", "freebsd", ("src",))
     (damaged / JOURNAL).write_text("{}\n\n{}\n")
-    assert sorted(changed_campaigns(tmp_path)) == [("freebsd", whole), ("freebsd", damaged)]
+    assert sorted(changed_campaigns(tmp_path)) == [("freebsd", intact), ("freebsd", damaged)]
     with pytest.raises(CampaignError, match=r"journal.jsonl:1: not an event"):
         restore_campaign(damaged, "freebsd", Sessions([]), CATALOGUE, {}, silent, ONE_ATTEMPT, Restored())
 
 
-def test_comparisons_with_campaigns_of_equal_names_in_other_projects_have_folders_of_their_own(
+def test_comparisons_of_equally_named_campaigns_of_different_projects_have_different_folders(
     tmp_path: Path,
 ) -> None:
     one, two, three = (tmp_path / name / "results" for name in ("one", "two", "three"))

@@ -1,4 +1,4 @@
-"""Jobs of Snakemake: what is refused before anything starts, and measuring a recorded campaign in jobs."""
+"""Jobs of Snakemake: errors before anything starts, output of jobs, and a recorded campaign measured in jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from samovar.cli.commands import run_commands
 from samovar.errors import CampaignError
 from tests.golden.campaign import NAME, unpack
 
-has_snakemake = pytest.mark.skipif(
+needs_snakemake = pytest.mark.skipif(
     not find_spec("snakemake"), reason="needs .venv/bin/pip install '.[cluster]'"
 )
 TABLES = ("tables/*.csv", "bundle/data/*.csv", "bundle/*.json")
@@ -38,27 +38,29 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(bool(find_spec("snakemake")), reason="Snakemake is installed")
-def test_without_snakemake_nothing_is_measured(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_analyse_on_slurm_reports_that_snakemake_is_missing(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert run_commands(["analyse", f"recorded/{NAME}", "--on", "slurm"], project) == 1
     assert "snakemake is not installed; `pip install 'samovar[cluster]'`" in capfd.readouterr().err
 
 
-@has_snakemake
-def test_without_slurm_nothing_is_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@needs_snakemake
+def test_a_missing_sbatch_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CampaignError, match=r"--on slurm: sbatch is missing; run the command on a computer"):
         require_snakemake("slurm")
 
 
-def test_a_misspelt_place_for_jobs_is_reported_before_a_missing_snakemake() -> None:
+def test_an_unknown_value_of_on_is_reported_before_a_missing_snakemake() -> None:
     with pytest.raises(
         CampaignError, match=r"--on x: no such folder; must be local, slurm, or the folder of a"
     ):
         require_snakemake("x")
 
 
-@has_snakemake
-def test_the_output_of_jobs_is_shown_and_the_last_lines_of_failed_jobs_again(
+@needs_snakemake
+def test_the_output_of_jobs_is_shown_and_the_last_lines_of_failed_jobs_are_repeated(
     tmp_path: Path, profile: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     commands = ["true", "seq 100; exit 3", "cat given.json && false"]
@@ -73,7 +75,7 @@ def test_the_output_of_jobs_is_shown_and_the_last_lines_of_failed_jobs_again(
     assert list(results.iterdir()) == []
 
 
-@has_snakemake
+@needs_snakemake
 def test_a_line_of_a_job_is_shown_while_the_job_runs(tmp_path: Path, profile: Path) -> None:
     go_on = tmp_path / "go-on"
     jobs = f"Jobs('shard', ['echo ready; until [ -e {go_on} ]; do sleep 0.1; done'], 100, 1, {{}})"
@@ -89,8 +91,8 @@ def test_a_line_of_a_job_is_shown_while_the_job_runs(tmp_path: Path, profile: Pa
         assert process.wait(60) == 0
 
 
-@has_snakemake
-def test_a_campaign_measured_in_jobs_has_the_same_tables(
+@needs_snakemake
+def test_a_campaign_measured_in_jobs_has_the_same_tables_as_one_measured_without_jobs(
     project: Path, profile: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     campaign, copy = project / "results" / "recorded" / NAME, tmp_path / "copy"
@@ -98,10 +100,12 @@ def test_a_campaign_measured_in_jobs_has_the_same_tables(
     assert run_commands(["analyse", f"recorded/{NAME}"], copy) == 0
     assert run_commands(["analyse", f"recorded/{NAME}", "--on", str(profile), "--jobs", "2"], project) == 0
     assert "6 trials to measure in 2 jobs" in capfd.readouterr().out
-    alone = copy / campaign.relative_to(project)
-    made = [path.relative_to(campaign) for pattern in TABLES for path in campaign.glob(pattern)]
-    assert made
-    assert [path for path in made if (campaign / path).read_bytes() != (alone / path).read_bytes()] == []
+    reference = copy / campaign.relative_to(project)
+    tables = [path.relative_to(campaign) for pattern in TABLES for path in campaign.glob(pattern)]
+    assert tables
+    assert [
+        path for path in tables if (campaign / path).read_bytes() != (reference / path).read_bytes()
+    ] == []
 
     assert run_commands(["analyse", f"recorded/{NAME}", "--on", str(profile)], project) == 0
     assert "to measure" not in capfd.readouterr().out

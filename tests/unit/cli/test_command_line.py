@@ -1,4 +1,4 @@
-"""Wrong arguments and unreadable files of `fab` give a sentence and no traceback."""
+"""Errors in the arguments and files of `fab` are reported in a sentence, without a traceback."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def test_a_wrong_argument_is_reported_with_the_known_names(
     assert done.stderr.startswith(message) or message in done.stderr.splitlines()
 
 
-def test_errors_in_a_profile_name_an_override_and_the_files_are_reported_together(checkout: Path) -> None:
+def test_errors_in_the_name_of_a_profile_in_overrides_and_in_files_are_reported_together(
+    checkout: Path,
+) -> None:
     path = checkout / "experiments/demo.yaml"
     path.write_text(
         path.read_text().replace("rtt: 4ms", "rtt: 4").replace("order: {kind: blocked", "order: {kind: block")
@@ -111,7 +113,7 @@ def test_a_file_in_the_place_of_a_folder_is_reported(checkout: Path) -> None:
     )
 
 
-def test_a_terminal_without_utf_8_shows_escapes(checkout: Path) -> None:
+def test_characters_that_the_terminal_cannot_encode_are_printed_as_escapes(checkout: Path) -> None:
     path = checkout / "experiments/demo.yaml"
     path.write_text(path.read_text().replace("A short queue", "A short q\u00fc\u00fc"), encoding="utf-8")
     done = fab(checkout, "list", LC_ALL="POSIX", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
@@ -122,7 +124,7 @@ def test_a_terminal_without_utf_8_shows_escapes(checkout: Path) -> None:
 def test_a_closed_pipe_and_a_full_disk_give_no_traceback(checkout: Path) -> None:
     for shell, code, message in (
         ("fab plan demo | head -1", 0, ""),
-        ("fab -l | true; case ${PIPESTATUS[0]} in 0 | 141) ;; *) exit 9 ;; esac", 0, ""),  # 141: by SIGPIPE
+        ("fab -l | true; case ${PIPESTATUS[0]} in 0 | 141) ;; *) exit 9 ;; esac", 0, ""),  # 141: SIGPIPE
         ("fab plan demo > /dev/full", 1, "no space left on device\n"),
     ):
         done = subprocess.run(
@@ -140,7 +142,7 @@ def test_a_narrow_terminal_shows_the_place_of_an_error(checkout: Path) -> None:
     assert line[caret.index("^") :].startswith("100")
 
 
-def test_fab_l_imports_no_heavy_module() -> None:
+def test_listing_the_tasks_imports_no_slow_module() -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", FAB, "-l"], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -21,7 +21,7 @@ FAB = (str(Path(sys.executable).with_name("fab")),)
 def run(
     folder: Path, *words: str, program: tuple[str, ...] = SAMOVAR, **variables: str
 ) -> tuple[int, str, str]:
-    """Run a command in a folder; return its exit code and what it printed."""
+    """Run a command in a folder; return its exit code, standard output and standard error."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables}
     command = [*program, *words]
     done = subprocess.run(
@@ -52,7 +52,7 @@ def test_the_results_folder_may_be_in_the_home_folder(tmp_path: Path) -> None:
 
 
 def completed(folder: Path, *words: str) -> list[str]:
-    """Return what bash offers for the last word."""
+    """Return the completions that bash is offered for the last word."""
     line = " ".join(["samovar", *words])
     code, out, err = run(folder, _SAMOVAR_COMPLETE="bash_complete", COMP_WORDS=line)
     assert (code, err) == (0, "")
@@ -61,7 +61,7 @@ def completed(folder: Path, *words: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a project that `samovar init` has just made."""
+    """Return a project made by `samovar init`."""
     folder = tmp_path_factory.mktemp("mine") / "project"
     code, out, err = run(folder.parent, "init", "project")
     assert (code, err) == (0, "")
@@ -69,7 +69,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_new_project_plans_at_once_through_both_doors_and_from_a_folder_below(project: Path) -> None:
+def test_samovar_and_fab_plan_a_new_project_from_its_folder_its_parent_and_a_subfolder(project: Path) -> None:
     outs = {
         run(project, "plan", "first"),
         run(project / "experiments", "plan", "first"),
@@ -91,7 +91,9 @@ def test_an_experiment_of_a_project_extends_a_shipped_one(tmp_path: Path) -> Non
     assert out.startswith("longer (full) on lab: demo, changed\n")
 
 
-def test_a_project_sees_what_is_shipped_and_overrides_it(project: Path) -> None:
+def test_a_project_uses_shipped_experiments_and_its_own_recipe_replaces_the_shipped_one(
+    project: Path,
+) -> None:
     recipe = project / "templates" / "linux" / "aqm" / "pfifo.sh.j2"
     recipe.parent.mkdir(parents=True)
     shipped = (ROOT / "templates" / "linux" / "aqm" / "pfifo.sh.j2").read_text()
@@ -104,7 +106,7 @@ def test_a_project_sees_what_is_shipped_and_overrides_it(project: Path) -> None:
     assert run(project, "plan", "demo")[0] == 0
 
 
-def test_no_project_is_a_sentence_that_says_how_to_make_one() -> None:
+def test_a_command_outside_of_a_project_says_how_to_make_a_project() -> None:
     assert run(Path("/"), "plan", "demo") == (
         1,
         "",
@@ -122,7 +124,7 @@ def test_a_deleted_folder_is_reported_without_a_traceback(tmp_path: Path) -> Non
     assert err == "the current folder has been deleted; change to a project's folder\n"
 
 
-def test_a_project_is_not_made_over_another(project: Path) -> None:
+def test_init_does_not_overwrite_a_project(project: Path) -> None:
     code, _, err = run(project.parent, "init", "project")
     assert code == 1
     assert err == "project: experiments/first.yaml exists already; choose a folder that is not a project\n"
@@ -140,7 +142,7 @@ def test_a_command_of_the_lab_may_be_written_with_a_dot(project: Path, words: tu
     assert run(project, *words)[:2] == (1, "lab lab: not running\n")
 
 
-def test_help_stands_before_or_after_a_command(project: Path) -> None:
+def test_the_option_help_may_precede_or_follow_the_command(project: Path) -> None:
     code, out, _ = run(project, "plan", "--help")
     assert (code, out.splitlines()[0]) == (0, "Usage: samovar plan [OPTIONS] EXPERIMENT")
     assert run(project, "--help", "plan", program=FAB)[1] == out
@@ -171,7 +173,7 @@ def test_completion_offers_commands_names_levels_and_options(project: Path) -> N
         ("results/mine/full-1/plan.json", "{}", ("analyse", ".", "--only", "")),
     ],
 )
-def test_completion_is_silent_about_a_file_that_is_being_edited(
+def test_completion_offers_nothing_and_prints_no_error_if_a_file_is_invalid(
     tmp_path: Path, file: str, text: str, words: tuple[str, ...]
 ) -> None:
     for folder in ("experiments", "results/mine/full-1"):
@@ -187,7 +189,7 @@ def test_a_completion_script_is_printed_for_each_shell(tmp_path: Path, shell: st
     assert "_SAMOVAR_COMPLETE" in out
 
 
-def test_completion_and_help_import_nothing_slow(project: Path) -> None:
+def test_help_imports_no_slow_module(project: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "samovar", "plan", "--help"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=True)
@@ -204,7 +206,9 @@ def test_completion_and_help_import_nothing_slow(project: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "first"), [("list", "experiments\n"), ("plan demo --json", "{\n")])
-def test_a_reader_that_leaves_is_no_error(words: str, first: str, project: Path) -> None:
+def test_a_command_whose_output_pipe_is_closed_ends_without_an_error(
+    words: str, first: str, project: Path
+) -> None:
     words = " ".join([*SAMOVAR, words, "|", "head", "-1"])
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
@@ -213,7 +217,7 @@ def test_a_reader_that_leaves_is_no_error(words: str, first: str, project: Path)
     assert (done.returncode, done.stdout, done.stderr) == (0, first, "")
 
 
-def test_ctrl_c_ends_a_command_with_130_and_no_traceback_while_it_starts(project: Path) -> None:
+def test_ctrl_c_while_a_command_starts_gives_exit_code_130_and_no_traceback(project: Path) -> None:
     interrupted = (
         "import builtins, signal, sys\n"
         "load = builtins.__import__\n"
@@ -256,7 +260,7 @@ def test_completion_offers_trials_and_levels_of_a_campaign(project: Path) -> Non
         (("export", "first", "--to", "config.yaml"), 2, "'--to': Directory 'config.yaml' is a file."),
     ],
 )  # fmt: skip
-def test_a_wrong_option_is_reported_before_anything_is_touched(
+def test_a_wrong_option_is_reported_before_a_campaign_is_created(
     project: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
     found, _, err = run(project, *words)
@@ -264,7 +268,7 @@ def test_a_wrong_option_is_reported_before_anything_is_touched(
     assert not (project / "results" / "first").exists()
 
 
-def test_a_plan_of_picked_trials_has_their_numbers_and_cost(project: Path) -> None:
+def test_a_plan_of_picked_trials_shows_their_number_and_cost(project: Path) -> None:
     code, out, _ = run(project, "plan", "first", "--only", "cc=cubic", "--first", "2")
     assert code == 0
     assert "picked: 2 of them (cc=cubic, first 2)" in out.splitlines()
@@ -290,7 +294,7 @@ def test_a_plan_of_one_trial_can_be_printed_as_csv(project: Path) -> None:
         (["c"], "c", ["cc=newreno", "cc=cubic"]),
     ],
 )
-def test_bash_replaces_only_what_it_takes_for_the_word(
+def test_bash_is_offered_only_the_part_of_an_argument_that_it_will_replace(
     project: Path, tmp_path: Path, words: list[str], typed: str, expected: list[str]
 ) -> None:
     program = tmp_path / "samovar"

@@ -28,7 +28,7 @@ RICH = HostFacts(
 POOR = HostFacts("dst", cc_offered=("cubic",), disk_free_bytes=10**6)
 
 
-def test_the_facts_of_each_host_are_shown_without_those_it_lacks() -> None:
+def test_the_table_has_a_row_for_each_fact_that_a_host_has() -> None:
     assert list(facts_lines({"src": RICH, "dst": POOR})) == [
         "src",
         "  kernel         Linux 6.1.0",
@@ -51,14 +51,18 @@ def test_the_facts_of_each_host_are_shown_without_those_it_lacks() -> None:
 
 def test_every_fact_of_a_system_is_a_field_with_a_known_format() -> None:
     known = {field.name for field in fields(HostFacts)}
-    forms = set()
+    formats = set()
     for system in ("linux", "freebsd", "freebsd-11"):
         for fact in facts_of(CATALOGUE, system, ["tc"], DEFAULT_QDISCS):
             assert fact.name in known
-            forms |= {form for form, parse in FORMATS.items() if parse is fact.parse}
-    assert forms == set(FORMATS)
+            formats |= {format_ for format_, parse in FORMATS.items() if parse is fact.parse}
+    assert formats == set(FORMATS)
 
 
 def test_linux_has_every_fact_except_the_clock_offset() -> None:
-    asked = {fact.name for fact in facts_of(CATALOGUE, "linux", ["tc"], DEFAULT_QDISCS)}
-    assert {field.name for field in fields(HostFacts)} - asked == {"host", "clock_offset_s", "clock_error_s"}
+    queried = {fact.name for fact in facts_of(CATALOGUE, "linux", ["tc"], DEFAULT_QDISCS)}
+    assert {field.name for field in fields(HostFacts)} - queried == {
+        "host",
+        "clock_offset_s",
+        "clock_error_s",
+    }

@@ -1,4 +1,4 @@
-"""Progress and status of a campaign: lines of text, events for programs, and one real terminal."""
+"""Progress and status of a campaign: as lines of text, as events for programs, and on a real terminal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.unit.plan_values import lasting, plan_of, trial
 ROOT = Path(__file__).parents[3]
 
 
-def one(cc: str, rwnd: str, replicate: int) -> Trial:
+def grid_trial(cc: str, rwnd: str, replicate: int) -> Trial:
     return Trial(
         id=f"{cc}-{rwnd}-r{replicate}-abc123",
         part="main",
@@ -56,13 +56,13 @@ def one(cc: str, rwnd: str, replicate: int) -> Trial:
 
 FACTORS = {"cc": ("newreno", "cubic"), "rwnd": ("40KB", "600KB"), "mtu": ("1500",)}
 PLAN = plan_of(
-    [one(cc, rwnd, r) for r in (1, 2, 3) for cc in FACTORS["cc"] for rwnd in FACTORS["rwnd"]],
+    [grid_trial(cc, rwnd, r) for r in (1, 2, 3) for cc in FACTORS["cc"] for rwnd in FACTORS["rwnd"]],
     parts=(PartPlan(name="main", title="", factors=FACTORS, replicates=3),),
 )
 IDS = [trial.id for trial in PLAN.trials]
 
 
-def finished(
+def trial_finished(
     id_: str, outcome: str = "completed", verdict: str = "valid", *reasons: str
 ) -> dict[str, object]:
     return {"id": id_, "outcome": outcome, "verdict": verdict, "reasons": list(reasons), "overhead_s": 2.0}
@@ -71,11 +71,13 @@ def finished(
 JOURNALED = [
     Entry(100.0, "campaign-started", {"trials": 12}),
     Entry(101.0, "trial-started", {"id": IDS[0], "attempt": 1}),
-    Entry(113.0, "trial-finished", finished(IDS[0])),
+    Entry(113.0, "trial-finished", trial_finished(IDS[0])),
     Entry(113.0, "trial-started", {"id": IDS[1], "attempt": 1}),
-    Entry(125.0, "trial-finished", finished(IDS[1], "completed", "suspect", "clock")),
+    Entry(125.0, "trial-finished", trial_finished(IDS[1], "completed", "suspect", "clock")),
     Entry(125.0, "trial-started", {"id": IDS[2], "attempt": 1}),
-    Entry(126.0, "trial-finished", finished(IDS[2], "failed", "invalid", "src: no answer\nsecond line")),
+    Entry(
+        126.0, "trial-finished", trial_finished(IDS[2], "failed", "invalid", "src: no answer\nsecond line")
+    ),
     Entry(126.0, "trial-started", {"id": IDS[3], "attempt": 1}),
     Entry(127.0, "phase", {"id": IDS[3], "phase": "arm", "seconds": 0.5}),
 ]
@@ -85,7 +87,7 @@ def status(running: bool, entries: Sequence[Entry] = JOURNALED, plan: Plan = PLA
     return CampaignStatus(Path("results/x/full-1"), plan, fold(entries), 130.0, running)
 
 
-def test_the_status_of_a_running_campaign_has_a_grid_running_and_failed_trials() -> None:
+def test_the_status_of_a_running_campaign_has_a_grid_and_lists_running_and_failed_trials() -> None:
     assert list(status_lines(status(True), 60)) == [
         f"{PLAN.experiment} (full) on lab in results/x/full-1",
         "running; last event phase, 0:03 ago",
@@ -147,18 +149,18 @@ def test_the_status_of_all_trials_has_a_row_per_trial() -> None:
     assert sum(id_ in line for id_ in IDS for line in lines) >= len(IDS)
 
 
-def test_the_reasons_of_many_trials_are_counted_and_all_are_shown_on_request() -> None:
+def test_the_reasons_of_many_trials_are_counted_and_the_option_all_lists_each_of_them() -> None:
     late = [f"start of flow {n} at src: requested on time, observed {n} s late" for n in range(8)]
     ended = [
         Entry(100.0, name, values)
         for id_ in IDS
         for name, values in (
             ("trial-started", {"id": id_, "attempt": 1}),
-            ("trial-finished", finished(id_, "completed", "suspect", *late)),
+            ("trial-finished", trial_finished(id_, "completed", "suspect", *late)),
         )
     ]
     lines = list(status_lines(status(False, ended), 80))
-    assert lines.count("  … 3 more (--all shows them)") == 10, "five of the eight reasons of ten trials"
+    assert lines.count("  … 3 more (--all shows them)") == 10, "ten trials show five of their eight reasons"
     folded = lines.index("  … 2 more trials (--all shows them):")
     assert lines[folded + 1] == "      2 × start of flow 0 at src"
     assert lines[folded + 6] == "  … 3 more"
@@ -167,7 +169,7 @@ def test_the_reasons_of_many_trials_are_counted_and_all_are_shown_on_request() -
     assert not any("more" in line for line in every)
 
 
-def test_the_status_of_a_campaign_not_started_and_of_blocked_trials() -> None:
+def test_the_status_reports_that_a_campaign_has_not_started_or_that_trials_cannot_run() -> None:
     assert list(status_lines(status(False, ()), 60))[1] == "not started"
     blocked = {"blocked": [{"reasons": ["src: no cdg"], "trials": IDS[4:]}]}
     lines = list(status_lines(status(False, [*JOURNALED, Entry(9.0, "trials-blocked", blocked)]), 60))
@@ -206,7 +208,7 @@ def test_a_grid_uses_the_available_width(width: int, first: str) -> None:
     assert all(cell_len(line) <= max(width, cell_len(legend(ROWS["cc0 0KB"] * 8))) for line in lines)
 
 
-def test_a_grid_of_too_many_rows_prefers_those_that_are_not_all_valid() -> None:
+def test_a_grid_without_room_for_all_rows_keeps_the_rows_with_a_trial_that_is_not_valid() -> None:
     done = {f"done{n}": ("valid",) for n in range(50)}
     lines = list(grid_lines({**done, "odd": ("suspect",)}, 12, 6))
     assert lines[-3].split() == ["odd", "?"]
@@ -227,34 +229,36 @@ def test_a_factor_with_one_level_is_not_in_the_grid() -> None:
 OPEN = {"asked": 12, "open": 12, "seconds": [10.0] * 12, "testbeds": 2}
 
 
-def board() -> CampaignProgress:
-    """A campaign on two testbeds with two trials that run and one that failed."""
-    new = CampaignProgress()
-    new.expect(PLAN, fold(()))
-    new.update(Event("trials-open", OPEN), 0.0)
+def progress_on_two_testbeds() -> CampaignProgress:
+    """Return the progress of a campaign on two testbeds: two trials are running, and one has failed."""
+    progress = CampaignProgress()
+    progress.expect(PLAN, fold(()))
+    progress.update(Event("trials-open", OPEN), 0.0)
     for id_, testbed in ((IDS[0], "a"), (IDS[1], "b"), (IDS[2], "a")):
-        new.update(
+        progress.update(
             Event("trial-started", {"id": id_, "attempt": 1, "seconds": 10.0, "testbed": testbed}), 1.0
         )
-    new.update(Event("phase", {"id": IDS[0], "phase": "traffic"}), 2.0)
-    new.update(Event("throughput", {"id": IDS[0], "received_bps": {"dst": 9_612_345.0}}), 4.0)
-    new.update(Event("phase", {"id": IDS[1], "phase": "collect"}), 3.0)
-    new.update(Event("trial-finished", finished(IDS[2], "failed", "invalid", "rtr: gone")), 5.0)
-    return new
+    progress.update(Event("phase", {"id": IDS[0], "phase": "traffic"}), 2.0)
+    progress.update(Event("throughput", {"id": IDS[0], "received_bps": {"dst": 9_612_345.0}}), 4.0)
+    progress.update(Event("phase", {"id": IDS[1], "phase": "collect"}), 3.0)
+    progress.update(Event("trial-finished", trial_finished(IDS[2], "failed", "invalid", "rtr: gone")), 5.0)
+    return progress
 
 
 def test_the_remaining_time_uses_the_assumed_overhead_until_one_is_measured() -> None:
-    new = CampaignProgress()
-    new.expect(PLAN, fold(()), overhead_s=20.0)
-    new.update(Event("trials-open", {**OPEN, "testbeds": 1}), 0.0)
-    assert new.remaining_s == 12 * (10.0 + 20.0)
-    new.update(Event("trial-started", {"id": IDS[0], "attempt": 1, "seconds": 10.0, "testbed": "a"}), 1.0)
-    new.update(Event("trial-finished", finished(IDS[0], "completed", "valid")), 15.0)
-    assert new.remaining_s == 11 * (10.0 + 2.0)
+    progress = CampaignProgress()
+    progress.expect(PLAN, fold(()), overhead_s=20.0)
+    progress.update(Event("trials-open", {**OPEN, "testbeds": 1}), 0.0)
+    assert progress.remaining_s == 12 * (10.0 + 20.0)
+    progress.update(
+        Event("trial-started", {"id": IDS[0], "attempt": 1, "seconds": 10.0, "testbed": "a"}), 1.0
+    )
+    progress.update(Event("trial-finished", trial_finished(IDS[0], "completed", "valid")), 15.0)
+    assert progress.remaining_s == 11 * (10.0 + 2.0)
 
 
 def test_the_live_view_has_the_phase_and_remaining_time_of_each_running_trial() -> None:
-    assert list(board().lines(6.0, 110, 24)) == [
+    assert list(progress_on_two_testbeds().lines(6.0, 110, 24)) == [
         f"0 of 12 trials done · 1:09 remaining · {PLAN.experiment} (full) on lab",
         f"» {IDS[0]} on a: traffic 0:04 of 0:10 · 9.61Mbit/s into dst",
         f"» {IDS[1]} on b: collect 0:03",
@@ -264,28 +268,28 @@ def test_the_live_view_has_the_phase_and_remaining_time_of_each_running_trial() 
     ]
 
 
-def test_the_remaining_time_is_planned_traffic_and_measured_overhead() -> None:
-    one_ = CampaignProgress()
-    one_.update(Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 30.0]}), 0.0)
-    assert one_.remaining_s == 60 + 3 * 2.5
-    one_.update(Event("trial-started", {"id": "a", "seconds": 10.0}), 0.0)
-    one_.update(Event("trial-finished", finished("a")), 0.0)
-    assert one_.remaining_s == 50 + 2 * 2
-    one_.update(Event("trial-again", {"id": "a", "attempt": 2, "of": 2, "seconds": 10.0}), 0.0)
-    assert one_.remaining_s == 60 + 3 * 2
+def test_the_remaining_time_is_the_sum_of_planned_traffic_and_measured_overhead() -> None:
+    progress = CampaignProgress()
+    progress.update(Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 30.0]}), 0.0)
+    assert progress.remaining_s == 60 + 3 * 2.5
+    progress.update(Event("trial-started", {"id": "a", "seconds": 10.0}), 0.0)
+    progress.update(Event("trial-finished", trial_finished("a")), 0.0)
+    assert progress.remaining_s == 50 + 2 * 2
+    progress.update(Event("trial-again", {"id": "a", "attempt": 2, "of": 2, "seconds": 10.0}), 0.0)
+    assert progress.remaining_s == 60 + 3 * 2
 
 
-def test_the_remaining_time_is_divided_by_testbeds_but_is_at_least_one_trial() -> None:
-    two = CampaignProgress()
-    two.update(
+def test_the_remaining_time_is_divided_by_the_testbeds_but_is_at_least_that_of_the_longest_trial() -> None:
+    progress = CampaignProgress()
+    progress.update(
         Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 60.0], "testbeds": 2}), 0.0
     )
-    assert two.remaining_s == 60 + 2.5, "the longest trial is whole on one testbed"
-    two.update(Event("trial-started", {"id": "a", "seconds": 60.0}), 0.0)
-    two.update(Event("trial-finished", finished("a")), 0.0)
-    assert two.remaining_s == 20 + 2, "two trials on two testbeds"
-    two.update(Event("testbed-idle", {"testbed": "b"}), 0.0)
-    assert two.remaining_s == 30 + 2 * 2, "one testbed is left"
+    assert progress.remaining_s == 60 + 2.5, "the longest trial runs on one testbed"
+    progress.update(Event("trial-started", {"id": "a", "seconds": 60.0}), 0.0)
+    progress.update(Event("trial-finished", trial_finished("a")), 0.0)
+    assert progress.remaining_s == 20 + 2, "two trials on two testbeds"
+    progress.update(Event("testbed-idle", {"testbed": "b"}), 0.0)
+    assert progress.remaining_s == 30 + 2 * 2, "one testbed is left"
 
 
 def test_the_status_divides_the_remaining_time_by_the_testbeds() -> None:
@@ -314,7 +318,7 @@ def test_the_status_assumes_the_overhead_of_a_lab_of_this_size_until_one_is_meas
 def test_the_live_view_fits_the_terminal(width: int, height: int) -> None:
     console = Console(file=io.StringIO(), width=width)
     with console.capture() as drawn:
-        console.print(Group(*map(styled, board().lines(6.0, width, height))))
+        console.print(Group(*map(styled, progress_on_two_testbeds().lines(6.0, width, height))))
     lines = drawn.get().splitlines()
     assert all(cell_len(line) <= width for line in lines)
     assert len(lines) <= max(height, 9)
@@ -331,7 +335,8 @@ def test_an_analysis_has_a_progress_bar_without_terminal_escapes() -> None:
     assert drawn.get().rstrip().endswith("analysis a·[2J")
 
 
-def printed(*events: Event, **options: object) -> list[str]:
+def printed_lines(*events: Event) -> list[str]:
+    """Return the lines that are printed without a terminal; `@` stands for the time of a line."""
     out = io.StringIO()
     with EventDisplay(console=Console(file=out, force_terminal=False, width=200), now=lambda: 0.0) as show:
         for event in events:
@@ -340,19 +345,19 @@ def printed(*events: Event, **options: object) -> list[str]:
     return [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "@ ", line) for line in out.getvalue().splitlines()]
 
 
-def test_without_a_terminal_each_event_is_a_plain_line_with_its_time() -> None:
-    assert printed(
+def test_without_a_terminal_events_are_printed_as_plain_lines_with_their_times() -> None:
+    assert printed_lines(
         Event("trials-open", {"asked": 2, "open": 2, "seconds": [6.0, 6.0]}),
         Event("trial-started", {"id": "a", "attempt": 1, "seconds": 6.0}),
         Event("phase", {"id": "a", "phase": "set"}),
-        Event("trial-finished", finished("a", "completed", "invalid", "too late")),
+        Event("trial-finished", trial_finished("a", "completed", "invalid", "too late")),
         Event("trial-again", {"id": "a", "attempt": 2, "of": 3, "seconds": 6.0}),
         Event("trial-started", {"id": "a", "attempt": 2, "seconds": 6.0}),
-        Event("trial-finished", finished("a")),
+        Event("trial-finished", trial_finished("a")),
         Event("trial-refused", {"id": "b", "reasons": ["its path is another"]}),
         Event("host-quarantined", {"host": "src", "reason": "three failures"}),
         Event("path-measured", {"trial": "a", "seconds": 1.25, "missed": ["a miss"], "left_out": []}),
-        Event("nobody-knows-this-one"),
+        Event("unknown-event"),
     ) == [
         "@ 2 of 2 trials to run, about 0:17",
         "@ » a: started",
@@ -369,12 +374,12 @@ def test_without_a_terminal_each_event_is_a_plain_line_with_its_time() -> None:
 # --- events for programs
 
 
-def test_the_page_of_events_has_the_version_of_the_stream() -> None:
+def test_the_reference_of_events_states_the_schema_version_of_the_stream() -> None:
     page = (ROOT / "docs" / "reference" / "events.md").read_text()
     assert f"Each line has `schema` ({SCHEMA})," in page
 
 
-def test_every_event_that_is_emitted_is_in_the_vocabulary() -> None:
+def test_every_emitted_event_is_declared_in_the_schema_of_the_stream() -> None:
     names = set()
     for file in (ROOT / "samovar").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -388,7 +393,7 @@ def test_every_event_that_is_emitted_is_in_the_vocabulary() -> None:
     assert names - STREAM_EVENTS.keys() == set()
 
 
-def test_the_schema_of_the_stream_accepts_only_events_as_described() -> None:
+def test_the_schema_of_the_stream_accepts_only_declared_events_with_their_declared_values() -> None:
     line = Draft202012Validator(line_schema("stream", STREAM_EVENTS))
     assert line.is_valid({"t_s": 1.0, "event": "warning", "text": "x", "testbed": "lab"})
     assert not line.is_valid({"t_s": 1.0, "event": "warning"})
@@ -396,7 +401,7 @@ def test_the_schema_of_the_stream_accepts_only_events_as_described() -> None:
     assert not line.is_valid({"t_s": 1.0, "event": "nonsense"})
 
 
-def test_an_event_stream_appends_a_line_of_json_per_event_at_once(tmp_path: Path) -> None:
+def test_an_event_stream_appends_a_line_of_json_as_soon_as_an_event_happens(tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     for number in (1, 2):
         with open_event_stream(str(file), lambda: 5.0) as stream:
@@ -406,7 +411,9 @@ def test_an_event_stream_appends_a_line_of_json_per_event_at_once(tmp_path: Path
     assert json.loads(lines[0]) == {"schema": 1, "t_s": 5.0, "event": "warning", "text": "ü\n"}
 
 
-def test_a_broken_event_stream_does_not_end_the_campaign(tmp_path: Path) -> None:
+def test_events_that_cannot_be_written_are_ignored_but_a_stream_that_cannot_be_opened_is_an_error(
+    tmp_path: Path,
+) -> None:
     with open_event_stream("/dev/full") as stream:
         stream(Event("warning", {"text": "x"}))
         stream(Event("warning", {"text": "y"}))
@@ -422,7 +429,7 @@ sys.path.insert(0, sys.argv[1])
 from samovar.events import Event
 from samovar.cli.progress import EventDisplay
 from samovar.campaign.journal import fold
-from tests.unit.cli.test_progress import PLAN, IDS, OPEN, finished
+from tests.unit.cli.test_progress import PLAN, IDS, OPEN, trial_finished
 with EventDisplay() as show:
     show.campaign.expect(PLAN, fold(()))
     show(Event("trials-open", OPEN))
@@ -431,13 +438,13 @@ with EventDisplay() as show:
         show(Event("phase", {"id": IDS[0], "phase": phase}))
     while not os.path.exists(sys.argv[2]):
         time.sleep(0.05)
-    show(Event("trial-finished", finished(IDS[0])))
+    show(Event("trial-finished", trial_finished(IDS[0])))
 print("after")
 """
 
 
 def on_a_terminal(tmp_path: Path, environment: dict[str, str]) -> str:
-    """Run SHOW on a terminal of 100 x 30 until its live view is seen; return all that it wrote."""
+    """Run SHOW on a terminal of 100 x 30 characters; let it end once its live view appears; return its output."""
     pid, terminal = pty.fork()
     go = tmp_path / "go"
     if pid == 0:
@@ -454,24 +461,26 @@ def on_a_terminal(tmp_path: Path, environment: dict[str, str]) -> str:
             written += data
         if b": traffic 0:0" in written:
             go.touch()
-    go.touch()  # a program whose live view was never seen ends too
+    go.touch()  # the program must also end if its live view has never appeared
     os.waitpid(pid, 0)
     os.close(terminal)
     return written.decode()
 
 
-def test_a_terminal_shows_the_running_trial_live_and_keeps_plain_lines(tmp_path: Path) -> None:
+def test_a_terminal_shows_a_live_view_and_restores_the_cursor_at_the_end(tmp_path: Path) -> None:
     written = on_a_terminal(tmp_path, {})
     assert f"» {IDS[0]}: traffic 0:0" in written
     assert "newreno 40KB  »··" in written
-    assert "\x1b[32m✓" in written, "colour where there is a terminal"
-    assert written.count("\x1b[?25l") == written.count("\x1b[?25h") == 1, "the cursor is there again"
+    assert "\x1b[32m✓" in written, "a terminal shows colours"
+    assert written.count("\x1b[?25l") == written.count("\x1b[?25h") == 1, (
+        "the cursor is hidden once and shown again once"
+    )
     last = written.rstrip().splitlines()[-1]
     assert last.endswith("after")
     assert "»" not in written[written.rindex("after") :]
 
 
-def test_without_colour_the_text_is_the_same(tmp_path: Path) -> None:
+def test_no_color_removes_the_colours_of_the_live_view_and_keeps_its_text(tmp_path: Path) -> None:
     written = on_a_terminal(tmp_path, {"NO_COLOR": "1"})
     assert re.search(r"\x1b\[[0-9;]*3[0-7]m", written) is None
     assert "newreno 40KB  »··" in written

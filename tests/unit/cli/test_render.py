@@ -1,4 +1,4 @@
-"""`samovar render`: the scripts of trials as text, each of which a shell can read."""
+"""`samovar render` prints the scripts of trials, and a shell can parse each of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_trial_is_rendered_by_phase_and_host_in_the_order_of_a_run(project: Path) -> None:
+def test_the_scripts_of_a_trial_are_rendered_in_the_order_in_which_a_run_executes_them(project: Path) -> None:
     code, out, err = run(project, "render", "first", "--trial", "cubic-r1")
     assert (code, err) == (0, "")
     found = [match.groups() for match in HEADING.finditer(out)]
@@ -50,7 +50,7 @@ def test_only_one_host_and_only_picked_trials_are_rendered(project: Path) -> Non
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "busybox sh"])
-def test_the_output_and_every_script_alone_is_clean_shell(project: Path, shell: str) -> None:
+def test_the_whole_output_and_each_script_have_valid_shell_syntax(project: Path, shell: str) -> None:
     program = shell.split()
     if shutil.which(program[0]) is None:
         pytest.skip(f"no {shell}")
@@ -65,14 +65,16 @@ def test_the_output_and_every_script_alone_is_clean_shell(project: Path, shell: 
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_closed_pipe_ends_it(project: Path) -> None:
+def test_a_closed_pipe_ends_render_without_an_error(project: Path) -> None:
     words = " ".join((*SAMOVAR, "--project", str(project), "render", "demo"))
     command = ["bash", "-o", "pipefail", "-c", f"{words} | head -1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_mistake_in_a_recipe_of_the_project_is_found_before_anything_is_touched(project: Path) -> None:
+def test_an_error_in_a_recipe_of_the_project_is_reported_before_results_or_a_lab_are_created(
+    project: Path,
+) -> None:
     folder = project / "templates" / "linux" / "aqm"
     folder.mkdir(parents=True)
     text = (ROOT / "templates" / "linux" / "aqm" / "pfifo.sh.j2").read_text()

@@ -1,4 +1,4 @@
-"""What `fab run --shards` and `fab merge` refuse before anything starts, and how shards are interrupted."""
+"""Shards of a run: options that are refused before anything starts, output of shards, and their end by a signal."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_labs_of_shards_on_two_nodes_of_a_cluster_have_folders_of_their_own(
+def test_labs_of_shards_on_two_nodes_of_a_cluster_have_different_folders(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = []
@@ -51,7 +51,7 @@ def test_labs_of_shards_on_two_nodes_of_a_cluster_have_folders_of_their_own(
     assert folders[0] == folders[2] != folders[1]
 
 
-REFUSED = [
+INVALID_OPTIONS = [
     (["--shards", "5"], "mine can be divided into at most 4 shards", 1),
     (["--shards", "0"], "0 is not in the range x>=1", 2),
     (["--shards", "2", "--shard", "1/2"], "--shards runs all trials", 2),
@@ -64,8 +64,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("options", "message", "code"), REFUSED, ids=lambda one: str(one)[:40])
-def test_what_cannot_run_in_shards_is_refused_before_anything_starts(
+@pytest.mark.parametrize(("options", "message", "code"), INVALID_OPTIONS, ids=lambda one: str(one)[:40])
+def test_invalid_options_of_shards_are_refused_before_anything_starts(
     project: Path, options: list[str], message: str, code: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run_commands(["run", "mine", *options], project) == code
@@ -74,7 +74,7 @@ def test_what_cannot_run_in_shards_is_refused_before_anything_starts(
     assert not (project / ".lab").exists()
 
 
-def test_merging_an_experiment_without_shards_says_how_to_make_some(
+def test_merging_an_experiment_without_shards_prints_the_command_that_makes_one(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (project / "results" / "mine").mkdir(parents=True)
@@ -90,8 +90,8 @@ run_processes({"1/2": script, "2/2": script}, Path("."), "again")
 """
 
 
-def test_shards_end_if_the_command_is_terminated_and_ignores_sigint() -> None:
-    """A script that starts a command in the background makes it and its processes ignore SIGINT."""
+def test_sigterm_ends_a_command_with_shards_even_if_it_ignores_sigint() -> None:
+    """Commands that a shell script starts in the background ignore SIGINT, and so do their child processes."""
     with subprocess.Popen(
         [sys.executable, "-c", SHARDS],
         cwd=ROOT,
@@ -110,7 +110,7 @@ def test_shards_end_if_the_command_is_terminated_and_ignores_sigint() -> None:
     assert sorted(started) == ["1/2  started\n", "2/2  started\n"]
 
 
-def test_lines_of_shards_stay_whole(capfd: pytest.CaptureFixture[str]) -> None:
+def test_lines_that_shards_print_at_the_same_time_are_not_mixed(capfd: pytest.CaptureFixture[str]) -> None:
     script = ["sh", "-c", "i=0; while [ $i -lt 3000 ]; do echo line; i=$((i + 1)); done"]
     run_processes({"1/2": script, "2/2": script}, ROOT, "again")
     lines = capfd.readouterr().out.splitlines()

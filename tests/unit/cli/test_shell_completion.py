@@ -1,4 +1,4 @@
-"""The completion scripts in zsh and fish: Tab after a line as it is typed, in a real shell."""
+"""Completion in zsh and fish: a real shell completes command lines of `samovar`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ show-line() { print -r -- "$BUFFER" >line; exit }
 zle -N show-line
 bindkey '^T' show-line
 """
-LINES = {
+COMPLETIONS = {
     "command": ("samovar pla", "samovar plan"),
     "experiment": ("samovar plan fi", "samovar plan first"),
     "testbed": ("samovar plan first --testbed wlan-", "samovar plan first --testbed wlan-wired"),
@@ -41,14 +41,14 @@ LINES = {
         "samovar plan demo --only 'cc=cubic mtu=12",
         "samovar plan demo --only 'cc=cubic mtu=1200'",
     ),
-    "level beside its option": ("samovar run first --only=cc=cu", "samovar run first --only=cc=cubic"),
+    "level after --only=": ("samovar run first --only=cc=cu", "samovar run first --only=cc=cubic"),
     "file": ("samovar import teacup tpc", "samovar import teacup tpconf.py"),
 }
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a project with a campaign, and `samovar` and .zshrc beside it."""
+    """Return a project with a campaign; the folder above contains the program `samovar` and .zshrc."""
     home = tmp_path_factory.mktemp("home")
     (home / "samovar").write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m samovar "$@"\n')
     (home / "samovar").chmod(0o755)
@@ -67,7 +67,7 @@ def environment(project: Path) -> dict[str, str]:
 
 
 def read(terminal: int) -> bytes:
-    """Return what a shell prints next, empty once it has ended."""
+    """Return the next output of a shell; empty if the shell has ended."""
     assert select.select([terminal], [], [], WITHIN_S)[0], "the shell is silent"
     try:
         return os.read(terminal, 4096)
@@ -75,7 +75,7 @@ def read(terminal: int) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize(("typed", "completed"), LINES.values(), ids=LINES)
+@pytest.mark.parametrize(("typed", "completed"), COMPLETIONS.values(), ids=COMPLETIONS)
 def test_zsh_completes_the_line(typed: str, completed: str, project: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
@@ -93,8 +93,8 @@ def test_zsh_completes_the_line(typed: str, completed: str, project: Path) -> No
     (project / "line").unlink()
 
 
-@pytest.mark.parametrize(("typed", "completed"), LINES.values(), ids=LINES)
-def test_fish_offers_the_last_word(typed: str, completed: str, project: Path) -> None:
+@pytest.mark.parametrize(("typed", "completed"), COMPLETIONS.values(), ids=COMPLETIONS)
+def test_fish_offers_the_completed_last_word(typed: str, completed: str, project: Path) -> None:
     done = subprocess.run(
         ["fish", "--no-config", "-c", "samovar completion fish | source; complete -C $argv[1]", typed],
         cwd=project,

@@ -1,4 +1,4 @@
-"""A plan as text, JSON and CSV, and one trial of it."""
+"""A plan as text, JSON and CSV, and all values of one of its trials as text."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def preview(plan: Plan = PLAN, resume: ResumePoint | None = None, **more: object
     return PlanPreview(plan, resume, estimate_cost(plan, CATALOGUE), remaining, **more)  # type: ignore[arg-type]
 
 
-def _against(plan: Plan, before: Plan, **standing: str) -> ResumePoint:
-    known = {id_.replace("_", "-"): how for id_, how in standing.items()}
+def _resumed(plan: Plan, before: Plan, **states: str) -> ResumePoint:
+    known = {id_.replace("_", "-"): state for id_, state in states.items()}
     return ResumePoint(Path("results/x/quick-1"), compare(plan, before, known), fold(()), Pick().of(plan))
 
 
@@ -107,9 +107,9 @@ def test_changed_recipes_of_existing_results_are_shown() -> None:
     assert json.loads("\n".join(plan_json(shown)))["campaign"]["recipes_changed"] == recipes
 
 
-def test_results_under_an_old_name_are_reported() -> None:
-    standing = _done(PLAN, PLAN)
-    renamed = replace(standing, comparison=replace(standing.comparison, orphans=("a-r1",), renamed=1))
+def test_results_of_trials_that_were_renamed_are_reported() -> None:
+    resume_point = _done(PLAN, PLAN)
+    renamed = replace(resume_point, comparison=replace(resume_point.comparison, orphans=("a-r1",), renamed=1))
     lines = list(plan_lines(preview(PLAN, renamed)))
     at = lines.index("  - 1 result not in this plan, kept but not analysed: a-r1")
     assert lines[at + 1] == (
@@ -118,9 +118,9 @@ def test_results_under_an_old_name_are_reported() -> None:
     assert json.loads("\n".join(plan_json(preview(PLAN, renamed))))["campaign"]["renamed"] == 1
 
 
-def test_the_remaining_trials_have_a_cost_of_their_own() -> None:
-    standing = _against(PLAN, PLAN, newreno_r1_6="done", cubic_r1_6="done", cdg_r1_6="failed")
-    lines = list(plan_lines(preview(PLAN, standing)))
+def test_the_cost_of_the_remaining_trials_is_shown_on_a_line_of_its_own() -> None:
+    resume_point = _resumed(PLAN, PLAN, newreno_r1_6="done", cubic_r1_6="done", cdg_r1_6="failed")
+    lines = list(plan_lines(preview(PLAN, resume_point)))
     assert "  + 1 trial to run: failed before" in lines
     assert "remaining: 4 trials, 0:34 (traffic 0:24 + overhead 0:10)" in lines
     assert any(line.split() == ["3", "cdg-r1-6", "0:06", "failed"] for line in lines)
@@ -131,7 +131,7 @@ BLOCKED = {one.id: ["src: no congestion control cdg"] for one in PLAN.trials if 
 LACKS = Finding("src", "no congestion control cdg", "known there: reno", True, tuple(BLOCKED))
 
 
-def test_trials_that_cannot_run_are_shown_with_reason_and_option() -> None:
+def test_trials_that_cannot_run_are_shown_with_the_reason_and_the_option_that_runs_the_others() -> None:
     lines = list(plan_lines(preview(findings=(LACKS,), blocked=BLOCKED)))
     assert "2 of 6 trials cannot run on lab:" in lines
     assert "  ✗ src: no congestion control cdg (2 trials); known there: reno" in lines
@@ -142,7 +142,7 @@ def test_trials_that_cannot_run_are_shown_with_reason_and_option() -> None:
     assert "can run: 4 trials, 0:34 (traffic 0:24 + overhead 0:10)" in lines
 
 
-def test_a_finding_about_all_trials_stops_them_all() -> None:
+def test_no_trial_can_run_if_a_finding_concerns_all_trials_or_every_trial_is_blocked() -> None:
     full = Finding("this machine", "the disk is full", "free some", True)
     for shown in (preview(findings=(full,)), preview(blocked={one.id: ["src: down"] for one in PLAN.trials})):
         assert shown.nothing_can_run
@@ -152,7 +152,7 @@ def test_a_finding_about_all_trials_stops_them_all() -> None:
 NO_ROOM = Finding("this machine", "6 trials leave about 9MB, the disk has 1MB free", "record less", True)
 
 
-def test_a_finding_about_all_trials_is_shown_apart() -> None:
+def test_a_finding_about_all_trials_is_shown_before_those_about_some_trials() -> None:
     lines = list(plan_lines(preview(findings=(NO_ROOM, LACKS), blocked=BLOCKED)))
     at = lines.index("no trial can run until this is fixed:")
     assert lines[at + 1] == f"  ✗ {NO_ROOM}"
@@ -168,7 +168,7 @@ def test_the_host_that_needs_most_disk_space_is_named() -> None:
     assert disk.endswith("on hosts up to 21MB (router) until a trial is collected")
 
 
-def test_path_calibration_is_part_of_the_cost() -> None:
+def test_the_cost_includes_the_calibration_of_paths() -> None:
     known = MeasuredTimes(StepTime(2.0, 3), path=StepTime(20.0, 4))
     shown = replace(preview(), cost=estimate_cost(PLAN, CATALOGUE, known, calibrates=True))
     lines = list(plan_lines(shown))
@@ -179,7 +179,7 @@ def test_path_calibration_is_part_of_the_cost() -> None:
     assert json.loads("\n".join(plan_json(shown)))["cost"]["path_s"] == 20.0
 
 
-def test_repeated_attempts_of_the_past_are_part_of_the_cost() -> None:
+def test_the_cost_includes_repeats_as_frequent_as_in_earlier_trials() -> None:
     shown = replace(
         preview(),
         cost=estimate_cost(
@@ -216,7 +216,7 @@ def test_a_factor_of_many_levels_shows_its_first_and_last_ones() -> None:
     )
 
 
-def test_reboots_are_compared_with_the_order_of_the_file() -> None:
+def test_the_number_of_reboots_is_compared_with_that_in_the_order_of_the_file() -> None:
     changes = {"reboots": 2, "resets": 0, "naive_reboots": 11, "naive_resets": 0}
     lines = list(plan_lines(preview(plan_of(PLAN.trials, changes=changes))))
     assert "  hosts     2 reboots (11 in the order of the file)" in lines
@@ -260,7 +260,7 @@ def test_the_json_plan_has_cost_campaign_and_trials_that_cannot_run() -> None:
     assert value["refused"] == []
 
 
-def test_the_json_plan_is_written_trial_by_trial_and_reads_as_if_at_once() -> None:
+def test_the_json_plan_is_yielded_one_trial_at_a_time_and_equals_the_output_of_json_dumps() -> None:
     lines = list(plan_json(preview()))
     value = json.loads("\n".join(lines))
     assert value["trials"] == [trial.as_json() for trial in PLAN.trials]
@@ -360,7 +360,7 @@ def test_a_trial_is_shown_without_empty_columns() -> None:
     assert not any(line.endswith(" ") for line in lines)
 
 
-def test_a_logger_is_shown_with_what_it_records_if_that_is_not_its_name() -> None:
+def test_a_logger_is_shown_with_the_quantity_that_it_records_if_their_names_differ() -> None:
     lines = [line.split() for line in trial_lines(trial("cubic"), CATALOGUE)]
     assert ["tcp-info", "tcp-state", "src", "eth1", "10ms"] in lines
     assert ["queue", "rtr", "eth2", "5ms"] in lines

@@ -34,18 +34,18 @@ def test_a_new_experiment_can_be_planned_at_once(controller: Controller) -> None
     assert (plan.experiment, len(plan.trials)) == ("mine", 6)
 
 
-def test_the_folder_of_experiments_is_made_if_a_project_has_only_a_configuration(tmp_path: Path) -> None:
+def test_a_new_experiment_creates_the_folder_of_experiments_if_it_is_missing(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").touch()
     assert write_starter(tmp_path, "mine") == tmp_path / "experiments" / "mine.yaml"
 
 
 def test_the_core_of_a_new_experiment_is_twelve_lines(controller: Controller) -> None:
     lines = new_experiment(controller, "mine").read_text(encoding="utf-8").splitlines()
-    assert len([line for line in lines if line and not line.startswith("#")]) == 12  # one factor has a line
+    assert len([line for line in lines if line and not line.startswith("#")]) == 12
 
 
 def test_every_commented_out_key_of_a_new_experiment_is_valid(controller: Controller) -> None:
-    """Each piece that is commented out is put in the place of the core's."""
+    """Each optional key is added alone, and replaces the same key of the core."""
     text = new_experiment(controller, "mine").read_text(encoding="utf-8")
     core, _, offered = text.partition("# Optional keys")
     pieces = re.findall(r"^#(\S.*\n(?:#  .*\n)*)", offered, flags=re.MULTILINE)
@@ -68,7 +68,7 @@ def _without(text: str, key: str) -> str:
     return re.sub(rf"^{key}:.*\n(?:  .*\n)*", "", text, flags=re.MULTILINE)
 
 
-def test_a_new_extension_can_be_planned_at_once(controller: Controller) -> None:
+def test_a_new_experiment_that_extends_another_has_the_same_trials(controller: Controller) -> None:
     text = new_experiment(controller, "mine", "demo").read_text(encoding="utf-8")
     assert "extends: demo" in text
     own, base = (
@@ -80,7 +80,7 @@ def test_a_new_extension_can_be_planned_at_once(controller: Controller) -> None:
 
 @pytest.mark.parametrize("base", sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml")))
 def test_every_commented_out_key_of_a_new_extension_is_valid(controller: Controller, base: str) -> None:
-    """Each line that is commented out is taken in by itself."""
+    """Each commented-out line is added alone."""
     (controller.project.root / "experiments" / "demo.yaml").unlink()
     for path in (ROOT / "experiments").iterdir():
         (controller.project.root / "experiments" / path.name).symlink_to(path)
@@ -93,7 +93,7 @@ def test_every_commented_out_key_of_a_new_extension_is_valid(controller: Control
         assert controller.project.plan(Request("mine")).plan.experiment == "mine", line
 
 
-def test_the_name_of_a_base_may_contain_the_word_of_the_template(controller: Controller) -> None:
+def test_the_name_of_a_base_may_contain_the_placeholder_of_the_template(controller: Controller) -> None:
     folder = controller.project.root / "experiments"
     (folder / "demo.yaml").rename(folder / "my-NAME.yaml")
     assert "\nextends: my-NAME\n" in new_experiment(controller, "mine", "my-NAME").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from samovar.cli.progress import EventDisplay
 from samovar.cli.text import harmless
 
 ROOT = Path(__file__).parents[3]
-STEERING = [
+CONTROL_SEQUENCES = [
     "\x1b[2J",
     "\x1b]0;title\x07",
     "\x1b]52;c;cm0gLXJm\x07",
@@ -28,7 +28,7 @@ STEERING = [
 ]
 
 
-@pytest.mark.parametrize("text", STEERING)
+@pytest.mark.parametrize("text", CONTROL_SEQUENCES)
 def test_a_terminal_escape_becomes_a_dot(text: str) -> None:
     shown = harmless(f"iperf3 {text} 3.12")
     assert shown.startswith("iperf3 ·")
@@ -41,7 +41,7 @@ def test_other_text_is_unchanged() -> None:
     assert harmless(text) == text
 
 
-@pytest.mark.parametrize("text", STEERING)
+@pytest.mark.parametrize("text", CONTROL_SEQUENCES)
 def test_progress_lines_contain_no_terminal_escapes(text: str) -> None:
     out = io.StringIO()
     EventDisplay(console=Console(file=out, force_terminal=False)).line(f"src: {text}!")
