@@ -7,7 +7,7 @@ from samovar.errors import DefinitionError, Problem
 from samovar.experiment.yaml_tree import parse_yaml
 
 
-def shown(text: str, column: int, width: int = 60) -> tuple[str, str]:
+def excerpt_of(text: str, column: int, width: int = 60) -> tuple[str, str]:
     excerpt = Problem("f", 1, column, "wrong", text).excerpt(width)
     assert excerpt is not None
     return excerpt
@@ -27,13 +27,13 @@ def shown(text: str, column: int, width: int = 60) -> tuple[str, str]:
     ids=["plain", "tab", "wide", "accent", "combining", "escape", "beyond the end"],
 )
 def test_the_caret_is_under_the_column(text: str, column: int, line: str, caret: str) -> None:
-    assert shown(text, column) == (line, caret)
+    assert excerpt_of(text, column) == (line, caret)
 
 
 @pytest.mark.parametrize("column", [1, 5, 100, 195, 200])
 def test_a_long_line_is_cut_around_the_caret(column: int) -> None:
     text = "".join(chr(ord("a") + index % 26) for index in range(200))
-    line, caret = shown(text, column)
+    line, caret = excerpt_of(text, column)
     assert line[len(caret) - 1] == text[column - 1]
     assert cell_len(line) <= 60
     assert line.startswith("…") == (column > 40)
@@ -41,12 +41,12 @@ def test_a_long_line_is_cut_around_the_caret(column: int) -> None:
 
 
 def test_a_long_line_of_wide_characters_is_cut_to_the_same_width() -> None:
-    line, caret = shown("力" * 100 + "x" + "力" * 100, 101)
+    line, caret = excerpt_of("力" * 100 + "x" + "力" * 100, 101)
     assert 56 <= cell_len(line) <= 60
     assert cell_len(line[: line.index("x")]) == len(caret) - 1
 
 
-def test_every_problem_is_followed_by_its_line_sorted_by_place() -> None:
+def test_problems_are_sorted_by_place_and_each_is_followed_by_its_line_and_a_caret() -> None:
     _, problems = parse_yaml("a: 1\nb: {c: 1, c: 2}\na: 2\n", "f")
     error = DefinitionError([*problems, Problem("a", 0, 0, "is not there")])
     assert list(error.lines()) == [

@@ -51,6 +51,8 @@ CONFIG = "settings: {cc: reno, tcp.ecn: off}\n"
 
 
 class Folder:
+    """A project whose experiment `study` has a base, a fragment, profiles and the configuration as layers."""
+
     def __init__(self, folder: Path) -> None:
         self.root = folder
         (folder / "experiments" / "fragments").mkdir(parents=True)
@@ -67,8 +69,8 @@ class Folder:
 
     def load(self, *sets: str, profile: str | None = None) -> ResolvedExperiment:
         config = load_config(self.root / "config.yaml")
-        asked = LoadOptions(profile, parse_overrides(sets), config)
-        return load_experiment(self.root / "experiments" / "study.yaml", CATALOGUE, None, asked)
+        options = LoadOptions(profile, parse_overrides(sets), config)
+        return load_experiment(self.root / "experiments" / "study.yaml", CATALOGUE, None, options)
 
     def lines(self, key: str, *sets: str, profile: str | None = None) -> list[str]:
         found = explanation_lines(explain_key(self.load(*sets, profile=profile), CATALOGUE, key))
@@ -80,7 +82,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def test_every_layer_is_listed_with_its_place_and_the_first_marked(folder: Folder) -> None:
+def test_every_layer_is_listed_with_its_place_and_the_strongest_is_marked(folder: Folder) -> None:
     assert folder.lines("parts.one.path.rtt", "path.rtt=1ms") == [
         "one: path.rtt = 1ms",
         "» 1ms --set --set path.rtt=1ms",
@@ -102,7 +104,7 @@ def test_a_key_is_explained_in_every_part_that_has_it(folder: Folder) -> None:
     ]
 
 
-def test_a_profile_and_its_parts_are_named(folder: Folder) -> None:
+def test_a_value_of_a_part_of_a_profile_names_the_part_and_the_profile(folder: Folder) -> None:
     assert folder.lines("duration", profile="quick") == [
         "one: duration = 2s",
         "» 2s part one of profile quick experiments/base.yaml:14:50",
@@ -113,7 +115,7 @@ def test_a_profile_and_its_parts_are_named(folder: Folder) -> None:
     ]
 
 
-def test_a_factor_lists_its_levels_and_what_they_override(folder: Folder) -> None:
+def test_a_factor_lists_its_levels_and_the_value_that_they_override(folder: Folder) -> None:
     assert folder.lines("parts.one.cc") == [
         "one: cc is a factor: newreno, cubic",
         "» [newreno, cubic] part one experiments/base.yaml:11:23",
@@ -126,7 +128,7 @@ def test_a_level_at_several_hosts_is_listed_once(folder: Folder) -> None:
     assert folder.lines("parts.one.tcp.ecn", ecn)[0] == "one: tcp.ecn is a factor: off, on"
 
 
-def test_a_value_that_a_linked_factor_sets_is_a_factor_too(folder: Folder) -> None:
+def test_a_key_that_a_linked_factor_sets_is_explained_as_a_factor(folder: Folder) -> None:
     lines = folder.lines("parts.two.path.rate")
     assert lines[0] == "two: path.rate is a factor: slow (9Mbit), far (8Mbit)"
     assert lines[-1] == "40Mbit experiment base experiments/base.yaml:3:14"
@@ -148,12 +150,12 @@ def test_hosts_with_the_same_setting_are_explained_together(folder: Folder) -> N
     ]
 
 
-def test_a_default_of_a_recipe_is_named_as_one(folder: Folder) -> None:
+def test_the_default_of_a_recipe_names_the_recipe(folder: Folder) -> None:
     lines = folder.lines("parts.one.tcp.timestamps")
     assert lines[1].endswith("recipe setting/tcp on linux")
 
 
-def test_a_recipe_that_does_not_run_has_no_default(folder: Folder) -> None:
+def test_the_default_of_a_recipe_is_shown_only_if_the_recipe_runs(folder: Folder) -> None:
     assert folder.lines("parts.one.pause.autoneg") == ["one: pause.autoneg at every host is not set"]
     assert folder.lines("parts.one.pause.autoneg", "pause.rx=on")[0] == (
         "one: pause.autoneg at every host = off"
@@ -161,7 +163,7 @@ def test_a_recipe_that_does_not_run_has_no_default(folder: Folder) -> None:
     assert folder.lines("parts.one.offloads.tso")[0] == "one: offloads.tso at every host = off"
 
 
-def test_a_logger_without_interval_has_that_of_its_recipe(folder: Folder) -> None:
+def test_a_logger_without_interval_has_the_interval_of_its_recipe(folder: Folder) -> None:
     logger = (
         "loggers=[{logger: tcp-state, at: [sender, receiver]}, {logger: queue, at: router, interval: 9ms}]"
     )
@@ -190,7 +192,7 @@ def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "said"),
+    ("key", "message"),
     [
         ("path.bufer", "study: unknown key 'path.bufer'; did you mean 'path.buffer'? known: "),
         (
@@ -205,13 +207,15 @@ def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
         ),
     ],
 )
-def test_an_unknown_key_is_refused_with_the_nearest(folder: Folder, key: str, said: str) -> None:
+def test_a_key_that_cannot_be_explained_is_refused_with_the_reason(
+    folder: Folder, key: str, message: str
+) -> None:
     with pytest.raises(DefinitionError) as caught:
         folder.lines(key)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
-def test_a_trial_has_one_level_and_the_resolved_value(folder: Folder) -> None:
+def test_a_key_of_one_trial_is_explained_by_its_level_and_its_resolved_value(folder: Folder) -> None:
     controller = Controller(folder.root)
     trial = next(one for one in controller.project.plan(Request("study")).plan.trials if "cubic" in one.id)
     (at_sender, *_) = controller.project.explain(Request("study"), "cc", trial.id)
@@ -222,7 +226,7 @@ def test_a_trial_has_one_level_and_the_resolved_value(folder: Folder) -> None:
     assert ("down", "buffer_packets", 546) in buffer.in_trial
 
 
-def test_the_duration_in_a_trial_is_the_value_of_the_key_not_the_end_of_all_traffic() -> None:
+def test_the_duration_in_a_trial_is_not_set_if_only_the_key_stop_ends_the_traffic() -> None:
     project = Controller(ROOT).project
     trial = project.plan(Request("flow-domination")).plan.ids[0]  # its `stop` ends the traffic after 90 s
     found = project.explain(Request("flow-domination"), "duration", trial)
@@ -230,20 +234,20 @@ def test_the_duration_in_a_trial_is_the_value_of_the_key_not_the_end_of_all_traf
 
 
 @pytest.mark.parametrize(
-    ("trial", "said"),
+    ("trial", "message"),
     [("no-such", "unknown trial 'no-such'"), ("one", "the ids of 12 trials begin with 'one'")],
 )
-def test_an_unknown_trial_is_refused(folder: Folder, trial: str, said: str) -> None:
-    with pytest.raises(PlanError, match=said):
+def test_an_unknown_trial_is_refused(folder: Folder, trial: str, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
         Controller(folder.root).project.explain(Request("study"), "cc", trial)
 
 
-def test_overrides_are_explained_as_they_are_planned(folder: Folder) -> None:
+def test_an_invalid_override_is_refused(folder: Folder) -> None:
     with pytest.raises(SamovarError, match="--set duration=1"):
         Controller(folder.root).project.explain(Request("study", overrides=("duration=1",)), "duration")
 
 
-def test_a_top_level_value_of_a_part_is_listed_once(folder: Folder) -> None:
+def test_a_top_level_override_of_a_key_of_a_part_is_listed_once(folder: Folder) -> None:
     assert folder.lines("parts.two.path.buffer", "path.buffer=9packets") == [
         "two: path.buffer = 9packets",
         "» 9packets --set --set path.buffer=9packets",
@@ -320,14 +324,16 @@ def test_a_class_of_the_path_is_explained_by_its_name(folder: Folder, name: str)
     assert folder.lines("parts.one.path.classes.bulk.loss")[0] == "one: path.classes.bulk.loss = 1%"
 
 
-def test_settings_that_no_layer_gives_are_not_set(folder: Folder) -> None:
+def test_settings_that_no_layer_gives_are_explained_as_not_set(folder: Folder) -> None:
     (folder.root / "config.yaml").write_text("{}\n")
     study = folder.root / "experiments" / "study.yaml"
     study.write_text(study.read_text().replace("settings:", "# settings:"))
     assert folder.lines("parts.two.settings") == ["two: settings is not set"]
 
 
-def test_a_value_of_a_trial_is_written_in_full_and_equal_hosts_together(folder: Folder) -> None:
+def test_a_value_of_a_trial_is_shown_with_its_directions_or_with_the_hosts_that_have_it(
+    folder: Folder,
+) -> None:
     controller = Controller(folder.root)
     trial = next(
         one for one in controller.project.plan(Request("study")).plan.trials if "cubic-1MB" in one.id
@@ -344,7 +350,7 @@ def test_a_value_of_a_trial_is_written_in_full_and_equal_hosts_together(folder: 
     assert head("traffic.bulk.from") == "one: traffic.bulk.from = bulk src"
 
 
-def test_the_starts_of_arrivals_are_explained_by_their_arrivals(folder: Folder) -> None:
+def test_the_start_of_a_flow_with_arrivals_is_explained_by_its_arrivals(folder: Folder) -> None:
     path = folder.root / "experiments" / "study.yaml"
     arrivals = "arrivals: {poisson: 2/s, until: 5s}"
     path.write_text(STUDY.replace("{duration: 5s}", f"{{duration: 5s, {arrivals}}}"), encoding="utf-8")
@@ -365,7 +371,7 @@ def test_the_starts_of_arrivals_are_explained_by_their_arrivals(folder: Folder) 
     ]
 
 
-def test_a_device_of_the_testbed_is_weaker_than_the_experiment_s_path(folder: Folder) -> None:
+def test_the_path_of_an_experiment_overrides_the_device_of_the_testbed(folder: Folder) -> None:
     (folder.root / "hosts" / "powerline.yaml").write_bytes((ROOT / "hosts" / "powerline.yaml").read_bytes())
     text = "experiment: study\ntestbed: powerline\nduration: 5s\npath: {rate: 86Mbit}\n"
     flow = "traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver}]\n"

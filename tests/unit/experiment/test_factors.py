@@ -1,4 +1,4 @@
-"""Factors: levels in every form, ranges, excluded and included treatments, flows of an entry."""
+"""Factors: levels in every form, ranges, excluded and included treatments, and the flows of an entry of traffic."""
 
 import re
 from decimal import Decimal
@@ -38,14 +38,14 @@ FLOW = "{flow: bulk, generator: iperf3, from: sender, to: receiver, duration: 5s
 
 
 def part_of(text: str = "", flow: str = FLOW) -> keys.Part:
-    """Return the one part of an experiment with some text of its own."""
+    """Return the only part of an experiment to which `text` adds keys."""
     tree, problems = parse_yaml(f"experiment: x\ntestbed: lab\ntraffic: [{flow}]\n{text}\n", "x.yaml")
     assert not problems
     return Experiment.model_validate(merge_layers([tree], [])).parts["main"]
 
 
 def treatments(part: keys.Part) -> list[Treatment]:
-    """Return the combinations of levels that are not excluded, and those that are included."""
+    """Return the treatments of a part: all combinations of levels except the excluded ones, then the included ones."""
     factors, rows = matrix_of("main", part)
     return [
         {factor.name: factor.levels[level] for factor, level in zip(factors, row, strict=True)}
@@ -119,7 +119,7 @@ def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
         ("txd", "[010, 1e3]", Level("010", {"txd": "010"})),
     ],
 )
-def test_a_level_has_the_written_texts_and_label(name: str, spec: str, level: Level) -> None:
+def test_a_level_keeps_its_values_as_written_and_has_a_label(name: str, spec: str, level: Level) -> None:
     assert levels_of(spec, name)[0] == level
 
 
@@ -147,13 +147,15 @@ def test_a_factor_may_set_several_keys_at_once() -> None:
         ("{from: 0%, to: 0.3%, step: 0.1%}", "0% 0.1% 0.2% 0.3%"),
     ],
 )
-def test_a_range_has_its_ends_and_readable_levels_between(written: str, texts: str) -> None:
+def test_a_range_includes_its_ends_and_its_levels_are_written_in_one_unit(written: str, texts: str) -> None:
     tree, _ = parse_yaml(f"x: {written}\n", "x.yaml")
     assert " ".join(read_range(tree["x"])) == texts  # type: ignore[arg-type]
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**4), st.integers(1, 60), st.integers(0, 4))
-def test_a_range_with_small_steps_is_exact(start: int, step: int, count: int, places: int) -> None:
+def test_the_levels_of_a_range_are_computed_without_rounding(
+    start: int, step: int, count: int, places: int
+) -> None:
     scale = Decimal(1).scaleb(-places)
     texts = [f"{number * scale:f}KB" for number in (start, start + count * step, step)]
     found = read_range(dict(zip(("from", "to", "step"), texts, strict=True)))
@@ -186,7 +188,7 @@ def test_an_included_label_means_the_level_of_that_label() -> None:
     assert added == ["9Mbit", "99Mbit"]
 
 
-def test_values_of_levels_are_typed_by_what_they_set() -> None:
+def test_a_value_of_a_level_has_the_type_of_the_key_that_it_sets() -> None:
     assert read_target("path.rate", {"down": "1Mbit", "up": "2Mbit"}) == Directional(1_000_000, 2_000_000)
     assert read_target("rwnd", PerHost({"dst": "50KB"})) == PerHost({"dst": 50_000})
     assert read_target("path.buffer", "10packets") == Buffer(10, None)
@@ -197,13 +199,13 @@ def test_values_of_levels_are_typed_by_what_they_set() -> None:
     assert read_target("loggers.queue.interval", "1ms") == 0.001
 
 
-def test_a_level_comes_out_of_loading_with_typed_values() -> None:
+def test_a_loaded_level_has_typed_values() -> None:
     (level,) = levels_of("[{path.rate: 8Mbit, path.buffer: 1 BDP, tcp.sack: 'on', label: dsl}]", "home")
     assert (level.values["path.rate"], level.values["tcp.sack"]) == (8_000_000, "on")
     assert isinstance(level.values["path.buffer"], Formula)
 
 
-def test_a_text_that_cannot_be_read_has_its_error_as_the_value_of_its_level() -> None:
+def test_the_value_of_an_invalid_level_is_its_error() -> None:
     (level,) = levels_of("[{path.rate: 8MB, path.rtt: 5ms}]", "home")
     assert dict(level.texts) == {"path.rate": "8MB", "path.rtt": "5ms"}
     assert str(level.values["path.rate"]) == "'8MB' is a size; expected a rate such as 40Mbit"
@@ -252,7 +254,7 @@ def test_arrivals_and_stops_are_read_with_their_units() -> None:
     assert stop is not None and (str(stop.after_s), stop.when) == ("100 RTT", "web")
 
 
-def test_settings_are_for_all_hosts_or_for_each() -> None:
+def test_a_setting_has_one_value_for_all_hosts_or_a_value_per_host_or_role() -> None:
     assert part_of("settings: {cc: cubic, mtu: {sender: 1500, router: 9000}, tcp.sack: off}").settings == {
         "cc": "cubic",
         "mtu": PerHost({"sender": "1500", "router": "9000"}),
@@ -291,7 +293,9 @@ def test_settings_are_for_all_hosts_or_for_each() -> None:
         ("from: sender, to: receivers, count: 2", ["bulk-1 src1 dst1 None", "bulk-2 src1 dst2 None"]),
     ],
 )
-def test_an_entry_of_traffic_makes_its_flows(flow: str, expected: list[str]) -> None:
+def test_the_number_of_flows_of_an_entry_is_its_count_or_its_number_of_hosts(
+    flow: str, expected: list[str]
+) -> None:
     (line,) = part_of(flow=f"{{flow: bulk, generator: iperf3, duration: 1s, {flow}}}").traffic
     found = [
         f"{one.label} {one.from_host} {one.to_host} {one.port}" for one in keys.members_of(line, DUMBBELL)
@@ -299,7 +303,7 @@ def test_an_entry_of_traffic_makes_its_flows(flow: str, expected: list[str]) -> 
     assert found == expected
 
 
-def test_arrivals_make_as_many_flows_as_are_drawn() -> None:
+def test_an_entry_with_arrivals_makes_one_flow_for_each_random_arrival() -> None:
     (line,) = part_of(
         flow="{flow: web, generator: iperf3, from: sender, to: receiver, size: 1KB, arrivals: {poisson: 1/s, until: 9s}}"
     ).traffic
@@ -307,7 +311,7 @@ def test_arrivals_make_as_many_flows_as_are_drawn() -> None:
     assert [one.label for one in keys.members_of(line, DUMBBELL, 3)] == ["web-1", "web-2", "web-3"]
 
 
-def test_a_plural_role_means_all_its_hosts_and_a_singular_one_the_first() -> None:
+def test_a_plural_role_means_all_hosts_with_that_role_and_a_singular_role_the_first() -> None:
     assert keys.hosts_of(DUMBBELL, "senders") == ("src1", "src2", "src3", "src4")
     assert (keys.hosts_of(DUMBBELL, "sender"), keys.hosts_of(DUMBBELL, "dst2")) == (("src1",), ("dst2",))
     assert (keys.hosts_of(DUMBBELL, "observers"), keys.hosts_of(DUMBBELL, "hosts")) == ((), ())
@@ -372,10 +376,10 @@ def test_every_key_of_an_experiment_has_a_description() -> None:
         PathClass,
         Stop,
     )
-    silent = [
+    undescribed = [
         f"{model.__name__}.{name}"
         for model in models
         for name, field in model.model_fields.items()
         if not field.description
     ]
-    assert silent == []
+    assert undescribed == []

@@ -1,4 +1,4 @@
-"""Formulas: exact arithmetic on quantities, dimensions checked, nothing else understood."""
+"""Formulas: exact arithmetic on quantities, checks of their dimensions, and errors for every other text."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def value(text: str, parse: Callable[[str], object], **changes: object) -> objec
         (value_types.SIZE_OR_FORMULA.parse, "8KB - 4KB - 2KB", 2_000),
     ],
 )
-def test_a_formula_has_the_value_of_its_text(
+def test_a_formula_is_evaluated_exactly_to_a_value_of_the_type_of_its_key(
     parse: Callable[[str], object], text: str, expected: object
 ) -> None:
     assert value(text, parse) == expected
@@ -184,7 +184,7 @@ def test_a_formula_has_the_value_of_its_text(
         (value_types.SIZE_OR_FORMULA.parse, "BDP; BDP * 1", None),
     ],
 )
-def test_an_invalid_formula_is_refused_with_the_column(
+def test_an_invalid_formula_is_refused_with_the_reason(
     parse: Callable[[str], object], text: str, message: str | None
 ) -> None:
     with pytest.raises(UnitError) as caught:
@@ -233,7 +233,9 @@ def test_an_invalid_formula_is_refused_with_the_column(
         ),
     ],
 )
-def test_an_impossible_value_is_refused(parse: Callable[[str], object], text: str, message: str) -> None:
+def test_a_formula_whose_value_is_out_of_range_or_undefined_is_refused(
+    parse: Callable[[str], object], text: str, message: str
+) -> None:
     with pytest.raises(UnitError) as caught:
         value(text, parse)
     assert str(caught.value) == message
@@ -249,10 +251,10 @@ def test_a_value_that_depends_on_itself_is_refused() -> None:
         UnitError, match=r"depends on itself \(path.buffer.down -> rwnd -> path.buffer.down\)"
     ):
         scope.value(rwnd)
-    assert Scope(PATH.get).value(rwnd) == 240_000, "a scope that failed leaves others as they are"
+    assert Scope(PATH.get).value(rwnd) == 240_000, "an error in one scope does not affect another scope"
 
 
-def test_a_formula_may_use_other_formulas() -> None:
+def test_a_formula_may_use_the_value_of_another_formula() -> None:
     values = {
         **PATH,
         "path.buffer.down": value_types.BUFFER_OR_FORMULA.parse("2 BDP"),
@@ -300,7 +302,7 @@ def test_a_single_quantity_is_not_a_formula(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["1 BDP", "20 rtt", "RTT", "path.rate", "2*3", "(1)", "max(1)", "5ms-1ms", "1 / 2"]
 )
-def test_a_name_an_operator_or_a_parenthesis_makes_a_formula(text: str) -> None:
+def test_a_text_with_a_name_an_operator_or_a_parenthesis_is_a_formula(text: str) -> None:
     assert is_formula(text)
 
 
@@ -314,9 +316,16 @@ def test_a_name_an_operator_or_a_parenthesis_makes_a_formula(text: str) -> None:
         ("BDP" + "*9" * 90, "is too large"),
         ("1KB" + "/3" * 90 + "*3" * 8, "is less than one"),
     ],
-    ids=["long", "deep", "deep calls", "digits", "product", "quotient"],
+    ids=[
+        "too many characters",
+        "nested parentheses",
+        "nested calls",
+        "long number",
+        "large product",
+        "small quotient",
+    ],
 )
-def test_hostile_formulas_are_refused_in_bounded_work(text: str, message: str) -> None:
+def test_excessively_long_deep_or_large_formulas_are_refused(text: str, message: str) -> None:
     with pytest.raises(UnitError, match=message.replace("(", r"\(")):
         value(text, value_types.SIZE_OR_FORMULA.parse)
 
@@ -324,42 +333,44 @@ def test_hostile_formulas_are_refused_in_bounded_work(text: str, message: str) -
 Tree = tuple[str, Fraction]
 
 
-def _leaf() -> st.SearchStrategy[Tree]:
+def numbers() -> st.SearchStrategy[Tree]:
     return st.decimals(0, 10**6, places=3, allow_nan=False).map(lambda one: (f"{one:f}", Fraction(one)))
 
 
-def _pair(children: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+def operations(children: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
     signs = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
-    def joined(sign: str, left: Tree, right: Tree) -> Tree:
+    def combine(sign: str, left: Tree, right: Tree) -> Tree:
         if sign == "/" and right[1] == 0:
             sign = "+"
         return f"({left[0]} {sign} {right[0]})", signs[sign](left[1], right[1])
 
-    def chosen(word: str, left: Tree, right: Tree) -> Tree:
+    def call(word: str, left: Tree, right: Tree) -> Tree:
         return f"{word}({left[0]}, {right[0]})", (min if word == "min" else max)(left[1], right[1])
 
     both = (children, children)
-    return st.builds(joined, st.sampled_from("+-*/"), *both) | st.builds(
-        chosen, st.sampled_from(["min", "max"]), *both
+    return st.builds(combine, st.sampled_from("+-*/"), *both) | st.builds(
+        call, st.sampled_from(["min", "max"]), *both
     )
 
 
-@given(st.recursive(_leaf(), _pair, max_leaves=8))
-def test_arithmetic_is_that_of_exact_fractions(tree: Tree) -> None:
+@given(st.recursive(numbers(), operations, max_leaves=8))
+def test_the_arithmetic_of_formulas_is_exact(tree: Tree) -> None:
     text, expected = tree
     assert FormulaReader(text).read().number(lambda name: Fraction(0)) == expected
 
 
 @given(st.lists(st.tuples(st.sampled_from("+-*/"), st.integers(1, 99)), max_size=20), st.integers(1, 99))
-def test_products_bind_before_sums_and_both_from_the_left(steps: list[tuple[str, int]], first: int) -> None:
+def test_products_are_computed_before_sums_and_each_from_left_to_right(
+    steps: list[tuple[str, int]], first: int
+) -> None:
     text = str(first) + "".join(f" {sign} {number}" for sign, number in steps)
-    expected = _left_to_right(first, steps)
+    expected = value_of_chain(first, steps)
     assert FormulaReader(text).read().number(lambda name: Fraction(0)) == expected
 
 
-def _left_to_right(first: int, steps: list[tuple[str, int]]) -> Fraction:
-    """Products first, then sums, each from the left."""
+def value_of_chain(first: int, steps: list[tuple[str, int]]) -> Fraction:
+    """Return the value of a chain of operations: products first, then sums, each from left to right."""
     sums = [("+", Fraction(first))]
     for sign, number in steps:
         if sign in "+-":
@@ -371,7 +382,7 @@ def _left_to_right(first: int, steps: list[tuple[str, int]]) -> Fraction:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
+def test_any_text_is_read_or_refused_with_a_message(text: str) -> None:
     for parse in (
         value_types.SIZE_OR_FORMULA.parse,
         value_types.BUFFER_OR_FORMULA.parse,
@@ -389,7 +400,7 @@ def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
     [(NetworkPath, {*KEYS_OF_PATH, "rtt"}), (keys.Flow, {*KEYS_OF_FLOW})],
     ids=["path", "flow"],
 )
-def test_names_in_formulas_are_the_keys_that_take_formulas_and_the_count(
+def test_formulas_may_use_the_keys_that_may_be_formulas_and_the_count_of_a_flow(
     model: type[keys.Strict], names: set[str]
 ) -> None:
     varied = {name for name, key in keys_of(model).items() if key.varies and key.type and key.type.plain}

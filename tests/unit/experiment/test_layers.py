@@ -57,7 +57,7 @@ class Folder:
     def read(self, name: str, text: str) -> Experiment:
         return read_experiment(self.write(name, text))
 
-    def mistakes(self, name: str, text: str) -> list[str]:
+    def errors(self, name: str, text: str) -> list[str]:
         with pytest.raises(DefinitionError) as caught:
             self.read(name, text)
         return str(caught.value).replace(f"{self.folder}/", "").splitlines()
@@ -72,7 +72,7 @@ def flows(experiment: Experiment, part: str) -> Mapping[str, Flow]:
     return {flow.label: flow for flow in experiment.parts[part].traffic}
 
 
-def test_an_experiment_has_what_it_extends(folder: Folder) -> None:
+def test_an_experiment_inherits_the_keys_of_the_experiment_that_it_extends(folder: Folder) -> None:
     study = folder.read("study", "experiment: study\nextends: base\n")
     assert (study.name, study.title, study.testbed) == ("study", "The base", "lab")
     assert list(study.parts) == ["one", "two"]
@@ -84,10 +84,10 @@ def test_top_level_keys_of_a_stronger_layer_change_the_parts_of_a_weaker_one(fol
     assert {name: part.replicates for name, part in study.parts.items()} == {"one": 2, "two": 2}
     path = study.parts["two"].path
     assert path is not None
-    assert (path.rtt_s, path.buffer) == (0.009, folder_buffer(folder))
+    assert (path.rtt_s, path.buffer) == (0.009, buffer_of_base(folder))
 
 
-def folder_buffer(folder: Folder) -> object:
+def buffer_of_base(folder: Folder) -> object:
     path = read_experiment(folder.folder / "base.yaml").parts["two"].path
     assert path is not None
     return path.buffer
@@ -108,7 +108,7 @@ def test_a_list_is_replaced_and_a_mapping_is_merged(folder: Folder) -> None:
     }
 
 
-def test_levels_are_replaced_as_a_whole(folder: Folder) -> None:
+def test_a_range_of_levels_is_replaced_as_a_whole(folder: Folder) -> None:
     first = "experiment: first\nextends: base\nparts: {one: {factors: {rwnd: {from: 50KB, to: 90KB, step: 20KB}}}}\n"
     folder.write("first", first)
     second = "experiment: second\nextends: first\nparts: {one: {factors: {rwnd: {from: 10KB, to: 20KB, step: 5KB}}}}\n"
@@ -150,7 +150,7 @@ def test_factors_of_a_fragment_or_profile_apply_to_every_part(folder: Folder) ->
     }
 
 
-def test_levels_alone_keep_the_targets_of_the_factor(folder: Folder) -> None:
+def test_a_profile_that_gives_a_factor_only_levels_keeps_the_keys_that_it_sets(folder: Folder) -> None:
     own = "duration: {sets: [traffic.bulk.start, traffic.thin.start], levels: [1s, 2s]}"
     text = BASE.replace("experiment: base", "experiment: study").replace("mtu: [1500]", f"begin{own[8:]}")
     study = folder.read("study", text + "  later: {factors: {begin: [5s]}}\n")
@@ -158,14 +158,16 @@ def test_levels_alone_keep_the_targets_of_the_factor(folder: Folder) -> None:
     assert begin.levels[0].texts == {"traffic.bulk.start": "5s", "traffic.thin.start": "5s"}
 
 
-def test_traffic_as_a_mapping_changes_flows_and_adds_those_that_name_a_generator(folder: Folder) -> None:
+def test_traffic_as_a_mapping_changes_existing_flows_and_adds_flows_that_name_a_generator(
+    folder: Folder,
+) -> None:
     text = "experiment: study\nextends: base\ntraffic:\n  thin: {start: 2s}\n  new: {generator: iperf3, from: sender, to: receiver}\n"
     found = flows(folder.read("study", text), "one")
     assert list(found) == ["bulk", "thin", "new"]
     assert (found["thin"].start_s, found["new"].generator) == (2, "iperf3")
 
 
-def test_traffic_may_be_a_mapping_from_the_beginning(folder: Folder) -> None:
+def test_traffic_may_be_a_mapping_in_an_experiment_without_a_base(folder: Folder) -> None:
     text = BASE.replace("experiment: base", "experiment: study")
     start = text.index("traffic:")
     mapping = "traffic: {bulk: {generator: nuttcp, from: sender, to: receiver}}\n"
@@ -173,7 +175,7 @@ def test_traffic_may_be_a_mapping_from_the_beginning(folder: Folder) -> None:
     assert list(flows(study, "two")) == ["bulk"]
 
 
-def test_an_end_of_a_flow_replaces_another_end(folder: Folder) -> None:
+def test_the_duration_of_a_flow_replaces_an_inherited_size(folder: Folder) -> None:
     study = folder.read("study", "experiment: study\nextends: base\ntraffic: {bulk: {duration: 5s}}\n")
     bulk = flows(study, "one")["bulk"]
     assert (bulk.size_bytes, bulk.duration_s) == (None, 5)
@@ -184,7 +186,9 @@ def test_loggers_may_be_changed_by_name(folder: Folder) -> None:
     assert [logger.interval_s for logger in study.parts["one"].loggers] == [0.001]
 
 
-def test_fragments_are_weaker_than_the_keys_of_their_user(folder: Folder) -> None:
+def test_an_experiment_overrides_its_fragments_and_a_later_fragment_overrides_an_earlier_one(
+    folder: Folder,
+) -> None:
     text = """\
 experiment: study
 extends: base
@@ -217,7 +221,7 @@ def test_a_fragment_file_is_used_by_a_part_and_by_another_fragment(folder: Folde
     assert plain(study.tree["parts"]["one"]["path"]["rate"]) == "1Mbit"  # type: ignore[index,call-overload]
 
 
-def test_fragments_of_a_base_can_be_used_where_it_is_extended(folder: Folder) -> None:
+def test_an_experiment_can_use_the_fragments_of_its_base(folder: Folder) -> None:
     folder.write("base", BASE + "fragments: {short: {duration: 1s}}\n")
     assert folder.read("study", "experiment: study\nextends: base\nuse: short\n").parts["one"].duration_s == 1
 
@@ -232,7 +236,7 @@ def test_a_profile_overrides_all_files_and_may_use_fragments(folder: Folder) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "extends: bse\n",
@@ -287,9 +291,9 @@ def test_a_profile_overrides_all_files_and_may_use_fragments(folder: Folder) -> 
         ),
     ],
 )
-def test_invalid_reuse_is_refused_at_its_place(folder: Folder, text: str, said: str) -> None:
-    mistakes = folder.mistakes("study", f"experiment: study\n{text}")
-    assert said in mistakes or any(one.startswith(said) for one in mistakes if said.endswith(" "))
+def test_invalid_reuse_is_refused_at_its_place(folder: Folder, text: str, message: str) -> None:
+    errors = folder.errors("study", f"experiment: study\n{text}")
+    assert message in errors or any(one.startswith(message) for one in errors if message.endswith(" "))
 
 
 @pytest.mark.parametrize(
@@ -300,37 +304,39 @@ def test_a_new_part_may_be_added(folder: Folder, part: str) -> None:
     assert list(study.parts) == ["one", "two", part.partition(":")[0]]
 
 
-def test_files_that_extend_each_other_are_named_in_full(folder: Folder) -> None:
+def test_all_experiments_that_extend_each_other_are_named(folder: Folder) -> None:
     folder.write("middle", "experiment: middle\nextends: study\n")
-    assert folder.mistakes("study", "experiment: study\nextends: middle\n")[0] == (
+    assert folder.errors("study", "experiment: study\nextends: middle\n")[0] == (
         "middle.yaml:2:10: study extends middle extends study; experiments must not extend each other"
     )
 
 
 def test_an_error_in_a_fragment_has_its_place_in_the_fragment_s_file(folder: Folder) -> None:
     folder.write("fragments/slow", "# slow\npath:\n  rate: 40\n")
-    assert folder.mistakes("study", "experiment: study\nextends: base\nuse: slow\n") == [
+    assert folder.errors("study", "experiment: study\nextends: base\nuse: slow\n") == [
         "fragments/slow.yaml:3:9: rate: '40' has no unit; expected a rate such as 40Mbit"
     ]
 
 
 def test_an_error_in_a_base_has_its_place_in_the_base(folder: Folder) -> None:
     folder.write("base", BASE.replace("duration: 10s", "duration: 10"))
-    assert folder.mistakes("study", "experiment: study\nextends: base\n") == [
+    assert folder.errors("study", "experiment: study\nextends: base\n") == [
         "base.yaml:5:11: duration: '10' has no unit; expected a time such as 5ms"
     ]
 
 
-def test_an_unknown_key_of_a_fragment_is_reported_there(folder: Folder) -> None:
+def test_an_unknown_key_of_a_fragment_is_reported_in_the_file_of_the_fragment(folder: Folder) -> None:
     folder.write("fragments/slow", "pth: {rate: 1Mbit}\n")
-    (said,) = folder.mistakes("study", "experiment: study\nextends: base\nuse: slow\n")
-    assert said.startswith("fragments/slow.yaml:1:1: unknown key of a fragment 'pth'; did you mean 'path'?")
+    (message,) = folder.errors("study", "experiment: study\nextends: base\nuse: slow\n")
+    assert message.startswith(
+        "fragments/slow.yaml:1:1: unknown key of a fragment 'pth'; did you mean 'path'?"
+    )
 
 
 def test_a_fragment_that_is_defined_twice_is_refused(folder: Folder) -> None:
     folder.write("fragments/slow", "duration: 1s\n")
     text = "experiment: study\nextends: base\nuse: slow\nfragments: {slow: {duration: 2s}}\n"
-    assert folder.mistakes("study", text) == [
+    assert folder.errors("study", text) == [
         "study.yaml:4:13: fragment 'slow' is in study.yaml and also a file in fragments/; rename one"
     ]
 
@@ -351,7 +357,7 @@ def test_overridden_values_are_kept_with_their_positions(folder: Folder) -> None
     ]
 
 
-def test_a_campaign_keeps_one_file_that_needs_no_other_beside_the_originals(
+def test_a_campaign_keeps_its_original_files_and_one_merged_file_with_the_same_parts(
     folder: Folder, tmp_path: Path
 ) -> None:
     folder.write("fragments/slow", "path: {rate: 1Mbit}\n")
@@ -359,8 +365,8 @@ def test_a_campaign_keeps_one_file_that_needs_no_other_beside_the_originals(
         "study", "experiment: study\nextends: base\nuse: slow\nprofiles: {long: {duration: 60s}}\n"
     )
     problems: list[Problem] = []
-    kept = campaign_files(merge_reused(read_yaml(path)[0], path, problems), LAB)
-    assert sorted(kept) == [
+    files = campaign_files(merge_reused(read_yaml(path)[0], path, problems), LAB)
+    assert sorted(files) == [
         "definition/base.yaml",
         "definition/fragments/slow.yaml",
         "definition/study.yaml",
@@ -368,37 +374,39 @@ def test_a_campaign_keeps_one_file_that_needs_no_other_beside_the_originals(
         "testbed.yaml",
     ]
     alone = tmp_path / "alone.yaml"
-    alone.write_bytes(kept["experiment.yaml"])
-    again, first = read_experiment(alone), read_experiment(path)
-    assert again.parts == first.parts
-    assert apply_profile(again, "long").parts == apply_profile(first, "long").parts
+    alone.write_bytes(files["experiment.yaml"])
+    reloaded, original = read_experiment(alone), read_experiment(path)
+    assert reloaded.parts == original.parts
+    assert apply_profile(reloaded, "long").parts == apply_profile(original, "long").parts
     assert problems == []
 
 
-def test_a_campaign_keeps_the_queue_upstream_of_a_base(folder: Folder, tmp_path: Path) -> None:
+def test_the_merged_file_of_a_campaign_keeps_the_queue_upstream_that_a_base_gives(
+    folder: Folder, tmp_path: Path
+) -> None:
     path = folder.write(
         "study",
         "experiment: study\nextends: base\n"
         "path: {rate: {down: 2Mbit, up: 1Mbit}, aqm: {down: codel}, buffer: {down: 9packets}}\n",
     )
-    kept = campaign_files(merge_reused(read_yaml(path)[0], path, []), LAB)
+    files = campaign_files(merge_reused(read_yaml(path)[0], path, []), LAB)
     alone = tmp_path / "alone.yaml"
-    alone.write_bytes(kept["experiment.yaml"])
-    assert b"up: " in kept["experiment.yaml"].partition(b"aqm:")[2]
+    alone.write_bytes(files["experiment.yaml"])
+    assert b"up: " in files["experiment.yaml"].partition(b"aqm:")[2]
     assert read_experiment(alone).parts == read_experiment(path).parts
 
 
-def test_an_experiment_that_reuses_nothing_is_kept_byte_for_byte(folder: Folder) -> None:
+def test_the_file_of_an_experiment_without_base_and_fragments_is_kept_byte_for_byte(folder: Folder) -> None:
     path = folder.folder / "base.yaml"
-    kept = campaign_files(merge_reused(read_yaml(path)[0], path, []), LAB)
-    assert kept == {
+    files = campaign_files(merge_reused(read_yaml(path)[0], path, []), LAB)
+    assert files == {
         "experiment.yaml": BASE.encode(),
         "testbed.yaml": (ROOT / "hosts" / "lab.yaml").read_bytes(),
     }
 
 
-def test_a_missing_file_is_the_only_error_that_is_reported(folder: Folder) -> None:
-    """A base that is not there leaves the rest without its path, its flows and its testbed."""
+def test_a_missing_base_is_reported_without_the_errors_that_follow_from_it(folder: Folder) -> None:
+    """Without the base, the experiment has no testbed, no flow to change and only a part of its path."""
     path = folder.write(
         "study", "experiment: study\nextends: bse\npath: {rtt: 4ms}\ntraffic: {bulk: {start: 1s}}\n"
     )
@@ -410,7 +418,7 @@ def test_a_missing_file_is_the_only_error_that_is_reported(folder: Folder) -> No
 
 
 @pytest.mark.parametrize(
-    ("over", "whole"),
+    ("override", "merged"),
     [
         ("{rate: {up: 5Mbit}}", {"rate": {"down": "40Mbit", "up": "5Mbit"}, "buffer": "546packets"}),
         ("{rate: {down: 5Mbit}}", {"rate": {"down": "5Mbit"}, "buffer": "546packets"}),
@@ -418,16 +426,16 @@ def test_a_missing_file_is_the_only_error_that_is_reported(folder: Folder) -> No
         ("{buffer: {down: 9packets}}", {"rate": "40Mbit", "buffer": {"down": "9packets"}}),
     ],
 )
-def test_a_value_by_direction_is_merged_over_a_downstream_value(
-    folder: Folder, over: str, whole: Mapping[str, object]
+def test_a_value_for_one_direction_overrides_that_direction_of_an_inherited_value(
+    folder: Folder, override: str, merged: Mapping[str, object]
 ) -> None:
-    study = folder.read("study", f"experiment: study\nextends: base\npath: {over}\n")
+    study = folder.read("study", f"experiment: study\nextends: base\npath: {override}\n")
     written = plain(study.tree)
     assert isinstance(written, dict)
-    assert {key: written["parts"]["one"]["path"][key] for key in ("rate", "buffer")} == whole
+    assert {key: written["parts"]["one"]["path"][key] for key in ("rate", "buffer")} == merged
 
 
-def test_a_queue_of_both_directions_can_be_changed_in_one(folder: Folder) -> None:
+def test_a_queue_of_both_directions_can_be_changed_in_one_direction(folder: Folder) -> None:
     folder.write("base", BASE.replace("rate: 40Mbit", "rate: {down: 40Mbit, up: 5Mbit}"))
     study = folder.read(
         "study", "experiment: study\nextends: base\npath: {aqm: {up: codel}, buffer: {up: 9packets}}\n"
@@ -437,7 +445,7 @@ def test_a_queue_of_both_directions_can_be_changed_in_one(folder: Folder) -> Non
     assert written["parts"]["one"]["path"]["buffer"] == {"down": "546packets", "up": "9packets"}
 
 
-def test_the_queue_upstream_stays_where_only_a_part_or_a_factor_gives_a_rate_upstream(folder: Folder) -> None:
+def test_an_inherited_queue_upstream_is_kept_if_a_part_has_a_rate_upstream(folder: Folder) -> None:
     base = BASE.replace("path: {rate: 40Mbit", "path: {aqm: fq_codel").replace(
         "path: {buffer: 64packets}", "path: {rate: {down: 9Mbit, up: 5Mbit}}"
     )
@@ -475,6 +483,6 @@ def test_expectations_of_a_base_may_name_levels_that_were_replaced(folder: Folde
         ("extends: base\nfragments: {a: {without: [mtu]}}\n", "3:17"),
     ],
 )
-def test_the_former_key_without_is_refused(folder: Folder, text: str, place: str) -> None:
-    (message,) = folder.mistakes("study", f"experiment: study\n{text}")
+def test_the_key_named_without_of_earlier_releases_is_refused(folder: Folder, text: str, place: str) -> None:
+    (message,) = folder.errors("study", f"experiment: study\n{text}")
     assert re.match(rf"study\.yaml:{place}: unknown key (of a fragment )?'without'; known: ", message)

@@ -92,9 +92,11 @@ def test_an_alias_has_the_value_of_its_anchor() -> None:
         ),
         (None, "{file}: no such file or directory; it must be a YAML file"),
     ],
-    ids=["bytes", "size", "absence"],
+    ids=["invalid UTF-8", "too large", "missing"],
 )
-def test_a_file_that_is_not_text_is_refused(content: bytes | None, problem: str, tmp_path: Path) -> None:
+def test_a_file_that_is_missing_too_large_or_not_text_is_refused(
+    content: bytes | None, problem: str, tmp_path: Path
+) -> None:
     file = tmp_path / "config.yaml"
     if content is not None:
         file.write_bytes(content)
@@ -112,22 +114,22 @@ def test_a_file_that_is_not_text_is_refused(content: bytes | None, problem: str,
     ],
     ids=["pipe", "directory", "device"],
 )
-def test_what_is_no_file_is_refused_without_waiting_for_it(
+def test_a_pipe_a_directory_and_a_device_are_refused_without_being_read(
     make: Callable[[Path], object], kind: str, tmp_path: Path
 ) -> None:
     project = tmp_path / "project"
     for folder in ("experiments", "hosts"):
         (project / folder).mkdir(parents=True)
-    odd = [project / "experiments" / "odd.yaml", project / "hosts" / "odd.yaml"]
-    for file in odd:
+    files = [project / "experiments" / "odd.yaml", project / "hosts" / "odd.yaml"]
+    for file in files:
         make(file)
     samovar = (sys.executable, "-m", "samovar", "--project", str(project))
-    for words, file in ((["plan", "odd"], odd[0]), (["plan", "demo", "--testbed", "odd"], odd[1])):
+    for words, file in ((["plan", "odd"], files[0]), (["plan", "demo", "--testbed", "odd"], files[1])):
         done = subprocess.run([*samovar, *words], capture_output=True, text=True, timeout=120, check=False)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == f"{file}: is a {kind}; it must be a YAML file\n"
     listed = subprocess.run([*samovar, "list"], capture_output=True, text=True, timeout=120, check=False)
-    assert listed.stdout.count(f"(is a {kind})") == len(odd)
+    assert listed.stdout.count(f"(is a {kind})") == len(files)
     make(project / "config.yaml")
     with pytest.raises(DefinitionError, match=r"config.yaml: is a .*; it must be a YAML file"):
         load_config(project / "config.yaml")
@@ -179,7 +181,7 @@ def test_a_profile_changes_one_value_of_the_path_and_keeps_the_others(study: Exp
     assert (path.rate_bps, path.rtt_s, path.buffer) == (1_000_000, 0.002, Buffer(546, None))
 
 
-def test_values_are_frozen(study: Experiment) -> None:
+def test_a_loaded_experiment_cannot_be_changed(study: Experiment) -> None:
     with pytest.raises(ValueError, match="frozen"):
         study.name = "other"  # type: ignore[misc]
 
@@ -190,7 +192,7 @@ def test_a_shipped_experiment_is_valid_with_the_shipped_recipes(name: str) -> No
     assert study.experiment.name == name
 
 
-def test_a_role_means_the_first_host_that_has_it_and_a_number_the_others() -> None:
+def test_a_role_means_its_first_host_and_a_role_with_a_number_one_of_the_others() -> None:
     testbed = load_testbed(ROOT / "hosts" / "dumbbell.yaml")
     names = ("sender", "sender3", "receiver", "src4", "sender5")
     assert [keys.hosts_of(testbed, name) for name in names] == [
@@ -218,11 +220,11 @@ def test_a_configuration_without_keys_has_the_defaults(text: str, tmp_path: Path
     assert load_config(tmp_path / "config.yaml").model_dump() == Config().model_dump()
 
 
-def test_the_shipped_configuration_writes_out_the_defaults() -> None:
+def test_the_values_of_the_shipped_configuration_are_the_defaults() -> None:
     assert load_config(ROOT / "config.yaml").model_dump() == Config().model_dump()
 
 
-def test_problems_are_sorted_by_place_and_reported_once(tmp_path: Path) -> None:
+def test_an_invalid_value_that_two_parts_inherit_is_reported_once(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text(TEXT.replace("40Mbit", "40").replace("50KB, 1MB", "50KB, 1"))
     with pytest.raises(DefinitionError) as caught:
         read_experiment(tmp_path / "study.yaml")

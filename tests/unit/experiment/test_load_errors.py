@@ -1,6 +1,6 @@
-"""Every kind of error in a definition file is reported at its place, in the pinned words.
+"""Errors in experiments and testbeds are reported at their place, with the expected messages.
 
-The errors are in test_load_errors.yaml: changes of the valid files below, and the messages for each.
+The cases are in test_load_errors.yaml: changes of the valid files below, and the messages for each.
 """
 
 import re
@@ -139,7 +139,7 @@ class Recipes:
 CASES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 
-def changed(text: str, changes: Mapping[str, str]) -> str:
+def apply_changes(text: str, changes: Mapping[str, str]) -> str:
     """Return the text with each change made once."""
     for old, new in changes.items():
         assert old in text, f"the valid file does not contain {old!r}"
@@ -150,7 +150,7 @@ def changed(text: str, changes: Mapping[str, str]) -> str:
 def errors(folder: Path, experiment: str, testbed: str = TESTBED) -> list[str]:
     """Return the messages for an experiment and its testbed, with paths relative to the folder.
 
-    Formulas and windows are checked in each treatment, by the plan.
+    The plan is made as well, because it checks formulas and windows in each treatment.
     """
     for name, text in (("experiments/study.yaml", experiment), ("hosts/lab.yaml", testbed)):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -160,11 +160,11 @@ def errors(folder: Path, experiment: str, testbed: str = TESTBED) -> list[str]:
     return str(caught.value).replace(f"{folder}/", "").splitlines()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["mistake"]))
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["error"]))
 def test_an_error_is_reported_at_its_place_in_one_sentence(case: Mapping[str, Any], tmp_path: Path) -> None:
-    experiment = changed(EXPERIMENT, case.get("experiment", {}))
-    testbed = changed(TESTBED, case.get("testbed", {}))
-    assert errors(tmp_path, experiment, testbed) == case["says"]
+    experiment = apply_changes(EXPERIMENT, case.get("experiment", {}))
+    testbed = apply_changes(TESTBED, case.get("testbed", {}))
+    assert errors(tmp_path, experiment, testbed) == case["messages"]
 
 
 def test_the_valid_files_are_valid(tmp_path: Path) -> None:
@@ -175,18 +175,18 @@ def test_the_valid_files_are_valid(tmp_path: Path) -> None:
     assert experiment.experiment.name == "study"
 
 
-def repin() -> None:
-    """Write the messages of today into the YAML file: `python -m tests.unit.experiment.test_load_errors`."""
+def update_expected_messages() -> None:
+    """Write the current messages into the YAML file: `python -m tests.unit.experiment.test_load_errors`."""
     pins = Path(__file__).with_suffix(".yaml")
-    header, *texts = re.split(r"^(?=- mistake: )", pins.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    header, *texts = re.split(r"^(?=- error: )", pins.read_text(encoding="utf-8"), flags=re.MULTILINE)
     with TemporaryDirectory() as folder:
         for index, case in enumerate(CASES):
-            experiment = changed(EXPERIMENT, case.get("experiment", {}))
-            says = errors(Path(folder), experiment, changed(TESTBED, case.get("testbed", {})))
-            lines = yaml.safe_dump(says, allow_unicode=True, width=10**6).replace("\n- ", "\n  - ")
-            texts[index] = texts[index].partition("  says:\n")[0] + f"  says:\n  {lines}\n"
+            experiment = apply_changes(EXPERIMENT, case.get("experiment", {}))
+            messages = errors(Path(folder), experiment, apply_changes(TESTBED, case.get("testbed", {})))
+            lines = yaml.safe_dump(messages, allow_unicode=True, width=10**6).replace("\n- ", "\n  - ")
+            texts[index] = texts[index].partition("  messages:\n")[0] + f"  messages:\n  {lines}\n"
     pins.write_text(header + "".join(texts)[:-1], encoding="utf-8")
 
 
 if __name__ == "__main__":
-    repin()
+    update_expected_messages()

@@ -1,4 +1,4 @@
-"""Any value at any place of a file is accepted, or refused with messages that have places."""
+"""Definition files with random changes are accepted, or refused with messages that have a place."""
 
 import random
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ expect:
 profiles:
   quick: {replicates: 1, traffic: {bulk: {count: 1}}}
 """
-WORDS = [
+SCALARS = [
     "",
     "~",
     "no",
@@ -66,7 +66,7 @@ WORDS = [
     "2 * (",
     "down",
 ]
-WORDS += [
+SCALARS += [
     "cubic",
     "sender",
     "senders",
@@ -78,7 +78,7 @@ WORDS += [
     "x" * 300,
     "\u20ac",
 ]
-TEXTS = st.sampled_from(WORDS) | st.text(
+TEXTS = st.sampled_from(SCALARS) | st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=9
 )
 KEYS = [
@@ -105,12 +105,12 @@ JUNK = st.recursive(
 )
 
 
-def places(node: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to every value of a tree."""
+def places(node: Any, steps: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path, made of keys and indices, to every value of a tree."""
     children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for step, child in children:
-        yield (*way, step)
-        yield from places(child, (*way, step))
+        yield (*steps, step)
+        yield from places(child, (*steps, step))
 
 
 PLACES = list(places(plain(parse_yaml(STUDY, "study.yaml")[0])))
@@ -129,7 +129,9 @@ def test_the_unchanged_study_is_valid() -> None:
 
 @settings(max_examples=100)
 @given(st.sampled_from(PLACES), JUNK)
-def test_any_value_anywhere_is_read_or_refused_at_its_place(place: tuple[Any, ...], junk: Any) -> None:
+def test_an_experiment_with_any_value_at_any_place_is_loaded_or_refused_at_a_place(
+    place: tuple[Any, ...], junk: Any
+) -> None:
     tree: Any = plain(parse_yaml(STUDY, "study.yaml")[0])
     node = tree
     for step in place[:-1]:
@@ -150,7 +152,7 @@ SHIPPED = [
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ% "
 JUNKS: list[Any] = [[], {}, [""], {"x": "y"}, {"from": "1ms", "to": "5ms", "step": "1ms"}]
 UNITS = ["", "B", "KB", "MiB", "Mbit", "MB/s", "ms", "s", "packets", "%", " RTT", " BDP", "h"]
-SIGNS = [
+YAML_MARKS = [
     b"\t",
     b"\0",
     b"\xff",
@@ -170,21 +172,21 @@ SIGNS = [
 ]
 
 
-def other_value(value: Any, tree: Any, by: random.Random) -> Any:
-    """Make another value of one: with another unit, in a list, from elsewhere in the file, or nonsense."""
-    swapped = tree[by.choice(list(tree))]
-    united = value.rstrip(LETTERS) + by.choice(UNITS) if isinstance(value, str) else [value, value]
-    return by.choice([united, united, [value], swapped, *by.sample(WORDS, 3), by.choice(JUNKS)])
+def other_value(value: Any, tree: Any, rng: random.Random) -> Any:
+    """Return a random replacement of a value: with another unit, in a list, from elsewhere in the file, or nonsense."""
+    swapped = tree[rng.choice(list(tree))]
+    with_unit = value.rstrip(LETTERS) + rng.choice(UNITS) if isinstance(value, str) else [value, value]
+    return rng.choice([with_unit, with_unit, [value], swapped, *rng.sample(SCALARS, 3), rng.choice(JUNKS)])
 
 
-def mutated_tree(text: str, by: random.Random) -> bytes:
-    """Change one thing of a file's structure: a key or value that is dropped, misspelt, put in, or another."""
+def mutated_tree(text: str, rng: random.Random) -> bytes:
+    """Return a file in which one key is removed, misspelt or inserted, or one value is replaced."""
     tree: Any = plain(parse_yaml(text, "f")[0])
-    way = by.choice(list(places(tree)))
+    steps = rng.choice(list(places(tree)))
     holder = tree
-    for step in way[:-1]:
+    for step in steps[:-1]:
         holder = holder[step]
-    key, what = way[-1], by.choice(["drop", "misspell", "insert", "other", "other", "other"])
+    key, what = steps[-1], rng.choice(["drop", "misspell", "insert", "other", "other", "other"])
     if what == "drop":
         del holder[key]
     elif what == "misspell" and isinstance(holder, dict):
@@ -192,38 +194,38 @@ def mutated_tree(text: str, by: random.Random) -> bytes:
         holder.clear()
         holder.update(renamed)
     elif what == "insert" and isinstance(holder, dict):
-        holder[by.choice(KEYS)] = by.choice(WORDS)
+        holder[rng.choice(KEYS)] = rng.choice(SCALARS)
     else:
-        holder[key] = other_value(holder[key], tree, by)
+        holder[key] = other_value(holder[key], tree, rng)
     return yaml.safe_dump(tree, allow_unicode=True, sort_keys=False).encode()
 
 
-def mutated_bytes(text: str, by: random.Random) -> bytes:
-    """Cut a file off, flip a bit, put something in, or change its lines."""
+def mutated_bytes(text: str, rng: random.Random) -> bytes:
+    """Return a file that is cut off, or in which one bit is flipped, one mark is inserted, or one line is changed."""
     content = bytearray(text.encode())
-    at = by.randrange(len(content))
-    what = by.choice(["cut", "flip", "sign", "line", "indent"])
+    at = rng.randrange(len(content))
+    what = rng.choice(["cut", "flip", "sign", "line", "indent"])
     if what == "flip":
-        content[at] ^= 1 << by.randrange(8)
+        content[at] ^= 1 << rng.randrange(8)
     elif what == "sign":
-        content[at:at] = by.choice(SIGNS)
+        content[at:at] = rng.choice(YAML_MARKS)
     elif what != "cut":
         lines = bytes(content).split(b"\n")
-        one = by.randrange(len(lines))
-        lines[one : one + 1] = [lines[by.randrange(len(lines))]] if what == "line" else [b"  " + lines[one]]
+        one = rng.randrange(len(lines))
+        lines[one : one + 1] = [lines[rng.randrange(len(lines))]] if what == "line" else [b"  " + lines[one]]
         return b"\n".join(lines)
     return bytes(content[:at] if what == "cut" else content)
 
 
-def plan_all_that_rests_on(path: Path, project: Project) -> None:
-    """Plan one experiment that a file is of, and ask what the hosts must have; read a study."""
+def plan_an_experiment_that_uses(path: Path, project: Project) -> None:
+    """Plan an experiment that uses the file, and determine what its hosts must have; of a study, only read the file."""
     if path.parent.name == "studies":
         project.study_report(path.stem)
         return
     name = path.stem if path.parent.name == "experiments" else "demo"
     texts = {one.stem: one.read_text("utf-8", errors="replace") for one in project.experiments()}
-    using = [one for one, text in texts.items() if path.parent.name != "experiments" and path.stem in text]
-    plan = project.plan(Request(using[0] if using else name)).plan
+    users = [one for one, text in texts.items() if path.parent.name != "experiments" and path.stem in text]
+    plan = project.plan(Request(users[0] if users else name)).plan
     unsupported_paths(plan, project.catalogue)
     host_needs(plan, project.catalogue)
 
@@ -231,7 +233,7 @@ def plan_all_that_rests_on(path: Path, project: Project) -> None:
 @settings(max_examples=100)
 @given(st.sampled_from(SHIPPED), st.integers(0, 2**32))
 def test_a_shipped_file_with_any_change_is_planned_or_refused_at_a_place(path: Path, seed: int) -> None:
-    by = random.Random(seed)
+    rng = random.Random(seed)
     text = (ROOT / path).read_text("utf-8")
     with TemporaryDirectory() as folder:
         for name in ("experiments", "hosts"):
@@ -239,11 +241,11 @@ def test_a_shipped_file_with_any_change_is_planned_or_refused_at_a_place(path: P
         (Path(folder) / "config.yaml").write_bytes((ROOT / "config.yaml").read_bytes())
         for name in ("templates", "analysis"):
             (Path(folder) / name).symlink_to(ROOT / name)
-        (Path(folder) / path).write_bytes(by.choice([mutated_tree, mutated_tree, mutated_bytes])(text, by))
+        (Path(folder) / path).write_bytes(rng.choice([mutated_tree, mutated_tree, mutated_bytes])(text, rng))
         project = Project(Path(folder))
         project.catalogue = RECIPES
         try:
-            plan_all_that_rests_on(path, project)
+            plan_an_experiment_that_uses(path, project)
         except DefinitionError as error:
             assert all(
                 problem.line and problem.column and problem.message.strip() for problem in error.problems

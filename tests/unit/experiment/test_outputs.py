@@ -34,7 +34,7 @@ def test_figures_and_tables_show_metrics_of_the_manifest() -> None:
             assert {metric for group in output.shows for metric in group} <= set(OUTPUTS.metrics)
 
 
-def refusals(tmp_path: Path, more: str) -> list[str]:
+def problems_of_study(tmp_path: Path, more: str) -> list[str]:
     (tmp_path / "experiments").mkdir()
     (tmp_path / "hosts").symlink_to(ROOT / "hosts")
     path = tmp_path / "experiments" / "study.yaml"
@@ -46,7 +46,7 @@ def refusals(tmp_path: Path, more: str) -> list[str]:
     return []
 
 
-def test_options_of_a_figure_are_its_own_those_of_all_and_the_factors_of_the_experiment(
+def test_a_figure_takes_its_own_options_the_common_options_and_the_factors_of_the_experiment(
     tmp_path: Path,
 ) -> None:
     more = """\
@@ -56,10 +56,10 @@ figures:
   - {figure: rtt-cdf, axis: log, part: main, path.loss: 1%}
 tables: [{table: crossed, metric: throughput_bps, rows: cc, columns: path.loss, published: {cubic: 3}}]
 """
-    assert refusals(tmp_path, more) == []
+    assert problems_of_study(tmp_path, more) == []
 
 
-def test_a_figure_or_table_that_nothing_draws_is_refused_at_its_name(tmp_path: Path) -> None:
+def test_an_unknown_figure_or_table_is_refused_at_its_name(tmp_path: Path) -> None:
     (tmp_path / "experiments").mkdir()
     (tmp_path / "hosts").symlink_to(ROOT / "hosts")
     more = (
@@ -91,7 +91,7 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def told(tmp_path: Path, text: str) -> list[str]:
+def problems_of_demo(tmp_path: Path, text: str) -> list[str]:
     (tmp_path / "experiments").mkdir()
     (tmp_path / "hosts").symlink_to(ROOT / "hosts")
     (tmp_path / "experiments" / "demo.yaml").write_text(text, encoding="utf-8")
@@ -101,21 +101,23 @@ def told(tmp_path: Path, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("entry", OPTIONS)
-def test_an_option_that_a_figure_has_not_is_refused_at_its_place(entry: str, tmp_path: Path) -> None:
+def test_an_unknown_option_of_a_figure_or_an_unknown_value_is_refused_at_its_place(
+    entry: str, tmp_path: Path
+) -> None:
     head, _, rest = DEMO.partition("figures:\n")
     figures = f"figures: [\n{entry}]\n"
-    assert told(tmp_path, head + figures + rest[rest.index("tables:") :]) == OPTIONS[entry]
+    assert problems_of_demo(tmp_path, head + figures + rest[rest.index("tables:") :]) == OPTIONS[entry]
 
 
-def test_a_table_of_one_metric_over_two_factors_names_them(tmp_path: Path) -> None:
+def test_an_unknown_metric_or_factor_of_a_table_is_refused(tmp_path: Path) -> None:
     table = "tables: [{table: crossed, metric: rtt_mean_ms, rows: cc, columns: rwndd}]\n"
-    first, second = told(tmp_path, DEMO[: DEMO.index("tables:")] + table)
+    first, second = problems_of_demo(tmp_path, DEMO[: DEMO.index("tables:")] + table)
     assert first.startswith("35: unknown metric 'rtt_mean_ms'; did you mean 'rtt_median_ms'? known: ")
     assert second == "67: unknown factor 'rwndd'; did you mean 'rwnd'? known: cc, mtu, rwnd"
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ("{figure: rtt-cdf, title: [a, b]}", "26: title: must be a text"),
         ("{figure: rtt-cdf, part: [[a]]}", "25: part: must be a name or a list of names"),
@@ -126,13 +128,15 @@ def test_a_table_of_one_metric_over_two_factors_names_them(tmp_path: Path) -> No
         ),
     ],
 )
-def test_what_an_option_names_is_known(entry: str, said: str, tmp_path: Path) -> None:
+def test_an_invalid_title_part_flow_or_factor_of_a_figure_is_refused(
+    entry: str, message: str, tmp_path: Path
+) -> None:
     head, _, rest = DEMO.partition("figures:\n")
-    found = told(tmp_path, f"{head}figures: [\n{entry}]\n{rest[rest.index('tables:') :]}")
-    assert len(found) == 1 and found[0].startswith(said), found
+    found = problems_of_demo(tmp_path, f"{head}figures: [\n{entry}]\n{rest[rest.index('tables:') :]}")
+    assert len(found) == 1 and found[0].startswith(message), found
 
 
-OWN = """\
+PROJECT_MANIFEST = """\
 metrics:
   jumbo_share: {what: share of jumbo frames, unit: share, needs: [capture], function: jumbo_share}
 figures:
@@ -150,11 +154,11 @@ def project(tmp_path: Path, manifest: str) -> Path:
 
 
 def test_a_project_adds_metrics_and_figures_of_its_own(tmp_path: Path) -> None:
-    outputs = project_outputs(project(tmp_path, OWN))
+    outputs = project_outputs(project(tmp_path, PROJECT_MANIFEST))
     assert outputs.figures["jumbo-by-cc"].shows == (("jumbo_share",),)
     path = tmp_path / "study.yaml"
     more = "expect: [{say: a, metric: jumbo_share, below: 1}]\nfigures: [{figure: jumbo-by-cc, flow: bulk}]\n"
-    path.write_text(HEAD.replace("experiment: ", "experiment: ") + BULK + more)
+    path.write_text(HEAD + BULK + more)
     (tmp_path / "hosts").symlink_to(ROOT / "hosts")
     testbed = ROOT / "hosts" / "lab.yaml"
     assert load_experiment(path, CATALOGUE, testbed, LoadOptions(outputs=outputs)).experiment.figures
@@ -197,13 +201,13 @@ def test_an_error_in_the_manifest_of_a_project_has_its_place_and_names_the_key(
     assert f"analysis/outputs.yaml:{message}" in str(caught.value)
 
 
-def test_a_length_of_time_in_an_option_is_a_number_of_seconds(tmp_path: Path) -> None:
+def test_a_time_in_an_option_must_be_given_in_seconds(tmp_path: Path) -> None:
     more = "figures: [{figure: rtt-time, seconds: 6s}, {figure: throughput-cdf, window: 100ms}]\n"
-    (found,) = refusals(tmp_path, more)
+    (found,) = problems_of_study(tmp_path, more)
     assert found.endswith("window: `100ms` is not a number of seconds such as 6s")
 
 
-def test_metrics_need_quantities_and_these_name_every_logger_that_records_them() -> None:
+def test_metrics_need_known_quantities_and_each_quantity_lists_the_loggers_that_record_it() -> None:
     quantities = OUTPUTS.quantities
     assert {need for metric in OUTPUTS.metrics.values() for need in metric.needs} <= quantities.keys()
     for system in keys.OPERATING_SYSTEMS:
@@ -213,7 +217,7 @@ def test_metrics_need_quantities_and_these_name_every_logger_that_records_them()
 
 # --- Figures of any quantity
 
-TIME_SERIES = {
+QUANTITY_OPTIONS = {
     "{figure: time-series, show: cwdn}": ["29: unknown series 'cwdn'; did you mean 'cwnd'? known: "],
     "{figure: time-series}": ["10: figure time-series needs the option 'show': Quantity to show, or a list.; known: cwnd, "],
     "{figure: time-series, show: [cwnd, srttt]}": ["36: unknown series 'srttt'; did you mean 'srtt'? known: "],
@@ -235,12 +239,14 @@ TIME_SERIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("entry", TIME_SERIES)
-def test_an_invalid_option_of_a_figure_over_time_is_refused_at_its_place(entry: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("entry", QUANTITY_OPTIONS)
+def test_an_invalid_option_of_a_figure_of_any_quantity_is_refused_at_its_place(
+    entry: str, tmp_path: Path
+) -> None:
     head, _, rest = DEMO.partition("figures:\n")
-    found = told(tmp_path, f"{head}figures: [\n{entry}]\n{rest[rest.index('tables:') :]}")
-    assert len(found) == len(TIME_SERIES[entry]), found
-    for message, expected in zip(found, TIME_SERIES[entry], strict=True):
+    found = problems_of_demo(tmp_path, f"{head}figures: [\n{entry}]\n{rest[rest.index('tables:') :]}")
+    assert len(found) == len(QUANTITY_OPTIONS[entry]), found
+    for message, expected in zip(found, QUANTITY_OPTIONS[entry], strict=True):
         assert message.startswith(expected)
 
 
@@ -261,7 +267,7 @@ def demo_with(tmp_path: Path, entry: str) -> keys.Experiment:
     span=st.tuples(st.floats(0, 100), st.floats(0.001, 100)),
 )
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_quantities_factors_and_span_of_time_are_accepted(
+def test_a_time_series_accepts_any_quantities_factors_and_span_of_time(
     show: list[str], overlay: str, facet: list[str], span: tuple[float, float], tmp_path: Path
 ) -> None:
     options = f"show: [{', '.join(show)}], from: {span[0]:.3f}s, to: {span[0] + span[1]:.3f}s"
@@ -277,7 +283,7 @@ def test_any_quantities_factors_and_span_of_time_are_accepted(
     metrics=st.tuples(*[st.sampled_from(sorted(OUTPUTS.metrics))] * 2),
 )
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_metric_is_accepted_by_figures_of_distributions_and_summaries(
+def test_figures_of_distributions_and_summaries_accept_any_metric(
     show: str, kind: str, factors: list[str], metrics: tuple[str, str], tmp_path: Path
 ) -> None:
     one, two, three = factors

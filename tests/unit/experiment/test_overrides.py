@@ -1,4 +1,4 @@
-"""`--set KEY=VALUE` overrides the profile, in factors and keys; errors have a caret into the argument."""
+"""`--set KEY=VALUE` overrides keys and factors, also those of the profile; errors have a caret below the argument."""
 
 from pathlib import Path
 
@@ -58,13 +58,13 @@ class Folder:
         self.path.write_text(text, encoding="utf-8")
 
     def study(self, *sets: str, profile: str | None = None) -> ResolvedExperiment:
-        asked = LoadOptions(profile, parse_overrides(sets))
-        return load_experiment(self.path, CATALOGUE, ROOT / "hosts" / "lab.yaml", asked)
+        options = LoadOptions(profile, parse_overrides(sets))
+        return load_experiment(self.path, CATALOGUE, ROOT / "hosts" / "lab.yaml", options)
 
     def read(self, *sets: str, profile: str | None = None) -> Experiment:
         return self.study(*sets, profile=profile).experiment
 
-    def shown(self, *sets: str, profile: str | None = None) -> list[str]:
+    def error_lines(self, *sets: str, profile: str | None = None) -> list[str]:
         with pytest.raises(DefinitionError) as caught:
             self.read(*sets, profile=profile)
         return [line for _, line in caught.value.lines()]
@@ -90,13 +90,13 @@ def test_an_override_is_stronger_than_the_profile(folder: Folder) -> None:
     assert labels(folder.read("cc=bbr", profile="quick"), "one")["cc"] == ("bbr",)
 
 
-def test_a_factor_gets_other_levels_where_it_varies(folder: Folder) -> None:
+def test_a_list_of_levels_overrides_a_factor_only_in_the_parts_that_have_it(folder: Folder) -> None:
     experiment = folder.read("cc=[cubic, cdg]")
     assert labels(experiment, "one")["cc"] == ("cubic", "cdg")
     assert "cc" not in experiment.parts["two"].settings
 
 
-def test_a_single_value_of_a_factor_holds_in_the_other_parts_too(folder: Folder) -> None:
+def test_a_single_value_of_a_factor_is_a_setting_in_the_parts_without_the_factor(folder: Folder) -> None:
     experiment = folder.read("cc=cdg")
     assert labels(experiment, "one")["cc"] == ("cdg",)
     assert experiment.parts["two"].settings == {"cc": "cdg"}
@@ -169,7 +169,7 @@ def test_an_experiment_without_parts_is_overridden_in_the_same_way(folder: Folde
 def test_a_factor_that_only_the_profile_has_is_overridden(folder: Folder) -> None:
     folder.write(FLAT.replace("quick: {", "quick: {factors: {rwnd: [50KB], net: [{path.rate: 1Mbit}]}, "))
     assert labels(folder.read("rwnd=1MB", profile="quick"), "main")["rwnd"] == ("1MB",)
-    refused, *_ = folder.shown("path.rate=2Mbit", profile="quick")
+    refused, *_ = folder.error_lines("path.rate=2Mbit", profile="quick")
     assert "'path.rate' is set by the levels of factor 'net'" in refused
 
 
@@ -177,26 +177,26 @@ def test_the_last_of_two_overrides_of_a_key_is_used(folder: Folder) -> None:
     assert folder.read("duration=1s", "duration=2s").parts["one"].duration_s == 2
 
 
-def test_overrides_are_written_into_the_plan(folder: Folder) -> None:
+def test_overrides_are_applied_to_the_plan_and_recorded_in_it(folder: Folder) -> None:
     study = folder.study("duration=1s", "cc=cubic", profile="quick")
     plan = make_plan(study, CATALOGUE)
     assert dict(plan.overrides) == {"duration": "1s", "cc": "cubic"}
     assert {trial.resolved.duration_s for trial in plan.trials} == {1}
 
 
-def test_a_direction_is_overridden_if_the_levels_give_only_the_other(folder: Folder) -> None:
+def test_a_direction_is_overridden_if_the_levels_give_only_the_other_direction(folder: Folder) -> None:
     folder.write(FLAT.replace("cc: [newreno, cubic]", "path.loss: [{up: 1%}, {up: 2%}]"))
     path = folder.read("path.loss.down=3%").parts["main"].path
     assert path is not None
     assert path.loss == Directional(0.03)
-    (refusal, *_) = folder.shown("path.loss.up=3%")
+    (refusal, *_) = folder.error_lines("path.loss.up=3%")
     assert refusal.endswith(
         "'path.loss.up' is set by the levels of factor 'path.loss'; use --set path.loss=..."
     )
 
 
 @pytest.mark.parametrize(
-    ("factor", "given", "refusal"),
+    ("factor", "argument", "refusal"),
     [
         (
             "path.delay: [{down: 1ms, up: 1ms}, {down: 2ms, up: 2ms}]",
@@ -211,16 +211,16 @@ def test_a_direction_is_overridden_if_the_levels_give_only_the_other(folder: Fol
         ),
     ],
 )
-def test_a_key_that_levels_of_a_factor_exclude_is_refused(
-    folder: Folder, factor: str, given: str, refusal: str
+def test_a_key_that_conflicts_with_the_levels_of_a_factor_is_refused(
+    folder: Folder, factor: str, argument: str, refusal: str
 ) -> None:
     folder.write(FLAT.replace("cc: [newreno, cubic]", factor))
-    (shown, *_) = folder.shown(given)
-    assert shown.endswith(refusal)
+    (first_line, *_) = folder.error_lines(argument)
+    assert first_line.endswith(refusal)
 
 
 @pytest.mark.parametrize(
-    ("given", "said", "caret"),
+    ("argument", "message", "caret"),
     [
         ("duration=10", "--set duration=10: duration: '10' has no unit; expected a time such as 5ms", 10),
         ("path.rate=[1Mbit", "--set path.rate=[1Mbit: missing ',' or ']' before this; close the bracket", 17),
@@ -248,26 +248,26 @@ def test_a_key_that_levels_of_a_factor_exclude_is_refused(
         ("=10s", "--set =10s: missing key; write KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit", 1),
     ],
 )  # fmt: skip
-def test_what_cannot_be_set_is_refused_with_a_caret_into_the_argument(
-    folder: Folder, given: str, said: str, caret: int
+def test_an_invalid_override_is_refused_with_a_caret_below_the_argument(
+    folder: Folder, argument: str, message: str, caret: int
 ) -> None:
-    shown = folder.shown(given)
-    at = next(index for index, line in enumerate(shown) if line.startswith(said))
-    assert shown[at + 1 : at + 3] == [f"       | {given}", "       | " + " " * (caret - 1) + "^"]
+    error_lines = folder.error_lines(argument)
+    at = next(index for index, line in enumerate(error_lines) if line.startswith(message))
+    assert error_lines[at + 1 : at + 3] == [f"       | {argument}", "       | " + " " * (caret - 1) + "^"]
 
 
 def test_all_errors_of_overrides_are_reported_at_once(folder: Folder) -> None:
-    shown = folder.shown("duration=10", "path.rate=fast", "replicates=0")
-    assert sum(line.startswith("--set") for line in shown) == 3
+    error_lines = folder.error_lines("duration=10", "path.rate=fast", "replicates=0")
+    assert sum(line.startswith("--set") for line in error_lines) == 3
 
 
-def test_an_unknown_profile_is_refused_before_overrides(folder: Folder) -> None:
-    assert folder.shown("duration=1s", profile="quik")[0].endswith(
+def test_an_unknown_profile_is_refused_also_if_there_are_overrides(folder: Folder) -> None:
+    assert folder.error_lines("duration=1s", profile="quik")[0].endswith(
         "unknown profile of study 'quik'; did you mean 'quick'? known: quick"
     )
 
 
-def test_expectations_of_a_campaign_are_read_even_if_other_keys_of_its_experiment_are_of_another_release(
+def test_expectations_of_a_campaign_are_read_even_if_its_experiment_has_keys_of_another_release(
     folder: Folder, tmp_path: Path
 ) -> None:
     text = folder.study("parts.one.replicates=9").files["experiment.yaml"].decode()

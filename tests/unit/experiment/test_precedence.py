@@ -1,4 +1,4 @@
-"""Settings of hosts: site, OS, testbed, host and experiment, each overrides the one before."""
+"""Settings of hosts: of the layers site, OS, testbed, host and experiment, each overrides the ones before."""
 
 from pathlib import Path
 
@@ -87,7 +87,7 @@ class Bench:
         layers = found.layers if found else ()
         return [f"{one.text} {one.layer} {one.place}".replace(f"{self.folder}/", "") for one in layers]
 
-    def mistakes(self) -> list[str]:
+    def errors(self) -> list[str]:
         with pytest.raises(DefinitionError) as caught:
             self.load()
         return str(caught.value).replace(f"{self.folder}/", "").splitlines()
@@ -107,7 +107,7 @@ def test_each_layer_overrides_the_weaker_ones(bench: Bench) -> None:
     ]
 
 
-def test_a_host_that_a_layer_does_not_name_gets_the_weaker_layer(bench: Bench) -> None:
+def test_a_host_that_a_layer_does_not_name_gets_the_value_of_the_weaker_layer(bench: Bench) -> None:
     assert bench.chain("rwnd", "c") == [
         "2MB experiment study experiments/study.yaml:5:29",
         "1MB testbed hosts/bench.yaml:2:28",
@@ -137,12 +137,12 @@ def test_values_of_hosts_that_only_a_weaker_layer_names_are_checked(bench: Bench
     bench.write("experiments/base.yaml", base.replace("study", "base"))
     study = "experiment: study\nextends: base\nsettings: {tcp.sack: {a: on}, cc: {a: cdg}}\n"
     bench.write("experiments/study.yaml", study)
-    sack, cc = bench.mistakes()
+    sack, cc = bench.errors()
     assert sack == "experiments/base.yaml:5:26: tcp.sack: 'maybe' is not a switch; expected on or off"
     assert cc.startswith("experiments/base.yaml:5:39: unknown host or role 'sendr'; did you mean 'sender'?")
 
 
-def test_a_campaign_keeps_the_settings_of_hosts_that_only_a_weaker_file_sets(bench: Bench) -> None:
+def test_the_merged_file_of_a_campaign_keeps_settings_of_hosts_that_only_its_base_gives(bench: Bench) -> None:
     base = EXPERIMENT.replace("rwnd: {receiver: 2MB}", "tcp.sack: off, rwnd: {receiver: 2MB, b: 4MB}")
     base = base.replace("{rwnd: 3MB}", "{cc: {b: bbr}}")
     bench.write("experiments/base.yaml", base.replace("study", "base"))
@@ -176,7 +176,7 @@ def test_settings_are_typed(bench: Bench) -> None:
     }
 
 
-def test_a_hosts_own_name_wins_over_its_role(bench: Bench) -> None:
+def test_the_value_of_a_host_overrides_the_value_of_its_role(bench: Bench) -> None:
     values = {"senders": "reno", "sender2": "cdg", "b": "bbr"}
     assert {host: bench.testbed.value_at(host, values) for host in ("a", "b", "c")} == {
         "a": "reno",
@@ -190,7 +190,7 @@ def test_a_setting_that_no_layer_gives_is_absent(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("file", "old", "new", "message"),
     [
         ("config.yaml", "tcp.sack: on", "tcp.sak: on", "config.yaml:1:33: unknown setting on linux 'tcp.sak'; did you mean 'tcp.sack'?"),
         ("config.yaml", "tcp.sack: on", "tcp.sack: maybe", "config.yaml:1:43: tcp.sack: 'maybe' is not a switch; expected on or off"),
@@ -205,16 +205,16 @@ def test_a_setting_that_no_layer_gives_is_absent(bench: Bench) -> None:
     ],
 )  # fmt: skip
 def test_an_invalid_setting_is_refused_at_its_place(
-    bench: Bench, file: str, old: str, new: str, said: str
+    bench: Bench, file: str, old: str, new: str, message: str
 ) -> None:
     text = {"config.yaml": CONFIG, "hosts/bench.yaml": TESTBED}.get(file, EXPERIMENT)
     assert old in text
     bench.write(file, text.replace(old, new, 1))
     try:
-        found = bench.mistakes()
+        found = bench.errors()
     except DefinitionError as error:  # the configuration is read before anything else
         found = str(error).replace(f"{bench.folder}/", "").splitlines()
-    assert any(one.startswith(said) for one in found), found
+    assert any(one.startswith(message) for one in found), found
     assert len(found) == len(set(found))
 
 
@@ -224,6 +224,6 @@ def test_a_release_is_a_number(bench: Bench, release: str) -> None:
         "    os: linux\n    role: sender\n", f"    os: linux\n    release: '{release}'\n    role: sender\n"
     )
     bench.write("hosts/bench.yaml", text)
-    assert bench.mistakes() == [
+    assert bench.errors() == [
         f"hosts/bench.yaml:7:14: release: '{release}' is not a release; expected a number, such as 11"
     ]

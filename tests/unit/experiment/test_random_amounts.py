@@ -1,4 +1,4 @@
-"""Random amounts of flows: their distributions, their means, and the flows that are planned with them."""
+"""Random sizes, durations and arrivals of flows: their distributions and means, and the planned flows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DISTRIBUTIONS = [
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
-def test_the_mean_of_a_distribution_is_that_of_its_draws(distribution: Distribution) -> None:
+def test_the_mean_of_a_distribution_equals_the_mean_of_its_draws(distribution: Distribution) -> None:
     draws = [distribution.quantile((index + 0.5) / POINTS) for index in range(POINTS)]
     assert fmean(draws) == pytest.approx(distribution.mean, rel=2e-3)
     assert draws == sorted(draws)
@@ -43,7 +43,7 @@ def test_half_of_all_draws_are_below_the_median(distribution: Distribution, medi
 
 
 def test_the_extreme_draws_are_finite() -> None:
-    """Draws are made from multiples of 2**-53 below 1."""
+    """The random numbers are multiples of 2**-53, at least 0 and below 1."""
     for one in DISTRIBUTIONS:
         assert 0.0 <= one.quantile(0.0) <= one.quantile(1.0 - 2.0**-53) < float("inf")
 
@@ -70,7 +70,7 @@ def test_sizes_are_drawn_for_each_flow_and_have_the_mean_of_their_distribution()
     assert fmean(found) == pytest.approx(100_000, rel=0.1)
 
 
-def test_sizes_scale_with_the_mean_since_the_random_numbers_stay() -> None:
+def test_random_sizes_scale_with_the_mean_because_the_random_numbers_are_the_same() -> None:
     once, thrice = sizes("{exponential: 100KB}"), sizes("{exponential: 300KB}")
     assert all(abs(large - 3 * small) <= 2 for small, large in zip(once, thrice, strict=True))
 
@@ -82,7 +82,7 @@ def test_random_durations_are_drawn_for_each_flow() -> None:
     assert all(1.0 <= one <= 5.0 for one in durations_s)
 
 
-def test_poisson_arrivals_have_their_rate_and_exponential_gaps() -> None:
+def test_poisson_arrivals_have_the_given_rate_and_exponential_gaps() -> None:
     instants = poisson_s(RandomStream(1, "main", "short", 1), 5.0, 1000.0, None)
     assert len(instants) == pytest.approx(5000, rel=0.05)
     gaps = [late - early for early, late in pairwise(instants)]
@@ -90,7 +90,7 @@ def test_poisson_arrivals_have_their_rate_and_exponential_gaps() -> None:
     assert longer == pytest.approx(0.368, abs=0.02)  # 1/e of exponential gaps are longer than their mean
 
 
-def test_arrivals_count_from_the_start_of_their_flow_and_end_at_a_time_of_the_trial() -> None:
+def test_arrivals_begin_at_the_start_of_their_flow_and_end_at_a_time_of_the_trial() -> None:
     base = f"traffic: [{SHORT}size: 10KB, arrivals: {{poisson: 2/s, until: 20s}}"
     early, late = flows(study("", base + "}]\n")), flows(study("", base + ", start: 5s}]\n"))
     moved = [round(flow.start_s + 5.0, 6) for flow in early]
@@ -104,8 +104,8 @@ def test_no_arrival_is_planned_after_the_end_of_the_traffic() -> None:
     assert 0 < max(flow.start_s for flow in flows(text)) < 8.0
 
 
-def test_a_load_is_a_share_of_the_path_s_rate_by_the_mean_size() -> None:
-    """8 Mbit/s are 1 MB/s: half of it are 5 flows a second of 100 KB in the mean, over 400 s."""
+def test_the_rate_of_arrivals_can_be_a_formula_of_the_path_s_rate_and_the_mean_size() -> None:
+    """Half of 8 Mbit/s is 0.5 MB/s, the load of 5 flows per second with a mean size of 100 KB; they arrive for 400 s."""
     size = "{exponential: 100KB}"
     factor = "factors: {traffic.short.arrivals.poisson: [50% * RATE / traffic.short.size]}\n"
     traffic = f"traffic: [{SHORT}size: {size}, arrivals: {{poisson: 1/s, until: 400s}}}}]\n"
@@ -139,7 +139,7 @@ def test_bounds_that_are_formulas_are_checked_when_they_are_evaluated() -> None:
         sizes("{uniform: [2 BDP, 1 BDP]}")
 
 
-def test_the_end_of_all_traffic_is_a_factor() -> None:
+def test_the_end_of_all_traffic_can_be_a_factor() -> None:
     two = BULK.replace("]", ", {flow: other, generator: nuttcp, from: sender, to: receiver, duration: 5s}]")
     plan = planned(study("factors: {stop.after: [10s, 20s, 400 RTT]}\norder: {kind: sequential}\n", two))
     assert [trial.resolved.duration_s for trial in plan.trials] == [10.0, 20.0, 4.0]

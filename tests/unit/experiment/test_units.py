@@ -1,4 +1,4 @@
-"""Quantities with units: what is read, what is refused, what is written."""
+"""Quantities with units: parsing, errors and formatting."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -142,7 +142,7 @@ def test_a_quantity_with_its_unit_is_read_exactly(
         ),
     ],
 )
-def test_an_invalid_quantity_is_refused_with_what_was_expected(
+def test_an_invalid_quantity_is_refused_with_an_example_of_a_valid_one(
     parse: Callable[[str], object], text: str, message: str
 ) -> None:
     with pytest.raises(UnitError) as caught:
@@ -150,7 +150,7 @@ def test_an_invalid_quantity_is_refused_with_what_was_expected(
     assert str(caught.value) == message
 
 
-def test_zero_is_accepted_where_it_is_allowed() -> None:
+def test_zero_is_accepted_if_it_is_allowed() -> None:
     assert units.parse_duration("0ms", allow_zero=True) == 0.0
 
 
@@ -174,23 +174,23 @@ def test_a_quantity_is_formatted_with_the_most_readable_unit(written: str, text:
 
 
 @given(st.integers(min_value=1, max_value=10**18))
-def test_a_size_that_was_written_is_read_back_the_same(count_bytes: int) -> None:
+def test_a_formatted_size_is_parsed_to_the_same_value(count_bytes: int) -> None:
     assert units.parse_size(units.format_bytes(count_bytes)) == count_bytes
 
 
 @given(st.integers(min_value=1, max_value=10**18))
-def test_a_rate_that_was_written_is_read_back_the_same(rate_bps: int) -> None:
+def test_a_formatted_rate_is_parsed_to_the_same_value(rate_bps: int) -> None:
     assert units.parse_rate(units.format_rate(rate_bps)) == rate_bps
 
 
 @given(st.integers(min_value=1, max_value=10**15))
-def test_a_time_that_was_written_is_read_back_the_same(count_ns: int) -> None:
+def test_a_formatted_time_is_parsed_to_the_same_value(count_ns: int) -> None:
     duration_s = count_ns / 10**9
     assert units.parse_duration(units.format_duration(duration_s)) == duration_s
 
 
 @given(st.text())
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_as_a_size_or_refused(text: str) -> None:
     try:
         assert units.parse_size(text) > 0
     except UnitError as error:
@@ -234,12 +234,12 @@ def test_a_quantity_is_split_into_number_unit_and_kind() -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_a_share_is_read_back_as_it_was_written(millionths: int) -> None:
+def test_a_formatted_share_is_parsed_to_the_same_value(millionths: int) -> None:
     share = millionths / 10**6
     assert units.parse_share(units.format_share(share)) == share
 
 
 @given(st.integers(1, 10**9))
-def test_a_drift_is_read_back_as_it_was_written(thousandths: int) -> None:
+def test_a_formatted_drift_is_parsed_to_the_same_value(thousandths: int) -> None:
     drift_ppm = thousandths / 10**3
     assert units.parse_drift(units.format_drift(drift_ppm)) == drift_ppm

@@ -1,4 +1,4 @@
-"""What YAML would read as something else, or would take hours to expand, is refused or stays as written."""
+"""The YAML reader: scalars are read as written; ambiguous syntax and huge expansions of aliases are refused."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ TRAPS = {
     "tab as indentation": ("a:\n\tb: 1\n", "f:2:1: tab character; YAML allows only spaces for indentation"),
     "tab after a complete line": ("a:\n  b: 1\n\tc: 2\n", "f:3:1: tab character; YAML allows only spaces for indentation"),
     "apostrophe in single quotes": ("a: 'it's'\n", "f:1:8: text after a closing quote or bracket; quote the whole value, and write '' for ' in single quotes"),
-    "bracket too many": ("a: {b: 1}}\n", "f:1:10: text after a closing quote or bracket; quote the whole value, and write '' for ' in single quotes"),
+    "extra closing bracket": ("a: {b: 1}}\n", "f:1:10: text after a closing quote or bracket; quote the whole value, and write '' for ' in single quotes"),
     "colon within a flow mapping": ("a: {say: CDG: good}\n", "f:1:13: ': ' inside a value, or missing ',' before a key; quote the text, or add the comma"),
     "missing comma": ("a:\n  - {b: 1,\n     c: 2 d: 3}\n", "f:3:12: ': ' inside a value, or missing ',' before a key; quote the text, or add the comma"),
     "billion laughs": (LAUGHS, f"f:1:32: more than {MOST_NODES} values with aliases expanded; use fewer aliases"),
@@ -36,12 +36,12 @@ TRAPS = {
     "merge key": ("a: {<<: {b: 1}}", "f:1:5: merge key '<<' is not supported; write the keys out, or use fragments"),
     "two documents": ("a: 1\n---\nb: 2\n", "f:2:1: second document in one file; write one document per file"),
     "empty file": ("", "f:1:1: the file is empty; it must be a mapping (key: value)"),
-    "comments alone": ("# nothing\n", "f:1:1: the file is empty; it must be a mapping (key: value)"),
-    "a list": ("- a\n", "f:1:1: the file is a list; it must be a mapping (key: value)"),
-    "a text": ("just words\n", "f:1:1: the file is a text; it must be a mapping (key: value)"),
+    "file with comments only": ("# nothing\n", "f:1:1: the file is empty; it must be a mapping (key: value)"),
+    "file that is a list": ("- a\n", "f:1:1: the file is a list; it must be a mapping (key: value)"),
+    "file that is a text": ("just words\n", "f:1:1: the file is a text; it must be a mapping (key: value)"),
     "deep nesting": ("a: " + "[" * 50 + "]" * 50, f"f:1:43: {DEEP}"),
     "deep nesting of a whole file": ("[" * 200_000, f"f:1:1: {DEEP}"),
-    "control character": ("a: b\x07c\n", "f:1:5: control character U+0007; only printable text is allowed"),
+    "control character in a value": ("a: b\x07c\n", "f:1:5: control character U+0007; only printable text is allowed"),
     "list as a key": ("a: 1\n[b, c]: 2\n", "f:2:1: the key is a list or mapping; it must be a word"),
     "tag": ("a: !!python/object:os.system {}\n", "f:1:4: tag 'tag:yaml.org,2002:python/object:os.system'; tags are not allowed, remove it"),
     "binary": ("a: !!binary aGk=\n", "f:1:4: tag 'tag:yaml.org,2002:binary'; tags are not allowed, remove it"),
@@ -49,36 +49,36 @@ TRAPS = {
     "no blank after a colon": ("a: {rate:40Mbit}", "f:1:5: missing space after ':' in 'rate:40Mbit'"),
     "no colon at all": ("a: 1\nduration 10s\nb: 2\n", "f:2:1: missing ': ' in this line; write key: value"),
     "two colons in a line": ("a: b: c\n", "f:1:5: ': ' where no key or entry is allowed; quote the text that contains it"),
-    "open list": ("a: [b, c\nd: 1\n", "f:2:2: missing ',' or ']' before this; close the bracket that opens in line 1"),
-    "open mapping": ("a: {b: 1\nc: 2\n", "f:2:2: missing ',' or '}' before this; close the bracket that opens in line 1"),
-    "open quote": ("a: 'b\nc: 2\n", "f:1:4: this quote is never closed; add the closing quote"),
-    "percent sign": ("a: %b\n", "f:1:4: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
-    "at sign": ("a: @b\n", "f:1:4: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
+    "list that is not closed": ("a: [b, c\nd: 1\n", "f:2:2: missing ',' or ']' before this; close the bracket that opens in line 1"),
+    "mapping that is not closed": ("a: {b: 1\nc: 2\n", "f:2:2: missing ',' or '}' before this; close the bracket that opens in line 1"),
+    "quote that is not closed": ("a: 'b\nc: 2\n", "f:1:4: this quote is never closed; add the closing quote"),
+    "percent sign before a text": ("a: %b\n", "f:1:4: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
+    "at sign before a text": ("a: @b\n", "f:1:4: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
     "list that ends with the file": ("a: [b,", "f:1:7: a '[' or '{' before this is never closed; close the bracket"),
-    "two commas": ("a: [b,, c]", "f:1:7: ',' where a key or value must be; write one, or quote the text"),
+    "two commas in a row": ("a: [b,, c]", "f:1:7: ',' where a key or value must be; write one, or quote the text"),
     "list that closes as a mapping": ("a: [b, }", "f:1:8: '}' where a key or value must be; write one, or quote the text"),
-    "entry behind a value": ("a: b\nc: [d] - e\n", "f:2:8: '- ' where no key or entry is allowed; quote the text that contains it"),
-    "question mark": ("a: [b] ? c\n", "f:1:8: '? ' where no key or entry is allowed; quote the text that contains it"),
+    "list entry after a value": ("a: b\nc: [d] - e\n", "f:2:8: '- ' where no key or entry is allowed; quote the text that contains it"),
+    "question mark after a value": ("a: [b] ? c\n", "f:1:8: '? ' where no key or entry is allowed; quote the text that contains it"),
     "indented first line": ("  a: 1\nb: 2\n", "f:2:1: this line is not indented like its neighbours; use the same number of spaces"),
     "unknown escape": ('a: "b\\q"\n', "f:1:6: unknown escape in double quotes; write \\\\ for a backslash, or use single quotes"),
-    "ampersand": ("a: & b\n", "f:1:5: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
-    "asterisk": ("a: *.R\n", "f:1:5: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
-    "exclamation mark": ("a: !<b c\n", "f:1:7: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
-    "tag of no handle": ("a: !b!c d\n", "f:1:4: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
+    "ampersand before a text": ("a: & b\n", "f:1:5: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
+    "asterisk before a text": ("a: *.R\n", "f:1:5: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
+    "exclamation mark before a text": ("a: !<b c\n", "f:1:7: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
+    "tag with an undefined handle": ("a: !b!c d\n", "f:1:4: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
     "percent sign in the first column": ("a: 1\n% b\n", "f:2:2: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
-    "bar before a text": ("a: | b\n", "f:1:6: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
-    "bound": ("a: >5ms\n", "f:1:6: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
+    "vertical bar before a text": ("a: | b\n", "f:1:6: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
+    "greater-than sign before a quantity": ("a: >5ms\n", "f:1:6: a text cannot begin with one of & * ! | > % @ ` in YAML; quote the text"),
     "ragged indentation": ("a:\n    b: 1\n  c: 2\n", "f:3:3: this line is not indented like its neighbours; use the same number of spaces"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("trap", [name for name, (_, said) in TRAPS.items() if said])
-def test_a_yaml_trap_is_refused_at_its_place_in_one_sentence(trap: str) -> None:
-    content, said = TRAPS[trap]
-    assert mistakes(content) == said
+@pytest.mark.parametrize("case", [name for name, (_, message) in TRAPS.items() if message])
+def test_a_yaml_trap_is_refused_at_its_place_in_one_sentence(case: str) -> None:
+    content, message = TRAPS[case]
+    assert errors_of(content) == message
 
 
-def mistakes(content: str) -> str:
+def errors_of(content: str) -> str:
     try:
         _, problems = parse_yaml(content, "f")
     except DefinitionError as error:
@@ -106,13 +106,13 @@ def mistakes(content: str) -> str:
         "+1",
     ],
 )
-def test_what_yaml_1_1_would_change_is_read_as_written(written: str) -> None:
+def test_scalars_that_yaml_1_1_would_convert_are_read_as_written(written: str) -> None:
     tree, problems = parse_yaml(f"a: {written}\nb: [{written}]\nc: {{{written}: d}}\n", "f")
     assert plain(tree) == {"a": written, "b": [written], "c": {written: "d"}}
     assert problems == []
 
 
-def test_an_anchor_may_be_used_for_a_value_that_stays_small() -> None:
+def test_an_alias_has_the_value_of_its_anchor() -> None:
     tree, problems = parse_yaml("a: &a {b: 1}\nc: [*a, *a]\n", "f")
     assert plain(tree) == {"a": {"b": "1"}, "c": [{"b": "1"}, {"b": "1"}]}
     assert problems == []
@@ -128,7 +128,7 @@ def test_a_byte_order_mark_and_windows_line_ends_keep_positions(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"a: 1\nb: caf\xe9\n", "f.yaml:2:7: a byte that is not valid UTF-8; save the file as UTF-8"),
         ("é: ".encode() + b"\xff", "f.yaml:1:4: a byte that is not valid UTF-8; save the file as UTF-8"),
@@ -141,15 +141,17 @@ def test_a_byte_order_mark_and_windows_line_ends_keep_positions(tmp_path: Path) 
     ],
     ids=["latin 1", "column in characters", "utf-16", "size", "nul"],
 )
-def test_a_file_that_is_not_text_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_that_is_too_large_or_not_text_is_refused(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
     (tmp_path / "f.yaml").write_bytes(content)
     with pytest.raises(DefinitionError) as caught:
         read_yaml(tmp_path / "f.yaml")
-    assert str(caught.value) == f"{tmp_path}/{said}"
+    assert str(caught.value) == f"{tmp_path}/{message}"
 
 
 def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
-    for path, said in ((tmp_path, "is a directory"), (tmp_path / "f.yaml", "no such file or directory")):
+    for path, message in ((tmp_path, "is a directory"), (tmp_path / "f.yaml", "no such file or directory")):
         with pytest.raises(DefinitionError) as caught:
             read_yaml(path)
-        assert str(caught.value) == f"{path}: {said}; it must be a YAML file"
+        assert str(caught.value) == f"{path}: {message}; it must be a YAML file"

@@ -200,8 +200,8 @@ OF_TESTBED = Draft202012Validator(
 def is_found(case: Mapping[str, Any]) -> bool:
     """Return whether the schema finds a pinned error."""
     try:
-        experiment = as_editor(pinned.changed(pinned.EXPERIMENT, case.get("experiment", {})))
-        testbed = as_editor(pinned.changed(pinned.TESTBED, case.get("testbed", {})))
+        experiment = as_editor(pinned.apply_changes(pinned.EXPERIMENT, case.get("experiment", {})))
+        testbed = as_editor(pinned.apply_changes(pinned.TESTBED, case.get("testbed", {})))
     except ValueError:
         return True
     return not (OF_EXPERIMENT.is_valid(experiment) and OF_TESTBED.is_valid(testbed))
@@ -210,7 +210,7 @@ def is_found(case: Mapping[str, Any]) -> bool:
 @cache
 def found_cases() -> dict[str, bool]:
     """Return whether the schema finds each pinned error."""
-    return {str(case["mistake"]): is_found(case) for case in CASES}
+    return {str(case["error"]): is_found(case) for case in CASES}
 
 
 def test_the_valid_files_of_the_pinned_errors_are_valid() -> None:
