@@ -21,7 +21,7 @@ from samovar.experiment import (
 )
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.values import Buffer
-from samovar.experiment.yaml_tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
+from samovar.experiment.yaml_tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml
 from samovar.recipes import Catalogue
 from tests.unit.layered import apply_profile, read_experiment
 
@@ -61,25 +61,12 @@ def study(tmp_path: Path) -> Experiment:
     return read_experiment(tmp_path / "study.yaml")
 
 
-@pytest.mark.parametrize(
-    "text", ["no", "010", "10:20", "1e6", "0x1F", "2001-01-01", "null", "~", ".inf", "=", "1_000"]
-)
-def test_scalars_stay_as_written(text: str) -> None:
-    tree, problems = parse_yaml(f"key: {text}\n", "x.yaml")
-    assert (plain(tree), problems) == ({"key": text}, [])
-
-
 def test_every_key_and_value_has_its_position() -> None:
     tree, _ = parse_yaml("a: 1\nlist:\n  - {b: two}\n", "x.yaml")
     (item,) = cast(Seq, tree["list"])
     mark = cast(Map, item)["b"].position
     assert (tree.key_positions["list"].line, tree.key_positions["list"].column) == (2, 1)
     assert (mark.line, mark.column) == (3, 9)
-
-
-def test_an_alias_has_the_value_of_its_anchor() -> None:
-    tree, _ = parse_yaml("a: &x [1, 2]\nb: *x\n", "x.yaml")
-    assert plain(tree) == {"a": ["1", "2"], "b": ["1", "2"]}
 
 
 @pytest.mark.parametrize(
@@ -133,12 +120,6 @@ def test_a_pipe_a_directory_and_a_device_are_refused_without_being_read(
     make(project / "config.yaml")
     with pytest.raises(DefinitionError, match=r"config.yaml: is a .*; it must be a YAML file"):
         load_config(project / "config.yaml")
-
-
-def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_bytes(b"\xef\xbb\xbfresults: here\n")
-    assert load_config(file).results == "here"
 
 
 def test_a_part_inherits_the_keys_that_it_lacks(study: Experiment) -> None:

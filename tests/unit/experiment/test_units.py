@@ -30,7 +30,6 @@ from samovar.units import UnitError
         (units.parse_duration, "5ms", 0.005),
         (units.parse_duration, "1.5min", 90.0),
         (units.parse_duration, "0.1us", 1e-7),
-        (units.parse_duration, "0.1us", 1e-7),
         (units.parse_duration, "2h", 7200.0),
         (units.parse_share, "2%", 0.02),
         (units.parse_share, "0%", 0.0),
