@@ -38,7 +38,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def small_campaign(results: Path) -> Path:
-    """Copy the small campaign; its title holds what looks like a secret, and nothing is drawn or journaled."""
+    """Copy the small campaign, with a secret in its title, without figures and tables, and with an empty journal."""
     folder = results / "small" / "full-1"
     shutil.copytree(SMALL, folder)
     (folder / "journal.jsonl").write_text("")
@@ -49,8 +49,8 @@ def small_campaign(results: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def exported(campaign: Path) -> Path:
-    """Return the folder with the campaign in all formats."""
+def export_folder(campaign: Path) -> Path:
+    """Return the folder to which the campaign is exported in all formats."""
     for name in ("csv", "parquet", "flent"):
         assert run_commands(["export", str(campaign), "--format", name], ROOT) == 0
     return campaign / "export"
@@ -62,21 +62,21 @@ def rows_of(table: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def series_of(exported: Path, trial: str, quantity: str) -> list[tuple[float, float]]:
-    rows = rows_of(exported / "series.csv")
+def series_of(export_folder: Path, trial: str, quantity: str) -> list[tuple[float, float]]:
+    rows = rows_of(export_folder / "series.csv")
     return [
         (float(r["t_s"]), float(r["mid"])) for r in rows if (r["trial"], r["quantity"]) == (trial, quantity)
     ]
 
 
-def test_flent_loads_every_trial_with_the_numbers_of_the_tables(exported: Path) -> None:
-    files = sorted(exported.glob("*.flent.gz"))
+def test_flent_loads_every_trial_with_the_numbers_of_the_tables(export_folder: Path) -> None:
+    files = sorted(export_folder.glob("*.flent.gz"))
     assert {file.name.removesuffix(".flent.gz") for file in files} == {
-        row["trial"] for row in rows_of(exported / "metrics.csv")
+        row["trial"] for row in rows_of(export_folder / "metrics.csv")
     }
     for file in files:
         loaded, trial = resultset.load(str(file)), file.name.removesuffix(".flent.gz")
-        throughput = series_of(exported, trial, "throughput")
+        throughput = series_of(export_folder, trial, "throughput")
         assert list(zip(loaded.x_values, loaded.series("TCP upload::1"), strict=True)) == throughput
         for series, quantity in {
             "TCP upload::1": "throughput",
@@ -86,16 +86,16 @@ def test_flent_loads_every_trial_with_the_numbers_of_the_tables(exported: Path) 
             "Ping (ms) ICMP": "rtt",
             "Router::queue": "queue",
         }.items():
-            ours, theirs = series_of(exported, trial, quantity), list(loaded.raw_series(series))
+            ours, theirs = series_of(export_folder, trial, quantity), list(loaded.raw_series(series))
             assert [value for _, value in theirs] == [value for _, value in ours]
             assert [t for t, _ in theirs] == pytest.approx([t for t, _ in ours], abs=2e-6)
-        cwnd = [value for _, value in series_of(exported, trial, "cwnd")]
+        cwnd = [value for _, value in series_of(export_folder, trial, "cwnd")]
         assert [v for _, v in loaded.raw_series("TCP upload::1", raw_key="tcp_cwnd")] == cwnd
         assert loaded.series_meta("TCP upload::1", "UNITS") == "Mbits/s"
         metrics = loaded.series_meta("TCP upload::1", "METRICS")
         table = {
             r["metric"]: float(r["value"])
-            for r in rows_of(exported / "metrics.csv")
+            for r in rows_of(export_folder / "metrics.csv")
             if (r["trial"], r["flow"]) == (trial, "bulk")
         }
         assert metrics == table
@@ -122,27 +122,29 @@ def test_flent_shows_query_times_as_series_of_a_flow_not_of_the_router() -> None
     }
 
 
-def test_flent_prints_its_summary_with_sums_and_averages_of_its_own(exported: Path, tmp_path: Path) -> None:
-    words = ["-m", "flent", "-i", str(exported / f"{TRIAL}.flent.gz"), "-f", "summary"]
+def test_flent_computes_sums_and_averages_that_agree_with_the_series(
+    export_folder: Path, tmp_path: Path
+) -> None:
+    words = ["-m", "flent", "-i", str(export_folder / f"{TRIAL}.flent.gz"), "-f", "summary"]
     done = subprocess.run(
         [sys.executable, *words], cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True, check=True
     )  # fmt: skip
     lines = [line.partition(" : ") for line in done.stdout.splitlines() if " : " in line]
     means = {name.strip(): values.split()[0] for name, _, values in lines}
-    values = [value for _, value in series_of(exported, TRIAL, "throughput")]
+    values = [value for _, value in series_of(export_folder, TRIAL, "throughput")]
     assert f"Title: '{TRIAL}'" in done.stdout
     expected = f"{sum(values) / len(values):.2f}"
     assert (means["TCP upload::1"], means["TCP upload sum"]) == (expected, expected)
 
 
-def test_parquet_has_the_values_of_csv_with_types_and_origin(exported: Path) -> None:
-    tables = sorted(file.stem for file in exported.glob("*.csv"))
+def test_parquet_has_the_values_of_csv_with_types_and_metadata(export_folder: Path) -> None:
+    tables = sorted(file.stem for file in export_folder.glob("*.csv"))
     assert {"metrics", "summary", "series", "cycles"} <= {*tables}
-    assert tables == sorted(file.stem for file in exported.glob("*.parquet"))
+    assert tables == sorted(file.stem for file in export_folder.glob("*.parquet"))
     types = {"replicate": "int64", "n": "int64", "cycle": "int64", "value": "double", "t_ns": "timestamp[ns, tz=UTC]", "counts": "bool", "cc": "string"}  # fmt: skip
     for name in tables:
-        table = pq.read_table(exported / f"{name}.parquet")
-        rows = rows_of(exported / f"{name}.csv")
+        table = pq.read_table(export_folder / f"{name}.parquet")
+        rows = rows_of(export_folder / f"{name}.csv")
         assert table.column_names == list(rows[0])
         assert {c: str(table.schema.field(c).type) for c in types if c in table.column_names} == {
             c: types[c] for c in types if c in table.column_names
@@ -158,13 +160,13 @@ def test_parquet_has_the_values_of_csv_with_types_and_origin(exported: Path) -> 
         assert table.schema.metadata[b"samovar.table"].decode() == name
 
 
-def test_another_reader_finds_the_same_times_and_counts(exported: Path) -> None:
+def test_duckdb_reads_the_same_times_and_counts_from_parquet_as_in_csv(export_folder: Path) -> None:
     relation = duckdb.sql(
-        f"select trial, count(*), epoch_ns(min(t_ns)) from '{exported}/series.parquet' group by trial"
+        f"select trial, count(*), epoch_ns(min(t_ns)) from '{export_folder}/series.parquet' group by trial"
     )
     assert relation is not None
     found = relation.fetchall()
-    rows = rows_of(exported / "series.csv")
+    rows = rows_of(export_folder / "series.csv")
     times = {trial: [int(row["t_ns"]) for row in rows if row["trial"] == trial] for trial, _, _ in found}
     assert len(found) == 6
     assert all((n, first) == (len(times[trial]), min(times[trial])) for trial, n, first in found)
@@ -175,20 +177,22 @@ def test_another_reader_finds_the_same_times_and_counts(exported: Path) -> None:
         assert int(row["t_ns"]) / 1e9 == pytest.approx(starts[row["trial"]] + float(row["t_s"]), abs=1e-6)
 
 
-def test_what_looks_like_a_secret_is_not_exported(exported: Path) -> None:
-    for file in exported.iterdir():
+def test_a_text_that_looks_like_a_secret_is_not_exported(export_folder: Path) -> None:
+    for file in export_folder.iterdir():
         content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
         assert SECRET.encode() not in content
-    assert resultset.load(str(exported / f"{TRIAL}.flent.gz")).meta("NOTE").startswith("Small, …: cc cubic")
+    assert (
+        resultset.load(str(export_folder / f"{TRIAL}.flent.gz")).meta("NOTE").startswith("Small, …: cc cubic")
+    )
 
 
-def test_an_existing_file_is_replaced_only_if_asked_and_nothing_else_is_left(
+def test_an_existing_file_is_replaced_only_with_overwrite_and_no_temporary_file_is_left(
     campaign: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["export", str(campaign), "--format", "flent", "--trial", "window-cubic", "--to", str(tmp_path)]
     file = tmp_path / f"{TRIAL}.flent.gz"
     assert run_commands(words, ROOT) == 0
-    whole = file.read_bytes()
+    original = file.read_bytes()
     file.write_bytes(b"mine")
     assert run_commands(words, ROOT) == 1
     assert file.read_bytes() == b"mine"
@@ -198,10 +202,12 @@ def test_an_existing_file_is_replaced_only_if_asked_and_nothing_else_is_left(
     )
     assert run_commands([*words, "--overwrite"], ROOT) == 0
     assert [one.name for one in tmp_path.iterdir()] == [file.name]
-    assert file.read_bytes() == whole
+    assert file.read_bytes() == original
 
 
-def test_some_trials_are_summarised_alone(campaign: Path, tmp_path: Path) -> None:
+def test_an_export_of_picked_trials_has_metrics_and_summaries_of_these_trials_only(
+    campaign: Path, tmp_path: Path
+) -> None:
     words = [
         "export",
         str(campaign),
@@ -217,7 +223,7 @@ def test_some_trials_are_summarised_alone(campaign: Path, tmp_path: Path) -> Non
     assert {row["rwnd"] for row in rows_of(tmp_path / "summary.csv") if row["cc"] == "newreno"} == {"9KB"}
 
 
-def test_an_unknown_trial_is_named_before_any_file_is_made(
+def test_an_unknown_trial_is_reported_before_any_file_is_written(
     campaign: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = tmp_path / "to"
@@ -268,17 +274,18 @@ def test_without_pyarrow_parquet_is_refused_with_the_command_that_installs_it(
     assert [*tmp_path.iterdir()] == []
 
 
-def test_analyse_writes_parquet_beside_csv(campaign: Path) -> None:
+def test_analyse_writes_parquet_beside_csv_and_removes_old_parquet_tables(campaign: Path) -> None:
     earlier = [campaign / "tables" / f"{name}.parquet" for name in ("metrics", "pauses")]
     for file in earlier:
         file.write_text("of an earlier analysis")
     assert run_commands(["analyse", str(campaign), "--format", "parquet"], ROOT) == 0
-    assert [file.exists() for file in earlier] == [True, False]  # no trial has PAUSE frames
+    # No trial has PAUSE frames, so that the earlier table of pauses is removed.
+    assert [file.exists() for file in earlier] == [True, False]
     rows = pq.read_table(campaign / "tables" / "metrics.parquet").num_rows
     assert rows == len(rows_of(campaign / "tables" / "metrics.csv"))
 
 
-def test_files_of_an_export_that_fails_are_not_left(tmp_path: Path) -> None:
+def test_an_export_that_fails_leaves_existing_files_unchanged_and_no_new_ones(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("old")
     with pytest.raises(ZeroDivisionError), staged(tmp_path) as folder:
         (folder / "a").write_text("half")

@@ -1,4 +1,4 @@
-"""Facts from the output of real hosts: a lab's router (Linux 6.1, user mode) and a virtual machine (Linux 6.18)."""
+"""Facts parsed from the output of real hosts: a lab's router (Linux 6.1, user mode) and a virtual machine (Linux 6.18)."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ CARD = (
 )
 
 
-def test_a_driver_s_largest_mtu_is_known_unless_it_is_zero() -> None:
+def test_the_largest_mtu_of_an_interface_is_unknown_if_its_driver_reports_zero() -> None:
     assert parse_interfaces(CARD) == (
         Interface("eth0", 1400, ("192.0.2.2/24",), max_mtu_bytes=9216),
         Interface("ifb0", 1500),
@@ -156,7 +156,7 @@ TX:		off
 """
 
 
-def test_only_interfaces_with_flow_control_are_listed() -> None:
+def test_interfaces_with_pause_parameters_are_those_that_have_flow_control() -> None:
     assert FORMATS["ethtool-pauses"](PAUSES) == ("enp3s0",)
 
 
@@ -170,7 +170,7 @@ CHRONY = "C0A80001,192.168.0.1,3,1763740000.123,-0.000001,0.000002,0.000010,1.5,
 
 
 @pytest.mark.parametrize(
-    ("told", "source"),
+    ("output", "source"),
     [
         (f"chrony\n{CHRONY}Normal\n", "chrony"),
         (f"chrony\n{CHRONY}Not synchronised\n", ""),
@@ -181,11 +181,11 @@ CHRONY = "C0A80001,192.168.0.1,3,1763740000.123,-0.000001,0.000002,0.000010,1.5,
         ("\n", ""),
     ],
 )
-def test_the_clock_source_is_empty_unless_the_clock_is_synchronised(told: str, source: str) -> None:
-    assert parse_clock_source(told) == source
+def test_the_clock_source_is_empty_unless_the_clock_is_synchronised(output: str, source: str) -> None:
+    assert parse_clock_source(output) == source
 
 
-def test_only_interfaces_with_a_transmit_ring_are_listed() -> None:
+def test_interfaces_with_rings_are_those_that_have_a_transmit_ring() -> None:
     assert FORMATS["ethtool-rings"](MACHINE_RINGS) == ("eth0",)
     assert FORMATS["ethtool-rings"](WIRELESS_RINGS) == ()
     assert FORMATS["ethtool-rings"]("em0:\nCurrent hardware settings:\nTX: 256\n") == ("em0",)
@@ -204,13 +204,13 @@ def test_versions_of_tools_are_parsed() -> None:
     }
 
 
-def test_queue_disciplines_are_those_without_an_error_of_tc() -> None:
+def test_queue_disciplines_for_which_tc_reports_an_error_are_left_out() -> None:
     assert parse_qdiscs(MACHINE_QDISCS) == ("bfifo", "htb", "tbf")
     assert parse_qdiscs("pfifo\nred\ntc:\nexit 0\n") == ("pfifo", "red")
 
 
 @pytest.mark.parametrize(
-    "said",
+    "output",
     [
         "",
         "exit 127\n",
@@ -218,11 +218,11 @@ def test_queue_disciplines_are_those_without_an_error_of_tc() -> None:
         "/bin/sh: 1: unshare: not found\nexit 127\n",
     ],
 )
-def test_no_queue_discipline_is_listed_if_tc_could_not_run(said: str) -> None:
-    assert parse_qdiscs(f"tbf\ntc:\n{said}") == ()
+def test_no_queue_discipline_is_listed_if_tc_could_not_run(output: str) -> None:
+    assert parse_qdiscs(f"tbf\ntc:\n{output}") == ()
 
 
-def test_small_facts_are_parsed() -> None:
+def test_disk_space_system_name_numbers_and_words_are_parsed() -> None:
     assert FORMATS["df"](DISK) == 78992840 * 1024
     assert FORMATS["os-release"](OS_RELEASE) == "Debian GNU/Linux 12 (bookworm)"
     assert FORMATS["os-release"]("PRETTY_NAME=Slackware\n") == "Slackware"
@@ -236,25 +236,25 @@ def test_missing_output_gives_empty_facts() -> None:
 
 
 @pytest.mark.parametrize("output", ['[{"ifname":"eth1"', '[{"ifname":"eth1","mtu":1500,"addr_info":[{}]}]'])
-def test_an_output_that_cannot_be_parsed_is_an_error_of_its_host(output: str) -> None:
+def test_output_that_cannot_be_parsed_is_an_error_that_names_the_host_and_the_fact(output: str) -> None:
     facts = facts_of(CATALOGUE, "linux", DEFAULT_PROGRAMS, DEFAULT_QDISCS)
     with pytest.raises(TestbedError, match=r"^src: fact interfaces: unexpected output .*eth1"):
         parse_facts("src", facts, f"=fact= interfaces\n{output}\n")
 
 
-def clock(text: str, seconds: float) -> ScriptResult:
+def clock_result(text: str, seconds: float) -> ScriptResult:
     return ScriptResult("src", "clock", "", NOT_ENDED, text.encode(), b"", 1795271645.0, seconds)
 
 
 def test_the_clock_error_is_half_the_duration_of_the_query() -> None:
-    offset_s, error_s = clock_offset(clock("1795271647250000000\n", 0.5))
+    offset_s, error_s = clock_offset(clock_result("1795271647250000000\n", 0.5))
     assert offset_s == pytest.approx(2.0, abs=1e-6)
     assert error_s == 0.25
 
 
-def test_a_clock_without_a_number_is_an_error() -> None:
+def test_clock_output_that_is_not_a_number_is_an_error() -> None:
     with pytest.raises(TestbedError, match="src: clock: 'what'"):
-        clock_offset(clock("what\n", 0.2))
+        clock_offset(clock_result("what\n", 0.2))
 
 
 def test_the_script_gathers_all_facts_even_if_one_command_fails() -> None:

@@ -1,4 +1,4 @@
-"""FreeBSD's facts from the output of real FreeBSD 13.2 and 14.0 hosts (tests/traces/freebsd)."""
+"""Facts of FreeBSD parsed from the output of real FreeBSD 13.2 and 14.0 hosts (tests/traces/freebsd)."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def test_interfaces_have_the_mtu_addresses_and_offloads_of_ifconfig(
     )
 
 
-def test_rings_are_those_of_drivers_that_report_their_descriptors() -> None:
+def test_interfaces_with_rings_are_those_whose_driver_reports_its_descriptors() -> None:
     assert parse_dmesg_rings(told("13.2", "dmesg")) == ("em0", "em1")
     assert parse_dmesg_rings("vtnet0: <VirtIO Networking Adapter> on virtio_pci1\n") == ()
 
 
-def test_before_iflib_rings_are_those_of_drivers_with_a_tunable() -> None:
+def test_before_iflib_interfaces_with_rings_are_those_whose_driver_has_a_tunable() -> None:
     command = facts_command("rings", "freebsd-10")
     done = replay(command, {"ifconfig -l": "em0 igb1 vtnet0 lo0", "sysctl -n hw.none.txd": ""})
     assert done.stdout.split() == ["em0", "igb1"]
@@ -85,12 +85,12 @@ def test_a_system_without_os_release_is_named_by_uname() -> None:
     )
 
 
-def test_tcpdump_prints_its_version_on_standard_error() -> None:
+def test_the_version_of_tcpdump_is_parsed_from_its_standard_error() -> None:
     first = told("13.2", "tcpdump --version", 0, "stderr").splitlines()[0]
     assert parse_tools(f"tcpdump {first}\ngzip \n") == {"tcpdump": "4.9.3", "gzip": ""}
 
 
-def test_the_disk_s_free_space_is_what_df_prints_in_kilobytes() -> None:
+def test_the_free_space_of_the_disk_is_parsed_from_the_kilobytes_that_df_prints() -> None:
     heading = told("13.2", "df -h").splitlines()[0]
     assert heading.split()[:4] == ["Filesystem", "Size", "Used", "Avail"]
     text = "Filesystem 1024-blocks  Used  Avail Capacity  Mounted on\ntmpfs          439296    8 439288     0%    /tmp\n"
@@ -106,10 +106,10 @@ def test_parameters_of_loaded_congestion_controls_are_their_sysctls() -> None:
     assert {"beta_delay", "beta_loss", "exp_backoff_scale", "smoothing_factor"} <= set(found["cdg"])
 
 
-def offered(
+def features_of_host(
     osreldate: str, loaded: set[str], files: set[str], qdiscs: tuple[str, ...], folder: Path
 ) -> set[str]:
-    """Return the kernel features of a host with some modules, loaded or as files below /boot/kernel."""
+    """Return the kernel features of a host with modules that are loaded or that are files below /boot/kernel."""
     facts = facts_of(CATALOGUE, "freebsd", DEFAULT_PROGRAMS, qdiscs)
     command = next(fact.command for fact in facts if fact.name == "qdiscs")
     for name in files:
@@ -135,25 +135,27 @@ AQMS = {"codel", "pie", "fq_codel"}
     ],
 )
 def test_the_aqms_of_dummynet_depend_on_the_release(osreldate: str, aqms: set[str], tmp_path: Path) -> None:
-    assert offered(osreldate, {"ipfw", "dummynet"}, set(), (), tmp_path) == {"ipfw", "dummynet"} | aqms
-    assert offered(osreldate, set(), set(), ("fq_pie", "codel"), tmp_path) == aqms
+    assert (
+        features_of_host(osreldate, {"ipfw", "dummynet"}, set(), (), tmp_path) == {"ipfw", "dummynet"} | aqms
+    )
+    assert features_of_host(osreldate, set(), set(), ("fq_pie", "codel"), tmp_path) == aqms
 
 
 @pytest.mark.parametrize("release", ["13.2", "14.0"])
-def test_siftr_is_offered_before_it_is_loaded(release: str, tmp_path: Path) -> None:
+def test_siftr_is_offered_if_its_module_is_a_file_that_is_not_loaded(release: str, tmp_path: Path) -> None:
     files = {
         name.removesuffix(".ko") for name in told(release, "ls /boot/kernel").split() if name.endswith(".ko")
     }
     assert told(release, "kldstat -q -m siftr; echo rc=$?") == "rc=1\n"
-    found = offered("1302001", {"cubic"}, files, DEFAULT_QDISCS, tmp_path)
+    found = features_of_host("1302001", {"cubic"}, files, DEFAULT_QDISCS, tmp_path)
     assert found >= {"siftr", "ipfw", "dummynet"}
     assert not found & {"cake", "tbf", "netem"}
 
 
-def test_a_module_of_another_recipe_is_searched_for_too(tmp_path: Path) -> None:
-    assert "netmap" in offered("1400507", {"netmap"}, set(), ("netmap",), tmp_path)
-    assert "netmap" not in offered("1400507", set(), set(), ("netmap",), tmp_path)
-    assert offered("1400507", {"siftr"}, set(), (), tmp_path) >= {"siftr"}, "built into the kernel"
+def test_a_module_that_a_recipe_needs_is_offered_only_if_it_is_loaded(tmp_path: Path) -> None:
+    assert "netmap" in features_of_host("1400507", {"netmap"}, set(), ("netmap",), tmp_path)
+    assert "netmap" not in features_of_host("1400507", set(), set(), ("netmap",), tmp_path)
+    assert features_of_host("1400507", {"siftr"}, set(), (), tmp_path) >= {"siftr"}, "built into the kernel"
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -1,4 +1,4 @@
-"""Power switches of hosts: the commands, their errors, and that no password leaves its file."""
+"""Power switches of hosts: their commands and errors, and the secrecy of their passwords."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ hosts:
     boot_timeout: 2min
     power: {power}
 """
-# In place of ipmitool(1), for want of a management controller: tells how it was called, and all that it could know.
+# A stand-in for ipmitool(1), as tests have no management controller: logs its arguments, command line and environment.
 IPMITOOL = """\
 #!{python} -IS
 import json, os, sys
 words = sys.argv[1:]
 password = open(words[words.index("-f") + 1]).read()
-json.dump({{"words": words, "seen": open("/proc/self/cmdline").read(), "environment": dict(os.environ)}}, open({log!r}, "a"))
+json.dump({{"words": words, "command_line": open("/proc/self/cmdline").read(), "environment": dict(os.environ)}}, open({log!r}, "a"))
 if words[-1] == "status":
     print("Chassis Power is off")
 else:
@@ -54,7 +54,7 @@ def machine(folder: Path, power: str) -> Machine:
     return machines_of(bench(folder, power))["one"]
 
 
-def mistake(folder: Path, power: str) -> str:
+def error_of(folder: Path, power: str) -> str:
     with pytest.raises(DefinitionError) as caught:
         bench(folder, power)
     return str(caught.value)
@@ -91,7 +91,7 @@ def test_a_failing_command_is_reported_with_exit_code_and_output(tmp_path: Path)
         one.switch("status")
 
 
-def test_a_host_without_power_names_the_missing_key() -> None:
+def test_the_error_of_a_host_without_a_power_switch_names_the_missing_key() -> None:
     with pytest.raises(
         TestbedError, match="no `power:` for this host in the testbed file; add it to switch its power"
     ):
@@ -99,7 +99,7 @@ def test_a_host_without_power_names_the_missing_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("power", "said"),
+    ("power", "message"),
     [
         ("{on: true}", "expected the key `cycle`, `off` or `ipmi`"),
         ("{cycle: 'a {adress}'}", "unknown placeholder 'adress'; did you mean 'address'?"),
@@ -123,8 +123,8 @@ def test_a_host_without_power_names_the_missing_key() -> None:
         ),
     ],
 )
-def test_an_invalid_power_entry_is_refused_at_load(tmp_path: Path, power: str, said: str) -> None:
-    assert said in mistake(tmp_path, power)
+def test_an_invalid_power_entry_is_refused_at_load(tmp_path: Path, power: str, message: str) -> None:
+    assert message in error_of(tmp_path, power)
 
 
 def bmc(folder: Path, monkeypatch: pytest.MonkeyPatch, mode: int = 0o600, code: int = 1) -> Machine:
@@ -146,9 +146,9 @@ def test_no_password_is_in_a_command_line_an_environment_an_error_or_a_definitio
     with pytest.raises(TestbedError, match="Unable to establish session as …") as caught:
         one.switch("off")
     log = (tmp_path / "log").read_text()
-    seen = json.loads(log)
-    assert seen["words"][:6] == ["-I", "lanplus", "-H", "10.64.1.11", "-U", "lab"]
-    assert seen["words"][-3:] == ["chassis", "power", "off"]
+    call = json.loads(log)
+    assert call["words"][:6] == ["-I", "lanplus", "-H", "10.64.1.11", "-U", "lab"]
+    assert call["words"][-3:] == ["chassis", "power", "off"]
     for text in (
         log,
         str(caught.value),
@@ -167,24 +167,26 @@ def test_a_cycle_of_a_machine_that_is_off_switches_it_on(
     assert [json.loads(call)["words"][-1] for call in calls] == ["status", "on"]
 
 
-def test_a_password_that_others_may_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_file_that_other_users_may_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(TestbedError, match="mode 644 gives other users access; set it to 600"):
         bmc(tmp_path, monkeypatch, mode=0o644).switch("status")
 
 
-def test_fab_power_refuses_unknown_names() -> None:
-    for arguments, said in (
+def test_fab_power_refuses_unknown_hosts_and_actions_and_hosts_without_a_power_switch() -> None:
+    for arguments, message in (
         (["power", "nohost", "on"], "unknown host 'nohost'; known: dst, rtr, src"),
         (["power", "src", "up"], "unknown power action 'up'; known: cycle, off, on, status"),
         (["power", "src", "on", "--testbed", "lab"], "src: no `power:` for this host in the testbed file"),
     ):
         command = [str(Path(sys.executable).with_name("fab")), *arguments]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-        assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+        assert (done.returncode, message in done.stderr) == (1, True), done.stderr
 
 
-def _asleep(host: str, where: Path) -> SshTarget:
-    """A target at a port of this machine where nothing listens."""
+def _silent_target(host: str, where: Path) -> SshTarget:
+    """Return an SSH target at a port of this machine on which nothing listens."""
     with socket.socket() as inlet:
         inlet.bind(("127.0.0.1", 0))
         port = inlet.getsockname()[1]
@@ -196,25 +198,27 @@ def test_a_host_that_is_down_is_switched_on_if_it_has_a_power_switch(tmp_path: P
     known.touch()
     with_on = Power.model_validate({"on": ["touch", str(mark)], "off": ["false"]})
     machines = {"one": Machine("one", "127.0.0.1", 0.2, with_on), "two": Machine("two", "127.0.0.1", 0.2)}
-    told: list[Event] = []
-    power_on_silent(Sessions(_asleep(host, known) for host in machines), machines, told.append)
+    events: list[Event] = []
+    power_on_silent(Sessions(_silent_target(host, known) for host in machines), machines, events.append)
     assert mark.exists()
-    assert [(event.name, event.values["host"]) for event in told] == [("host-switched-on", "one")]
+    assert [(event.name, event.values["host"]) for event in events] == [("host-switched-on", "one")]
 
 
 def test_a_failing_power_switch_is_reported_without_waiting(tmp_path: Path) -> None:
     known = tmp_path / "known_hosts"
     known.touch()
     power = Power.model_validate({"cycle": ["false"]})
-    told: list[Event] = []
+    events: list[Event] = []
     power_on_silent(
-        Sessions([_asleep("one", known)]), {"one": Machine("one", "127.0.0.1", 600.0, power)}, told.append
+        Sessions([_silent_target("one", known)]),
+        {"one": Machine("one", "127.0.0.1", 600.0, power)},
+        events.append,
     )
-    assert [event.name for event in told] == ["host-switched-on", "host-not-switched"]
-    assert "exit code 1" in str(told[1].values["reason"])
+    assert [event.name for event in events] == ["host-switched-on", "host-not-switched"]
+    assert "exit code 1" in str(events[1].values["reason"])
 
 
-def test_a_host_that_refuses_the_login_is_not_down() -> None:
+def test_a_host_that_refuses_the_login_does_not_count_as_silent() -> None:
     refused = TestbedError("one: authentication refused")
     refused.host = "one"
     assert silent_hosts(refused) == frozenset()

@@ -1,4 +1,4 @@
-"""The protocol of the one shell per host: the text that is sent, and the parser of the answers."""
+"""The protocol of the shell on a host: the text that is sent, and the parser of the answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ M = MARK.encode()
 def read(data: bytes, size: int) -> ScriptFrame | None:
     buffer, frame = bytearray(), None
     for start in range(0, len(data), size):
-        assert frame is None, "the frame ends with its last byte"
+        assert frame is None, "the frame was found before its last byte"
         buffer += data[start : start + size]
         frame = find_frame(buffer, MARK)
     return frame
@@ -40,7 +40,7 @@ def test_a_frame_is_read_in_blocks_of_any_size(size: int) -> None:
     assert read(data, size) == ScriptFrame(3, b"out\n\0\xff", b"err")
 
 
-def test_outputs_may_be_empty() -> None:
+def test_the_outputs_in_a_frame_may_be_empty() -> None:
     assert read(b"\n" + M + b" 0\n" + M + M, 1000) == ScriptFrame(0, b"", b"")
 
 
@@ -70,7 +70,7 @@ def test_a_host_name_with_special_characters_is_refused(host: str) -> None:
         boot_text(host, MARK, None)
 
 
-def test_the_shell_text_is_posix() -> None:
+def test_the_text_that_is_sent_to_the_shell_is_valid_posix_shell() -> None:
     texts = boot_text("src", MARK, ShellFolder("/tmp/it's", "samovar-x")) + run_text("echo 'a\n'", MARK)
     subprocess.run(["/bin/sh", "-n"], input=texts, text=True, check=True)
     subprocess.run(["/bin/bash", "--posix", "-n"], input=texts, text=True, check=True)
@@ -80,7 +80,7 @@ def test_the_shell_text_is_posix() -> None:
 def test_no_process_survives_a_controller_that_ends_just_after_sending_a_script(
     tmp_path: Path, turn: int
 ) -> None:
-    """The end of the orders comes right behind the order to run, before the script has begun."""
+    """The standard input of the shell ends right after the order to run the script, before the script has begun."""
     texts = boot_text("src", MARK, None) + on_loss_text(f"echo cleaned >{tmp_path}/cleaned", MARK)
     texts += run_text(f"sleep 20; echo whole >{tmp_path}/whole", MARK)
     shell = ["/bin/sh", "-s", "samovar-test"]
@@ -90,15 +90,15 @@ def test_no_process_survives_a_controller_that_ends_just_after_sending_a_script(
 
 
 def on_a_small_disk(*scripts: str) -> list[ScriptFrame]:
-    """Run scripts by one shell whose /tmp is its own, of 256 KiB."""
+    """Run scripts in one shell whose /tmp is a separate file system of 256 KiB."""
     marks = [new_mark() for _ in scripts]
     awaited = [
         run_text(script, mark) + "samovar_await\n" for script, mark in zip(scripts, marks, strict=True)
     ]
     orders = boot_text("src", MARK, None) + "".join(awaited)
     small = "mount -t tmpfs -o size=256k small /tmp && exec /bin/sh -s samovar-test"
-    alone = ["unshare", "--map-root-user", "--mount", "sh", "-c", small]
-    done = subprocess.run(alone, input=orders.encode(), stdout=subprocess.PIPE, timeout=30, check=False)
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", small]
+    done = subprocess.run(command, input=orders.encode(), stdout=subprocess.PIPE, timeout=30, check=False)
     frames = []
     for mark in marks:
         frame = find_frame(bytearray(done.stdout), mark)
@@ -120,8 +120,8 @@ def test_a_script_that_failed_keeps_its_own_exit_code_on_a_full_disk() -> None:
     assert (failed.exit_code, failed.stderr) == (3, b"no room in /tmp for the output of the script")
 
 
-def test_a_script_that_has_just_ended_takes_no_other_script_with_it(tmp_path: Path) -> None:
-    """The mark in `running` may be gone when it is read. The processes have a namespace of their own."""
+def test_killing_a_script_that_has_just_ended_kills_no_other_script(tmp_path: Path) -> None:
+    """The file `running` may no longer have a mark when it is read. A PID namespace hides processes outside this test."""
     shell = (Path(remote_shell.__file__).parent / "shell.sh").read_text("utf-8")
     functions = shell[shell.index("samovar_first()") : shell.index("# Clean up folder $1 after")]
     (tmp_path / "running").write_text("\n")

@@ -1,4 +1,4 @@
-"""The record of a lab, and the command lines and choices made from it."""
+"""The record of a lab's process, SSH commands for its hosts, allowed congestion controls, and the choice of its kernel."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_lab_of_another_computer_with_the_same_project_is_left_alone(
     assert (tmp_path / RECORD).exists()
 
 
-def test_a_process_name_may_contain_blanks_and_brackets(tmp_path: Path) -> None:
+def test_a_process_name_may_contain_blanks_and_parentheses(tmp_path: Path) -> None:
     program = tmp_path / "odd) S 1 (name"
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([program, "60"]) as child:
@@ -108,7 +108,7 @@ def test_stopping_a_lab_that_never_ran_changes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_a_lab_on_the_machine_s_kernel_allows_congestion_controls_that_a_later_experiment_may_need(
+def test_a_lab_on_the_machine_s_kernel_allows_every_congestion_control_that_the_kernel_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for file, text in (("available", "reno cubic"), ("tcp_vegas.ko.xz", ""), ("tcp_htcp.ko", "")):
@@ -126,7 +126,7 @@ def test_a_lab_on_the_machine_s_kernel_allows_congestion_controls_that_a_later_e
 
 
 @pytest.mark.parametrize("first_to_stop", [0, 1])
-def test_the_last_of_two_labs_on_the_machine_s_kernel_restores_its_congestion_controls(
+def test_the_last_of_two_labs_on_the_machine_s_kernel_restores_the_allowed_congestion_controls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_to_stop: int
 ) -> None:
     allowed = tmp_path / "allowed"
@@ -159,7 +159,7 @@ def test_the_last_of_two_labs_on_the_machine_s_kernel_restores_its_congestion_co
         assert allowed.read_text() == "reno cubic\n"
 
 
-def test_a_lab_is_stopped_also_if_its_old_congestion_controls_are_refused(
+def test_a_lab_is_stopped_even_if_the_earlier_congestion_controls_cannot_be_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lifecycle, "_other_native_labs", lambda folder: [])
@@ -197,17 +197,17 @@ def test_the_machine_lacks_a_feature_that_no_kernel_has() -> None:
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root, and a machine with TAPs"
+    os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun"
 )
-def test_a_machine_without_the_file_of_taps_lacks_them() -> None:
+def test_a_machine_without_dev_net_tun_lacks_tap_interfaces() -> None:
     needs = 'KernelNeeds(features=frozenset({"tap"}))'
-    ask = f"from samovar.lab.kernel import KernelNeeds, machine_lacks; print(machine_lacks({needs}))"
-    asked = [sys.executable, "-c", ask]
-    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/net && exec "$@"', "sh", *asked]
-    answers = [subprocess.run(one, capture_output=True, text=True, check=True) for one in (asked, hidden)]
-    assert [one.stdout.strip() for one in answers] == ["[]", "['tap']"]
+    program = f"from samovar.lab.kernel import KernelNeeds, machine_lacks; print(machine_lacks({needs}))"
+    visible = [sys.executable, "-c", program]
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/net && exec "$@"', "sh", *visible]
+    results = [subprocess.run(one, capture_output=True, text=True, check=True) for one in (visible, hidden)]
+    assert [one.stdout.strip() for one in results] == ["[]", "['tap']"]
 
 
-def test_auto_takes_user_mode_linux_when_the_machine_lacks_something() -> None:
+def test_auto_selects_user_mode_linux_if_the_machine_lacks_a_feature() -> None:
     assert choose_kernel("auto", KernelNeeds(frozenset({"samovar"}))) == "uml"
     assert choose_kernel("uml", KernelNeeds()) == "uml"

@@ -14,12 +14,12 @@ PACKAGE = "Package: user-mode-linux\nVersion: 99\nArchitecture: amd64\nFilename:
 RELEASE = (
     "Suite: sid\nCodename: sid\nArchitectures: amd64\nComponents: main\nDate: Sun, 22 Nov 2026 00:00:00 UTC\n"
 )
-LISTED = "main/binary-amd64/Packages"
+PACKAGES_FILE = "main/binary-amd64/Packages"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, root: Path) -> Path:
-    """A folder that holds nothing but the tool."""
+    """Return a folder that contains only the tool."""
     folder = tmp_path / "a checkout"
     (folder / "tools").mkdir(parents=True)
     shutil.copy(root / "tools" / "lab-kernel", folder / "tools")
@@ -27,7 +27,7 @@ def checkout(tmp_path: Path, root: Path) -> Path:
 
 
 def refusal(checkout: Path, suite: str, mirror: str = "file:///nowhere") -> str:
-    """Run the tool, which must fail and leave nothing that it has made; what it said."""
+    """Run the tool, which must fail and leave no files behind; return its standard error."""
     command = [str(checkout / "tools" / "lab-kernel"), suite]
     environment = {**os.environ, "MIRROR": mirror}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
@@ -48,9 +48,9 @@ def test_a_missing_archive_is_named(checkout: Path) -> None:
 
 def test_an_unsigned_archive_is_refused(checkout: Path, tmp_path: Path) -> None:
     suite = tmp_path / "archive" / "dists" / "sid"
-    (suite / LISTED).parent.mkdir(parents=True)
-    (suite / LISTED).write_text(PACKAGE)
-    sums = f"SHA256:\n {hashlib.sha256(PACKAGE.encode()).hexdigest()} {len(PACKAGE)} {LISTED}\n"
+    (suite / PACKAGES_FILE).parent.mkdir(parents=True)
+    (suite / PACKAGES_FILE).write_text(PACKAGE)
+    sums = f"SHA256:\n {hashlib.sha256(PACKAGE.encode()).hexdigest()} {len(PACKAGE)} {PACKAGES_FILE}\n"
     (suite / "Release").write_text(RELEASE + sums)
     assert "sid Release' is not signed" in refusal(checkout, "sid", f"file://{tmp_path}/archive")
 

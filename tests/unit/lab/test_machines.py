@@ -1,4 +1,4 @@
-"""Virtual machines of a lab: cards and links, QEMU's command, the seed disk, refusals, the login at a console."""
+"""Virtual machines of a lab: cards and links, QEMU's command, the seed disk, errors, and the login at a console."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def load(folder: Path, text: str) -> Testbed:
 
 @pytest.fixture
 def text(root: Path, tmp_path: Path) -> str:
-    """The testbed of three FreeBSD machines, whose image is in the temporary folder."""
+    """Return the testbed of three FreeBSD machines, whose image is in the temporary folder."""
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "FreeBSD-14.3-RELEASE-amd64-BASIC-CLOUDINIT-ufs.qcow2").write_bytes(QCOW2)
     return (root / "hosts" / "freebsd-lab.yaml").read_text()
 
 
-def planned(folder: Path, text: str) -> tuple[Topology, dict[str, VirtualMachine]]:
+def plan_lab(folder: Path, text: str) -> tuple[Topology, dict[str, VirtualMachine]]:
     testbed = load(folder, text)
     topology = read_topology(testbed)
     return topology, {one.name: one for one in plan_machines(testbed, topology, folder)}
 
 
-def linux(text: str) -> str:
-    """Make all hosts Linux, with the names of interfaces that Linux may have."""
+def with_linux(text: str) -> str:
+    """Return the testbed with Linux on all hosts, and with interfaces named eth instead of em."""
     return re.sub(r"\bem([0-9])", r"eth\1", text.replace("os: freebsd", "os: linux")).replace(
         '    release: "14.3"\n', ""
     )
@@ -66,29 +66,29 @@ def option(machine: VirtualMachine, name: str) -> list[str]:
 
 
 def test_a_link_of_two_machines_is_a_pair_of_sockets_that_name_each_other(tmp_path: Path, text: str) -> None:
-    _, machines = planned(tmp_path, text)
+    _, machines = plan_lab(tmp_path, text)
     left = [option(machines[name], "-netdev")[1] for name in ("src", "rtr")]
     ends = [dict(word.split("=") for word in one.split(",")[1:]) for one in left]
     assert all(one.startswith("dgram,local.type=unix,") for one in left)
     assert ends[0]["local.path"] == ends[1]["remote.path"] != ends[1]["local.path"] == ends[0]["remote.path"]
 
 
-def test_the_control_network_and_a_switch_are_bridges(tmp_path: Path, text: str) -> None:
+def test_the_control_network_and_a_link_of_three_machines_are_bridges(tmp_path: Path, text: str) -> None:
     third = text.replace(
         "      em1: {address: 172.16.31.2/24, link: right}",
         "      em1: {address: 172.16.31.2/24, link: right}\n      em2: {address: 172.16.30.9/24, link: left}",
     )
-    _, machines = planned(tmp_path, third)
+    _, machines = plan_lab(tmp_path, third)
     bridges = {card.interface: card.bridge for card in machines["dst"].cards}
     assert bridges == {"em0": "ctl", "em1": "", "em2": "sw1"}
     assert len({card.tap for one in machines.values() for card in one.cards if card.tap}) == 6
 
 
 def test_a_machine_and_a_host_in_a_namespace_share_a_bridge(tmp_path: Path, text: str) -> None:
-    mixed = linux(text).replace("kernel: vm", "kernel: uml")
+    mixed = with_linux(text).replace("kernel: vm", "kernel: uml")
     head, _, tail = mixed.partition("  dst:")
     tail = "\n".join(line for line in tail.splitlines() if "image:" not in line)
-    topology, machines = planned(tmp_path, f"{head}  dst:{tail}\n")
+    topology, machines = plan_lab(tmp_path, f"{head}  dst:{tail}\n")
     assert set(machines) == {"src", "rtr"}
     assert [card.bridge for card in machines["rtr"].cards] == ["ctl", "", "sw2"]
     assert [link.name for link in topology.shared_links] == ["right"]
@@ -104,7 +104,7 @@ def test_a_machine_and_a_host_in_a_namespace_share_a_bridge(tmp_path: Path, text
         (["eth1", "em1"], "interface eth1: not named after a FreeBSD driver; accepted: em1, vtnet1"),
     ],
 )
-def test_freebsd_numbers_the_cards_of_a_driver(
+def test_interface_names_of_freebsd_are_a_driver_and_a_number_without_gaps(
     tmp_path: Path, text: str, interfaces: list[str], cards: str
 ) -> None:
     head, _, tail = text.partition("  rtr:")
@@ -112,21 +112,23 @@ def test_freebsd_numbers_the_cards_of_a_driver(
     router = router.replace("em1:", f"{interfaces[0]}:").replace("em2:", f"{interfaces[1]}:")
     rest = rest.replace("from: em1, to: em2", f"from: {interfaces[0]}, to: {interfaces[1]}")
     try:
-        machine = planned(tmp_path, f"{head}  rtr:{router}  dst:{rest}")[1]["rtr"]
+        machine = plan_lab(tmp_path, f"{head}  rtr:{router}  dst:{rest}")[1]["rtr"]
         found = " ".join(f"{card.interface}={card.device}" for card in machine.cards)
     except LabError as error:
         found = str(error)
     assert cards in found
 
 
-def test_a_machine_boots_from_an_overlay_and_a_kernel_directly_if_asked(tmp_path: Path, text: str) -> None:
+def test_a_machine_boots_from_a_snapshot_of_its_image_or_directly_into_a_given_kernel(
+    tmp_path: Path, text: str
+) -> None:
     direct = "    machine: {kernel: images/kernel, append: vfs.root.mountfrom=ufs:/dev/vtbd0, memory: 256MB, cpus: 2}\n"
     (tmp_path / "images" / "kernel").write_bytes(b"\x7fELF")
-    _, machines = planned(tmp_path, text.replace("    interfaces:\n", direct + "    interfaces:\n", 1))
+    _, machines = plan_lab(tmp_path, text.replace("    interfaces:\n", direct + "    interfaces:\n", 1))
     source, router = machines["src"], machines["rtr"]
     assert all("snapshot=on" in drive for one in machines.values() for drive in option(one, "-drive"))
     assert "format=qcow2" in option(source, "-drive")[0]
-    assert "label=CIDATA" in option(source, "-drive")[1]  # mounted for writing by nuageinit
+    assert "label=CIDATA" in option(source, "-drive")[1]  # nuageinit mounts it for writing
     assert option(source, "-kernel") == ["/mnt/hosts/src/kernel"]
     assert option(source, "-append") == ["vfs.root.mountfrom=ufs:/dev/vtbd0"]
     assert option(source, "-smp") + option(source, "-m") == ["2", "245M"]
@@ -134,8 +136,10 @@ def test_a_machine_boots_from_an_overlay_and_a_kernel_directly_if_asked(tmp_path
     assert source.files["kernel"] == tmp_path / "images" / "kernel"
 
 
-def test_what_machines_take_is_known_before_they_start(tmp_path: Path, text: str) -> None:
-    cost = cost_of(list(planned(tmp_path, text)[1].values()))
+def test_the_memory_cpus_and_boot_time_of_machines_are_known_before_they_start(
+    tmp_path: Path, text: str
+) -> None:
+    cost = cost_of(list(plan_lab(tmp_path, text)[1].values()))
     assert (cost.machines, cost.cpus) == (3, 3)
     assert 3 * 512_000_000 < cost.memory_bytes < 3 * 768_000_000
     assert cost.seconds >= 20
@@ -155,7 +159,7 @@ def test_a_missing_image_and_too_little_memory_are_refused(
     tmp_path: Path, text: str, change: Change, message: str
 ) -> None:
     with pytest.raises(LabError, match=message.format(folder=tmp_path)):
-        planned(tmp_path, change(text))
+        plan_lab(tmp_path, change(text))
 
 
 @pytest.mark.parametrize(
@@ -165,12 +169,12 @@ def test_a_missing_image_and_too_little_memory_are_refused(
         (b"QFI\xfb\0\0\0\3\0\0\0\0\0\0\1\0", "is an overlay of another image; make an independent one"),
     ],
 )
-def test_an_image_that_is_packed_or_incomplete_is_refused(
+def test_an_image_that_is_compressed_or_an_overlay_is_refused(
     tmp_path: Path, text: str, content: bytes, message: str
 ) -> None:
     (tmp_path / "images" / "FreeBSD-14.3-RELEASE-amd64-BASIC-CLOUDINIT-ufs.qcow2").write_bytes(content)
     with pytest.raises(LabError, match=message):
-        planned(tmp_path, text)
+        plan_lab(tmp_path, text)
 
 
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -207,7 +211,7 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
         ),
     ],
 )
-def test_keys_of_machines_are_checked_with_the_file(
+def test_keys_of_machines_are_checked_when_the_testbed_is_loaded(
     tmp_path: Path, text: str, change: Change, message: str
 ) -> None:
     with pytest.raises(DefinitionError, match=message):
@@ -215,8 +219,8 @@ def test_keys_of_machines_are_checked_with_the_file(
 
 
 def seed_of(folder: Path, text: str, host: str) -> dict[str, str]:
-    """Return the files of a host's seed disk, with keys of its own."""
-    topology, machines = planned(folder, text)
+    """Write the seed disk of a host, with a new host key; return its files."""
+    topology, machines = plan_lab(folder, text)
     own = folder / "hosts" / host
     own.mkdir(parents=True)
     (folder / "authorized_keys").write_text("ssh-ed25519 AAAAclient lab\n")
@@ -226,8 +230,8 @@ def seed_of(folder: Path, text: str, host: str) -> dict[str, str]:
     return {path.name: path.read_text() for path in (own / "seed").iterdir()}
 
 
-def test_cloud_init_gets_keys_addresses_and_routes(tmp_path: Path, text: str) -> None:
-    files = seed_of(tmp_path, linux(text), "src")
+def test_the_files_for_cloud_init_have_keys_addresses_and_routes(tmp_path: Path, text: str) -> None:
+    files = seed_of(tmp_path, with_linux(text), "src")
     assert json.loads(files["meta-data"])["local-hostname"] == "src"
     first, _, rest = files["user-data"].partition("\n")
     config: dict[str, Any] = json.loads(rest)
@@ -246,7 +250,7 @@ def test_cloud_init_gets_keys_addresses_and_routes(tmp_path: Path, text: str) ->
     assert "net.ipv4.ip_forward = 0" in contents
 
 
-def test_the_script_of_freebsd_is_a_script_with_the_same(tmp_path: Path, text: str) -> None:
+def test_the_setup_script_of_freebsd_has_keys_addresses_and_routes(tmp_path: Path, text: str) -> None:
     files = seed_of(tmp_path, text, "rtr")
     config = json.loads(files["user-data"].removeprefix("#cloud-config\n"))
     assert config["runcmd"] == ["mount -t msdosfs -o ro /dev/msdosfs/CIDATA /mnt && sh /mnt/setup.sh"]
@@ -271,7 +275,7 @@ def boot_script_of(setup: str) -> str:
     return setup.partition("cat >/etc/rc.local <<'END'\n")[2].partition("END\n")[0]
 
 
-def test_a_freebsd_machine_is_set_up_once_though_nuageinit_runs_again_after_the_reboot(
+def test_a_freebsd_machine_is_set_up_once_even_if_nuageinit_runs_again_after_the_reboot(
     tmp_path: Path, text: str
 ) -> None:
     setup = seed_of(tmp_path, text, "rtr")["setup.sh"]
@@ -296,7 +300,7 @@ wrong total length 40 instead of 96
 --- 10.64.3.254 ping statistics ---
 1 packets transmitted, 1 packets received, 0.0% packet loss
 """
-"""What ping(8) of FreeBSD 15.0 printed, whose `tso` is not the time of day."""
+"""The output of ping(8) of FreeBSD 15.0, which prints a wrong time of day as `tso`."""
 
 
 @pytest.mark.parametrize(
@@ -307,12 +311,12 @@ wrong total length 40 instead of 96
             ["23:59:59", "00:00:00"],
             23,
             [],
-        ),  # date(1) would set the first second of the day that has just ended
+        ),  # date(1) would set the first second of the day before
         (["13:00:00", "13:00:01"], 12, []),
         ([], 12, []),
     ],
 )
-def test_a_freebsd_machine_sets_its_clock_as_the_second_changes_at_the_controller(
+def test_a_freebsd_machine_sets_its_clock_when_the_second_changes_at_the_controller(
     tmp_path: Path, text: str, answers: list[str], hour: int, orders: list[str]
 ) -> None:
     script = seed_of(tmp_path, text, "rtr")["setup.sh"]
@@ -332,7 +336,7 @@ date() {{ if [ "$2" = +%H ]; then echo {hour}; else echo "$*" >>orders; fi; }}
 
 
 class Console:
-    """A serial console as QEMU has it: a socket, and a log that gets what the test prints."""
+    """A serial console like QEMU's: a socket that gets the typed text, and a log to which the test writes the output."""
 
     def __init__(self, folder: Path, topology: Topology) -> None:
         self.log = folder / "console.log"
@@ -354,7 +358,7 @@ class Console:
             self.connection.close()
 
     def typed(self) -> str:
-        """Return what was typed. As in QEMU, what is not read when the connection ends is lost."""
+        """Return the typed text. As with QEMU, text that is unread when the connection ends is lost."""
         if self.connection is None:
             self.server.settimeout(5)
             self.connection, _ = self.server.accept()
@@ -367,7 +371,7 @@ class Console:
 
 @pytest.fixture
 def console(tmp_path: Path, text: str) -> Iterator[Console]:
-    with closing(Console(tmp_path, planned(tmp_path, text)[0])) as console:
+    with closing(Console(tmp_path, plan_lab(tmp_path, text)[0])) as console:
         yield console
 
 
@@ -376,13 +380,15 @@ def test_root_logs_in_at_the_console_of_a_machine_without_nuageinit(console: Con
     assert console.typed() == "root\n"
     console.show("root\r\nem1: link state changed to UP\r\nWelcome to FreeBSD!\r\nroot@:~ # ")
     assert console.typed() == "mount -t msdosfs -o ro /dev/msdosfs/CIDATA /mnt && sh /mnt/setup.sh\n"
-    was_over = console.setup.is_over
+    over_before_ready = console.setup.is_over
     console.show(f"{READY}\r\n")
-    assert (was_over, console.setup.is_over) == (False, True)
+    assert (over_before_ready, console.setup.is_over) == (False, True)
     assert console.setup.problem == ""
 
 
-def test_the_connection_to_a_console_stays_and_is_read_until_the_machine_is_set_up(console: Console) -> None:
+def test_the_connection_to_a_console_stays_open_and_is_read_until_the_machine_is_set_up(
+    console: Console,
+) -> None:
     console.show("FreeBSD/amd64 (Amnesiac) (ttyu0)\n\nlogin: ")
     assert console.typed() == "root\n"
     assert console.connection
@@ -416,7 +422,9 @@ def test_a_console_that_asks_for_a_password_is_a_problem(console: Console) -> No
     assert console.setup.tail(1) == "Password:"
 
 
-def test_a_qemu_that_has_ended_is_a_problem_with_its_last_words(console: Console, tmp_path: Path) -> None:
+def test_a_qemu_that_has_ended_is_a_problem_with_the_last_lines_of_its_log(
+    console: Console, tmp_path: Path
+) -> None:
     (tmp_path / "qemu.log").write_text("qemu: no such device\nQEMU has ended with status 1\n")
     console.show("SeaBIOS\n")
     assert console.setup.problem == "host src: QEMU has ended"

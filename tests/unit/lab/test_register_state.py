@@ -53,6 +53,6 @@ def write_back(preload: str) -> str:
     return done.stdout
 
 
-def test_a_state_shorter_than_the_processor_s_is_written_with_the_library_only() -> None:
+def test_a_register_state_shorter_than_the_processor_s_can_be_written_only_with_the_library() -> None:
     assert write_back("").startswith("Bad address\n")
     assert write_back(str(installation.lab_program("register_state.so"))) == f"{SHORT_BYTES}\nTrue 7\n"

@@ -93,7 +93,7 @@ def test_the_shortest_route_is_taken() -> None:
     assert routes(read_topology(chain(r2=shortcut)))["a"]["172.16.3.0/24"] == "172.16.1.9"
 
 
-def test_two_ends_are_a_cable_and_five_a_switch(root: Path) -> None:
+def test_a_link_with_two_ends_is_a_cable_and_a_link_with_five_is_a_switch(root: Path) -> None:
     dumbbell = read_topology(load_testbed(root / "hosts" / "dumbbell.yaml"))
     assert [(link.name, len(link.ports), link.is_cable) for link in dumbbell.links] == [
         ("left", 5, False),
@@ -102,7 +102,7 @@ def test_two_ends_are_a_cable_and_five_a_switch(root: Path) -> None:
     assert all(link.is_cable for link in read_topology(load_testbed(root / "hosts" / "lab.yaml")).links)
 
 
-def test_the_controller_gets_a_free_address_beside_the_hosts() -> None:
+def test_the_controller_gets_a_free_address_of_the_control_network() -> None:
     last = {**CHAIN["hosts"]["b"], "address": "10.9.0.254"}
     assert str(read_topology(chain()).controller) == "10.9.0.254/24"
     assert str(read_topology(chain(b=last)).controller) == "10.9.0.253/24"
@@ -115,7 +115,7 @@ def test_the_control_network_is_large_enough_for_all_hosts() -> None:
     assert str(topology.controller) == "10.9.3.254/22"
 
 
-def test_hosts_and_their_interfaces_have_names() -> None:
+def test_the_file_of_host_names_has_a_name_for_each_host_and_each_interface() -> None:
     topology = read_topology(chain())
     template = shell_environment((ROOT / "templates" / "lab",)).get_template("hosts.j2")
     rows = [line.split() for line in template.render(vars(topology)).splitlines()]
@@ -147,7 +147,7 @@ def test_hosts_and_their_interfaces_have_names() -> None:
         ),
     ],
 )
-def test_an_impossible_lab_is_refused_with_what_is_accepted(
+def test_a_testbed_that_a_lab_cannot_run_is_refused_with_the_reason(
     host: str, changes: dict[str, Any], message: str
 ) -> None:
     testbed = chain(**{host: {**CHAIN["hosts"][host], **changes}})

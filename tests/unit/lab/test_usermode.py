@@ -13,11 +13,11 @@ from samovar.experiment import load_config
 from samovar.lab import kernel as lab_kernel
 from samovar.lab.kernel import DEBIAN_USER_MODE, find_user_mode
 
-FETCHED = "install a user-mode Linux that runs here: `apt install user-mode-linux`, or `make lab-kernel`"
+INSTALL_HINT = "install a user-mode Linux that runs here: `apt install user-mode-linux`, or `make lab-kernel`"
 
 
 def program(folder: Path, text: str = "#!/bin/sh\necho 9.9.9\n", mode: int = 0o755) -> Path:
-    """Make a program that tells its release as a user-mode kernel does."""
+    """Make a program that prints its release, as a user-mode kernel does."""
     path = folder / "linux.uml"
     path.write_text(text)
     path.chmod(mode)
@@ -42,7 +42,7 @@ def test_the_release_is_the_one_that_the_kernel_prints(tmp_path: Path) -> None:
     assert (found.program, found.release) == (tmp_path / "linux.uml", "9.9.9")
 
 
-def test_relative_paths_of_config_yaml_are_below_the_checkout(tmp_path: Path) -> None:
+def test_relative_paths_in_config_yaml_are_relative_to_the_project(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("lab: {uml: {program: k/linux.uml, modules: k/modules}}\n")
     assert Controller(tmp_path).connections.user_mode == lab.UserModeConfig(
         f"{tmp_path}/k/linux.uml", tmp_path / "k/modules"
@@ -60,15 +60,15 @@ def test_an_unknown_key_is_refused_with_the_known_ones(tmp_path: Path) -> None:
         load_config(tmp_path / "config.yaml")
 
 
-def test_a_missing_program_or_another_file_is_refused(tmp_path: Path) -> None:
+def test_a_program_that_is_missing_or_not_executable_is_refused(tmp_path: Path) -> None:
     plain = str(program(tmp_path, mode=0o644))
     for name in ("linux.nowhere", f"{tmp_path}/none", plain):
-        message = f"lab.uml.program: {name}: not a program that this user may start; {FETCHED}"
+        message = f"lab.uml.program: {name}: not a program that this user may start; {INSTALL_HINT}"
         assert refusal(lab.UserModeConfig(name)) == message
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("#!/bin/sh\necho bad >&2; exit 3\n", "`--version` ends with status 3: bad"),
         ("#!/bin/sh\necho some other program\n", "status 0: some other program"),
@@ -77,14 +77,16 @@ def test_a_missing_program_or_another_file_is_refused(tmp_path: Path) -> None:
         ("\0", "Exec format error"),
     ],
 )
-def test_a_program_without_a_release_is_refused_with_its_output(tmp_path: Path, text: str, why: str) -> None:
-    said = refusal(lab.UserModeConfig(str(program(tmp_path, text))))
-    assert said.startswith(f"lab.uml.program: {tmp_path}/linux.uml: ")
-    assert why in said
-    assert said.endswith(FETCHED)
+def test_a_program_without_a_release_is_refused_with_its_output(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    message = refusal(lab.UserModeConfig(str(program(tmp_path, text))))
+    assert message.startswith(f"lab.uml.program: {tmp_path}/linux.uml: ")
+    assert reason in message
+    assert message.endswith(INSTALL_HINT)
 
 
-def test_a_program_that_the_boot_folder_would_cover_is_refused(
+def test_a_program_that_the_boot_folder_would_hide_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lab_kernel, "HIDDEN", tmp_path)
@@ -94,14 +96,14 @@ def test_a_program_that_the_boot_folder_would_cover_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("folders", "there"),
+    ("folders", "present"),
     [([], "none"), (["."], "none"), (["8.1", "8.2"], "8.1, 8.2")],
 )
 def test_modules_of_another_release_are_refused_with_the_present_ones(
-    tmp_path: Path, folders: list[str], there: str
+    tmp_path: Path, folders: list[str], present: str
 ) -> None:
     for name in folders:
         (tmp_path / "m" / name).mkdir(parents=True)
-    said = refusal(lab.UserModeConfig(str(program(tmp_path)), tmp_path / "m"))
-    what = f"no modules for 9.9.9, the release of {tmp_path}/linux.uml; present: {there}"
-    assert said == f"lab.uml.modules: {tmp_path}/m: {what}"
+    message = refusal(lab.UserModeConfig(str(program(tmp_path)), tmp_path / "m"))
+    problem = f"no modules for 9.9.9, the release of {tmp_path}/linux.uml; present: {present}"
+    assert message == f"lab.uml.modules: {tmp_path}/m: {problem}"

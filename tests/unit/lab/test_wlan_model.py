@@ -28,7 +28,7 @@ Simulate = Callable[..., "Outcome"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a simulation has counted."""
+    """The counters of one simulation."""
 
     ports: tuple[dict[str, Any], ...]
     time_ns: int
@@ -70,7 +70,7 @@ def uplinks(stations: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Timing:
-    """Durations in µs that a standard prescribes for one size of frame, as theory needs them."""
+    """Durations in µs that a standard prescribes for frames of one size."""
 
     slot: int
     sifs: int
@@ -89,7 +89,7 @@ class Timing:
 
     @property
     def collision(self) -> float:
-        """A frame and EIFS."""
+        """The duration of a frame and of EIFS."""
         return self.data + self.sifs + self.lowest_ack + self.difs
 
 
@@ -138,15 +138,16 @@ def saturation(stations: int, timing: Timing) -> tuple[float, float]:
 
 
 def refined_saturation(stations: int, timing: Timing) -> tuple[float, float]:
-    """Return the same where only the last sender may use the first slot after an exchange.
+    """Return the same quantities for a model in which only the last sender may use the first slot after an exchange.
 
     G. Bianchi, I. Tinnirello, Y. Xiao, "Refinements on IEEE 802.11 DCF Modeling Approaches", IEEE Trans. Veh.
     Tech. 59(3), 2010: a station that draws 0 after a success, with probability b = 1 / W, sends again at once
-    and cannot collide; others lose a slot. Of all tries, 1 - p of which succeed, b / (1 - b) per success are such.
+    and cannot collide; others lose a slot. Of the other tries a share of 1 - p succeeds, and b / (1 - b) immediate
+    tries follow each success on average.
     """
     sends, collides = fixed_point(stations, timing.windows, unused_slots=1)
-    again = 1 / timing.windows
-    burst = 1 / (1 - again)
+    immediate_share = 1 / timing.windows
+    burst = 1 / (1 - immediate_share)
     success, collision = timing.success * burst + timing.slot, timing.collision + timing.slot
     throughput = _throughput(stations, sends, timing.slot, success, collision, burst)
     return throughput, collides / (1 + (1 - collides) * (burst - 1))
@@ -161,56 +162,58 @@ def _throughput(
 
 
 @pytest.mark.parametrize("stations", range(1, 21))
-def test_saturation_of_802_11b_is_that_of_bianchis_model(simulate: Simulate, stations: int) -> None:
-    seen = simulate(uplinks(stations), 300, "standard=0", "rate_mbit=11")
+def test_throughput_and_collisions_of_saturated_802_11b_agree_with_bianchis_model(
+    simulate: Simulate, stations: int
+) -> None:
+    result = simulate(uplinks(stations), 300, "standard=0", "rate_mbit=11")
     throughput, collides = saturation(stations, TIMINGS["standard=0"])
-    assert seen.mbit() == pytest.approx(throughput, rel=0.03)
-    assert seen.collision_share == pytest.approx(collides, rel=0.03, abs=0.003)
+    assert result.mbit() == pytest.approx(throughput, rel=0.03)
+    assert result.collision_share == pytest.approx(collides, rel=0.03, abs=0.003)
 
 
 @pytest.mark.parametrize("stations", [1, 2, 3, 5, 8, 12, 16, 20])
 @pytest.mark.parametrize("standard", ["standard=1", "standard=2"])
-def test_saturation_with_short_windows_is_that_of_bianchis_refined_model(
+def test_throughput_and_collisions_with_short_windows_agree_with_bianchis_refined_model(
     simulate: Simulate, standard: str, stations: int
 ) -> None:
     """The original model ignores the first slot after an exchange, which matters more for 16 slots than for 32."""
-    seen = simulate(uplinks(stations), 200, standard)
+    result = simulate(uplinks(stations), 200, standard)
     throughput, collides = refined_saturation(stations, TIMINGS[standard])
     original, _ = saturation(stations, TIMINGS[standard])
-    assert seen.mbit() == pytest.approx(throughput, rel=0.03)
-    assert seen.mbit() == pytest.approx(original, rel=0.03)
-    # That a try collides independently of earlier ones holds least for two stations: 6 % there, 3 % for others.
-    assert seen.collision_share == pytest.approx(collides, rel=0.07 if stations == 2 else 0.03)
+    assert result.mbit() == pytest.approx(throughput, rel=0.03)
+    assert result.mbit() == pytest.approx(original, rel=0.03)
+    # The model assumes that a collision does not depend on earlier ones. With two stations, its error is 6 %.
+    assert result.collision_share == pytest.approx(collides, rel=0.07 if stations == 2 else 0.03)
 
 
 @pytest.mark.parametrize("stations", [2, 5, 10, 20])
-def test_saturation_with_rts_is_that_of_bianchis_model(simulate: Simulate, stations: int) -> None:
+def test_throughput_with_rts_agrees_with_bianchis_model(simulate: Simulate, stations: int) -> None:
     timing = TIMINGS["standard=0"]
     rts, cts = dsss_us(11, RTS_BYTES), dsss_us(11, CTS_BYTES)
     success = rts + cts + 2 * timing.sifs + timing.success
     collision = rts + timing.collision - timing.data
     sends, _ = fixed_point(stations, timing.windows)
-    seen = simulate(uplinks(stations), 300, "standard=0", "rate_mbit=11", "rts_bytes=500")
-    assert seen.mbit() == pytest.approx(
+    result = simulate(uplinks(stations), 300, "standard=0", "rate_mbit=11", "rts_bytes=500")
+    assert result.mbit() == pytest.approx(
         _throughput(stations, sends, timing.slot, success, collision), rel=0.03
     )
 
 
 @pytest.mark.parametrize("stations", [1, 2, 5, 10, 20])
 @pytest.mark.parametrize(("category", "aifs_slots"), [(0, 7), (1, 3)])
-def test_saturation_with_edca_is_that_of_bianchis_model(
+def test_throughput_and_collisions_with_edca_agree_with_bianchis_model(
     simulate: Simulate, category: int, aifs_slots: int, stations: int
 ) -> None:
-    """With EDCA the slot in which another station begins to send counts, as in the original model."""
+    """With EDCA, the backoff also counts the slot in which another station begins to send, as in the original model."""
     timing = TIMINGS["standard=1"]
     later_us = (aifs_slots - 2) * timing.slot
     success, collision = timing.success + later_us, timing.collision + later_us
     sends, collides = fixed_point(stations, timing.windows)
-    seen = simulate([f"{flow}:{category}" for flow in uplinks(stations)], 300, "edca=1")
-    assert seen.mbit() == pytest.approx(
+    result = simulate([f"{flow}:{category}" for flow in uplinks(stations)], 300, "edca=1")
+    assert result.mbit() == pytest.approx(
         _throughput(stations, sends, timing.slot, success, collision), rel=0.03
     )
-    assert seen.collision_share == pytest.approx(collides, rel=0.07 if stations == 2 else 0.03)
+    assert result.collision_share == pytest.approx(collides, rel=0.07 if stations == 2 else 0.03)
 
 
 @dataclass
@@ -240,7 +243,7 @@ class Backoff:
 
 
 def edca_mbit(flows: Iterable[str], timing: Timing, exchanges: int) -> dict[int, float]:
-    """Follow the rules slot by slot; return the throughput of each port."""
+    """Simulate the rules of EDCA slot by slot; return the throughput of each port in Mbit/s."""
     random = Random(1)
     waiting = [Backoff(int(flow.split(":")[0]), int(flow.split(":")[2]), random) for flow in flows]
     received, now_us, slot = Counter[int](), 0.0, 0
@@ -276,23 +279,24 @@ def edca_mbit(flows: Iterable[str], timing: Timing, exchanges: int) -> dict[int,
 def test_categories_share_the_medium_as_the_rules_of_edca_say(
     simulate: Simulate, flows: tuple[str, ...], groups: tuple[tuple[int, ...], ...]
 ) -> None:
-    seen = simulate(flows, 200, "edca=1")
+    result = simulate(flows, 200, "edca=1")
     expected = edca_mbit(flows, TIMINGS["standard=1"], 200_000)
-    assert [seen.mbit(*group) for group in groups] == pytest.approx(
+    assert [result.mbit(*group) for group in groups] == pytest.approx(
         [sum(expected[port] for port in group) for group in groups], rel=0.05
-    )  # so many exchanges vary by 2 % where a category gets few of them
+    )  # the throughput of a category with few exchanges varies by 2 %
 
 
 def test_categories_of_one_port_do_not_collide_on_the_medium(simulate: Simulate) -> None:
-    seen = simulate([f"1:0:{category}" for category in range(4)], 100, "edca=1")
-    assert seen.collision_share == 0
+    result = simulate([f"1:0:{category}" for category in range(4)], 100, "edca=1")
+    assert result.collision_share == 0
 
 
 @pytest.mark.parametrize("stations", [2, 3, 4, 5, 8, 10])
 def test_one_slow_station_slows_all_others_as_heusse_predicts(simulate: Simulate, stations: int) -> None:
     """M. Heusse et al., "Performance Anomaly of 802.11b", INFOCOM 2003, section II.
 
-    One station at 1 Mbit/s and the long preamble, others at 11 Mbit/s and the short one, ACKs at the same rates.
+    One station sends at 1 Mbit/s with the long preamble, the others at 11 Mbit/s with the short one; ACKs have the
+    rate of their station.
     """
     bits, slot_us, windows = 8 * MPDU_BYTES, 20, 31
     collides = 1 - (1 - 1 / windows) ** (stations - 1)
@@ -303,20 +307,22 @@ def test_one_slow_station_slows_all_others_as_heusse_predicts(simulate: Simulate
     )
     jam_us = 2 / stations * slow_us + (1 - 2 / stations) * fast_us
     each_mbit = bits / ((stations - 1) * fast_us + slow_us + collides * jam_us * stations)
-    seen = simulate(uplinks(stations), 600, "standard=0", "short_preamble=1", "rate_mbit=11", "rate_mbit@1=1")
-    fast = seen.mbit(*range(2, stations + 1)) / (stations - 1)
+    result = simulate(
+        uplinks(stations), 600, "standard=0", "short_preamble=1", "rate_mbit=11", "rate_mbit@1=1"
+    )
+    fast = result.mbit(*range(2, stations + 1)) / (stations - 1)
     on_air = MPDU_BYTES / (FRAME_BYTES - HEADER_BYTES)
     assert fast * on_air == pytest.approx(each_mbit, rel=0.05)
-    assert seen.mbit(1) * on_air == pytest.approx(each_mbit, rel=0.05)
+    assert result.mbit(1) * on_air == pytest.approx(each_mbit, rel=0.05)
 
 
-def test_a_single_station_has_the_rate_that_the_standards_durations_leave(simulate: Simulate) -> None:
+def test_the_throughput_of_one_station_follows_from_the_durations_of_the_standard(simulate: Simulate) -> None:
     for standard, timing in TIMINGS.items():
         cycle_us = timing.success + (timing.windows - 1) / 2 * timing.slot
-        seen = simulate(
+        result = simulate(
             ["1:0"], 100, standard, "rate_mbit=11" if standard == "standard=0" else "rate_mbit=54"
         )
-        assert seen.mbit() == pytest.approx(8 * (FRAME_BYTES - HEADER_BYTES) / cycle_us, rel=0.01)
+        assert result.mbit() == pytest.approx(8 * (FRAME_BYTES - HEADER_BYTES) / cycle_us, rel=0.01)
 
 
 @pytest.mark.parametrize("mbit", [6, 24, 54])
@@ -327,24 +333,24 @@ def test_protection_costs_a_cts_and_the_long_slot(simulate: Simulate, mbit: int,
     data_us = ofdm_us(mbit, length_bytes + ADDED_BYTES, 6) + 10 + ofdm_us(control, ACK_BYTES, 6)
     cycle_us = 50 + 7.5 * 20 + dsss_us(11, CTS_BYTES) + 10 + data_us
     settings = ("standard=1", "protection=1", f"rate_mbit={mbit}")
-    seen = simulate(["1:0"], 100, *settings, length_bytes=length_bytes)
-    assert seen.mbit() == pytest.approx(8 * (length_bytes - HEADER_BYTES) / cycle_us, rel=0.01)
+    result = simulate(["1:0"], 100, *settings, length_bytes=length_bytes)
+    assert result.mbit() == pytest.approx(8 * (length_bytes - HEADER_BYTES) / cycle_us, rel=0.01)
 
 
 def test_the_access_point_has_no_more_of_the_medium_than_a_station(simulate: Simulate) -> None:
-    seen = simulate(["0:1", *uplinks(4)], 300, "standard=1")
-    assert [seen.mbit(port) for port in range(5)] == pytest.approx([seen.mbit() / 5] * 5, rel=0.02)
+    result = simulate(["0:1", *uplinks(4)], 300, "standard=1")
+    assert [result.mbit(port) for port in range(5)] == pytest.approx([result.mbit() / 5] * 5, rel=0.02)
 
 
-def test_what_a_station_sends_to_another_crosses_the_medium_twice(simulate: Simulate) -> None:
+def test_a_frame_from_one_station_to_another_crosses_the_medium_twice(simulate: Simulate) -> None:
     """The access point competes for its turn like a second station."""
     both, relayed = (simulate(flows, 100, "standard=1") for flows in (["0:1", "1:0"], ["1:2"]))
     assert relayed.mbit(0) == pytest.approx(both.mbit(0), rel=0.02)
 
 
-def test_the_same_seed_repeats_a_run_and_another_does_not(simulate: Simulate) -> None:
-    first, again, other = (simulate(uplinks(3), 5, f"seed={seed}") for seed in (7, 7, 8))
-    assert first == again
+def test_runs_with_the_same_seed_are_equal_and_runs_with_different_seeds_differ(simulate: Simulate) -> None:
+    first, repeated, other = (simulate(uplinks(3), 5, f"seed={seed}") for seed in (7, 7, 8))
+    assert first == repeated
     assert first != other
 
 
@@ -359,11 +365,13 @@ def _snr_db(simulate: Simulate, standard: int, mbit: float, length_bytes: int, s
     return most
 
 
-def test_faster_rates_need_as_much_more_signal_as_the_standard_allows_receivers(simulate: Simulate) -> None:
+def test_the_signal_that_each_rate_needs_agrees_with_the_sensitivities_of_the_standard(
+    simulate: Simulate,
+) -> None:
     length_bytes = 1000 - ADDED_BYTES
     needed_db = [_snr_db(simulate, 2, mbit, length_bytes, 0.1) for mbit in OFDM_MBIT]
-    seen_db = [snr_db - needed_db[-1] for snr_db in needed_db]
-    assert seen_db == pytest.approx([level - SENSITIVITY_DBM[-1] for level in SENSITIVITY_DBM], abs=2)
+    simulated_db = [snr_db - needed_db[-1] for snr_db in needed_db]
+    assert simulated_db == pytest.approx([level - SENSITIVITY_DBM[-1] for level in SENSITIVITY_DBM], abs=2)
 
 
 def test_a_lost_frame_is_repeated_until_the_limit_of_tries(simulate: Simulate) -> None:
@@ -376,17 +384,17 @@ def test_a_lost_frame_is_repeated_until_the_limit_of_tries(simulate: Simulate) -
 
 @pytest.mark.parametrize("snr_db", [8, 12, 16, 20, 24, 40])
 @pytest.mark.parametrize(("adaptation", "least_share"), [(1, 0.7), (2, 0.85)])
-def test_an_adapted_rate_is_nearly_as_good_as_the_best_fixed_one(
+def test_an_adapted_rate_has_nearly_the_throughput_of_the_best_fixed_rate(
     simulate: Simulate, snr_db: int, adaptation: int, least_share: float
 ) -> None:
     signal = f"snr_db={snr_db}"
     best = max(simulate(["1:0"], 20, "standard=1", signal, f"rate_mbit={mbit}").mbit() for mbit in OFDM_MBIT)
-    seen = simulate(["1:0"], 60, "standard=1", signal, f"adaptation={adaptation}").mbit()
-    assert least_share * best < seen < 1.02 * best
+    adapted = simulate(["1:0"], 60, "standard=1", signal, f"adaptation={adaptation}").mbit()
+    assert least_share * best < adapted < 1.02 * best
 
 
 @pytest.mark.parametrize("tries", [1, 3])
-def test_sampling_leaves_a_rate_at_which_nothing_arrives_also_with_few_tries(
+def test_sampling_abandons_a_rate_at_which_no_frame_arrives_even_with_few_tries(
     simulate: Simulate, tries: int
 ) -> None:
     few, usual = (
@@ -395,7 +403,7 @@ def test_sampling_leaves_a_rate_at_which_nothing_arrives_also_with_few_tries(
     assert few == pytest.approx(usual, rel=0.1)
 
 
-def test_sampling_takes_few_collisions_for_a_bad_rate_and_arf_nearly_all(simulate: Simulate) -> None:
+def test_collisions_reduce_the_rate_of_sampling_little_and_that_of_arf_much(simulate: Simulate) -> None:
     """J. Kim et al., "CARA", INFOCOM 2006: stations with ARF that collide often fall to the lowest rate."""
     fixed, arf, sampling = (simulate(uplinks(8), 100, f"adaptation={number}").mbit() for number in range(3))
     assert 0.85 * fixed < sampling < fixed
